@@ -16,10 +16,10 @@ struct event_name {
 	unsigned int code;
 };
 
-/* For the lists of native/pmu/events. */
+/* Expands an entry of the lists in native/pmu/events. */
 #define EVENT_NAME(name, code, prose) { #name, code },
 
-/* More than any name has. */
+/* Longer than any name. */
 #define EVENT_NAME_MAX 40
 
 static inline const struct event_name *event_named(const struct event_name *events, size_t count,
@@ -33,7 +33,7 @@ static inline const struct event_name *event_named(const struct event_name *even
 	return NULL;
 }
 
-/* The name of a code, or "-". */
+/* Returns the name of the event with this code, or "-". */
 static inline const char *event_name_of(const struct event_name *events, size_t count,
 					unsigned int code)
 {
@@ -72,7 +72,7 @@ static inline unsigned int event_name_distance(const char *a, const char *b)
 	return row[width];
 }
 
-/* Prints the closest name to an unknown one, and all names; count is above 0. */
+/* Prints all names and the one closest to an unknown name; count must be above 0. */
 static inline void event_name_help(const struct event_name *events, size_t count, const char *name)
 {
 	size_t i, nearest = 0, used = 0;
@@ -91,7 +91,7 @@ static inline void event_name_help(const struct event_name *events, size_t count
 		used += scnprintf(line + used, sizeof(line) - used, " %s", events[i].name);
 	}
 	pr_err("%s\n", line);
-	/* Last, where it is seen first. */
+	/* Printed last, where it is seen first. */
 	pr_err("no event `%s`; the nearest is %s\n", name, events[nearest].name);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records the commit and the compiler for the provenance of records, and links gcc's unwinder
-//! statically (docs/decisions/0109-starting-fast.md).
+//! Embeds the commit and the compiler version for the provenance of records, and links gcc's
+//! unwinder statically (docs/decisions/0109-starting-fast.md).
 
 use std::path::Path;
 use std::process::Command;
@@ -12,8 +12,8 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     (output.status.success() && !line.is_empty()).then_some(line)
 }
 
-/// Links the unwinder archive if it exists; every gcc ships it. The whole archive is linked, so
-/// that no symbol is resolved from the shared library.
+/// Links the unwinder archive, which every gcc ships, if it exists. Links the whole archive, so
+/// that no symbol comes from the shared library.
 fn link_unwinder() {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let is_ours =
@@ -22,14 +22,14 @@ fn link_unwinder() {
         variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|name| name == "crt-static");
     let linker = std::env::var("RUSTC_LINKER").unwrap_or_else(|_| "cc".to_owned());
     let archive = || first_line(&linker, &["-print-file-name=libgcc_eh.a"]);
-    // If there is no archive, the compiler returns the bare name without a directory.
+    // Without an archive, the compiler prints the bare name, without a directory.
     if is_ours && !is_static && archive().is_some_and(|path| path.contains('/')) {
         println!("cargo::rustc-link-lib=static:+whole-archive,-bundle=gcc_eh");
     }
 }
 
-/// Has cargo rerun this script when another commit is checked out. Git is asked where HEAD is,
-/// since for a worktree it is outside the root. Missing files are not watched: they would make
+/// Reruns this script when another commit is checked out. Queries Git for the location of HEAD,
+/// because a worktree's HEAD is outside the repository root. Skips missing files, which would make
 /// cargo rebuild every time.
 fn watch_head() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Turns the data files into static tables, so that nothing is parsed at program start. Invalid
-//! data fails the build; the error names the file and the key.
+//! Compiles the data files to static tables, so that nothing is parsed at program start. Invalid
+//! data fails the build with an error that names the file and the key.
 
 #[path = "build/mod.rs"]
 pub mod build;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the C peers: our own always, external ones with the feature `peers` if they are found.
-//! A peer that is not found or does not compile never fails the build: it is left out, with a
-//! reason that the program reports.
+//! Compiles the C peers: our own always, and external ones if the feature `peers` is set and they
+//! are found. A peer that is missing or does not compile never fails the build: it is omitted, and
+//! the program reports the reason.
 //!
 //! For each peer that is found, sets `cfg(peer_NAME)` and `PEER_NAME_SOURCE`, which holds its
-//! version; for each peer that is not, sets `PEER_NAME_REASON`.
+//! version; for each other peer, sets `PEER_NAME_REASON`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,13 +12,17 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=peers");
-    println!("cargo::rustc-check-cfg=cfg(peer_masked_loop, peer_dpdk, peer_lwip)");
+    println!("cargo::rustc-check-cfg=cfg(peer_masked_loop, peer_steps, peer_dpdk, peer_lwip)");
     let is_wanted = std::env::var_os("CARGO_FEATURE_PEERS").is_some();
     let of_others = |find: fn() -> Found| {
         if is_wanted { find() } else { Err("built without the feature `peers`".into()) }
     };
-    let peers =
-        [("masked_loop", masked_loop()), ("dpdk", of_others(dpdk)), ("lwip", of_others(lwip))];
+    let peers = [
+        ("masked_loop", own("masked_loop")),
+        ("steps", own("steps")),
+        ("dpdk", of_others(dpdk)),
+        ("lwip", of_others(lwip)),
+    ];
     for (name, found) in peers {
         let upper = name.to_uppercase();
         match found {
@@ -31,7 +35,7 @@ fn main() {
     }
 }
 
-/// The version of a compiled peer, or the reason why it was not compiled, in one line.
+/// A compiled peer's version, or why it was not compiled, on one line.
 type Found = Result<String, String>;
 
 fn compiler() -> cc::Build {
@@ -40,9 +44,9 @@ fn compiler() -> cc::Build {
     build
 }
 
-/// Compiles the sources into an archive; compiler messages go to the build's own log.
+/// Compiles the sources into an archive. Compiler messages go to the build's own log.
 fn compile(build: &cc::Build, archive: &str) -> Result<(), String> {
-    let cannot = |_| format!("{archive} does not compile here; the log of the build says why");
+    let cannot = |_| format!("{archive} does not compile here; see the build log");
     build.try_compile(archive).map_err(cannot)
 }
 
@@ -52,40 +56,42 @@ fn pkg_config(question: &str) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// Our own.
-fn masked_loop() -> Found {
+/// Compiles a peer of our own.
+fn own(name: &str) -> Found {
     let target = std::env::var("TARGET").unwrap_or_default();
     if !target.starts_with("x86_64") {
-        return Err(format!("made for AVX-512, which {target} does not have"));
+        return Err(format!("it needs AVX-512, which {target} does not have"));
     }
-    compile(compiler().file("peers/masked_loop_avx512.c"), "linerate_masked_loop")?;
-    Ok("written here: one loop, masked tail".into())
+    let file = format!("peers/{name}_avx512.c");
+    compile(compiler().file(file), &format!("linerate_{name}"))?;
+    Ok("written here".into())
 }
 
 /// Compiles the DPDK header with the flags from its package.
 fn dpdk() -> Found {
     let target = std::env::var("TARGET").unwrap_or_default();
     if std::env::var("HOST").as_deref() != Ok(&target) || !target.starts_with("x86_64") {
-        return Err(format!("not looked for when built for {target}"));
+        return Err(format!("skipped when building for {target}"));
     }
-    let version = pkg_config("--modversion").ok_or("not installed: apt install libdpdk-dev")?;
-    let flags = pkg_config("--cflags").ok_or("pkg-config does not know its flags")?;
+    let version =
+        pkg_config("--modversion").ok_or("DPDK is not installed (apt install libdpdk-dev)")?;
+    let flags = pkg_config("--cflags").ok_or("pkg-config --cflags libdpdk failed")?;
     let mut build = compiler();
-    // Third-party headers are not held to our warnings.
+    // Our warning flags are disabled for third-party headers.
     build.file("peers/dpdk.c").opt_level(3).warnings(false).extra_warnings(false);
     flags.split_whitespace().for_each(|flag| _ = build.flag(flag));
     compile(&build, "linerate_dpdk")?;
     Ok(format!("DPDK {version}, rte_ip.h"))
 }
 
-/// Compiles the lwIP checksum from the folder that `cargo xtask fetch lwip` fills.
+/// Compiles the lwIP checksum from the directory that `cargo xtask fetch lwip` fills.
 fn lwip() -> Found {
     let folder = Path::new("../../third-party/lwip");
     let sources: PathBuf = folder.join("src");
-    // A missing file would count as changed in every build, so it is not watched; fetching it
-    // touches this file.
+    // Cargo would treat a missing file as changed in every build, so it is not watched; `cargo
+    // xtask fetch lwip` touches this file instead.
     if !sources.join("core/inet_chksum.c").exists() {
-        return Err("not fetched: cargo xtask fetch lwip".into());
+        return Err("lwIP was not fetched (cargo xtask fetch lwip)".into());
     }
     println!("cargo::rerun-if-changed={}", folder.display());
     let version = std::fs::read_to_string(folder.join("version.txt")).unwrap_or_default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the kernels and, with the feature `bench`, their bounds.
+//! Compiles the kernels and, with the feature `bench`, the upper-bound loops.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 fn main() {
     println!("cargo::rerun-if-changed=native/include");
     println!("cargo::rerun-if-changed=native/kernels");
-    // The kernels rely on neither an operating system nor a C library.
+    // The kernels need neither an operating system nor a C library.
     compiler()
         .flag("-ffreestanding")
         .files(sources("native/kernels"))
@@ -19,25 +19,25 @@ fn main() {
     }
 }
 
-/// The compiler, with the flags that every file needs. It optimizes in every profile: without
-/// inlining, vector operations become function calls, and tests that cover millions of lengths take
-/// hours.
+/// Returns the compiler with the flags common to all files. It optimizes in every profile: without
+/// inlining, vector operations would become function calls, and tests that cover millions of
+/// lengths would take hours.
 fn compiler() -> cc::Build {
     let mut build = cc::Build::new();
     build.include("native/include").std("c11").opt_level(2).warnings(true).extra_warnings(true);
     build
 }
 
-/// The C files in a folder, sorted by name.
+/// Returns the C files in a directory, sorted by name.
 fn sources(folder: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|e| {
         panic!(
-            "{folder}: {e}; `native` must hold the C of the repository: where links are not \
-             supported, put a copy of the folder in its place"
+            "{folder}: {e}; `native` must be a link to the repository's `native` folder or, where \
+             symbolic links are not supported, a copy of that folder"
         )
     });
     let mut found: Vec<PathBuf> = entries
-        .map(|entry| entry.expect("folder entries can be read").path())
+        .map(|entry| entry.expect("the folder's entries are readable").path())
         .filter(|path| path.extension() == Some(Path::new("c").as_os_str()))
         .collect();
     found.sort();

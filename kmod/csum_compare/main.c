@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A Linux module that compares every variant of the kernels with Linux' own csum_partial() and
- * csum_partial_copy_nocheck() on random buffers when it is loaded, and lr_linux.h with what it
- * promises about contexts. It prints what it found, in the end a line with RESULT, and stays only
- * if all agreed. It offers nothing, and measures no time.
+ * A Linux module that, when loaded, compares every variant of the kernels with Linux' own
+ * csum_partial() and csum_partial_copy_nocheck() on random buffers, and checks what lr_linux.h
+ * promises about contexts. It prints its findings, ending with a RESULT line, and stays loaded only
+ * if everything agreed. It has no other function and measures no time.
  */
 #include "lr_linux.h"
 
@@ -21,7 +21,7 @@
 
 /* More than a jumbo frame, and more than two steps of lr_linux_csum. */
 #define MAX_BYTES 9000
-/* Buffers begin within this many bytes after an address. */
+/* Buffers begin at random offsets below this. */
 #define OFFSETS 64
 /* Guard bytes around a destination that must not change. */
 #define GUARD 64
@@ -40,7 +40,7 @@ static u32 random_below(u32 bound)
 	return prandom_u32_state(&random) % bound;
 }
 
-/* Short ones, packets of a network, and at times anything. */
+/* Mostly short lengths and lengths of network packets, sometimes anything. */
 static size_t random_bytes(void)
 {
 	const u32 kind = random_below(10);
@@ -48,7 +48,7 @@ static size_t random_bytes(void)
 	return random_below(kind < 3 ? 128 : kind < 9 ? 1600 : MAX_BYTES + 1);
 }
 
-/* As they come, all ones (which always carry), or zeros with a one here and there. */
+/* Random bytes, all ones (which always carry), or zeros with a single 1. */
 static void fill(u8 *at, size_t bytes)
 {
 	switch (random_below(4)) {
@@ -70,7 +70,10 @@ static u16 folded(u32 sum)
 	return (__force u16)~csum_fold((__force __wsum)sum);
 }
 
-/* Linux begins a sum while copying with 0 or with ~0, by architecture, which differ by 65535. */
+/*
+ * Linux starts the sum of a copy at 0 or ~0, depending on the architecture. These are congruent
+ * modulo 65535.
+ */
 static bool are_congruent(u32 a, u32 b)
 {
 	return folded(a) % 0xffff == folded(b) % 0xffff;
@@ -80,7 +83,7 @@ struct differences {
 	unsigned int sums, copies;
 };
 
-/* One buffer, summed and copied by both. */
+/* Sums and copies one buffer with the variant and with Linux, and counts differences. */
 static void compare_buffer(const struct lr_variant *v, struct differences *found)
 {
 	const size_t bytes = random_bytes();
@@ -122,7 +125,7 @@ static bool compare(const struct lr_variant *v)
 	return !found.sums && !found.copies;
 }
 
-/* A vector variant that counts its calls, and those with preemption on. */
+/* A dummy vector variant that counts its calls, and those made with preemption enabled. */
 static atomic_t spied, spied_preemptible;
 
 static void spy(void)
@@ -152,7 +155,7 @@ static const struct lr_variant spying = {
 	.copy_csum_partial = spy_copy_csum,
 };
 
-/* Sums and copies this many bytes; returns the calls that used vectors, or -1 on a wrong result. */
+/* Sums and copies this many bytes; returns the number of vector calls, or -1 on a wrong result. */
 static int vector_calls(size_t bytes)
 {
 	const int before = atomic_read(&spied);
@@ -195,8 +198,8 @@ static int vector_calls_in_interrupt(void)
 }
 
 /*
- * Vectors in a task for long buffers only, step by step with preemption off, and never in an
- * interrupt. A processor that has none takes them nowhere.
+ * Checks that vectors are used only in tasks and for long buffers, in steps with preemption
+ * disabled, and never in an interrupt; on a processor without vectors, not at all.
  */
 static bool keep_to_contexts(void)
 {
@@ -219,7 +222,7 @@ static bool keep_to_contexts(void)
 	return in_task == expected && !below && !in_interrupt && !atomic_read(&spied_preemptible);
 }
 
-/* The selected variant, in a task and in an interrupt. */
+/* Checks the selected variant in a task and in an interrupt. */
 static bool selected_agree(void)
 {
 	size_t bytes;

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A Linux module that counts events on the PowerPC G4, on all processors that are online: selects
- * them by name on the four counters of the MPC7400 and MPC7410 or on the six of their successors,
- * says what is selected and what the registers read, and gives back what it took. After AN2581,
- * "AltiVec, multiprocessing", whose module does so for four counters and two of their registers.
+ * A Linux module that counts events on the PowerPC G4, on all online processors. It selects events
+ * by name on the four counters of the MPC7400 and MPC7410 or the six of their successors, reports
+ * the selection and the register values, and restores the registers when unloaded. It follows the
+ * module in AN2581, "AltiVec, multiprocessing", which supports four counters and two of their
+ * registers.
  *
  *   insmod pmc74xx.ko events=PM_CYC,PM_INST_CMPL,PM_L1_DCACHE_MISS user_only=1
  *   cat /proc/pmc74xx /proc/pmc74xx_events
  *   rmmod pmc74xx
  *
- * An event is a name of native/pmu/events/mpc74xx.h (on an MPC7400 or 7410, of mpc7400.h), or a
- * number: the counter in bits 8 to 10, the selection below, as Linux' driver has it. Events are
- * given counters so that all find one, wherever that can be done. User programs read the counts by
- * native/pmu/ppc74xx.h at any time. Counters wrap at 2^32 and nothing interrupts. Linux itself says
- * whose the counters are (reserve_pmc_hardware), so neither perf nor this loads over the other.
+ * An event is a name from native/pmu/events/mpc74xx.h (on an MPC7400 or 7410, from mpc7400.h), or a
+ * number as in Linux' driver: the counter in bits 8 to 10, the selection below. The module finds an
+ * assignment of events to counters if there is one. User programs can read the counts with
+ * native/pmu/ppc74xx.h at any time. Counters wrap at 2^32 without an interrupt. The counters are
+ * reserved through Linux (reserve_pmc_hardware), so perf and this module cannot use them at the
+ * same time.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -32,7 +34,7 @@
 #include "ppc74xx.h"
 
 #define MAX_COUNTERS 6
-/* Larger than the number of counters, so that the message has the number given. */
+/* Larger than the number of counters, so that the error message can give the number requested. */
 #define MAX_EVENTS 32
 
 static char *events[MAX_EVENTS] = { "0x001" };
@@ -52,7 +54,7 @@ static bool user_only;
 module_param(user_only, bool, 0444);
 MODULE_PARM_DESC(user_only, "leave out what happens in the kernel");
 
-/* Of an event by its first code, another. */
+/* A second code, `also`, of the event whose first code is `code`. */
 struct other_code {
 	u32 code, also;
 };
@@ -81,7 +83,7 @@ static const struct processor mpc7400 = {
 	4, names_7400, prose_7400, ARRAY_SIZE(names_7400), NULL, 0
 };
 
-/* The one this runs on. */
+/* The model that this runs on. */
 static const struct processor *here;
 
 /* The selector of each counter, from 1; 0 counts nothing. */
@@ -93,7 +95,7 @@ struct registers {
 
 static DEFINE_PER_CPU(struct registers, found);
 
-/* The event of a name, on every counter that has it. */
+/* Returns the event with this name, on every counter that can count it. */
 static struct lr_ppc74xx_event of_name(const struct event_name *name)
 {
 	struct lr_ppc74xx_event event = { 0 };
@@ -106,7 +108,7 @@ static struct lr_ppc74xx_event of_name(const struct event_name *name)
 	return event;
 }
 
-/* Name of a selector of a counter. */
+/* Returns the name of the event that this selection means on a counter. */
 static const char *name_of(u32 counter, u32 selection)
 {
 	size_t i;
@@ -146,7 +148,7 @@ static int parse(const char *text, struct lr_ppc74xx_event *event)
 	return 0;
 }
 
-/* Says that this event finds no counter, and which it could have had. */
+/* Reports that no counter is left for this event, and which counters can count it. */
 static void say_no_counter(const char *text, const struct lr_ppc74xx_event *event)
 {
 	char counters[3 * MAX_COUNTERS];
@@ -193,7 +195,7 @@ static int choose(void)
 	return 0;
 }
 
-/* All of these run on the processor that they are about. */
+/* The functions below run on the processor whose registers they access. */
 
 static void read_all(struct registers *to)
 {
@@ -247,7 +249,7 @@ static void restore_here(void *unused)
 	lr_ppc74xx_barrier();
 }
 
-/* Value of a counter's field in the registers. */
+/* Returns the selection of a counter in the registers. */
 static u32 selection_in(const struct registers *registers, u32 counter)
 {
 	const struct lr_ppc74xx_field field = lr_ppc74xx_field_of(counter);
@@ -255,7 +257,7 @@ static u32 selection_in(const struct registers *registers, u32 counter)
 	return (counter <= 2 ? registers->mmcr0 : registers->mmcr1) >> field.shift & field.mask;
 }
 
-/* The registers of each processor, what they select by name, and the counts. */
+/* Shows the registers of each processor, the names of the selected events, and the counts. */
 static int show(struct seq_file *file, void *unused)
 {
 	struct registers now;
@@ -275,7 +277,9 @@ static int show(struct seq_file *file, void *unused)
 	return 0;
 }
 
-/* Every event of this processor: its name, its counters with the selection, what it counts. */
+/*
+ * Shows every event of this processor: its name, its counters and selections, and what it counts.
+ */
 static int show_events(struct seq_file *file, void *unused)
 {
 	size_t i;
@@ -293,7 +297,7 @@ static int show_events(struct seq_file *file, void *unused)
 	return 0;
 }
 
-/* Whether the registers read back as written. */
+/* Returns whether the registers read back as written. */
 static bool reads_back(void)
 {
 	const u32 wanted_threshold = threshold << LR_PPC74XX_MMCR0_THRESHOLD_SHIFT;
@@ -320,7 +324,7 @@ static bool reads_back(void)
 
 #define EVENTS_NAME KBUILD_MODNAME "_events"
 
-/* Both files, or none. */
+/* Creates both files, or neither. */
 static int make_files(void)
 {
 	if (!proc_create_single(KBUILD_MODNAME, 0444, NULL, show))

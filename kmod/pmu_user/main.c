@@ -8,15 +8,15 @@
  *   cat /proc/pmu_user
  *   rmmod pmu_user
  *
- * Event counter i counts the i-th event, the cycle counter cycles. The previous state of a CPU is
- * restored when it goes offline and when the module is unloaded. Linux does not save these counters
- * per process: pin the counting thread to one CPU and keep others off it.
+ * Event counter i counts the i-th event; the cycle counter counts cycles. The previous state of a
+ * CPU is restored when it goes offline and when the module is unloaded. Linux does not save these
+ * counters per process: pin the counting thread to one CPU and keep others off it.
  *
  * With perf: refuses to load while any counter of any CPU counts or may interrupt. Once loaded it
- * holds the counters through an exclusive perf event on each CPU, so that perf opens hardware
- * events but never counts them, rather than counting wrongly. On ARM64 perf disables user access on
- * a CPU whenever it starts its counters there: programs then get SIGILL, not a wrong count. Without
- * a perf driver (no pmu node in the device tree) no coordination is needed.
+ * holds the counters through an exclusive perf event on each CPU, so that perf can open hardware
+ * events but never counts them; otherwise it would report wrong counts. On ARM64 perf disables user
+ * access on a CPU whenever it starts its counters there: programs then get SIGILL, not a wrong
+ * count. Without a perf driver (no pmu node in the device tree) no coordination is needed.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -60,9 +60,9 @@ module_param(user_only, bool, 0444);
 MODULE_PARM_DESC(user_only, "leave out what happens in the kernel");
 
 static unsigned int codes[MAX_COUNTERS];
-/* Properties of all CPUs, as found on the first. */
+/* Properties that all CPUs must share, read on the first one. */
 static u32 core, counters;
-/* Whether a CPU that cannot be opened is a reason not to load. */
+/* While the module is loading, a CPU that cannot be opened is an error. */
 static bool is_loading = true;
 static enum cpuhp_state hotplug_state;
 
@@ -76,16 +76,16 @@ struct opened {
 
 static DEFINE_PER_CPU(struct opened, opened_cpus);
 
-/* Whether this processor has counters with the registers that we know. */
+/* Returns whether this processor has a PMU with the registers that we know. */
 static bool has_counters(void)
 {
 #ifdef CONFIG_ARM64
-	/* ID_AA64DFR0_EL1.PMUVer: 0 none, 15 some of the maker's own. */
+	/* ID_AA64DFR0_EL1.PMUVer: 0 for no PMU, 15 for an implementation-defined one. */
 	const unsigned int version = read_sysreg(id_aa64dfr0_el1) >> 8 & 0xf;
 
 	return version != 0 && version != 15;
 #else
-	/* Architecture 15 of the main identifier: others say. ID_DFR0 then, bits 24 to 27. */
+	/* With architecture 15 in MIDR, bits 24 to 27 of ID_DFR0 have the version. */
 	const bool others_say = (read_cpuid_id() >> 16 & 0xf) == 0xf;
 	const unsigned int version = others_say ? read_cpuid_ext(CPUID_EXT_DFR0) >> 24 & 0xf : 0;
 
@@ -93,7 +93,9 @@ static bool has_counters(void)
 #endif
 }
 
-/* Whether this core says that it has no such event; it says nothing beyond the architecture's. */
+/*
+ * Returns whether this core reports an event as missing; it reports on architectural events only.
+ */
 static bool lacks_event(unsigned int code)
 {
 #ifdef CONFIG_ARM64
@@ -105,7 +107,7 @@ static bool lacks_event(unsigned int code)
 	return false;
 }
 
-/* Names are this core's only if the table is. */
+/* Returns whether the table of event names is valid for this core. */
 static bool has_table(void)
 {
 #ifdef CONFIG_ARM64
@@ -158,7 +160,7 @@ static int parse_events(void)
 	return error;
 }
 
-/* All of these run on the CPU that they are about. */
+/* The functions below run on the CPU whose registers they access. */
 
 static void save(struct opened *cpu)
 {
@@ -194,7 +196,7 @@ static void restore(const struct opened *cpu)
 	LR_ARM(barrier)();
 }
 
-/* Chosen, started from 0, open. */
+/* Selects the events, starts the counters from 0, and enables user access. */
 static void open_here(void)
 {
 	const u32 filter = user_only ? LR_ARM_BIT(NOT_KERNEL) : 0;
@@ -212,8 +214,9 @@ static void open_here(void)
 }
 
 /*
- * Perf's event that leaves no room for another on this CPU: pinned, so that it is either counting
- * or in error at once, and exclusive. NULL where perf has no driver for these counters.
+ * Opens a perf event that keeps all others off this CPU: exclusive, and pinned, so that it is
+ * either counting or in the error state at once. Returns NULL if perf has no driver for these
+ * counters.
  */
 static struct perf_event *hold(unsigned int cpu)
 {
@@ -266,7 +269,7 @@ static int come_online(unsigned int number)
 {
 	const int error = take(number, per_cpu_ptr(&opened_cpus, number));
 
-	/* Errors are reported when loading. A CPU online later is allowed, without user access. */
+	/* Errors are fatal while loading. A CPU may come online later, but without user access. */
 	return is_loading ? error : 0;
 }
 
@@ -277,7 +280,7 @@ static int go_offline(unsigned int number)
 	if (!cpu->is_open)
 		return 0;
 	cpu->is_open = false;
-	/* While perf is kept away, who would else have counters under its hands. */
+	/* Before perf is let in again, as it might start using the counters. */
 	restore(cpu);
 	if (cpu->holder)
 		perf_event_release_kernel(cpu->holder);
@@ -285,7 +288,7 @@ static int go_offline(unsigned int number)
 	return 0;
 }
 
-/* A CPU that was powered down while idle has lost its registers; counts restart. */
+/* A CPU that was powered down while idle has lost its registers: its counts restart at 0. */
 static int on_power(struct notifier_block *block, unsigned long event, void *unused)
 {
 	if ((event == CPU_PM_EXIT || event == CPU_PM_ENTER_FAILED) &&
@@ -317,8 +320,9 @@ static void show_counter(struct seq_file *file, u32 counter, u32 code)
 }
 
 /*
- * A line for each CPU as it is now, one for each event counter, and last that of the cycle counter.
- * crates/counters/src/registers/module.rs reads it, and takes nothing else: change both.
+ * Shows a line with the current state of each CPU, one for each event counter, and finally one for
+ * the cycle counter. crates/counters/src/registers/module.rs parses this output and accepts nothing
+ * else: change both together.
  */
 static int show(struct seq_file *file, void *unused)
 {

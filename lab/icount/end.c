@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Linked behind what is counted: see begin.c. */
+/* Linked after what is counted: see begin.c. */
 __asm__(".text\n"
 	".globl lr_text_end\n"
 	"lr_text_end:\n");

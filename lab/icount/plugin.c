@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interface.h"
+#include "../../crates/cachesim/plugin/qemu_plugin.h"
 
 int qemu_plugin_version = 1;
 

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../icount/interface.h"
+#include "../../crates/cachesim/plugin/qemu_plugin.h"
 
 int qemu_plugin_version = 1;
 
@@ -51,7 +51,7 @@ struct block {
 /* An instruction of a block that is marked. */
 struct place {
 	uint64_t address;
-	/* Behind it in its block. */
+	/* After it in its block. */
 	uint64_t behind;
 };
 

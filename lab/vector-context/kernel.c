@@ -43,7 +43,7 @@ uint32_t random_below(uint32_t limit)
 	return random_state % limit;
 }
 
-/* Called once before what is counted and once behind it; known to the plugin by name. */
+/* Called once before what is counted and once after it; known to the plugin by name. */
 void __attribute__((noinline)) counting_begins(void)
 {
 	__asm__ volatile("");

@@ -22,7 +22,7 @@ enum {
 	MODE_SLICED,
 	/* The three at once. */
 	MODE_ALL,
-	/* As MODE_LOAD, but those who are always busy let others go first behind each packet. */
+	/* As MODE_LOAD, but those who are always busy let others go first after each packet. */
 	MODE_YIELD,
 	/* The same, and while they have vector registers; interrupts come as where they nest. */
 	MODE_SLEEP,
@@ -34,7 +34,7 @@ enum { PATTERN_FIXED, PATTERN_BULK, PATTERN_INTERACTIVE, PATTERN_JUMBO, PATTERN_
 
 struct settings {
 	uint32_t mode;
-	/* Whether registers are compared; else instructions are to be counted. */
+	/* Whether registers are compared; otherwise, instructions are counted. */
 	uint32_t check;
 	/* Ticks of the scheduler and interrupts of the device in a second of 10^9 instructions. */
 	uint32_t ticks_per_s;

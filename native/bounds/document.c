@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The default of a stack without optimized routines: the checksum as the white paper "Enhanced
- * TCP/IP Performance with AltiVec" has it in C, figure 1, by words of 16 bits, and a copy by
- * machine words. Both are compiled as written: an empty statement that could change the sum or the
+ * What a stack without optimized routines would use: the checksum in C from the white paper
+ * "Enhanced TCP/IP Performance with AltiVec", figure 1, by words of 16 bits, and a copy by machine
+ * words. Both are compiled as written: an empty assembly statement that could change the sum or the
  * word keeps the compiler from vectorizing them and from calling memcpy.
  */
 #include "bounds.h"
@@ -14,7 +14,7 @@ static int supported(void)
 	return 1;
 }
 
-/* Sums as lr_csum_partial. Up to 2^48 words cannot overflow 64 bits. */
+/* Sums like lr_csum_partial. Up to 2^48 words cannot overflow 64 bits. */
 static uint32_t checksum(const void *src, size_t bytes, uint32_t sum)
 {
 	const uint8_t *at = src;
@@ -64,7 +64,7 @@ const struct lr_variant lr_document = {
 	.copy = copy,
 };
 
-/* 1 too much where the upper half of the sum carries into the lower, and right otherwise. */
+/* Returns 1 too much if folding the sum carries, otherwise the right sum. */
 static uint32_t wrong_checksum(const void *src, size_t bytes, uint32_t sum)
 {
 	const uint32_t right = checksum(src, bytes, sum);

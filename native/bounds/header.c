@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The inline sum of a header, behind a call. */
+/* The inline header sum, wrapped in a function. */
 #include "bounds.h"
 
 #include <linerate/checksum.h>

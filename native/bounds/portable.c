@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Loads and stores by words of 64 bits, eight per step, on any machine. */
+/* Loads and stores in 64-bit words, eight per step, on any machine. */
 #include "bounds.h"
 #include "words.h"
 

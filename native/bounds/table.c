@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The table of bounds, and those of the C library. */
+/* The table of bounds, and the bounds that call the C library. */
 #include "bounds.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static int supported(void)
 static void *(*volatile const library_memcpy)(void *, const void *, size_t) = memcpy;
 static void *(*volatile const library_memset)(void *, int, size_t) = memset;
 
-/* A value to return at no cost: what memcpy returned, cut. */
+/* Returns the low half of the pointer that memcpy returned, which costs nothing. */
 static uint32_t memcpy_for_csum(void *dst, const void *src, size_t bytes, uint32_t sum)
 {
 	(void)sum;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Loads and stores of 64 bits and fewer that the compiler must do. */
+/* Loads and stores of up to 64 bits that the compiler can neither merge nor omit. */
 #ifndef LINERATE_BOUNDS_WORDS_H
 #define LINERATE_BOUNDS_WORDS_H
 
@@ -8,7 +8,10 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* Loads at most eight bytes and uses them, as far as the compiler knows. */
+/*
+ * Loads a value of up to eight bytes. The empty assembly statement counts as a use, so that the
+ * compiler keeps the load.
+ */
 #define LOAD(type, at)                                                                             \
 	do {                                                                                       \
 		type loaded_;                                                                      \
@@ -16,7 +19,7 @@
 		__asm__ volatile("" : : "r"(loaded_));                                             \
 	} while (0)
 
-/* Stores a value that the compiler knows nothing about. */
+/* Stores a value that is opaque to the compiler, so that it neither merges nor omits the store. */
 #define STORE(type, at, value)                                                                     \
 	do {                                                                                       \
 		type stored_ = (type)(value);                                                      \
@@ -24,7 +27,9 @@
 		__builtin_memcpy(at, &stored_, sizeof stored_);                                    \
 	} while (0)
 
-/* From the first byte on by words, the last word overlapping what went before. */
+/*
+ * Loads all bytes in 64-bit words from the first byte on; the last word may overlap the one before.
+ */
 ALWAYS_INLINE void load_words(const uint8_t *at, size_t bytes)
 {
 	const uint8_t *const end = at + bytes;

@@ -8,7 +8,7 @@
  *	while a vector is left: one load
  *	if bytes are left: one load that ends with the last of them
  *
- * Below one vector, words of 64 bits do the same.
+ * Buffers shorter than one vector are accessed in 64-bit words in the same way.
  */
 #include "bounds.h"
 
@@ -17,14 +17,14 @@
 
 #define COMPILED 1
 
-/* A bound needs no more of the processor than the variant that works with vectors of its width. */
+/* A bound needs the same processor features as the variant that uses vectors of its width. */
 static int supported_as(const char *name)
 {
 	const struct lr_variant *v = lr_variant_find(name);
 	return v && v->supported();
 }
 
-/* Part of the architecture. */
+/* SSE2 is part of x86-64. */
 static int supported_128(void)
 {
 	return 1;
@@ -41,8 +41,8 @@ static int supported_512(void)
 }
 
 /*
- * One load or store: vector n, at this offset from the pointer. Loads into different registers are
- * independent; the value to store is in register 0. The upper sixteen registers need no vzeroupper.
+ * One load or store of vector n at an offset from the pointer. Loads into different registers are
+ * independent; register 0 holds the value to store. Registers 16 to 31 need no vzeroupper.
  */
 #define LOAD128(behind, n) "	movdqu	" behind "(%[at]), %%xmm" n "\n"
 #define LOAD256(behind, n) "	vmovdqu	" behind "(%[at]), %%ymm" n "\n"
@@ -51,7 +51,7 @@ static int supported_512(void)
 #define STORE256(behind, n) "	vmovdqu	%%ymm0, " behind "(%[at])\n"
 #define STORE512(behind, n) "	vmovdqu64	%%zmm20, " behind "(%[at])\n"
 
-/* Puts the word into each 64 bits of register 0. */
+/* Broadcasts the 64-bit word to all of register 0. */
 #define SPREAD128 "	movq	%[word], %%xmm0\n	punpcklqdq	%%xmm0, %%xmm0\n"
 #define SPREAD256 "	vmovq	%[word], %%xmm0\n	vpbroadcastq	%%xmm0, %%ymm0\n"
 #define SPREAD512 "	vpbroadcastq	%[word], %%zmm20\n"
@@ -84,9 +84,9 @@ static int supported_512(void)
 	"5:\n"
 
 /*
- * The first sixteen registers, of all of which vzeroupper clears a part. Registers 16 to 31 exist for
- * the compiler only where it may use AVX-512 (-march=native): elsewhere it refuses their names and
- * keeps nothing there.
+ * The first sixteen registers, which vzeroupper partly clears. The compiler knows registers 16 to
+ * 31 only if it may use AVX-512 (-march=native): otherwise it rejects their names and keeps nothing
+ * in them.
  */
 #ifdef __AVX512F__
 #define CLOBBERS_UPPER                                                                             \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The specification itself against arithmetic that shares nothing with it, the examples of the
- * RFCs, and the inline functions. Numbers of the RFCs are bytes here, so that they hold in either
+ * Checks the specification against independent arithmetic and the examples of the RFCs, and checks
+ * the inline functions. Numbers from the RFCs are stored as bytes, so that they hold in either byte
  * order.
  */
 #include "check.h"
@@ -24,8 +24,8 @@ static uint16_t network(unsigned number)
 }
 
 /*
- * The folded sum by the definition: 256 times the even bytes and the odd ones, in 64 bits, taken
- * modulo 65535, with 65535 for what is 0 there but is not nothing.
+ * The folded sum by definition: 256 times the bytes at even offsets plus those at odd ones, in 64
+ * bits, modulo 65535; 65535 instead of 0 unless all bytes and the seed are 0.
  */
 static uint16_t definition(const uint8_t *at, size_t bytes, uint32_t seed)
 {
@@ -110,7 +110,9 @@ static void rfc1624(struct tally *tally)
 	expect(tally, lr_csum_update32(checksum, before, after) == 0, "RFC 1624, 4: 32 bits");
 }
 
-/* Changes one word of a header that is not all zero without it, as a forwarder or NAT does. */
+/*
+ * Changes one word of a header, as a forwarder or NAT does. The rest of the header is not all zero.
+ */
 static void updates(struct tally *tally)
 {
 	for (unsigned round = 0; round < 20000; round++) {
@@ -173,7 +175,7 @@ static void udp_zero(struct tally *tally)
 	       "UDP: they are intact with ones in the field");
 }
 
-/* Header lengths and more, at any offset, with seeds that carry. */
+/* Header lengths and beyond, at any offset, with seeds that carry. */
 static void headers(struct tally *tally)
 {
 	for (size_t fill = 0; fill < fill_count; fill++)

@@ -33,7 +33,7 @@ static uint8_t ones(size_t index)
 	return 0xff;
 }
 
-/* Late carries that propagate far: sums just below and just above a power of two. */
+/* Carries that occur late and propagate far: sums just below and just above a power of two. */
 static uint8_t mostly_ones(size_t index)
 {
 	(void)index;
@@ -41,7 +41,7 @@ static uint8_t mostly_ones(size_t index)
 	return r & 31 ? 0xff : (uint8_t)(r >> 8);
 }
 
-/* Words of 0 and 1 in one byte order, of 0 and 256 in the other: few additions carry, if any. */
+/* Words of 0 and 1 in one byte order, of 0 and 256 in the other: hardly any addition carries. */
 static uint8_t no_carry(size_t index)
 {
 	return index & 1 ? (uint8_t)(random_number() & 1) : 0;

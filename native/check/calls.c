@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* One call of one kernel: made, judged, counted, and described if it was wrong. */
+/* Makes one call of one kernel, checks its result, counts it, and describes it on failure. */
 #include "check.h"
 
 #include <stdarg.h>
@@ -106,7 +106,10 @@ static void judge_sum(struct subject *s, uint32_t sum, uint16_t expected)
 		fail_call(s, "folded sum", expected, lr_csum_fold(sum));
 }
 
-/* Guard bytes around a destination that are checked after every call, as far as there are any. */
+/*
+ * Number of guard bytes around a destination to check after every call: a line, or fewer at the
+ * ends of the arena.
+ */
 static size_t flank_before(const uint8_t *dst)
 {
 	const size_t room = (size_t)(dst - destination.first);
@@ -125,7 +128,7 @@ void use_destination(const struct arena *arena)
 	memset(destination.first, GUARD, destination.bytes);
 }
 
-/* The first byte that is not GUARD; bytes if there is none. */
+/* Returns the index of the first byte that is not GUARD, or bytes if there is none. */
 static size_t first_touched(const uint8_t *at, size_t bytes)
 {
 	static uint8_t guards[4096];
@@ -187,6 +190,40 @@ void check_csum(struct subject *s, const uint8_t *src, size_t bytes, uint32_t se
 	const uint32_t sum = s->kernels.csum_partial(src, bytes, seed);
 	end();
 	judge_sum(s, sum, expected);
+}
+
+/* One sum past those of the burst, which must not change. */
+#define UNTOUCHED 0xc0ffee00
+
+void check_csum_burst(struct subject *s, const struct lr_csum_buffer *buffers,
+		      const uint32_t *seeds, const uint16_t *expected, size_t count)
+{
+	uint32_t sums[BURST_MAX + 1];
+
+	if (s->tally.failures >= FAILURE_LIMIT)
+		return;
+	memcpy(sums, seeds, count * sizeof *seeds);
+	sums[count] = UNTOUCHED;
+	for (size_t i = 0; i < count; i++)
+		if (buffers[i].src)
+			fence(buffers[i].src, buffers[i].bytes);
+	now.variant = s->tally.name;
+	now.kernel = "csum_burst";
+	now.dst = 0;
+	now.src = count ? buffers[0].src : 0;
+	s->kernels.csum_burst(buffers, sums, count);
+	for (size_t i = 0; i < count; i++)
+		if (buffers[i].src)
+			unfence(buffers[i].src, buffers[i].bytes);
+	for (size_t i = 0; i < count; i++) {
+		s->tally.cases++;
+		now.src = buffers[i].src;
+		now.bytes = buffers[i].bytes;
+		now.seed = seeds[i];
+		judge_sum(s, sums[i], expected[i]);
+	}
+	expect(&s->tally, sums[count] == UNTOUCHED, "%s csum_burst: wrote behind %zu sums",
+	       s->tally.name, count);
 }
 
 void check_copy_csum(struct subject *s, uint8_t *dst, const uint8_t *src, const uint8_t *content,

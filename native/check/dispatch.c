@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The table, what is selected from it, and what forcing a variant does and refuses to do. */
+/* Checks the table, the selection from it, and the effects and errors of forcing a variant. */
 #include "check.h"
 
 #include <pthread.h>
@@ -9,6 +9,7 @@ struct lr_variant dispatching(void)
 {
 	return (struct lr_variant){
 		.csum_partial = lr_csum_partial,
+		.csum_burst = lr_csum_burst,
 		.copy_csum_partial = lr_copy_csum_partial,
 		.copy = lr_copy,
 		.fill = lr_fill,
@@ -17,7 +18,18 @@ struct lr_variant dispatching(void)
 
 static const uint8_t message[] = "selected at the first call";
 
-/* Whether one of the four dispatching functions works as the first one that a process calls. */
+static int first_burst(uint16_t expected)
+{
+	const struct lr_csum_buffer buffer = { message, sizeof message };
+	uint32_t sum = 0;
+	lr_csum_burst(&buffer, &sum, 1);
+	return lr_csum_fold(sum) == expected;
+}
+
+/* LR_CSUM covers two functions: this is the other one. */
+#define FIRST_BURST 0
+
+/* Returns nonzero if a dispatching function works as the first one called in a process. */
 static int first_call(int which)
 {
 	uint8_t room[sizeof message] = { 0 };
@@ -25,6 +37,8 @@ static int first_call(int which)
 
 	now = (struct call){ "selected", "(first call)", "text", room, message, sizeof message, 0 };
 	switch (which) {
+	case FIRST_BURST:
+		return first_burst(expected);
 	case LR_CSUM:
 		return lr_csum_fold(lr_csum_partial(message, sizeof message, 0)) == expected;
 	case LR_COPY_CSUM:
@@ -46,7 +60,7 @@ static void *first_sum(void *unused)
 	return lr_csum_partial(message, sizeof message, 0) ? 0 : (void *)message;
 }
 
-/* Whether a variant forced while another thread makes the first call stays forced. */
+/* Returns nonzero if a variant forced while another thread makes the first call stays forced. */
 static int forced_during_first_call(int delay)
 {
 	pthread_t other;
@@ -62,7 +76,7 @@ static int forced_during_first_call(int delay)
 }
 
 #ifndef __x86_64__
-/* Whether no vector is used after the processor was declared to have none. */
+/* Returns nonzero if no vectors are used after the processor was declared to have none. */
 static int told_of_no_vectors(int unused)
 {
 	(void)unused;
@@ -83,6 +97,8 @@ void check_first_calls(struct tally *tally)
 		expect(tally, in_a_process(forced_during_first_call, delay),
 		       "portable is forced %d turns after another thread began the first call",
 		       delay);
+	expect(tally, in_a_process(first_call, FIRST_BURST),
+	       "the first call of a process, lr_csum_burst");
 	for (int which = LR_CSUM; which <= LR_FILL; which *= 2)
 		expect(tally, in_a_process(first_call, which),
 		       "the first call of a process, function %d of enum LR_CSUM ...", which);
@@ -96,8 +112,10 @@ static void table(struct tally *tally)
 	       "the first variant must run anywhere and offer all functions");
 	for (size_t i = 0; i < lr_variant_count; i++) {
 		const struct lr_variant *v = lr_variants[i];
-		const int all = v->csum_partial && v->copy_csum_partial && v->copy && v->fill;
-		const int any = v->csum_partial || v->copy_csum_partial || v->copy || v->fill;
+		const int all = v->csum_partial && v->csum_burst && v->copy_csum_partial &&
+				v->copy && v->fill;
+		const int any = v->csum_partial || v->csum_burst || v->copy_csum_partial ||
+				v->copy || v->fill;
 		const size_t word = strspn(v->name, "abcdefghijklmnopqrstuvwxyz0123456789_");
 
 		expect(tally, word && !v->name[word], "%s: a name is one word", v->name);
@@ -112,11 +130,15 @@ static void table(struct tally *tally)
 
 static int same_functions(const struct lr_variant *a, const struct lr_variant *b)
 {
-	return a->csum_partial == b->csum_partial && a->copy_csum_partial == b->copy_csum_partial &&
-	       a->copy == b->copy && a->fill == b->fill;
+	return a->csum_partial == b->csum_partial && a->csum_burst == b->csum_burst &&
+	       a->copy_csum_partial == b->copy_csum_partial && a->copy == b->copy &&
+	       a->fill == b->fill;
 }
 
-/* For each function the last variant of the table that runs well here and is preferred for it. */
+/*
+ * Expects for each function the last variant in the table that runs well here and is preferred for
+ * it.
+ */
 static struct lr_variant expected_selection(void)
 {
 	struct lr_variant best = { .name = "selected" };
@@ -124,8 +146,10 @@ static struct lr_variant expected_selection(void)
 		const struct lr_variant *v = lr_variants[i];
 		if (!v->compiled || v->supported() < LR_RUNS_WELL)
 			continue;
-		if (v->preferred & LR_CSUM)
+		if (v->preferred & LR_CSUM) {
 			best.csum_partial = v->csum_partial;
+			best.csum_burst = v->csum_burst;
+		}
 		if (v->preferred & LR_COPY_CSUM)
 			best.copy_csum_partial = v->copy_csum_partial;
 		if (v->preferred & LR_COPY)
@@ -144,7 +168,7 @@ static void is_selected(struct tally *tally, const char *when)
 	       "%s: of each function the last preferred one is selected", when);
 }
 
-/* Forcing fails with that code, and what is called stays the same. */
+/* Expects that forcing fails with that code and leaves the current targets unchanged. */
 static void refused(struct tally *tally, const char *name, int code)
 {
 	const struct lr_variant before = lr_variant_current();
@@ -155,7 +179,10 @@ static void refused(struct tally *tally, const char *name, int code)
 	       "forcing \"%s\" failed and changed what is called", name);
 }
 
-/* The dispatching functions go where they should, and work from there. */
+/*
+ * Forces a variant, and expects that it becomes the current target and passes a short sweep through
+ * the dispatching functions.
+ */
 static void forced(struct tally *tally, const struct lr_variant *v)
 {
 	static const struct extent few = { 300, 21, 21, LINE, 10000 };
@@ -169,6 +196,7 @@ static void forced(struct tally *tally, const struct lr_variant *v)
 	expect(tally, !strcmp(current.name, v->name) && same_functions(&current, v) &&
 			      current.vector == v->vector,
 	       "forcing \"%s\": another one is called", v->name);
+	check_bursts(&through, 1, &few);
 	check_sweep(&through, 1, &few);
 	tally->cases += through.tally.cases;
 	tally->failures += through.tally.failures;

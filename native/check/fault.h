@@ -10,12 +10,12 @@
 
 #include <linerate/hosted.h>
 
-/* A page for what is before an edge, one for what is behind it, and two for random holes. */
+/* One page before an edge, one after it, and two more for random holes. */
 #define PAGES 4
 
 enum { CANNOT = 0, CAN_READ = 1, CAN_WRITE = 3 };
 
-/* The same bytes mapped twice: for the copies, and for the check. */
+/* The same bytes mapped twice: view for the copies under check, truth for the check itself. */
 struct memory {
 	uint8_t *view;
 	uint8_t *truth;
@@ -27,11 +27,10 @@ struct memory {
 
 struct memory memory_new(void);
 void memory_free(struct memory *memory);
-/* Access of copies to that page. */
+/* Sets the access to that page of view: CANNOT, CAN_READ or CAN_WRITE. */
 void memory_protect(struct memory *memory, size_t page, int can);
-/*
- * Truncates the file behind both to this many pages: access to others is a SIGBUS, and they lose
- * their bytes.
+/* Truncates the file of both mappings to this many pages: the other pages lose their bytes, and
+ * accessing them raises SIGBUS.
  */
 void memory_truncate(struct memory *memory, size_t pages);
 
@@ -41,33 +40,35 @@ struct try {
 	size_t dst_at, src_at, bytes;
 	uint32_t seed;
 };
-/* Makes it, with checksum or without, judges all there is to judge, and puts GUARD back. */
+/*
+ * Makes the copy, with or without checksum, verifies all results and both buffers, and restores
+ * GUARD.
+ */
 void check_try(struct tally *tally, const struct try *try, int csum);
 
-/* Whether a bus error says where it was. If not, prints why that is not checked. */
+/*
+ * Returns nonzero if SIGBUS reports the faulting address. If not, prints why that is not checked.
+ */
 int bus_errors_have_addresses(void);
 
-/* Numbers that only look random; of one thread. */
+/* Pseudorandom numbers from the state of one thread. */
 uint64_t random_from(uint64_t *state);
 
-/*
- * fault_edges.c: a fault at every byte; with bus errors, of files that were truncated, or
- * without.
- */
+/* fault_edges.c: a fault at every byte; if bus_errors is set, also in truncated files. */
 void check_fault_edges(struct tally *tally, int bus_errors);
 /* fault_random.c: random copies and random holes, in several threads at once. */
 void check_fault_random(struct tally *tally, unsigned long cases);
-/* The same while ranges come and go. */
+/* The same while other ranges are registered and unregistered concurrently. */
 void check_fault_ranges(struct tally *tally, unsigned long cases);
-/* fault_signals.c: what reaches the actions that were there before. */
+/* fault_signals.c: signals that are passed on to the previously installed actions. */
 void check_fault_signals(struct tally *tally);
 /* The signal that ended body(which) in a separate process; 0 if it returned. */
 int ended_by(int (*body)(int which), int which);
-/* fault_handlers.c: other handlers than ours, and what the calls refuse. */
+/* fault_handlers.c: handlers other than ours, and the errors that the calls return. */
 void check_fault_handlers(struct tally *tally);
 /* The edges again, under a handler that knows the fix-up table but no ranges. */
 void check_fault_embedded(struct tally *tally);
-/* fault_speed.c: what surviving costs here. */
+/* fault_speed.c: prints what surviving copies cost on this machine. */
 void print_fault_speed(void);
 /* fault_huge.c: a fault beyond 4 GiB. */
 void check_fault_huge(struct tally *tally);

@@ -87,8 +87,8 @@ static size_t reach(const struct memory *memory, size_t at, size_t bytes, int ca
 }
 
 /*
- * Whether the bytes of truth that the check can see there are all GUARD; those that a file lost
- * are.
+ * Returns nonzero if all bytes of truth in that range are GUARD, as far as the check can see them;
+ * bytes that a truncated file has lost count as GUARD.
  */
 static int is_guard(const struct memory *memory, size_t first, size_t end, size_t held)
 {

@@ -6,7 +6,7 @@
  */
 #include "fault.h"
 
-/* Beyond two of the widest steps, one of the next, one word and one byte. */
+/* More than two steps of the widest loop, one of the next, a word and a byte together. */
 #define EVERY_LENGTH_TO 80
 static const size_t longer[] = { 96, 127, 128, 129, 161, 200, 256, 299 };
 #define LENGTHS (EVERY_LENGTH_TO + sizeof longer / sizeof *longer)
@@ -24,7 +24,7 @@ static void both(struct tally *tally, struct try *t)
 	check_try(tally, t, 0);
 }
 
-/* The other side begins at every offset of 16 bytes, the widest access there is. */
+/* The destination begins at every offset within 16 bytes, the widest access of any copy. */
 static void at_source(struct tally *tally, struct try *t)
 {
 	for (size_t i = 0; i < LENGTHS; i++)
@@ -62,7 +62,7 @@ static void at_both(struct tally *tally, struct try *t)
 			}
 }
 
-/* From within a page without access into one that has it again. */
+/* Copies that begin in an inaccessible page and end in an accessible one. */
 static void without_a_first_byte(struct tally *tally, struct try *t)
 {
 	for (size_t k = 1; k < 40; k++) {

@@ -68,14 +68,14 @@ static int somebody_after_us(int unused)
 	int holds = !lr_fault_install() && !lr_fault_register(closed, page);
 	sigaction(SIGSEGV, &theirs, &ours);
 	holds = holds && survives() && passed_on > 0;
-	/* Not while they may call us; and nothing has changed by trying. */
+	/* Refused while the later handler may still call ours, and the attempt changes nothing. */
 	holds = holds && lr_fault_uninstall() == EBUSY && lr_fault_uninstall() == EBUSY;
 	holds = holds && !lr_fault_install() && !lr_fault_uninstall() && survives();
 	sigaction(SIGSEGV, &ours, 0);
 	return holds && survives() && !lr_fault_uninstall() && lr_fault_uninstall() == EINVAL;
 }
 
-/* Taken away and installed again, in front of an action that has changed. */
+/* Installs and uninstalls our handlers several times, in front of a different action each time. */
 static int again(int unused)
 {
 	(void)unused;
@@ -87,7 +87,7 @@ static int again(int unused)
 	return holds;
 }
 
-/* A range registered twice is registered until it has been taken back twice. */
+/* A range registered twice stays registered until it has been unregistered twice. */
 static int twice(int unused)
 {
 	(void)unused;

@@ -14,11 +14,14 @@
 
 #if SIZE_MAX > UINT32_MAX
 
-/* Divides no power of two; a multiple of the largest page, 64 KiB. */
+/* Not a power of two, and a multiple of the largest page size, 64 KiB. */
 #define PERIOD ((size_t)33 << 16)
 #define LAPS (((size_t)1 << 32) / PERIOD + 2)
 
-/* The laps, with no access behind them; the file is written through the first. */
+/*
+ * Maps the file again and again, followed by inaccessible memory; it is written through the first
+ * mapping.
+ */
 static uint8_t *ring_new(void)
 {
 	const int file = memfd_create("ring", 0);
@@ -38,7 +41,10 @@ static uint8_t *ring_new(void)
 	return ring;
 }
 
-/* The period is even, so laps begin at even offsets of the sum. */
+/*
+ * The sum of whole periods and a remainder. The period is even, so every lap begins at an even
+ * offset.
+ */
 static uint16_t expected_sum(const uint8_t *src, size_t bytes)
 {
 	const uint64_t lap = reference(src, PERIOD, 0), rest = reference(src, bytes % PERIOD, 0);
@@ -60,7 +66,7 @@ void check_fault_huge(struct tally *tally)
 	       (unsigned)read.side);
 	expect(tally, lr_csum_fold(read.sum) == expected_sum(source + from, can),
 	       "%zu bytes of %zu copied: sum 0x%x", can, asked, lr_csum_fold(read.sum));
-	/* The last lap of target is the one that stays. */
+	/* Every lap of target writes the same memory: the last one remains. */
 	expect(tally, !memcmp(target + can - PERIOD, source + all - PERIOD, PERIOD),
 	       "%zu bytes of %zu copied: the last differ", can, asked);
 

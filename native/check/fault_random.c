@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #define THREADS 4
-/* Copies between two choices of pages: changing them costs more than copying. */
+/* Copies made before the access to pages is changed again, which costs more than copying. */
 #define CASES_PER_CHOICE 16
 
 struct worker {

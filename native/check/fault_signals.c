@@ -55,7 +55,7 @@ static void look(int signal, const siginfo_t *info)
 	seen->calls++;
 	seen->signal = signal;
 	seen->code = info ? info->si_code : 0;
-	/* For a sent signal, the process ID is stored there. */
+	/* In the siginfo of a sent signal, this field holds the process ID. */
 	if (seen->code > 0)
 		seen->address = (uintptr_t)info->si_addr - (uintptr_t)closed;
 	seen->on_stack = at >= alternate && at < alternate + sizeof alternate;
@@ -84,10 +84,10 @@ static void jumps_out(int signal, siginfo_t *info, void *context)
 	siglongjmp(out, 1);
 }
 
-/* An action, what happens under it, and nothing else. */
+/* An action for a signal, and the event that raises the signal. */
 struct scene {
 	const char *name;
-	/* Null if the other one is the action. */
+	/* Null if the other member is the action. */
 	void (*with_info)(int, siginfo_t *, void *);
 	void (*without_info)(int);
 	int flags;
@@ -131,7 +131,7 @@ static void load_lost(void)
 		(void)at[9];
 }
 
-/* For an unregistered page, by the faulting byte. */
+/* Copies from an unregistered page, starting at its byte 3. */
 static void copy_closed(void)
 {
 	uint8_t bytes[64];
@@ -190,7 +190,7 @@ static void play(const struct scene *scene, int installed)
 	_exit(left.sa_handler == action.sa_handler && left.sa_flags == action.sa_flags ? 0 : 103);
 }
 
-/* The status of the process, and in result what the handler saw there. */
+/* Returns the exit status of the process, and stores in result what the handler saw. */
 static int status_of(const struct scene *scene, int installed, struct seen *result)
 {
 	int status = -1;

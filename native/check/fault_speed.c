@@ -31,7 +31,7 @@ static uint32_t copy(void *dst, const void *src, size_t bytes, uint32_t sum)
 	return sum;
 }
 
-/* Nanoseconds of one call; each waits for the sum of the one before. */
+/* Nanoseconds per call; each call depends on the sum of the one before. */
 static double time_of(uint32_t (*call)(void *, const void *, size_t, uint32_t), size_t bytes,
 		      size_t dst_at, size_t src_at)
 {
@@ -46,7 +46,7 @@ static double time_of(uint32_t (*call)(void *, const void *, size_t, uint32_t), 
 	       CALLS;
 }
 
-/* The shortest of many rounds, in which all four take turns. */
+/* The shortest time of many rounds, each of which runs all four in turn. */
 static void print_row(size_t bytes, size_t dst_at, size_t src_at)
 {
 	uint32_t (*const calls[])(void *, const void *, size_t, uint32_t) = {

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 /*
- * Divides no power of two: a pointer that is not moved on by a chunk must meet other bytes. 64 KiB
- * is the largest page.
+ * Not a power of two, so that a pointer that fails to advance by a chunk reads different bytes. 64
+ * KiB is the largest page size.
  */
 #define PERIOD ((size_t)33 << 16)
 #define WINDOW ((size_t)1 << 16)
@@ -27,14 +27,14 @@
 
 #if SIZE_MAX > UINT32_MAX
 
-/* Cut off after 32 bits this is 59. */
+/* Truncated to 32 bits, this is 59. */
 #define BYTES (((size_t)1 << 32) + 59)
 /* Size of a ring; the bytes are at its end. */
 #define RING ((BYTES / PERIOD + 1) * PERIOD)
 
 struct ring {
 	uint8_t *first;
-	/* The bytes of the file, once. */
+	/* A single mapping of the file. */
 	uint8_t *lap;
 };
 
@@ -47,7 +47,7 @@ static void *must(void *mapped)
 	return mapped;
 }
 
-/* Without access in front and behind. */
+/* Maps a ring between inaccessible pages. */
 static struct ring ring_new(int protection)
 {
 	const int file = memfd_create("lap", 0);
@@ -67,10 +67,10 @@ static struct ring ring_new(int protection)
 
 static struct ring source, target;
 static uint8_t *src, *dst;
-/* Contents of every PERIOD bytes of src, from its first one on. */
+/* The PERIOD bytes that src repeats, from its first byte on. */
 static uint8_t content[PERIOD];
 
-/* Start of the destination, at every stride of the ring, and the end of both. */
+/* Windows are at the start of the destination, at every stride of the ring, and at the end. */
 #define WINDOWS ((RING - WINDOW) / WINDOW_STRIDE + 2)
 
 static uint8_t *window(size_t i)
@@ -84,7 +84,7 @@ static void set_up(void)
 {
 	source = ring_new(PROT_READ);
 	target = ring_new(PROT_READ | PROT_WRITE);
-	/* The source ends where access does; the destination two bytes before. */
+	/* The source ends at the inaccessible page, the destination two bytes before it. */
 	src = source.first + (RING - BYTES);
 	dst = target.first + (RING - BYTES - 2);
 	for (size_t i = 0; i < WINDOWS; i++)
@@ -102,7 +102,10 @@ static void clear_target(void)
 		memset(window(i), GUARD, WINDOW);
 }
 
-/* The byte expected there afterwards, given the fill byte or -1 for the copy. */
+/*
+ * The byte expected at that address after the call: value for a fill, or the source byte if value
+ * is -1, for a copy.
+ */
 static uint8_t wanted(const uint8_t *at, int value)
 {
 	if (at < dst || at >= dst + BYTES)
@@ -124,7 +127,7 @@ static int holds(struct subject *s, const char *kernel, const uint8_t *first, si
 	return 1;
 }
 
-/* Looks at all windows, and at one lap that has none. */
+/* Checks all windows, and one lap that contains none. */
 static void judge_target(struct subject *s, const char *kernel, int value)
 {
 	int held = holds(s, kernel, target.first + WINDOW_STRIDE - PERIOD, PERIOD, value);
@@ -133,7 +136,10 @@ static void judge_target(struct subject *s, const char *kernel, int value)
 	clear_target();
 }
 
-/* The sum of whole laps and a rest, by the reference; the period is even, so laps begin at even offsets. */
+/*
+ * The sum of whole laps and a remainder, by the reference; the period is even, so every lap begins
+ * at an even offset.
+ */
 static uint16_t expected_sum(uint32_t seed)
 {
 	const uint64_t lap = reference(content, PERIOD, 0);
@@ -157,6 +163,12 @@ static void one_subject(struct subject *s)
 	const uint32_t seed = 0xffffffff;
 	now = (struct call){ s->tally.name, "csum_partial", now.fill, 0, src, BYTES, seed };
 	judge_sum(s, now.kernel, s->kernels.csum_partial(src, BYTES, seed), seed);
+
+	const struct lr_csum_buffer buffers[4] = { { src, 0 }, { src, 0 }, { src, BYTES } };
+	uint32_t sums[4] = { 0, 0, seed, 0 };
+	now.kernel = "csum_burst";
+	s->kernels.csum_burst(buffers, sums, 4);
+	judge_sum(s, now.kernel, sums[2], seed);
 
 	now.kernel = "copy_csum_partial";
 	now.dst = dst;

@@ -16,11 +16,11 @@ static const char usage[] =
 	"           of which variants csum_partial, copy_csum_partial, copy and fill are selected\n"
 	"  --force  makes every call use a variant, and checks it so; exits with 1 if it cannot run\n";
 
-/* Every length ends well beyond 2048, where a kernel may change its ways, and a few blocks. */
+/* Covers every length well beyond 2048, where a kernel may switch methods, plus a few blocks. */
 static const struct extent full = { 2800, 1, 1, 1, SIZE_MAX };
 static const struct extent quick = { 600, 9, 21, 9, 10000 };
 
-/* The plainest variant that holds the function, a member of struct lr_variant. */
+/* Name of the first variant in the table whose given member is the function. */
 #define ORIGIN(member, function)                                                                   \
 	static const char *origin_of_##member(void)                                                \
 	{                                                                                          \
@@ -50,7 +50,10 @@ static int list(void)
 	return 0;
 }
 
-/* The variants that run here, and last the selected one; one line for each that does not. */
+/*
+ * Collects the variants that run here, and finally the selected one; prints a line for each that
+ * does not.
+ */
 static size_t collect(struct subject *subjects)
 {
 	size_t count = 0;
@@ -96,6 +99,7 @@ static unsigned run(int huge, const struct extent *extent)
 		check_dispatch(&dispatch);
 		check_edges(subjects, count);
 		check_fragments(subjects, count);
+		check_bursts(subjects, count, extent);
 		check_sweep(subjects, count, extent);
 		failures += print_result(&arithmetic) + print_result(&dispatch);
 	}
@@ -121,6 +125,7 @@ static int force(const char *name)
 			reasons[refused]);
 		return 1;
 	}
+	check_bursts(&subject, 1, &quick);
 	check_sweep(&subject, 1, &quick);
 	return print_result(&subject.tally) ? 1 : 0;
 }

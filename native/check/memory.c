@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Memory with edges that fault, and processes: what the check needs of a POSIX system. */
+/*
+ * Buffers enclosed by inaccessible pages, and child processes: the part of the check that depends
+ * on POSIX.
+ */
 #include "check.h"
 
 #include <signal.h>
@@ -21,7 +24,10 @@
 #define CLOSE(at, bytes) __asan_poison_memory_region(at, bytes)
 #define OPEN(at, bytes) __asan_unpoison_memory_region(at, bytes)
 #elif defined(__has_include) && __has_include(<valgrind/memcheck.h>)
-/* A few instructions without effect, unless Valgrind runs them; none where it does not exist. */
+/*
+ * These requests are a few instructions without effect, unless the program runs under Valgrind;
+ * there are none on architectures that Valgrind does not support.
+ */
 #include <valgrind/memcheck.h>
 #define CLOSE(at, bytes) VALGRIND_MAKE_MEM_NOACCESS(at, bytes)
 #define OPEN(at, bytes) VALGRIND_MAKE_MEM_DEFINED(at, bytes)
@@ -97,7 +103,10 @@ static void report_fault(int signal, siginfo_t *info, void *context)
 	const intptr_t from_src = fault - (intptr_t)now.src, from_dst = fault - (intptr_t)now.dst;
 	const int is_src = !now.dst || labs(from_src) < labs(from_dst);
 
-	/* Processors do not say which address it was if it was not aligned as the instruction asks. */
+	/*
+	 * If an access was not aligned as its instruction requires, processors do not report its
+	 * address.
+	 */
 	if (signal == SIGILL || !now.kernel || !fault)
 		snprintf(text, sizeof text, "FAIL %s ", name);
 	else

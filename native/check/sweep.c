@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Every kernel of every subject over lengths, offsets and contents. Each case is placed as low and
- * as high in its arena as its offset allows: within a line of the guard page, and adjacent to it
- * for one offset in 64. All subjects see the same case before the next one.
+ * Runs every kernel of every subject over lengths, offsets and contents. Each case is placed as low
+ * and as high in its arena as its offset allows: less than a line from the guard page, and, for one
+ * offset in 64, adjacent to it. All subjects run one case before the next begins.
  */
 #include "check.h"
 
@@ -18,7 +18,7 @@ static uint8_t *filled;
 
 #define EACH_SUBJECT(s) for (struct subject *s = all; s < all + all_count; s++)
 
-/* Seeds where carries turn, and any. */
+/* One of the seeds at which carries change, or a random one. */
 static uint32_t some_seed(void)
 {
 	static const uint32_t seeds[] = { 0, 1, 0xffff, 0x10000, 0xffffffff };
@@ -27,7 +27,7 @@ static uint32_t some_seed(void)
 	return i < count ? seeds[i] : (uint32_t)random_number();
 }
 
-/* A case: bytes of a fill at an offset of the source, low and high. */
+/* A case: bytes of a fill at an offset in the source, once low and once high in the arena. */
 struct content {
 	const uint8_t *bytes, *front, *back;
 	size_t length;
@@ -101,8 +101,8 @@ static void fills(size_t length, size_t offset)
 	uint8_t *back = arena_back(&target, length, offset);
 
 	/*
-	 * Not by memset: on an emulated PowerPC 970 it clears 32 bytes by an instruction for every
-	 * 128 that it means to clear.
+	 * Not memset: on an emulated PowerPC 970, it relies on an instruction to clear 128 bytes
+	 * that clears only 32.
 	 */
 	for (volatile uint8_t *at = filled; at != filled + length; at++)
 		*at = value;
@@ -142,7 +142,10 @@ static void with_room_for(size_t longest, void (*part)(const struct extent *exte
 		perror("check: malloc");
 		exit(2);
 	}
-	/* Out-of-bounds bytes added by a kernel must be noticed from the first case on. */
+	/*
+	 * The source arena is random before the first case, so that a kernel that sums out of
+	 * bounds is noticed from the start.
+	 */
 	fill_bytes(FILL_RANDOM, source.first, source.bytes);
 	use_destination(&target);
 	part(extent);
@@ -182,8 +185,8 @@ static void every_pair(const struct extent *extent)
 }
 
 /*
- * Beyond a page; around 64 KiB, where counts and lanes of 16 bits wrap; around twice that, where
- * the sum of ones no longer fits into 32 bits.
+ * Longer than a page; around 64 KiB, where 16-bit counts and lanes wrap; around twice that, where
+ * the sum of all ones no longer fits into 32 bits.
  */
 static const size_t long_lengths[] = {
 	4031, 4095, 4096, 4097, 4223, 8000, 8191, 8192, 8193, 9000, 16383, 16385, 32767, 32769,
@@ -202,7 +205,7 @@ static void long_ones(const struct extent *extent)
 	}
 }
 
-/* Megabytes of few contents: chunks of a sum, and stores that pass by the caches. */
+/* Lengths in megabytes, with few contents, for chunks of a sum and nontemporal stores. */
 static const size_t megabytes[] = { ((size_t)1 << 20) + 1, ((size_t)1 << 22) - 1,
 				    ((size_t)1 << 24) + 33 };
 

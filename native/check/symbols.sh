@@ -7,10 +7,10 @@
 # BUILD/liblr.a may export lr_ names only and must have no undefined symbols, not even memcpy, and
 # neither may BUILD/check/inline.o. Exception: gcc for PowerPC saves and restores registers in small
 # code through functions that every 64-bit linker provides and that for 32 bits come with the
-# compiler: they exist wherever -Os is used. The objects of the variants NAME, those that belong to
-# no variant, BUILD/check/inline.o, which is made of inline functions, and in all other objects the
-# function that asks whether the processor can run them may not name a vector or floating-point
-# register.
+# compiler: they exist wherever -Os is used. No vector or floating-point register may be named in
+# the objects of the variants NAME, in objects that belong to no variant, in BUILD/check/inline.o,
+# which consists of inline functions, and, in all other objects, in the function that checks whether
+# the processor can run them.
 set -eu
 
 build=$1
@@ -25,12 +25,12 @@ fail() {
 	failed=1
 }
 
-# A hidden function of two instructions that compilers for SPARC add to every file.
+# A hidden two-instruction function that compilers for SPARC add to every file.
 thunk='__sparc_get_pc_thunk.*'
 exported=$("$nm" -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' | sort -u |
 	grep -vxE "$thunk" || true)
-# Tables of addresses that the linker makes, the bounds of sections that it knows, and no symbol at
-# all (on SPARC, a register) are from nowhere.
+# Allowed undefined symbols: address tables and section bounds, which the linker defines, and the
+# empty name (a register, on SPARC).
 needed=$("$nm" -u "$archive" "$build/check/inline.o" | awk '$1 == "U" { print $2 }' | sort -u |
 	grep -vxE "_GLOBAL_OFFSET_TABLE_|\.TOC\.|__(start|stop)_lr_fault_table|$thunk|" || true)
 case ${MACHINE-} in
@@ -48,8 +48,8 @@ for symbol in $needed; do
 done
 
 objects=$(echo "$build"/kernels/*.o "$build"/fault/*.o "$build"/vector_context/guarded.o)
-# Without -msoft-float gcc for z/Architecture keeps general registers in floating-point ones, in
-# whatever function it likes; what callers are compiled with is theirs.
+# Without -msoft-float, gcc for z/Architecture may spill general registers to floating-point ones in
+# any function; the flags of callers are up to them.
 case ${MACHINE-} in
 s390x-*) ;;
 *) objects="$objects $build/check/inline.o" ;;
@@ -58,7 +58,8 @@ for name; do
 	objects="$objects $build/kernels/isa/$name.o"
 done
 
-# Operands, as they are written: behind them a comma, a bracket or nothing, and no name of a place.
+# Matches operands in a disassembly: a comma, a bracket or nothing may follow, but not the rest of a
+# symbol.
 operand() {
 	echo "[[:space:],{(]($1)([],})[]|\$)"
 }

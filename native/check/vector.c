@@ -14,7 +14,7 @@
 
 #if CHECKED
 
-/* Handlers above each other. */
+/* Depth of nested handlers. */
 #define DEPTH 4
 
 static struct registers mine, theirs[DEPTH], after;
@@ -73,7 +73,7 @@ int vector_kind(void)
 	return lr_variant_find("sve")->supported() != 0;
 }
 
-/* Bytes of a vector. */
+/* Size of a vector in bytes. */
 static size_t vector_bytes(void)
 {
 	uintptr_t bytes = 16;
@@ -88,7 +88,10 @@ static size_t used(void)
 	return 16 + 32 * bytes + (vector_kind() ? 17 * bytes / 8 : 0);
 }
 
-/* FPCR: rounding. FPSR: saturation and the exceptions seen. FFR: ones up to somewhere, then zeros. */
+/*
+ * FPCR: rounding. FPSR: saturation and the exceptions seen. FFR: ones in a random number of low
+ * bits, then zeros.
+ */
 static void make_valid(struct registers *r)
 {
 	const size_t bytes = vector_bytes(), lanes = random_below(bytes + 1);
@@ -114,7 +117,7 @@ static size_t used(void)
 	return vector_kind() == 2 ? 64 * 33 + 64 : 64 * 17;
 }
 
-/* MXCSR: rounding and the exceptions seen, all of them masked. Behind it nothing is dumped. */
+/* MXCSR: rounding and the exceptions seen, all of them masked. Nothing after it is dumped. */
 static void make_valid(struct registers *r)
 {
 	const uint32_t mxcsr = (uint32_t)(random_number() & 0x603f) | 0x1f80;
@@ -143,7 +146,9 @@ int are_same(const struct registers *a, const struct registers *b)
 	return 1;
 }
 
-/* Handlers from a depth on, each of which nests, fills, is interrupted, and unnests. */
+/*
+ * Runs the handlers from a depth on: each nests, fills the registers, is interrupted, and unnests.
+ */
 static void handle(unsigned depth)
 {
 	if (depth == DEPTH)
@@ -176,7 +181,10 @@ static void registers_survive(struct tally *tally)
 	}
 }
 
-/* Without saving, the same registers are lost: the comparison would detect it. */
+/*
+ * Expects that registers are lost if they are not saved, so that the comparison would detect a
+ * loss.
+ */
 static void loss_is_seen(struct tally *tally)
 {
 	make_registers(&mine);
@@ -202,12 +210,17 @@ static void tasks_are_switched(struct tally *tally)
 	leave_home();
 	lr_vec_task_enter(&unit, &one);
 	vector_fill(&mine, kind);
-	/* To none at all: the registers are saved, and are still there. */
+	/*
+	 * Switch to a task without vectors and back: the registers are saved, and still hold their
+	 * values.
+	 */
 	lr_vec_switch(&unit, &one, 0);
 	lr_vec_switch(&unit, 0, &one);
 	vector_dump(&after, kind);
 	same = are_same(&mine, &after);
-	/* To one that enters, on to none at all, and back to either. */
+	/*
+	 * Switch to a task that enters, then to one without vectors, then back to each of the two.
+	 */
 	lr_vec_switch(&unit, &one, &two);
 	lr_vec_task_enter(&unit, &two);
 	vector_fill(&theirs[0], kind);
@@ -260,7 +273,10 @@ static void assembly_agrees(struct tally *tally)
 #endif
 }
 
-/* Each guarded kernel, its result against the specification, in registers that are owned. */
+/*
+ * Calls each guarded kernel, compares its result with the specification, while the registers are
+ * owned.
+ */
 static uint8_t source[700], copy[700];
 
 static int kernels_work(struct lr_vec_nest *nest, size_t bytes, uint16_t sum)
@@ -304,7 +320,10 @@ static void guarded_kernels_keep_out(struct tally *tally)
 	}
 }
 
-/* On a processor without vectors nothing is taken, and no instruction of theirs executed. */
+/*
+ * On a processor without vectors, the registers are not acquired and no vector instruction is
+ * executed.
+ */
 static void guarded_kernels_do_without(struct tally *tally)
 {
 	fill_bytes(FILL_RANDOM, source, sizeof source);

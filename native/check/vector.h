@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The check of vector register sharing. It runs with known register contents, compiled without
- * vectors: between at_home(0) and at_home(1) the C library must not be called.
+ * vectors: between leave_home() and come_home() the C library must not be called.
  */
 #ifndef LINERATE_CHECK_VECTOR_H
 #define LINERATE_CHECK_VECTOR_H
@@ -10,7 +10,7 @@
 
 #include <linerate/vector_context.h>
 
-/* Not where functions are called by descriptors: assembly here has none. */
+/* Not on ABIs that call functions through descriptors, which the assembly here does not define. */
 #if LR_VEC && (!defined(__powerpc64__) || _CALL_ELF == 2)
 #define CHECKED 1
 #else
@@ -19,12 +19,14 @@
 
 #if CHECKED
 
-/* Register image of vector_registers.S; as large as the largest. */
+/* Register image as written by vector_registers.S, large enough for every architecture. */
 struct registers {
 	uint8_t bytes[16 + 34 * 256 + 64];
 } __attribute__((aligned(64)));
 
-/* Which registers there are: 0 the least, 1 AVX or SVE, 2 AVX-512. */
+/*
+ * The registers available: 0 for the minimum of the architecture, 1 for AVX or SVE, 2 for AVX-512.
+ */
 int vector_kind(void);
 
 /* vector_registers.S */
@@ -36,15 +38,18 @@ void vector_asm_handler(struct lr_vec_unit *unit, struct lr_vec_nest *nest,
 			const struct registers *from);
 #endif
 
-/* vector.c: contents that no other call makes, valid for control and status too. */
+/*
+ * vector.c: makes contents unlike those of any other call, valid for control and status registers
+ * too.
+ */
 void make_registers(struct registers *registers);
-/* Whether both hold the same where there are registers. */
+/* Returns nonzero if both images agree in all registers that this processor has. */
 int are_same(const struct registers *a, const struct registers *b);
-/* Saves the registers of the C library, and gives them back. */
+/* Save the register values of the C library, and restore them. */
 void leave_home(void);
 void come_home(void);
 
-/* vector_nested.c: schemes under handlers at each of their steps. */
+/* vector_nested.c: each scheme, interrupted by handlers at each of its steps. */
 void check_vector_nested(struct tally *tally);
 
 #endif

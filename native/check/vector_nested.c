@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The schemes' own code with handlers that interrupt at any step: the same as linerate's models of
- * nested interrupts, but with the real registers of the processor.
+ * The code of the schemes, with handlers that interrupt it at any step: the same exploration as in
+ * linerate's models of nested interrupts, but with the processor's real registers.
  *
- * LR_VEC_STEP calls a function here, which at one step of each level lets the next level in. Levels
- * are a task and three handlers, and every choice of their steps is run:
+ * LR_VEC_STEP calls a function that, at one step of each level, starts the next level. Levels are a
+ * task and three handlers, and every choice of their steps is run:
  *
  *	for each step a of the task, b of the first handler, c of the second:
- *		run the task; count whose registers were changed, and who spins for ever
+ *		run the task; count corrupted registers and endless loops
  *
- * Leaves out time slices, for which a C library's own switch of contexts saves too much.
+ * Time slices are not covered: a C library's own context switch saves too much for that.
  */
 #include "../kernels/no_vectors.h"
 
 void vector_step(void);
 #define LR_VEC_STEP(name) vector_step()
-/* Small, so that four levels fill it. */
+/* So small that four levels fill it. */
 #define NOTE_DEPTH 1
 
 #include "vector.h"
@@ -29,7 +29,7 @@ void vector_step(void);
 #include <string.h>
 
 #define LEVELS 4
-/* More than any program has steps; and more than any that ends takes. */
+/* STEPS is more than the steps of any level; SPINNING is more than any run takes that ends. */
 #define STEPS 18
 #define SPINNING 1000
 
@@ -42,7 +42,7 @@ struct scheme {
 	int corrupts, spins;
 };
 
-/* Verdicts of the models for each under nested interrupts. */
+/* Results of the models for each scheme under nested interrupts. */
 static const struct scheme schemes[] = {
 	{ "note's appendix: no semaphore, full unseen", NOTE, 0, 1, 0 },
 	{ "note: no semaphore, full: scalar", NOTE, NOTE_SCALAR, 1, 0 },
@@ -97,7 +97,10 @@ static void leave(void)
 		lr_vec_unnest(&unit, &nests[level]);
 }
 
-/* Enters, writes, reads, leaves; a task under a scheduler also goes and comes back in between. */
+/*
+ * Enters, writes and reads the registers, and leaves; a task under a scheduler is also switched
+ * away from and back to in between.
+ */
 static void section(void)
 {
 	if (!enter())
@@ -130,7 +133,7 @@ void vector_step(void)
 	level--;
 }
 
-/* Whether it ended. */
+/* Runs the task once. Returns 0 if it was stopped because it did not end. */
 static int run(void)
 {
 	unit.owner = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * All vector registers and what belongs to them, filled from memory and written to it, independently
- * of lr_vec_save; and users of the macros for assembly.
+ * Fills all vector and vector control registers from memory and dumps them to memory, independently
+ * of lr_vec_save; also users of the assembly macros.
  *
  *	vector_fill(from, kind), vector_dump(to, kind)	kind: see vector.h; its layout is below
  *	vector_asm_user(unit, exit)	1 where it may use vectors, 0 where not; two exits
@@ -10,7 +10,7 @@
  * PowerPC	v0-31 at 0, VSCR at 512, VRSAVE at 528
  * ARM		d0-31 at 0, FPSCR at 256
  * AArch64	FPCR at 0, FPSR at 8, v0-31 or z0-31 at 16, then p0-15, then FFR
- * x86-64	MXCSR at 0, registers of 64 bytes from 64 on, k0-7 behind them
+ * x86-64	MXCSR at 0, registers of 64 bytes from 64 on, k0-7 after them
  */
 #include <linerate/vector_context_asm.h>
 

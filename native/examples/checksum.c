@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* From 192.168.0.1 to 192.168.0.199, its checksum, b8 61, still to be filled in. */
+/* A header from 192.168.0.1 to 192.168.0.199, whose checksum, b8 61, is still to be filled in. */
 static uint8_t header[20] = {
 	0x45, 0, 0, 0x73, 0, 0, 0x40, 0, 0x40, 0x11, 0, 0, 0xc0, 0xa8, 0, 1, 0xc0, 0xa8, 0, 0xc7,
 };

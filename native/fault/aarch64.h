@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The loops that may fault, for AArch64, of general registers only. Included by copy.c. */
+/* The loops that may fault, for AArch64, using only general registers. Included by copy.c. */
 #ifndef LINERATE_FAULT_AARCH64_H
 #define LINERATE_FAULT_AARCH64_H
 
-/* A pair is two accesses, in no order; aligned to its size it is within one page. */
+/*
+ * A load or store of a pair is two accesses in unspecified order; aligned to its size, it lies
+ * within one page.
+ */
 #define ALIGN 16
 #define BLOCK ((size_t)64)
 #define GROUP ((size_t)64)
 
-/* Eight words: all are read before the first is written, and added when the last has been. */
+/*
+ * Copies eight words: all are read before the first is written, and added after the last is
+ * written.
+ */
 #define COPY_GROUPS(add)                                                                           \
 	"1:\n\t"                                                                                   \
 	READS_WIDE("ldp %[a], %[b], [%[src]]", "10f")                                              \
@@ -60,7 +66,7 @@ ALWAYS_INLINE void copy_groups(struct copy *at, const int csum)
 	at->left -= (size_t)(at->src - from);
 }
 
-/* A group is as wide as loops need to be. */
+/* No loop wider than the one over groups is needed. */
 ALWAYS_INLINE void copy_blocks(struct copy *at, const int csum)
 {
 	copy_groups(at, csum);
@@ -71,7 +77,7 @@ ALWAYS_INLINE void copy_words(struct copy *at, const int csum)
 	const uint8_t *const from = at->src;
 	size_t steps = at->left / WORD;
 	uint64_t value, sum = 0;
-	/* Added where it is not wanted too: an addition costs less here than a second loop. */
+	/* Adds even if csum is 0: the additions cost less here than a second loop would. */
 	__asm__ volatile("1:\n\t"
 			 READS_WIDE("ldr %[value], [%[src]]", "10f")
 			 WRITES_WIDE("str %[value], [%[dst]]", "10f")

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Copies that survive a fault, without the accesses that may fault: those are an architecture's.
+ * Copies that survive a fault: the part without the accesses that may fault, which depend on the
+ * architecture.
  *
- *   1, 2, 4, ... bytes at once until dst is aligned to the widest store
+ *   copy 1, 2, 4, ... bytes in one access each until dst is aligned to the widest store
  *   for each of the loops over blocks, groups and words, the widest first:
  *       while a whole step of it is left:
  *           run the loop
- *           if it has left a whole step, an access faulted: try the bytes of its group one by one
- *   ..., 4, 2, 1 bytes at once of what is left
- *   whenever bytes at once fault, try them one by one
- *   whenever one byte faults, end
+ *           if a whole step is left, an access faulted: try the bytes of its group one by one
+ *   copy what is left in accesses of ..., 4, 2, 1 bytes
+ *   whenever one of these accesses faults, try its bytes one by one
+ *   whenever an access of one byte faults, end
  *
- * A loop ends before a group that faults, with complete groups stored and added. Every store is
- * within one page, hence done completely or not at all: in the loops because it is aligned to its
- * width, before and after them because all stores there are in one aligned stretch of the widest
- * store. Stores of a group are in ascending order. Nothing at or beyond the first faulting byte is
- * therefore ever written, and the bytes that a group wrote before it are written again, and then
- * added, byte by byte.
+ * A loop ends before a group that faults, after storing and adding all groups before it. Every
+ * store is within one page, hence done completely or not at all: in the loops because it is aligned
+ * to its width, before and after them because all stores there are in one aligned stretch as long
+ * as the widest store. Stores of a group are in ascending order. Therefore nothing at or beyond the
+ * first faulting byte is ever written, and the bytes that a faulting group wrote before it are
+ * written again, and then added, byte by byte.
  *
  * The sum uses the stored value, from the same register: other threads may change src meanwhile.
  *
- * Bytes are summed in the halves of 16-bit words by their position in dst. If dst is odd, that is
- * the wanted sum rotated by 8 bits.
+ * Each byte is summed in the half of a 16-bit word given by its position in dst. If dst is odd, the
+ * result is the wanted sum rotated by 8 bits.
  */
 #include "../kernels/no_vectors.h"
 
@@ -58,20 +59,20 @@ ALWAYS_INLINE word add_word(word a, word b)
 }
 
 /*
- * Definitions required from an architecture:
+ * The file of an architecture defines:
  *
- *   ALIGN    to what dst is aligned before the loops: the widest store
- *   BLOCK    bytes of a step of the widest loop
- *   GROUP    bytes of a step of the next one; after a fault as many are repeated
+ *   ALIGN    alignment of dst in the loops: the width of the widest store
+ *   BLOCK    bytes per step of the widest loop
+ *   GROUP    bytes per step of the next one; after a fault, as many are repeated
  *   void copy_blocks(struct copy *at, const int csum), copy_groups, copy_words
- *            move at on by all whole steps that are left, of which there is one or more, or up to a
- *            group that faults; add to the sum if csum is not 0
+ *            advance at by all whole steps that are left, at least one, or up to a group that
+ *            faults; add to the sum if csum is not 0
  *   int copy_at_once(const struct copy *at, const size_t bytes, word *value)
- *            copies 1, 2, 4 bytes, and 8 if ALIGN is above that, by one load and one store; stores
- *            what was loaded, filled up with zeros, at value; returns whether it faulted
+ *            copies 1, 2 or 4 bytes, or 8 if ALIGN is above that, by one load and one store; stores
+ *            the loaded bytes, zero-extended, at value; returns nonzero if it faulted
  *   word copy_bytes(struct copy *at, size_t bytes)
- *            moves at on by 1 to WORD bytes, or up to one that faults, and then sets at->side;
- *            returns the bytes copied, each shifted in from below
+ *            advances at by 1 to WORD bytes, or up to one that faults, and then sets at->side;
+ *            returns the bytes copied, each shifted in from the right
  */
 #ifdef __x86_64__
 #include "x86_64.h"
@@ -81,21 +82,21 @@ ALWAYS_INLINE word add_word(word a, word b)
 #include "powerpc.h"
 #endif
 
-/* `bytes` bytes, shifted in one after the other, as a word that sums like them in memory. */
+/* `bytes` bytes that were shifted in from the right, as a word with the same sum as in memory. */
 ALWAYS_INLINE word as_in_memory(word shifted, size_t bytes)
 {
 	const word first = shifted << 8 * (WORD - bytes);
 	return LR_BYTE_SWAP ? first : SWAPPED(first);
 }
 
-/* Adds bytes, the first of which is in dst at that address. */
+/* Adds a word of bytes whose first byte is at dst. */
 ALWAYS_INLINE void add_at(struct copy *c, const uint8_t *dst, word bytes)
 {
 	const word rotated = bytes << 8 | bytes >> (8 * WORD - 8);
 	c->sum = add_word(c->sum, (uintptr_t)dst & 1 ? rotated : bytes);
 }
 
-/* Up to this many bytes one by one, and no more than are left. */
+/* Tries up to this many bytes one by one, and no more than are left. */
 static __attribute__((noinline, cold)) void try_each(struct copy *c, size_t bytes, int csum)
 {
 	if (bytes > c->left)
@@ -112,8 +113,8 @@ static __attribute__((noinline, cold)) void try_each(struct copy *c, size_t byte
 }
 
 /*
- * The same, by way of a copy of *c: what is rare must not keep c from standing in registers. Field by
- * field, for which no compiler calls memcpy.
+ * The same on a copy of *c, so that this rare call does not keep the compiler from holding c in
+ * registers. Copied field by field, for which no compiler calls memcpy.
  */
 ALWAYS_INLINE void one_by_one(struct copy *c, size_t bytes, const int csum)
 {
@@ -126,7 +127,7 @@ ALWAYS_INLINE void one_by_one(struct copy *c, size_t bytes, const int csum)
 	c->side = rare.side;
 }
 
-/* 1, 2, 4 or 8 bytes, all in one page of dst; one by one if they fault. */
+/* Copies 1, 2, 4 or 8 bytes, all in one page of dst, in one access; one by one if it faults. */
 ALWAYS_INLINE void at_once(struct copy *c, const size_t bytes, const int csum)
 {
 	word value;
@@ -143,7 +144,10 @@ ALWAYS_INLINE void at_once(struct copy *c, const size_t bytes, const int csum)
 	c->left -= bytes;
 }
 
-/* Up to where dst is aligned. The widths go up: each store is aligned, or ends before that. */
+/*
+ * Copies until dst is aligned. The widths increase: each store is aligned, or ends before the
+ * alignment boundary.
+ */
 ALWAYS_INLINE void copy_head(struct copy *c, const int csum)
 {
 	size_t bytes = -(uintptr_t)c->dst & (ALIGN - 1);
@@ -159,7 +163,7 @@ ALWAYS_INLINE void copy_head(struct copy *c, const int csum)
 		at_once(c, 8, csum);
 }
 
-/* The rest, less than a word, from where dst is aligned. The widths go down. */
+/* Copies the remainder, less than a word, with dst aligned. The widths decrease. */
 ALWAYS_INLINE void copy_tail(struct copy *c, const int csum)
 {
 	if (WORD > 4 && c->left & 4)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Finds the fix-up of an instruction. A few hundred entries, looked through one by one. */
+/* Finds the fix-up of an instruction, by a linear search through a few hundred entries. */
 #include "../kernels/no_vectors.h"
 
 #include "table.h"
 
 #if LR_FAULT
-/* From the linker. Hidden: the table of this program or library, not of another one's. */
+/*
+ * Defined by the linker. Hidden, to refer to the table of this program or library and not to
+ * another's.
+ */
 extern const struct fault_entry table_start[] __asm__("__start_lr_fault_table")
 	__attribute__((visibility("hidden")));
 extern const struct fault_entry table_end[] __asm__("__stop_lr_fault_table")

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The loops that may fault, for PowerPC of 32 and 64 bits and either byte order, of general
- * registers only. Included by copy.c.
+ * The loops that may fault, for PowerPC of 32 and 64 bits and either byte order, using only general
+ * registers. Included by copy.c.
  *
- * No load or store updates its base register, so that a fault leaves it known.
+ * No load or store updates its base register, so that its value is known after a fault.
  */
 #ifndef LINERATE_FAULT_POWERPC_H
 #define LINERATE_FAULT_POWERPC_H
@@ -23,7 +23,10 @@
 #define GROUP (8 * WORD)
 #define GROUP_TEXT AT(8)
 
-/* Eight words: all are read before the first is written, and added when the last has been. */
+/*
+ * Copies eight words: all are read before the first is written, and added after the last is
+ * written.
+ */
 #define COPY_GROUPS(add)                                                                           \
 	"mtctr %[steps]\n"                                                                         \
 	"1:\n\t"                                                                                   \
@@ -82,7 +85,7 @@ ALWAYS_INLINE void copy_groups(struct copy *at, const int csum)
 	at->left -= (size_t)(at->src - from);
 }
 
-/* A group is as wide as loops need to be. */
+/* No loop wider than the one over groups is needed. */
 ALWAYS_INLINE void copy_blocks(struct copy *at, const int csum)
 {
 	copy_groups(at, csum);
@@ -93,7 +96,7 @@ ALWAYS_INLINE void copy_words(struct copy *at, const int csum)
 	const uint8_t *const from = at->src;
 	const size_t steps = at->left / WORD;
 	word value, sum = 0;
-	/* Added where it is not wanted too: an addition costs less here than a second loop. */
+	/* Adds even if csum is 0: the additions cost less here than a second loop would. */
 	__asm__ volatile("mtctr %[steps]\n"
 			 "1:\n\t"
 			 READS_WIDE(LOAD " %[value],0(%[src])", "10f")

@@ -3,9 +3,9 @@
  * The fix-up table: for every instruction that may fault, where to resume and what it accesses.
  * <linerate/fault.h> documents its use by handlers.
  *
- * Entries are relative to themselves, so that a table in read-only memory needs no relocation when
- * a program is loaded, and are in a section whose name is a C identifier, for which linkers define
- * start and stop symbols.
+ * Addresses are stored as offsets from the field that holds them, so that a table in read-only
+ * memory needs no relocation when a program is loaded. The name of the section is a C identifier,
+ * for which linkers define start and stop symbols.
  */
 #ifndef LINERATE_FAULT_TABLE_H
 #define LINERATE_FAULT_TABLE_H
@@ -17,14 +17,14 @@
 
 /* An entry as emitted by the directives below. */
 struct fault_entry {
-	/* From this field on to the instruction. */
+	/* Offset from this field to the instruction. */
 	int32_t fault;
-	/* From this field on to where it is resumed. */
+	/* Offset from this field to the address at which to resume. */
 	int32_t resume;
 	uint32_t access;
 };
 
-/* An instruction that may fault; resume is a label, such as "9f". */
+/* Emits an instruction that may fault, and its entry; resume is a label, such as "9f". */
 #define MAY_FAULT(instruction, resume, access)                                                     \
 	"77: " instruction "\n\t"                                                                  \
 	".pushsection lr_fault_table, \"a\"\n\t"                                                   \
@@ -34,7 +34,7 @@ struct fault_entry {
 	".long " AS_TEXT(access) "\n\t"                                                            \
 	".popsection\n\t"
 
-/* Of one byte, and of several. */
+/* Accesses to one byte, and to several. */
 #define READS(instruction, resume) MAY_FAULT(instruction, resume, LR_FAULT_SOURCE)
 #define WRITES(instruction, resume) MAY_FAULT(instruction, resume, LR_FAULT_DESTINATION)
 #define READS_WIDE(instruction, resume)                                                            \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The loops that may fault, for x86-64, of general registers only. Included by copy.c. */
+/* The loops that may fault, for x86-64, using only general registers. Included by copy.c. */
 #ifndef LINERATE_FAULT_X86_64_H
 #define LINERATE_FAULT_X86_64_H
 
@@ -7,7 +7,9 @@
 #define BLOCK ((size_t)128)
 #define GROUP ((size_t)32)
 
-/* Four words: all are read before the first is written, and added when the last has been. */
+/*
+ * Copies four words: all are read before the first is written, and added after the last is written.
+ */
 #define COPY_GROUP(fixup, at0, at1, at2, at3)                                                      \
 	READS_WIDE("movq " #at0 "(%[src]), %[a]", fixup)                                           \
 	READS_WIDE("movq " #at1 "(%[src]), %[b]", fixup)                                           \
@@ -25,7 +27,9 @@
 	"adcq %[d], " sum "\n\t"                                                                   \
 	"adcq $0, " sum "\n\t"
 
-/* The fix-up of a group moves on by the groups of its step that came before. */
+/*
+ * The fix-up of a group advances the pointers past the groups of the same step that come before it.
+ */
 #define COPY_BLOCKS(add0, add1, add2, add3)                                                        \
 	"1:\n\t"                                                                                   \
 	COPY_GROUP("10f", 0, 8, 16, 24) add0                                                       \
@@ -43,7 +47,8 @@
 	"10:"
 
 /*
- * Four sums, one for each group of a block: one chain of additions with carry would be what limits.
+ * Four sums, one for each group of a block: a single chain of additions with carry would be the
+ * bottleneck.
  */
 ALWAYS_INLINE void copy_blocks(struct copy *at, const int csum)
 {
@@ -106,7 +111,7 @@ ALWAYS_INLINE void copy_words(struct copy *at, const int csum)
 	const uint8_t *const from = at->src;
 	size_t steps = at->left / WORD;
 	uint64_t value, sum = 0;
-	/* Added where it is not wanted too: an addition costs less here than a second loop. */
+	/* Adds even if csum is 0: the additions cost less here than a second loop would. */
 	__asm__ volatile("1:\n\t"
 			 READS_WIDE("movq (%[src]), %[value]", "10f")
 			 WRITES_WIDE("movq %[value], (%[dst])", "10f")

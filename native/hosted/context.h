@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The interrupted program counter in a ucontext_t of Linux: an lvalue, given a pointer to it. Needs
- * _GNU_SOURCE before the first header. On 32-bit PowerPC as glibc has it.
+ * The interrupted program counter in a Linux ucontext_t, given a pointer to it; an lvalue. Needs
+ * _GNU_SOURCE before the first header. On 32-bit PowerPC, as glibc lays it out.
  */
 #ifndef LINERATE_HOSTED_CONTEXT_H
 #define LINERATE_HOSTED_CONTEXT_H

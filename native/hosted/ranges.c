@@ -26,9 +26,9 @@
 
 #define SLOTS 64
 
-/* Empty without bytes; first is 0 then. */
+/* Empty if bytes is 0; first is 0 then. */
 struct slot {
-	/* A word: one slot is not written 2^31 times during one read. */
+	/* Cannot wrap during a read: one slot is not written 2^31 times in that time. */
 	_Atomic uintptr_t version;
 	_Atomic uintptr_t first;
 	_Atomic size_t bytes;
@@ -47,7 +47,8 @@ static void write_slot(struct slot *slot, uintptr_t first, size_t bytes)
 	const uintptr_t version = atomic_load_explicit(&slot->version, memory_order_relaxed);
 	atomic_store_explicit(&slot->version, version + 1, memory_order_relaxed);
 	/*
-	 * Pairs with the fence of holds(): who sees a store below sees an odd or a later version.
+	 * Pairs with the fence in holds(): a reader that sees a store below also sees an odd or a
+	 * later version.
 	 */
 	atomic_thread_fence(memory_order_release);
 	atomic_store_explicit(&slot->first, first, memory_order_relaxed);
@@ -66,7 +67,7 @@ static int holds(struct slot *slot, uintptr_t address)
 	       address - first < bytes;
 }
 
-/* Pairs with the release in add_chunk: a chunk that is seen is seen with its empty slots. */
+/* Pairs with the release in add_chunk: a reader that sees a chunk sees its slots initialized. */
 static struct chunk *after(struct chunk *chunk)
 {
 	return atomic_load_explicit(&chunk->next, memory_order_acquire);
@@ -81,7 +82,10 @@ int lr_fault_expected(uintptr_t address)
 	return 0;
 }
 
-/* The slot that holds exactly that; of nothing, an empty one. Under the lock, as all below. */
+/*
+ * The slot that holds exactly this range; for an empty range, an empty slot. Called with the lock
+ * held, like everything below.
+ */
 static struct slot *find(uintptr_t first, size_t bytes)
 {
 	for (struct chunk *chunk = &head; chunk; chunk = after(chunk))

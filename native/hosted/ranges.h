@@ -5,7 +5,10 @@
 
 #include <stdint.h>
 
-/* Whether the byte at that address is in a range. Without locks; for signal handlers. */
+/*
+ * Returns nonzero if the byte at that address is in a registered range. Takes no locks, for signal
+ * handlers.
+ */
 int lr_fault_expected(uintptr_t address);
 
 #endif

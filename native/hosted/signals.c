@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The signal handlers that let copies survive, and the way on to the actions that were there
- * before.
+ * The signal handlers that let copies survive, and that pass other signals on to the previously
+ * installed actions.
  *
- *   if the kernel reports a fault, and of an instruction of the fix-up table:
+ *   if the kernel reports a fault, of an instruction in the fix-up table:
  *       if the access is wide, or the address is in a registered range: resume at the fix-up
- *   otherwise do what the action before would have done
+ *   otherwise do what the previous action would have done
  *
- * The fault of a wide access is not judged: which of its bytes the reported address is of depends
- * on the processor. Resumed, it is repeated byte by byte, and that fault has the address of its
- * byte.
+ * The address of a fault by a wide access is ignored, because it depends on the processor which of
+ * its bytes is reported. After resuming, the access is repeated byte by byte, and that fault
+ * reports the exact address.
  *
- * Our actions have the flags and the mask of those they replace. So the kernel itself chooses the
- * stack, blocks signals and restarts calls as it would have for them.
+ * Our actions have the flags and the mask of those they replace, so that the kernel itself chooses
+ * the stack, blocks signals and restarts calls as it would have for them.
  */
 #define _GNU_SOURCE
 #include "context.h"
@@ -34,8 +34,9 @@ static const int signals[] = { SIGSEGV, SIGBUS };
 #define SIGNALS (sizeof signals / sizeof *signals)
 
 /*
- * The actions before ours, in the order of signals. What is pointed to is never changed nor freed:
- * a handler may be at it in another thread when the handlers are taken away and installed again.
+ * The previous actions, in the order of signals. The structures pointed to are never changed or
+ * freed: a handler in another thread may be using one while the handlers are uninstalled and
+ * installed again.
  */
 static const struct sigaction *_Atomic before[SIGNALS];
 static const struct sigaction standard = { .sa_handler = SIG_DFL };
@@ -48,7 +49,7 @@ static const struct sigaction *_Atomic *before_of(int signal)
 	return &before[signal == SIGBUS];
 }
 
-/* Whether the thread itself caused it, as opposed to a sent signal. */
+/* Returns nonzero if the thread itself caused the signal, as opposed to one that was sent. */
 static int is_fault(int signal, const siginfo_t *info)
 {
 	return info->si_code > 0 && !(signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
@@ -69,9 +70,9 @@ static int resume(const siginfo_t *info, ucontext_t *context)
 }
 
 /*
- * Ends the process by the default action, at the instruction that was interrupted. A fault recurs
- * when our handler returns, with the same siginfo. A sent signal is sent again, to this thread and
- * with its data; it stays blocked until then.
+ * Ends the process by the default action, at the interrupted instruction. A fault recurs, with the
+ * same siginfo, when our handler returns. A sent signal is sent again, to this thread and with its
+ * data; it stays blocked until then.
  */
 static void end_process(int signal, siginfo_t *info)
 {
@@ -81,7 +82,10 @@ static void end_process(int signal, siginfo_t *info)
 		raise(signal);
 }
 
-/* The action before ours; one that resets itself is the standard one from now on. */
+/*
+ * Returns the previous action. If that has SA_RESETHAND, the default action replaces it from now
+ * on.
+ */
 static const struct sigaction *take_before(int signal)
 {
 	const struct sigaction *_Atomic *place = before_of(signal);
@@ -118,7 +122,7 @@ static int is_ours(const struct sigaction *action)
 	return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
 }
 
-/* Whether the handler is called at all: if not, flags and mask mean nothing. */
+/* Returns nonzero if the action has a handler: only then do its flags and mask have a meaning. */
 static int has_handler(const struct sigaction *action)
 {
 	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
@@ -130,7 +134,10 @@ static int is_same(const struct sigaction *a, const struct sigaction *b)
 	       !memcmp(&a->sa_mask, &b->sa_mask, sizeof a->sa_mask);
 }
 
-/* Remembers what to pass on to. The memory of another action stays where handlers may be at it. */
+/*
+ * Records the action to pass signals on to. An earlier record is not freed, because handlers may be
+ * using it.
+ */
 static int remember(int signal, const struct sigaction *action)
 {
 	const struct sigaction *known = atomic_load(before_of(signal));
@@ -144,7 +151,7 @@ static int remember(int signal, const struct sigaction *action)
 	return 0;
 }
 
-/* Puts our handler in front of what is there. */
+/* Installs our handler in front of the current action. */
 static int install(int signal)
 {
 	struct sigaction old, ours = { .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
@@ -190,7 +197,7 @@ int lr_fault_install(void)
 	return error;
 }
 
-/* Whether no other handler has been installed in front of ours. */
+/* Returns nonzero if no other handler has been installed after ours. */
 static int all_ours(void)
 {
 	for (size_t i = 0; i < SIGNALS; i++) {

@@ -43,8 +43,8 @@ ALWAYS_INLINE uint64_t add_32(uint64_t sum, uint8_t *dst, const uint8_t *src, co
 }
 
 /*
- * A multiple of 128 bytes, and not 0. One chain across iterations: neither subtraction nor branch
- * touches the carry. 26 instructions for 128 bytes, of which 24 load and add.
+ * Sums a nonzero multiple of 128 bytes, in one chain across all iterations: neither the subtraction
+ * nor the branch changes the carry. 26 instructions per 128 bytes, 24 of which load and add.
  */
 ALWAYS_INLINE uint64_t sum_in_one_chain(uint64_t sum, const uint8_t *src, size_t bytes)
 {
@@ -71,7 +71,7 @@ ALWAYS_INLINE uint64_t sum_in_one_chain(uint64_t sum, const uint8_t *src, size_t
 	return sum;
 }
 
-/* Copied as well: a chain for every 32 bytes. */
+/* Sums blocks. If they are copied as well, every 32 bytes have a chain of their own. */
 ALWAYS_INLINE uint64_t sum_blocks(uint64_t sum, uint8_t *dst, const uint8_t *src, size_t bytes,
 				  const int copy)
 {

@@ -8,6 +8,10 @@
 
 #define VEC 64
 #define ENDS "ends_masked.h"
+/* With 32-bit pointers, a buffer of a burst has half the size. */
+#ifdef __LP64__
+#define BURST "avx512_burst.h"
+#endif
 
 typedef __m512i vec;
 
@@ -56,7 +60,10 @@ struct constants {
 	vec flip, ones;
 };
 
-/* A lane repeated by a load: compilers make it in a general register, at several times the cost. */
+/*
+ * Fills all lanes by a broadcast load: compilers would fill them from a general register, which
+ * costs several times as much.
+ */
 ALWAYS_INLINE vec vec_repeat(const uint32_t *lane)
 {
 	vec v;
@@ -75,7 +82,7 @@ ALWAYS_INLINE vec vec_pairs(vec v, struct constants k)
 	return _mm512_madd_epi16(_mm512_xor_si512(v, k.flip), k.ones);
 }
 
-/* Halves are joined until each word has two lanes. */
+/* Adds the upper half to the lower until only two lanes are left, which are then added. */
 ALWAYS_INLINE uint32_t vec_total(vec lanes)
 {
 	const __m256i upper = _mm512_extracti64x4_epi64(lanes, 1);
@@ -88,8 +95,8 @@ ALWAYS_INLINE uint32_t vec_total(vec lanes)
 }
 
 /*
- * The sum of the 32-bit words of one vector. Needs no constants from memory, which vec_pairs does: 7
- * cycles for 8 where that is all there is to do (Zen 5, 20 to 64 bytes).
+ * The sum of the 32-bit words of one vector. Unlike vec_pairs, it needs no constants from memory: a
+ * sum of 20 to 64 bytes takes 7 cycles instead of 8 (Zen 5).
  */
 ALWAYS_INLINE uint64_t vec_words(vec v)
 {
@@ -116,7 +123,7 @@ ALWAYS_INLINE void vec_store_first(uint8_t *at, vec v, size_t bytes)
 	_mm512_mask_storeu_epi8(at, first_bytes(bytes), v);
 }
 
-/* The places of the bytes of a block. */
+/* Index of each byte in a block. */
 static const uint8_t places[256] __attribute__((aligned(64))) = {
 #define PLACES_4(i) i, i + 1, i + 2, i + 3
 #define PLACES_16(i) PLACES_4(i), PLACES_4(i + 4), PLACES_4(i + 8), PLACES_4(i + 12)
@@ -125,8 +132,8 @@ static const uint8_t places[256] __attribute__((aligned(64))) = {
 };
 
 /*
- * Masks from comparisons: on Zen 5 a mask made in a general register is moved once per cycle, and a
- * sum of 20 bytes under four such masks took 31 cycles, of which comparing leaves 17.
+ * Masks are made by comparing vectors: on Zen 5 only one mask per cycle can be moved from a general
+ * register, and a sum of 20 bytes with four such masks took 31 cycles, against 17 with comparisons.
  */
 typedef vec vec_count;
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The vector kernels, once. A file of isa/ defines the vectors, names one of ends_masked.h and
- * ends_overlap.h, which differ in what a machine can do with a part of a vector, and includes this.
+ * The vector kernels, written once for all instruction sets. A file of isa/ defines the vector
+ * operations, names ends_masked.h or ends_overlap.h as ENDS, depending on whether the machine can
+ * load and store a part of a vector, and includes this file.
  *
- * The sum. Words of 16 bits go in pairs into lanes of 32, by one instruction that adds neighbours. How
- * is the machine's affair; where it can add words only as if they were signed, each vector puts
- * MISSING too little into the lanes together, which is added at the end:
+ * The sum. 16-bit words are added in pairs to 32-bit lanes, by one instruction that adds
+ * neighbouring words. On machines where that instruction treats words as signed, each vector adds
+ * MISSING too little to its lanes in total, which is corrected at the end:
  *
  *	for each vector v:		lane[i] += v[2i] + v[2i+1]	(less what is missing)
  *	sum = (lane[0] + lane[1] + ...) + vectors * MISSING	all modulo 2^32
@@ -18,25 +19,26 @@
  * from LONG bytes on does it pay to begin with a partial vector, so that the rest is aligned. The
  * rest is then a fragment, which may begin at an odd offset.
  *
- * What to define: VEC, bytes in a vector; vec; vec_load, vec_store, vec_opaque (hides where a vector
- * came from: the compiler would load it twice), vec_join (32-bit lanes), vec_zero, vec_set;
- * constants, which are passed to vec_pairs and vec_accumulate; MISSING, 0 if words are added
- * unmodified; vec_pairs (the lanes of one vector), vec_accumulate (lanes plus those of a vector),
- * vec_total (all lanes, modulo 2^32). Loads and stores take any address. If the machine has
- * nontemporal stores, STREAMS, vec_stream (aligned) and vec_stream_fence (after the last); if one
- * instruction moves four vectors, BLOCK_AT_ONCE, struct block, load_block and store_block. The ends
- * define:
+ * The including file defines: VEC, the number of bytes in a vector; vec, its type; vec_load,
+ * vec_store, vec_opaque (hides from the compiler where a vector came from: otherwise it would load
+ * it twice), vec_join (adds 32-bit lanes), vec_zero, vec_set; constants, which are passed to
+ * vec_pairs and vec_accumulate; MISSING, 0 if words are added unmodified; vec_pairs (the lanes of
+ * one vector), vec_accumulate (lanes plus those of a vector), vec_total (the sum of all lanes,
+ * modulo 2^32). Loads and stores take any address. If the machine has nontemporal stores: STREAMS,
+ * vec_stream (aligned) and vec_stream_fence (after the last). If one instruction moves four
+ * vectors: BLOCK_AT_ONCE, load_4 and store_4. If it can sum several buffers at once: BURST, the file
+ * that defines csum_burst by sum_any, which sums one of any length. The file ENDS defines:
  *
- *	FEW		how many bytes are summed in the shortest way
+ *	FEW		the largest length for sum_few
  *	sum_few		the sum of at most FEW bytes, as 64 bits
  *	sum_some	the sum of more than that, but fewer than BLOCK bytes
  *	sum_middle	the sum of BLOCK to LONG bytes
- *	sum_head	the sum of fewer than VEC bytes, with VEC bytes to be read behind src
- *	sum_tail	adds fewer than BLOCK bytes that end a message of BLOCK bytes and more
+ *	sum_head	the sum of fewer than VEC bytes; VEC bytes can be read from src
+ *	sum_tail	adds the last bytes, fewer than BLOCK, of a message of BLOCK bytes or more
  *	copy_middle	copies BLOCK to LONG bytes
  *	copy_below_vec	copies fewer than VEC bytes;	fill_below_vec	fills them
  *
- * Each with copy one of:
+ * Functions that sum take an argument copy, which is one of:
  */
 #ifndef LINERATE_BODY_H
 #define LINERATE_BODY_H
@@ -49,24 +51,24 @@ enum {
 
 #define BLOCK (4 * VEC)
 
-/* Bytes summed between two totals: with what precedes and follows them at most 2^17. */
+/* Bytes summed before lanes are added up: at most 2^17 with the bytes before and after them. */
 #define CHUNK ((size_t)1 << 16)
 
 /*
- * From how many bytes on vectors are aligned. Below, the loads that straddle two lines cost less
- * than beginning in two steps: on Zen 5 with vectors of 64 bytes, where straddling costs most.
+ * Length from which vectors are aligned. Below it, loads that cross a cache line cost less than a
+ * separate first step: measured on Zen 5 with vectors of 64 bytes, where crossing costs most.
  */
 #define LONG 2048u
 
-_Static_assert(BLOCK + VEC <= LONG, "an aligned sum has a block behind its head");
+_Static_assert(BLOCK + VEC <= LONG, "an aligned sum has a block after its head");
 _Static_assert(CHUNK % (2 * BLOCK) == 0, "a chunk is whole pairs of blocks");
 _Static_assert(CHUNK + VEC + 3 * BLOCK <= 1 << 17, "the sum of a chunk is below 2^32");
 
 /*
- * From how many bytes on copies go past the caches, so that lines need not be fetched before they
- * are overwritten. Source and destination together must be about to leave the last cache for that to
- * pay: on Zen 5 with 32 MiB of it, streams take 1.15 times as long for 8 MiB and 0.7 times for 16.
- * For another cache define it as three eighths of that.
+ * Length from which copies use nontemporal stores, so that cache lines need not be fetched before
+ * they are overwritten. This pays only if source and destination together hardly fit in the
+ * last-level cache: on Zen 5 with 32 MiB of it, nontemporal copies take 1.15 times as long for 8
+ * MiB and 0.7 times for 16. For a cache of another size, define it as three eighths of that size.
  */
 #ifndef LR_STREAM_BYTES
 #define LR_STREAM_BYTES ((size_t)12 << 20)
@@ -85,8 +87,8 @@ ALWAYS_INLINE void vec_stream_fence(void)
 #endif
 
 /*
- * Lanes in four, because an addition to lanes takes several cycles; the vectors added; and a byte
- * that no vector holds.
+ * Four accumulators, because an addition takes several cycles; the number of vectors added; and a
+ * last byte that is in none of them.
  */
 struct lanes {
 	vec a, b, c, d;
@@ -100,9 +102,9 @@ ALWAYS_INLINE struct lanes no_lanes(struct constants k)
 }
 
 /*
- * VEC to BLOCK bytes: two or four vectors, from the ends inwards. Four whatever the length, the
- * inner ones where the outer ones are, would spare the branch, but stores to one place wait for each
- * other: 21 cycles for 10 at 128 bytes on Zen 5.
+ * Copies VEC to BLOCK bytes by two or four vectors, from both ends inwards. Four for every length,
+ * the inner ones overlapping the outer ones, would save the branch, but overlapping stores wait for
+ * each other: 21 cycles instead of 10 for 128 bytes on Zen 5.
  */
 ALWAYS_INLINE void copy_below_block(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
@@ -117,9 +119,9 @@ ALWAYS_INLINE void copy_below_block(uint8_t *dst, const uint8_t *src, size_t byt
 }
 
 /*
- * BLOCK bytes. Copies load the last block of a message before they store the first: behind a store,
- * a load from the same place in another page, as packets are often copied, waits for it (addresses
- * are compared by their lower 12 bits first).
+ * BLOCK bytes. Copies load the last block of a message before they store the first: a load waits
+ * for an earlier store if their addresses agree in the lower 12 bits (4 KiB aliasing), which is
+ * common when packets are copied between pages.
  */
 struct block {
 	vec a, b, c, d;
@@ -156,7 +158,10 @@ ALWAYS_INLINE uint32_t total(const struct lanes *s)
 	return vec_total(all) + s->vectors * MISSING + s->last;
 }
 
-/* Whether pairs are better added in two steps next to stores, although vec_accumulate is one. */
+/*
+ * 1 if adding pairs in two steps is faster than vec_accumulate, a single step, when vectors are
+ * also stored.
+ */
 #ifndef TWO_STEPS_BESIDE_STORES
 #define TWO_STEPS_BESIDE_STORES 0
 #endif
@@ -198,7 +203,10 @@ ALWAYS_INLINE void add_block(struct lanes *s, uint8_t *dst, const uint8_t *src, 
 
 #include ENDS
 
-/* A multiple of two blocks, at most CHUNK bytes: eight lanes, for the longest latencies. */
+/*
+ * Adds a multiple of two blocks, at most CHUNK bytes, in eight accumulators, enough for the longest
+ * latencies.
+ */
 ALWAYS_INLINE void add_chunk(struct lanes *s, uint8_t *dst, const uint8_t *src, size_t bytes,
 			     const int copy)
 {
@@ -215,7 +223,7 @@ ALWAYS_INLINE void add_chunk(struct lanes *s, uint8_t *dst, const uint8_t *src, 
 	s->vectors += (uint32_t)(bytes / VEC);
 }
 
-/* LONG bytes and more, whatever their number. */
+/* The sum of LONG or more bytes. */
 ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
 	const size_t head = -(copy ? (uintptr_t)dst : (uintptr_t)src) % VEC;
@@ -269,7 +277,7 @@ KERNEL static __attribute__((noinline)) uint32_t copy_sum_long(uint8_t *dst, con
 	return lr_csum_add(sum, seed);
 }
 
-KERNEL uint32_t FUNCTION(csum_partial, VARIANT)(const void *src, size_t bytes, uint32_t seed)
+ALWAYS_INLINE uint32_t sum_any(const uint8_t *src, size_t bytes, uint32_t seed)
 {
 	if (bytes <= FEW)
 		return fold64(add_carry(sum_few(unused(src), src, bytes, SUM), seed));
@@ -279,6 +287,18 @@ KERNEL uint32_t FUNCTION(csum_partial, VARIANT)(const void *src, size_t bytes, u
 		return sum_long(src, bytes, seed);
 	return lr_csum_add(sum_middle(unused(src), src, bytes, SUM), seed);
 }
+
+KERNEL uint32_t FUNCTION(csum_partial, VARIANT)(const void *src, size_t bytes, uint32_t seed)
+{
+	return sum_any(src, bytes, seed);
+}
+
+#ifdef BURST
+#include BURST
+#else
+#include "burst.h"
+BURST_ONE_BY_ONE
+#endif
 
 KERNEL uint32_t FUNCTION(copy_csum_partial, VARIANT)(void *dst, const void *src, size_t bytes,
 					      uint32_t seed)
@@ -300,7 +320,7 @@ ALWAYS_INLINE void stream_block(uint8_t *dst, struct block v)
 	vec_stream(dst + 3 * VEC, v.d);
 }
 
-/* LONG bytes and more: whole blocks from the byte at head on, where dst is aligned. */
+/* Copies LONG or more bytes: by whole blocks from offset head on, where dst is aligned. */
 ALWAYS_INLINE void copy_blocks(uint8_t *dst, const uint8_t *src, size_t bytes, size_t head,
 			       const int copy)
 {
@@ -380,6 +400,7 @@ const struct lr_variant VARIANT_ROW(VARIANT) = {
 	.supported = SUPPORTED,
 	.preferred = PREFERRED,
 	.csum_partial = FUNCTION(csum_partial, VARIANT),
+	.csum_burst = FUNCTION(csum_burst, VARIANT),
 	.copy_csum_partial = FUNCTION(copy_csum_partial, VARIANT),
 	.copy = FUNCTION(copy, VARIANT),
 	.fill = FUNCTION(fill, VARIANT),

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Sums by additions with carry, for 64-bit machines that have them and load words from anywhere.
+ * Sums by additions with carry, for 64-bit machines that have such instructions and can load
+ * unaligned words.
  *
- * What to define: add_16 and add_32, which add this many bytes to a 64-bit sum, and copy them to
- * dst if copy is set. Each is a chain: an addition, then additions with carry, the last one of 0.
- * That one never carries: the result of an addition with carry-out is at most 2^64 - 2 without
- * carry-in, and 2^64 - 1 only if that came in together with a carry.
+ * The including file defines add_16 and add_32, which add 16 or 32 bytes to a 64-bit sum, and copy
+ * them to dst if copy is set. Each is a chain: an addition, then additions with carry, the last one
+ * of 0. The last one never carries: an addition that carries out leaves at most 2^64 - 2 without a
+ * carry-in, and 2^64 - 1 only if the sum was 2^64 - 1 when a carry came in.
  *
- * Defined are sum_short, and sum_blocks unless SUM_BLOCKS says that the machine has its own.
+ * This file defines sum_short, and sum_blocks unless the including file has set SUM_BLOCKS to a
+ * function of its own.
  */
 #ifndef LINERATE_CHAINS_H
 #define LINERATE_CHAINS_H
@@ -16,7 +18,7 @@
 
 #define SUM_SHORT sum_short
 
-/* The bytes of a word except the first few, at the position where they would be in the message. */
+/* The last count bytes of a word in memory, moved to its beginning, and zeros after them. */
 ALWAYS_INLINE uint64_t last_bytes(uint64_t word, unsigned count)
 {
 	/* Twice, because a shift by 64 is not defined; count is 0 to 7. */
@@ -26,9 +28,9 @@ ALWAYS_INLINE uint64_t last_bytes(uint64_t word, unsigned count)
 /*
  * The sum of fewer than 256 bytes, copied to dst if copy is set; 0 only if all are 0.
  *
- * A chain for each binary digit of the length, then the last bytes in one load: for 1 to 7, the 8
- * that end with them, shifted to drop those already summed. The remaining bytes are at even
- * positions, as if the message continued.
+ * One chain for each bit set in the length, then the last 1 to 7 bytes by one load: it loads the 8
+ * bytes that end with them and shifts out those already summed. The remaining bytes then begin at
+ * an even position, as they do in the message.
  */
 ALWAYS_INLINE uint64_t sum_short(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
@@ -81,7 +83,10 @@ ALWAYS_INLINE uint64_t sum_short(uint8_t *dst, const uint8_t *src, size_t bytes,
 
 #ifndef SUM_BLOCKS
 #define SUM_BLOCKS sum_blocks
-/* A multiple of 128 bytes, and not 0: four chains, because in one each addition waits for the last. */
+/*
+ * Sums a nonzero multiple of 128 bytes in four chains, because within one each addition waits for
+ * the one before.
+ */
 ALWAYS_INLINE uint64_t sum_blocks(uint64_t a, uint8_t *dst, const uint8_t *src, size_t bytes,
 				  const int copy)
 {

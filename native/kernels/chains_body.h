@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The four functions and the row of a variant whose sums are chains (chains.h). */
+/* The four functions and the table row of a variant whose sums are chains (chains.h). */
 #ifndef LINERATE_CHAINS_BODY_H
 #define LINERATE_CHAINS_BODY_H
 

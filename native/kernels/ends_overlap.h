@@ -3,20 +3,23 @@
  * Ends of messages on machines without masked loads and stores.
  *
  * The last BLOCK bytes of a message are loaded again unaligned, and bytes already summed are masked
- * off; no branch depends on their number. With an odd number, words would be misread; the loads
- * therefore end with the last even byte, and a remaining one is added separately.
+ * off; no branch depends on their number. So that words keep their boundaries when that number is
+ * odd, these loads end at an even offset, and the odd last byte is added separately.
  *
- * Fewer bytes than a block are summed by words: vectors do not pay there.
+ * Fewer bytes than a block are summed by words, because vectors do not pay off below that.
  *
- * What to define: vec_and; where VEC is above 16 also half, half_load and half_store, of 16 bytes;
- * SUM_SHORT, if the machine has a better way to sum (and copy) fewer than BLOCK bytes than
+ * The including file defines vec_and; if VEC is above 16, also half, half_load and half_store, for
+ * 16 bytes; and SUM_SHORT, if the machine can sum (and copy) fewer than BLOCK bytes faster than by
  * sum_words.
  */
 #ifndef SUM_SHORT
 #define SUM_SHORT sum_words
 #endif
 
-/* BLOCK bytes of nothing, then BLOCK of everything: a window of it keeps the last n bytes. */
+/*
+ * BLOCK bytes of zeros, then BLOCK bytes of ones: the block loaded from offset n is a mask that
+ * keeps the last n bytes.
+ */
 static const uint8_t keep_last[2 * BLOCK] __attribute__((aligned(VEC))) = {
 #define KEEP_8 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff
 #define KEEP_32 KEEP_8, KEEP_8, KEEP_8, KEEP_8
@@ -27,7 +30,8 @@ static const uint8_t keep_last[2 * BLOCK] __attribute__((aligned(VEC))) = {
 };
 
 /*
- * By words: on Zen 5 adc and AVX2 take 18 and 17 cycles for 256 bytes, 12 and 13 for 128.
+ * Lengths below a block go by words: on Zen 5, adc and AVX2 take 18 and 17 cycles for 256 bytes, 12
+ * and 13 for 128.
  */
 #define FEW (BLOCK - 1)
 
@@ -36,7 +40,7 @@ ALWAYS_INLINE uint64_t sum_few(uint8_t *dst, const uint8_t *src, size_t bytes, c
 	return SUM_SHORT(dst, src, bytes, copy);
 }
 
-/* There is nothing between FEW and BLOCK. */
+/* Not reached: no length is between FEW and BLOCK. */
 ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
 	return fold64(sum_few(dst, src, bytes, copy));
@@ -71,7 +75,7 @@ ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, s
 		(dst + bytes)[-1] = (uint8_t)last;
 }
 
-/* The first block begins the lanes, which saves clearing them. */
+/* The first block initializes the accumulators, which saves clearing them. */
 ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
 	const uint8_t *const tail = src + bytes / BLOCK * BLOCK;
@@ -101,7 +105,7 @@ ALWAYS_INLINE void copy_middle(uint8_t *dst, const uint8_t *src, size_t bytes)
 	store_block(dst + last, end);
 }
 
-/* Fewer bytes than a vector: the first and the last 16, 8, 4 or 2 of them, which may overlap. */
+/* Copies fewer than VEC bytes: the first and the last 16, 8, 4 or 2 of them, which may overlap. */
 ALWAYS_INLINE void copy_below_vec(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
 #if VEC > 16

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The intrinsics of x86-64 without the allocator that gcc's header brings, which needs a C library. */
+/*
+ * The x86-64 intrinsics without the allocator that gcc's header includes, which needs a C library.
+ */
 #ifndef LINERATE_INTRINSICS_H
 #define LINERATE_INTRINSICS_H
 

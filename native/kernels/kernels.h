@@ -11,8 +11,8 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /*
- * Words anywhere in memory. Packed structures and not memcpy, which compilers call on machines that
- * load aligned words only.
+ * Unaligned words. Packed structures instead of memcpy, for which compilers emit a function call on
+ * machines without unaligned loads.
  */
 struct word64 {
 	uint64_t value;
@@ -50,8 +50,8 @@ ALWAYS_INLINE uint16_t load16(const uint8_t *at)
 }
 
 /*
- * A destination for a body that does not copy: it is stepped along, so it must point somewhere, and
- * never written.
+ * A destination for code that sums without copying: it is advanced along with src, so it must be a
+ * valid pointer, but never written to.
  */
 ALWAYS_INLINE uint8_t *unused(const void *src)
 {
@@ -66,9 +66,9 @@ ALWAYS_INLINE uint64_t add_carry(uint64_t a, uint64_t b)
 }
 
 /*
- * 64 bits to 32, modulo 2^32 - 1; 0 only if sum is 0. Adding the halves swapped puts the folded
- * value into the upper half: if the lower halves carry, the carry lands there as the end-around
- * carry.
+ * Folds 64 bits to 32, modulo 2^32 - 1; 0 only if sum is 0. Adding the halves swapped puts the
+ * folded value into the upper half: if the lower halves carry, the carry lands there as the
+ * end-around carry.
  */
 ALWAYS_INLINE uint32_t fold64(uint64_t sum)
 {
@@ -84,14 +84,15 @@ ALWAYS_INLINE uint32_t fold64(uint64_t sum)
 #define NAME(variant) NAME_(variant)
 
 /*
- * The current targets of lr_csum_partial and its siblings, for code that must use the same ones
- * through several steps; and into, filled with the best of each, with or without vectors. Load
- * members atomically: threads that select at the same time write the same values.
+ * lr_variant_called returns the current targets of lr_csum_partial and its siblings, for code that
+ * must use the same ones in several steps. lr_variant_select fills into with the best function of
+ * each kind, with or without vectors, and returns it. Its members must be loaded atomically:
+ * threads that select at the same time write the same values.
  */
 const struct lr_variant *lr_variant_called(void);
 const struct lr_variant *lr_variant_select(struct lr_variant *into, int with_vectors);
 
-/* The answer of a variant that this build does not hold to supported(). */
+/* supported() of variants that are not compiled in this build. */
 static inline int nowhere(void)
 {
 	return 0;

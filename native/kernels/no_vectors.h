@@ -2,10 +2,10 @@
 /*
  * Code up to no_vectors_end.h is compiled without vector and floating-point registers, for callers
  * that must not use them, even if the build flags allow them. Otherwise compilers move pairs of
- * words through vectors. Atomics are inline: by default AArch64 calls functions of the compiler's
- * library for them.
+ * words through vectors. On AArch64 it also makes atomics inline, where compilers by default call
+ * functions of their library.
  *
- * clang has such an attribute on x86-64 only: for other machines use build flags.
+ * clang has such an attribute on x86-64 only: on other machines, use build flags.
  */
 #ifndef LINERATE_NO_VECTORS_H
 #define LINERATE_NO_VECTORS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The row of a vector variant that this build does not hold. */
+/* The table row of a vector variant that is not compiled in this build. */
 #ifndef LINERATE_NOT_COMPILED_H
 #define LINERATE_NOT_COMPILED_H
 

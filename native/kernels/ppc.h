@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Shared by the PowerPC variants: sums and copies by words of the general registers, 4 bytes on the
- * 32-bit and 8 on the 64-bit architecture. Without vectors.
+ * Shared by the PowerPC variants: sums and copies by words in general registers, of 4 bytes on the
+ * 32-bit and 8 on the 64-bit architecture, without vectors.
  *
- * The carry of a chain of adde lives in XER, which neither a load, nor a branch, nor addi, nor a
- * move to the condition register touches: one chain runs from the first word to the last byte,
- * through the loop, and its carry is added once at its end. That is enough: a sum that began
- * without carry is at most 2^n - 2 where it left one:
- * s + a + 1 <= (2^n - 2) + (2^n - 1) + 1 = 2^n + (2^n - 2).
+ * The carry of a chain of adde is kept in XER, which neither a load, nor a branch, nor addi, nor a
+ * move to the condition register changes: one chain runs from the first word to the last byte,
+ * through the loop, and its carry is added once at its end. That addition cannot carry again: a
+ * chain that begins without a carry and ends with one leaves a sum of at most 2^n - 2: s + a + 1 <=
+ * (2^n - 2) + (2^n - 1) + 1 = 2^n + (2^n - 2).
  *
- * The length of the rest after the loop is in bits of the condition register, each tested by a
+ * The length left after the loop is in bits of the condition register, each of which is tested by a
  * branch.
  */
 #ifndef LINERATE_PPC_H
@@ -32,9 +32,9 @@
 #endif
 
 /*
- * The functions of the variant "ppc", with which the others do short lengths. Hidden, because a
- * call of what another library might replace goes through a table whose address takes eight
- * instructions.
+ * The functions of the variant "ppc", which the other variants use for short lengths. Hidden,
+ * because a call of a function that another library might replace goes through a table whose
+ * address takes eight instructions to compute.
  */
 #define PPC_OWN __attribute__((visibility("hidden")))
 PPC_OWN uint32_t lr_csum_partial_ppc(const void *src, size_t bytes, uint32_t seed);
@@ -45,13 +45,13 @@ PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t bytes);
 /* Bytes per iteration of the loop: sixteen words. */
 #define PPC_TURN (16 * sizeof(uintptr_t))
 
-/* One word, the at-th from src and dst on, through the register t. */
+/* Load, store, add or fill word number at of src or dst, through register t. */
 #define PPC_TAKE(t, at) PPC_LOAD " %[" #t "]," PPC_WORD "*(" #at ")(%[src])\n\t"
 #define PPC_GIVE(t, at) PPC_STORE " %[" #t "]," PPC_WORD "*(" #at ")(%[dst])\n\t"
 #define PPC_PLUS(t, at) "adde %[sum],%[sum],%[" #t "]\n\t"
 #define PPC_SET(t, at) PPC_STORE " %[word]," PPC_WORD "*(" #at ")(%[dst])\n\t"
 
-/* Four words: loads first, so that none is waited for. */
+/* Four words: all loads come first, so that no instruction waits for one. */
 #define PPC_EACH(DO, at) DO(a, at) DO(b, at + 1) DO(c, at + 2) DO(d, at + 3)
 #define PPC_SUM(at) PPC_EACH(PPC_TAKE, at) PPC_EACH(PPC_PLUS, at)
 #define PPC_COPY_SUM(at) PPC_EACH(PPC_TAKE, at) PPC_EACH(PPC_GIVE, at) PPC_EACH(PPC_PLUS, at)
@@ -63,17 +63,17 @@ PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t bytes);
 #define PPC_COPY_SUM_1(t, at) PPC_TAKE(t, at) PPC_GIVE(t, at) PPC_PLUS(t, at)
 #define PPC_COPY_1(t, at) PPC_TAKE(t, at) PPC_GIVE(t, at)
 
-/* Steps the pointers in use by some bytes. */
+/* Advance the pointers that are in use. */
 #define PPC_STEP_SRC(bytes) "addi %[src],%[src]," bytes "\n\t"
 #define PPC_STEP_DST(bytes) "addi %[dst],%[dst]," bytes "\n\t"
 #define PPC_STEP_BOTH(bytes) PPC_STEP_SRC(bytes) PPC_STEP_DST(bytes)
 
 /*
- * The loop, then eight, four, two words and one, if the length has their bit: FOUR handles four
- * words, ONE one of them.
+ * The loop, then eight, four, two words and one, each if its bit is set in the length: FOUR handles
+ * four words, ONE a single word.
  *
- * Bits of the condition register are counted from 0: mtcrf takes the last eight of the length into
- * its last two fields; bit 31 is the one of value 1.
+ * mtcrf moves the low eight bits of the length into the last two fields of the condition register,
+ * whose bits are numbered from the most significant one: bit 31 has the value 1.
  */
 #ifdef __powerpc64__
 #define PPC_BIT_8 "25"
@@ -99,7 +99,9 @@ PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t bytes);
 	"bf " PPC_BIT_2 ",5f\n\t" ONE(a, 0) ONE(b, 1) STEP("2*" PPC_WORD) "5:\n\t"         \
 	"bf " PPC_BIT_1 ",6f\n\t" ONE(a, 0) STEP(PPC_WORD) "6:\n\t"
 
-/* The rest of less than a word: PART(load, store) two or four bytes, LAST the last byte. */
+/*
+ * What is left, less than a word: PART(load, store) handles two or four bytes, LAST the last byte.
+ */
 #ifdef __powerpc64__
 #define PPC_REST(PART, STEP, LAST)                                            \
 	"bf 29,7f\n\t" PART("lwz", "stw") STEP("4") "7:\n\t"                  \
@@ -117,14 +119,14 @@ PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t bytes);
 #define PPC_COPY_SUM_PART(load, store) PPC_COPY_PART(load, store) PPC_PLUS(a, 0)
 #define PPC_FILL_PART(load, store) store " %[word],0(%[dst])\n\t"
 
-/* The last byte is in the first half of its word. */
+/* An odd last byte is the first byte of its 16-bit word. */
 #if LR_BYTE_SWAP
 #define PPC_PLUS_LAST "slwi %[a],%[a],8\n\t" PPC_PLUS(a, 0)
 #else
 #define PPC_PLUS_LAST PPC_PLUS(a, 0)
 #endif
 
-/* Clears the carry, and adds it. */
+/* Clear the carry before a chain, and add it after. */
 #define PPC_NO_CARRY "addic %[sum],%[sum],0\n\t"
 #define PPC_CARRY "addze %[sum],%[sum]"
 
@@ -132,7 +134,10 @@ PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t bytes);
 #define PPC_LENGTH [bytes] "r"(bytes), [turns] "r"(bytes / PPC_TURN)
 #define PPC_CLOBBERED "cr0", "cr6", "cr7", "ctr", "memory"
 
-/* Adds bytes to sum, without folding; 0 only if all is 0. Copies them as well if copy is set. */
+/*
+ * Adds bytes to sum, without folding; the result is 0 only if all of them and sum are 0. Copies
+ * them as well if copy is set.
+ */
 ALWAYS_INLINE uintptr_t ppc_sum(uintptr_t sum, uint8_t *dst, const uint8_t *src, size_t bytes,
 				const int copy)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Shared by the vector variants of PowerPC: their sum, and the loop around the parts that differ.
- * In assembly, because gcc refuses to enable AltiVec for a function or a file of the 32-bit ABI
- * that was not built for it: no file needs flags or the compiler's vectors. Loads and stores of
- * vectors are defined elsewhere.
+ * Shared by the PowerPC vector variants: their sum, and the loop around the parts that differ. It
+ * is in assembly, so that no file needs special flags or the compiler's vector types: gcc refuses
+ * to enable AltiVec for single functions or files of a 32-bit ABI built without it. Each variant
+ * defines its own loads and stores of vectors.
  *
  * vmsumuhm multiplies the eight unsigned words of a vector by those of another, here 1, and adds
- * them in pairs to four lanes of 32 bits: one instruction for what the loop of the white paper
- * "Enhanced TCP/IP Performance with AltiVec", over vaddcuw, does in three. The sum of PIECE bytes
- * and a few is at most half their number times 65535, less than 2^32: all lanes together, modulo
- * 2^32, are the sum itself, not merely congruent to it, and 0 only if all bytes are.
+ * them in pairs to four lanes of 32 bits: one instruction for what takes three, around vaddcuw, in
+ * the loop of the white paper "Enhanced TCP/IP Performance with AltiVec". The sum of at most PIECE
+ * + FEW bytes is at most half their number times 65535, less than 2^32: the total of all lanes
+ * modulo 2^32 is therefore the sum itself, not merely congruent to it, and 0 only if all bytes are
+ * 0.
  *
- * The paper's loop can replace it, if ADD and its helpers are defined before: lab/icount/carries.c
- * compares the two this way.
+ * To use the paper's loop instead, define ADD and its helpers before including this file, as
+ * lab/icount/carries.c does to compare the two.
  */
 #ifndef LINERATE_PPC_VECTOR_H
 #define LINERATE_PPC_VECTOR_H
@@ -23,8 +24,8 @@
 #define VEC 16
 
 /*
- * Fewer bytes are handled by words, if that takes fewer instructions: for sums, and for copy or
- * fill only. The 64-bit architecture has longer words.
+ * Shorter lengths are handled by words, which then take fewer instructions: below FEW for sums,
+ * below FEW_MOVED for a copy or fill without a sum. The 64-bit architecture has longer words.
  */
 #ifdef __powerpc64__
 #define FEW 256
@@ -37,9 +38,9 @@
 #define SOME static __attribute__((noinline))
 
 /*
- * Bytes in one call of the loops: beyond it a twentieth is added by beginning again, where memory
- * is what limits, and the brief check still sees two pieces. A comparison with it fits an
- * instruction.
+ * Bytes per call of the loops. Restarting them for every piece makes long sums a twentieth slower,
+ * but those are limited by memory anyway; and with pieces this short, the quick check covers two of
+ * them. A comparison with this number fits into one instruction.
  */
 #define PIECE ((size_t)1 << 13)
 
@@ -47,8 +48,8 @@ _Static_assert(PIECE + FEW <= (size_t)1 << 17, "the sum of a piece is below 2^32
 _Static_assert(PIECE % 2 == 0, "words of one piece are words of the message in the next");
 
 /*
- * A system that saves those vector registers which a thread has marked in VRSAVE, and no others,
- * has them marked with LR_VRSAVE defined: the loops use 0 to 19. Linux saves all.
+ * For a system that saves only the vector registers that a thread has marked in VRSAVE, define
+ * LR_VRSAVE: the loops then mark v0 to v19, which they use. Linux saves all.
  */
 #ifdef LR_VRSAVE
 #define MARK "mfspr %[saved],256\n\toris %[t],%[saved],0xffff\n\tori %[t],%[t],0xf000\n\t" \
@@ -71,11 +72,11 @@ _Static_assert(PIECE % 2 == 0, "words of one piece are words of the message in t
 #define CLOBBERED
 #endif
 
-/* For instructions of a processor that the build does not ask for. */
+/* Enclose instructions that the build's target processor may lack. */
 #define BEGIN(machine) ".machine push\n\t.machine \"" machine "\"\n\t" MARK
 #define END UNMARK ".machine pop"
 
-/* 16, 32, ... 112 for addresses. */
+/* Index registers with the offsets 16, 32, ... 112. */
 #define INDICES \
 	"li %[i1],16\n\tli %[i2],32\n\tli %[i3],48\n\tli %[i4],64\n\t" \
 	"li %[i5],80\n\tli %[i6],96\n\tli %[i7],112\n\t"
@@ -86,15 +87,18 @@ _Static_assert(PIECE % 2 == 0, "words of one piece are words of the message in t
 
 #ifndef ADD
 /*
- * Registers: 0 to 3 sums, 4 words of 1. Sums alone need four, because vmsumuhm takes
- * four cycles; where vectors are stored as well, loads and stores take as long as two.
+ * Vector registers: v0 to v3 are sums, v4 holds words of 1. A sum alone needs four, because
+ * vmsumuhm takes four cycles; when vectors are also stored, two suffice, because the loads and
+ * stores take as long.
  */
 #define WORDS_OF_1 "vspltish 4,1\n\t"
 #define NO_SUMS_2 "vspltisw 0,0\n\tvspltisw 1,0\n\t"
 #define NO_SUMS_4 NO_SUMS_2 "vspltisw 2,0\n\tvspltisw 3,0\n\t"
 #define ADD(sum, v) "vmsumuhm " #sum "," v ",4," #sum "\n\t"
 
-/* All lanes of two sums, or of four, in each of them, so that any may be stored. */
+/*
+ * Add up all lanes of two or four sums. Every lane then holds the total, so that any may be stored.
+ */
 #define TOTAL_2                                                                              \
 	"vadduwm 0,0,1\n\tvsldoi 1,0,0,8\n\tvadduwm 0,0,1\n\tvsldoi 1,0,0,4\n\t"             \
 	"vadduwm 0,0,1\n\tla %[i7],%[total]\n\tstvewx 0,0,%[i7]\n\t"
@@ -102,10 +106,11 @@ _Static_assert(PIECE % 2 == 0, "words of one piece are words of the message in t
 #endif
 
 /*
- * TURNS, as early as one likes; then TURN for every 128 bytes of left, then FOUR, TWO and ONE of
- * 64, 32 and 16, then LAST if there are more. Bits of the condition register are counted from 0:
- * mtcrf puts those of left from 128 down to 16 into 24 to 27. The seventh index is used before it
- * is set, and after.
+ * LOOP runs TURN for every 128 bytes of left, then FOUR, TWO and ONE for 64, 32 and 16 bytes, then
+ * LAST, which IF_MORE makes conditional on bytes left over. TURNS must come somewhere before it and
+ * sets up the counter and the conditions: mtcrf puts the bits of left from 128 down to 16 into bits
+ * 24 to 27 of the condition register, counted from 0. The seventh index register is a temporary
+ * before it is set and after its last use.
  */
 #define TURNS                                                                                \
 	PPC_SHIFT_RIGHT " %[i7],%[left],7\n\tmtcrf 2,%[left]\n\t"                            \
@@ -120,7 +125,7 @@ _Static_assert(PIECE % 2 == 0, "words of one piece are words of the message in t
 #define IF_MORE(LAST) "andi. %[i7],%[left],15\n\tbeq 0,6f\n\t" LAST "6:\n\t"
 #define OF_LOOP "cr0", "cr1", "cr6", "ctr", "memory"
 
-/* An instruction for four registers, at 0 to 48 from base on, and at 64 to 112. */
+/* Apply an instruction to four registers, at the offsets 0 to 48 from base, or 64 to 112. */
 #define AT_FIRST(what, base, v0, v1, v2, v3)                                                 \
 	what " " v0 ",0," base "\n\t" what " " v1 ",%[i1]," base "\n\t"                      \
 	what " " v2 ",%[i2]," base "\n\t" what " " v3 ",%[i3]," base "\n\t"
@@ -128,7 +133,7 @@ _Static_assert(PIECE % 2 == 0, "words of one piece are words of the message in t
 	what " " v0 ",%[i4]," base "\n\t" what " " v1 ",%[i5]," base "\n\t"                  \
 	what " " v2 ",%[i6]," base "\n\t" what " " v3 ",%[i7]," base "\n\t"
 
-/* Moved bytes are summed or not. */
+/* Takes the place of ADD in copies without a sum. */
 #define NO_ADD(sum, v)
 
 ALWAYS_INLINE void copy_16(uint8_t *dst, const uint8_t *src)

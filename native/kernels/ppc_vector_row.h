@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The functions and the row of a vector variant of PowerPC, from sum_some and its siblings, which
- * take FEW bytes and more, and sums PIECE + FEW at most. Leaves out how they do it: isa/.
+ * The functions and the table row of a PowerPC vector variant, built on sum_some and its siblings
+ * in isa/. Those take FEW bytes or more; the ones that sum take at most PIECE + FEW.
  *
  * The functions themselves only check the length and branch, which needs no stack frame.
  */
 #ifndef LINERATE_PPC_VECTOR_ROW_H
 #define LINERATE_PPC_VECTOR_ROW_H
+
+#include "burst.h"
 
 SOME uint32_t sum_long(const uint8_t *src, size_t bytes, uint32_t seed)
 {
@@ -48,6 +50,8 @@ void *FUNCTION(fill, VARIANT)(void *dst, uint8_t value, size_t bytes)
 	return bytes < FEW_MOVED ? lr_fill_ppc(dst, value, bytes) : fill_some(dst, value, bytes);
 }
 
+BURST_ONE_BY_ONE
+
 static int supported(void)
 {
 	return lr_processor_runs(NEEDED);
@@ -61,6 +65,7 @@ const struct lr_variant VARIANT_ROW(VARIANT) = {
 	.supported = supported,
 	.preferred = LR_ALL,
 	.csum_partial = FUNCTION(csum_partial, VARIANT),
+	.csum_burst = FUNCTION(csum_burst, VARIANT),
 	.copy_csum_partial = FUNCTION(copy_csum_partial, VARIANT),
 	.copy = FUNCTION(copy, VARIANT),
 	.fill = FUNCTION(fill, VARIANT),

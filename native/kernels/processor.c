@@ -3,25 +3,27 @@
  * Detects vector units on architectures where only privileged code may query the processor.
  *
  * Linux passes every process a list of usable features, the auxiliary vector. A program with a C
- * library can read it with getauxval, but in a static one that function is linked only if other
- * code references it. It must not be referenced strongly here: on bare metal it does not exist. It
- * is therefore a weak reference, and if it is missing, the list is read from /proc/self/auxv by
- * inline system calls. Those are only made if the program contains the startup symbol of a Linux C
- * library, since in firmware or in a kernel the same instruction has other effects:
+ * library can read it with getauxval, but in a static program that function is linked only if other
+ * code refers to it. A strong reference is not possible here, because the function does not exist
+ * on bare metal. It is therefore a weak reference, and if it is missing, the list is read from
+ * /proc/self/auxv by inline system calls. These are made only if the program contains the startup
+ * symbol of a Linux C library, since in firmware or in a kernel the same instruction has other
+ * effects:
  *
- *	given?			the caller's choice
- *	getauxval linked?	ask it
+ *	declared?		use what the caller declared
+ *	getauxval linked?	call it
  *	a Linux C library?	read /proc/self/auxv
- * else			nothing: no vectors
+ *	otherwise		no vectors
+ * else nothing: no vectors
  *
- * A static program with another C library, or without /proc, stays without vectors unless it
- * declares them. Not here: x86-64, where any code may use CPUID (x86_64.c).
+ * A static program with another C library, or without /proc, uses no vectors unless it declares
+ * them. x86-64 is not covered here, because any code may use CPUID there (x86_64.c).
  */
 #include "no_vectors.h"
 
 #include "processor.h"
 
-/* In addition to LR_HAS_: whether the other bits have been detected or declared. */
+/* Set along with the LR_HAS_ bits once they have been detected or declared. */
 #define IS_KNOWN (1u << 31)
 
 static unsigned known;
@@ -114,12 +116,15 @@ static long system_call(long number, long a, long b, long c)
 }
 #endif
 
-/* A pair of the list. */
+/* An entry of the auxiliary vector. */
 struct entry {
 	unsigned long type, value;
 };
 
-/* Found in the file; nothing if it cannot be read. A few entries at once, to be small on the stack. */
+/*
+ * The features found in /proc/self/auxv; none if it cannot be read. Reads a few entries at a time,
+ * to use little stack.
+ */
 static unsigned from_file(void)
 {
 	static const char path[] = "/proc/self/auxv";
@@ -161,7 +166,7 @@ static unsigned found(void)
 }
 #endif
 
-/* Threads that ask at once find the same. */
+/* Threads that detect the features at the same time store the same value. */
 int lr_processor_runs(unsigned features)
 {
 	unsigned now = __atomic_load_n(&known, __ATOMIC_RELAXED);

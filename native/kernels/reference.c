@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The specification: slow and obvious. */
+/* The specification: simple code, not optimized. */
 #include "no_vectors.h"
 
 #include "kernels.h"

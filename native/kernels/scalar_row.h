@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The row of a scalar variant, whether this build holds it or not. */
+/*
+ * The table row of a scalar variant: SCALAR_ROW if it is compiled in this build, SCALAR_ROW_WITHOUT
+ * if not.
+ */
 #ifndef LINERATE_SCALAR_ROW_H
 #define LINERATE_SCALAR_ROW_H
 
-/* With functions of these names, and a function supported. */
+#include "burst.h"
+
+/*
+ * Defines csum_burst, and refers to the variant's other functions by their names, and to a function
+ * supported.
+ */
 #define SCALAR_ROW(preferences)                                                                    \
+	BURST_ONE_BY_ONE                                                                           \
 	const struct lr_variant VARIANT_ROW(VARIANT) = {                                           \
 		.name = NAME(VARIANT),                                                             \
 		.isa = ISA,                                                                        \
@@ -12,6 +21,7 @@
 		.supported = supported,                                                            \
 		.preferred = preferences,                                                          \
 		.csum_partial = FUNCTION(csum_partial, VARIANT),                                   \
+		.csum_burst = FUNCTION(csum_burst, VARIANT),                                       \
 		.copy_csum_partial = FUNCTION(copy_csum_partial, VARIANT),                         \
 		.copy = FUNCTION(copy, VARIANT),                                                   \
 		.fill = FUNCTION(fill, VARIANT),                                                   \

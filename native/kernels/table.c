@@ -59,26 +59,28 @@ const struct lr_variant *lr_variant_find(const char *name)
 }
 
 static uint32_t first_csum_partial(const void *src, size_t bytes, uint32_t sum);
+static void first_csum_burst(const struct lr_csum_buffer *buffers, uint32_t *sums, size_t count);
 static uint32_t first_copy_csum_partial(void *dst, const void *src, size_t bytes, uint32_t sum);
 static void *first_copy(void *dst, const void *src, size_t bytes);
 static void *first_fill(void *dst, uint8_t value, size_t bytes);
 
-/* Initial targets of every call until one of them has detected the processor. */
+/* The initial targets: functions that detect the processor, then call the selected variant. */
 static const struct lr_variant first = {
 	.name = "selected",
 	.csum_partial = first_csum_partial,
+	.csum_burst = first_csum_burst,
 	.copy_csum_partial = first_copy_csum_partial,
 	.copy = first_copy,
 	.fill = first_fill,
 };
 
-/* The best of each, once selected() has filled it in. */
+/* The best function of each kind, after selected() has been called. */
 static struct lr_variant best;
 
 /*
- * ARM before ARMv6 has one processor, and no instruction that orders what several see: compilers
- * call functions of their library for it. One processor sees its own order; only the compiler must
- * keep it.
+ * Systems with ARM processors before ARMv6 have a single processor, and no memory barrier
+ * instruction: for ordered atomics, compilers call functions of their library. A single processor
+ * sees its own accesses in order; only the compiler must be kept from reordering them.
  */
 #if defined(__arm__) && __ARM_ARCH < 6
 #define ORDERED(how) __ATOMIC_RELAXED
@@ -87,12 +89,14 @@ static struct lr_variant best;
 #endif
 
 /*
- * The current targets. The pointed-to data are written before the pointer is stored, hence at least
- * release and, on loading, acquire.
+ * The current targets. The structure is written before the pointer to it is stored, hence the store
+ * is at least a release and the load an acquire.
  */
 static const struct lr_variant *current = &first;
 
-/* The last forced choice, &best for the best of each; null before. */
+/*
+ * The variant forced last, or &best if the best of each was chosen again; null before any choice.
+ */
 static const struct lr_variant *forced;
 
 static void publish(const struct lr_variant **where, const struct lr_variant *v)
@@ -105,8 +109,9 @@ static void publish(const struct lr_variant **where, const struct lr_variant *v)
 #define SET(member, value) __atomic_store_n(&into->member, value, __ATOMIC_RELAXED)
 
 /*
- * Fills in the best of each: every variant that the processor runs well replaces what it is
- * preferred for. Threads that do so at once write the same, member by member.
+ * Fills in the best function of each kind: going through the table, every variant that the
+ * processor runs well replaces the earlier ones for the functions it is preferred for. Threads that
+ * do so at the same time write the same values, member by member.
  */
 const struct lr_variant *lr_variant_select(struct lr_variant *into, int with_vectors)
 {
@@ -119,8 +124,10 @@ const struct lr_variant *lr_variant_select(struct lr_variant *into, int with_vec
 		b.vector |= v->preferred && v->vector;
 		b.supported = v->supported;
 		b.preferred |= v->preferred;
-		if (v->preferred & LR_CSUM)
+		if (v->preferred & LR_CSUM) {
 			b.csum_partial = v->csum_partial;
+			b.csum_burst = v->csum_burst;
+		}
 		if (v->preferred & LR_COPY_CSUM)
 			b.copy_csum_partial = v->copy_csum_partial;
 		if (v->preferred & LR_COPY)
@@ -135,6 +142,7 @@ const struct lr_variant *lr_variant_select(struct lr_variant *into, int with_vec
 	SET(supported, b.supported);
 	SET(preferred, b.preferred);
 	SET(csum_partial, b.csum_partial);
+	SET(csum_burst, b.csum_burst);
 	SET(copy_csum_partial, b.copy_csum_partial);
 	SET(copy, b.copy);
 	SET(fill, b.fill);
@@ -147,13 +155,14 @@ static const struct lr_variant *selected(void)
 }
 
 /*
- * The current targets, selected now if nothing has been selected or forced.
+ * Returns the current targets, selecting them first if nothing has been selected or forced.
  *
- * If another thread forces a variant meanwhile, that takes precedence. It stores to forced and then
- * to current, this to current and then loads forced, all in one order: either the load sees the
- * forced value, and stores it until it is unchanged afterwards, or the other thread's store to
- * current comes after this one. Not by an exchange, which not every processor has. Not inlined:
- * five that call it do so once.
+ * If another thread forces a variant at the same time, that takes precedence. The other thread
+ * stores to forced and then to current; this one stores to current and then loads forced; all four
+ * are sequentially consistent. So either the load sees the forced value, and stores it, repeating
+ * until it has not changed, or the other thread's store to current comes after this one. Not done
+ * by compare-and-exchange, which not every processor has. Not inlined, because it has six callers,
+ * each of which needs it once.
  */
 __attribute__((noinline)) const struct lr_variant *lr_variant_called(void)
 {
@@ -196,6 +205,7 @@ struct lr_variant lr_variant_current(void)
 		.supported = GET(v, supported),
 		.preferred = GET(v, preferred),
 		.csum_partial = GET(v, csum_partial),
+		.csum_burst = GET(v, csum_burst),
 		.copy_csum_partial = GET(v, copy_csum_partial),
 		.copy = GET(v, copy),
 		.fill = GET(v, fill),
@@ -205,6 +215,11 @@ struct lr_variant lr_variant_current(void)
 static uint32_t first_csum_partial(const void *src, size_t bytes, uint32_t sum)
 {
 	return GET(lr_variant_called(), csum_partial)(src, bytes, sum);
+}
+
+static void first_csum_burst(const struct lr_csum_buffer *buffers, uint32_t *sums, size_t count)
+{
+	GET(lr_variant_called(), csum_burst)(buffers, sums, count);
 }
 
 static uint32_t first_copy_csum_partial(void *dst, const void *src, size_t bytes, uint32_t sum)
@@ -227,6 +242,11 @@ static void *first_fill(void *dst, uint8_t value, size_t bytes)
 uint32_t lr_csum_partial(const void *src, size_t bytes, uint32_t sum)
 {
 	return CALLED(csum_partial)(src, bytes, sum);
+}
+
+void lr_csum_burst(const struct lr_csum_buffer *buffers, uint32_t *sums, size_t count)
+{
+	CALLED(csum_burst)(buffers, sums, count);
 }
 
 uint32_t lr_copy_csum_partial(void *dst, const void *src, size_t bytes, uint32_t sum)

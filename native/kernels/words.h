@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Sums, copies and fills by words of 64 bits and less: short lengths and the ends of long ones. */
+/*
+ * Sums, copies and fills by words of 64 bits or fewer, for short lengths and the ends of long ones.
+ */
 #ifndef LINERATE_WORDS_H
 #define LINERATE_WORDS_H
 
 #include "kernels.h"
 
 /*
- * Fewer than 8 bytes as a word that sums like them: each in the half of a 16-bit word by its
- * position in memory. The result is meaningful only as a sum.
+ * The sum of fewer than 8 bytes: each counts in the half of its 16-bit word given by its position
+ * in memory. The result is meaningful only as a sum.
  */
 ALWAYS_INLINE uint64_t sum_below_8(const uint8_t *src, size_t bytes)
 {
@@ -26,8 +28,8 @@ ALWAYS_INLINE uint64_t sum_below_8(const uint8_t *src, size_t bytes)
 }
 
 /*
- * Hides from the compiler where a word came from: of a loop over words it would make one over vectors,
- * of one that copies a call of memcpy.
+ * Hides from the compiler where a word came from: otherwise it would vectorize loops over words,
+ * and turn those that copy into calls of memcpy.
  */
 ALWAYS_INLINE uint64_t opaque(uint64_t word)
 {
@@ -35,7 +37,7 @@ ALWAYS_INLINE uint64_t opaque(uint64_t word)
 	return word;
 }
 
-/* Fewer than 16 bytes: the first and the last 8, 4 or 2 of them, which may overlap. */
+/* Copies fewer than 16 bytes: the first and the last 8, 4 or 2 of them, which may overlap. */
 ALWAYS_INLINE void copy_below_16(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
 	if (bytes & 8) {
@@ -55,7 +57,7 @@ ALWAYS_INLINE void copy_below_16(uint8_t *dst, const uint8_t *src, size_t bytes)
 	}
 }
 
-/* Two words per step, and the last two again if they do not end a step. */
+/* Copies two words per step, then the last 16 bytes, which may overlap those of the last step. */
 ALWAYS_INLINE void copy_words(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
 	if (bytes < 16) {
@@ -74,9 +76,9 @@ ALWAYS_INLINE void copy_words(uint8_t *dst, const uint8_t *src, size_t bytes)
 }
 
 /*
- * The sum of fewer than 2^31 bytes, copied to dst if copy is set; 0 only if all are 0. Words are
- * summed as halves into four sums of 64 bits, so that no carry is lost: 2^31 bytes are 2^28 words,
- * of which each sum takes half, less than 2^27 * 2^32.
+ * The sum of fewer than 2^31 bytes, copied to dst if copy is set; 0 only if all are 0. The two
+ * halves of each word are added to separate 64-bit sums, of which there are four, so that no carry
+ * is lost: 2^31 bytes are 2^28 words, of which each sum takes half, less than 2^27 * 2^32.
  */
 ALWAYS_INLINE uint64_t sum_words(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
@@ -101,7 +103,7 @@ ALWAYS_INLINE uint64_t sum_words(uint8_t *dst, const uint8_t *src, size_t bytes,
 	return low[0] + low[1] + high[0] + high[1] + sum_below_8(src, bytes & 7);
 }
 
-/* Fewer than 16 bytes, as copy_below_16. */
+/* Fills fewer than 16 bytes, with the stores of copy_below_16. */
 ALWAYS_INLINE void fill_below_16(uint8_t *dst, uint64_t word, size_t bytes)
 {
 	if (bytes & 8) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Which vectors an x86-64 processor has and its operating system keeps. */
+/* Detects the vector registers that an x86-64 processor has and its operating system saves. */
 #include "no_vectors.h"
 
 #ifdef __x86_64__
@@ -20,14 +20,20 @@
 #define XCR0_AVX 0x06u
 #define XCR0_AVX512 0xe6u
 
-/* Whether all these registers are saved and restored, and leaf 7 has these bits. */
+/*
+ * Returns nonzero if the operating system saves all these registers, and CPUID leaf 7 has these
+ * bits.
+ */
 static int has(unsigned xcr0, unsigned ebx, unsigned ecx)
 {
 	unsigned a, b, c, d, low, high;
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & ECX1_OSXSAVE))
 		return 0;
-	/* Volatile: not to be done before it is known that the processor has it. */
+	/*
+	 * Volatile, so that it is not moved before the check that the processor has this
+	 * instruction.
+	 */
 	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
 	if ((low & xcr0) != xcr0 || !__get_cpuid_count(7, 0, &a, &b, &c, &d))
 		return 0;
@@ -40,8 +46,9 @@ int lr_x86_has_avx2(void)
 }
 
 /*
- * Processors before VBMI2 (Skylake-X, Cascade Lake) run all of their core slower for a while after
- * wide vectors: a loss to everything around short calls. There the variants run only by name.
+ * On processors before VBMI2 (Skylake-X, Cascade Lake), the whole core runs slower for a while
+ * after using wide vectors, which costs the code around short calls more than the calls gain.
+ * There, the variants run only by name.
  */
 static int has_avx512(unsigned ecx)
 {

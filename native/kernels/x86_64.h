@@ -7,21 +7,21 @@
 
 /*
  * Shared by the vector variants: flipping the top bit of a word turns an unsigned w into the signed
- * w - 2^15, the input of the instruction that multiplies signed words and adds neighbours, with 1
- * as the other factor. Each word is then 2^15 too small.
+ * w - 2^15, as required by the instruction that multiplies signed words and adds neighbours; the
+ * other factor is 1. Each word is then 2^15 too small.
  */
 #define MISSING ((uint32_t)VEC / 2 << 15)
 #define STREAMS 1
 
 /*
- * Whether this processor and its operating system can run the variants; results for supported().
- * They are in a separate file compiled without extensions, since the processor may lack them.
+ * Results for supported(): what this processor and its operating system can run. These functions
+ * are in a separate file compiled without extensions, since the processor may lack them.
  */
 int lr_x86_has_avx2(void);
 int lr_x86_has_avx512(void);
 int lr_x86_has_avx512_vnni(void);
 
-/* Moves one word per register where they are copied as well; adds from memory where not. */
+/* Loads words into registers if they are also copied; otherwise adds them from memory. */
 ALWAYS_INLINE uint64_t add_16(uint64_t sum, uint8_t *dst, const uint8_t *src, const int copy)
 {
 	if (copy) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Memory-mapped access to ARM's PMU: register offsets from the base of a core's PMU, which is found
- * through the debug bus (the ROM table, or the board's manual). For a debugger, another core, or an
- * RTOS that maps it; the bits are those of armv7.h.
+ * Memory-mapped access to ARM's PMU: register offsets from the base of a core's PMU, whose address
+ * is found through the debug bus (in the ROM table, or in the board's manual). For a debugger,
+ * another core, or an RTOS that maps it; the bits are those of armv7.h.
  *
- * Register n is at byte 4 n. Numbers as in the Cortex-A7 MPCore Technical Reference Manual (DDI
- * 0464), table 11-1, which the tutorial "Performance Counters on the RPi 2" shows, and the ARM
- * Architecture Reference Manual ARMv7 (DDI 0406), appendix on the memory-mapped interface. No
- * machine of the project has run this: QEMU has no such bus. The encoding of each access is
- * checked.
+ * Register n is at byte 4 n. Numbers are those of the Cortex-A7 MPCore Technical Reference Manual
+ * (DDI 0464), table 11-1, which the tutorial "Performance Counters on the RPi 2" shows, and of the
+ * ARM Architecture Reference Manual ARMv7 (DDI 0406), appendix on the memory-mapped interface. This
+ * header has not been run on any machine, since QEMU has no such bus; only the encoding of each
+ * access is checked.
  */
 #ifndef LINERATE_PMU_APB_H
 #define LINERATE_PMU_APB_H
@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-/* Name and register number: R those read and written, O those only read, W those only written. */
+/* Name and register number: R read-write, O read-only, W write-only. */
 #define LR_APB_REGISTERS(R, O, W) \
 	R(pmxevcntr0, 0)   /* event counter 0; counter n is register n */ \
 	R(pmxevcntr1, 1) R(pmxevcntr2, 2) R(pmxevcntr3, 3) \
@@ -28,10 +28,10 @@ extern "C" {
 	R(pmxevtyper1, 257) R(pmxevtyper2, 258) R(pmxevtyper3, 259) \
 	R(pmccfiltr, 287)  /* filters of the cycle counter */ \
 	R(pmcntenset, 768) R(pmcntenclr, 776) R(pmintenset, 784) R(pmintenclr, 792) \
-	R(pmovsr, 800)     /* 1 where a counter has wrapped; writes of 1 clear that */ \
+	R(pmovsr, 800)     /* overflow flags: 1 if a counter has wrapped; write 1 to clear */ \
 	W(pmswinc, 808) \
 	R(pmovsset, 816)   /* PMUv2 */ \
-	O(pmcfgr, 896)     /* what this PMU has: bits 0 to 7, counters; 8 to 13, width - 1 */ \
+	O(pmcfgr, 896)     /* bits 0 to 7: number of counters; 8 to 13: width - 1 */ \
 	R(pmcr, 897) R(pmuserenr, 898) O(pmceid0, 904) O(pmceid1, 905) \
 	W(pmlar, 1004)     /* LR_APB_UNLOCK permits writes, any other value forbids them */ \
 	O(pmlsr, 1005)     /* bit 1: writes are forbidden */ \
@@ -52,8 +52,8 @@ extern "C" {
 #define LR_APB_BOTH(name, number) LR_APB_READER(name, number) LR_APB_WRITER(name, number)
 
 /*
- * lr_apb_read_pmcr(base) and so on, base being where the registers are mapped, as device memory:
- * one load or store of 32 bits each.
+ * lr_apb_read_pmcr(base) and so on, where base is the address at which the registers are mapped as
+ * device memory: one 32-bit load or store each.
  */
 LR_APB_REGISTERS(LR_APB_BOTH, LR_APB_READER, LR_APB_WRITER)
 

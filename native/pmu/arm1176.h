@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The counters of the ARM1176 (Raspberry Pi 1) by coprocessor 15: a cycle counter and two event
- * counters of 32 bits, all started and stopped together. For bare metal, for a module of Linux, and
- * for a user program wherever lr_arm1176_open_to_user was called; elsewhere each access of a user
- * program is an undefined instruction (SIGILL in Linux).
+ * The counters of the ARM1176 (Raspberry Pi 1), accessed through coprocessor 15: a cycle counter
+ * and two event counters, all of 32 bits, started and stopped together. For bare metal, for a Linux
+ * module, and for a user program wherever lr_arm1176_open_to_user was called; elsewhere each access
+ * by a user program is an undefined instruction (SIGILL in Linux).
  *
- * Registers and bits as in the ARM1176JZF-S Technical Reference Manual (DDI 0301), chapter on the
- * System Control Coprocessor. No machine of the project has run this: QEMU's ARM1176 reads 0 from
- * all of these registers. It is checked by the encoding of each access.
+ * Registers and bits are those of the ARM1176JZF-S Technical Reference Manual (DDI 0301), chapter
+ * on the System Control Coprocessor. This header has not been run on any machine, since QEMU's
+ * ARM1176 reads 0 from all of these registers; only the encoding of each access is checked.
  */
 #ifndef LINERATE_PMU_ARM1176_H
 #define LINERATE_PMU_ARM1176_H
@@ -18,9 +18,9 @@
 extern "C" {
 #endif
 
-/* The registers, all read and written: name, CRm and opc2, with opc1 0 and CRn c15. */
+/* The registers, all read-write: name, CRm and opc2; opc1 is 0 and CRn is c15. */
 #define LR_ARM1176_REGISTERS(R) \
-	R(validation, 9, 0) /* bit 0: user programs may; written by the kernel only */ \
+	R(validation, 9, 0) /* bit 0: user access; writable by the kernel only */ \
 	R(pmnc, 12, 0)      /* control, events and flags: the LR_ARM1176_PMNC_ bits */ \
 	R(ccnt, 12, 1)      /* the cycle counter */ \
 	R(pmn0, 12, 2)      /* event counter 0 */ \
@@ -44,27 +44,27 @@ extern "C" {
 				     : "memory"); \
 	}
 
-/* lr_arm1176_read_pmnc() and so on: one instruction each, neither moved nor left out. */
+/* lr_arm1176_read_pmnc() and so on: one instruction each, never moved or optimized away. */
 LR_ARM1176_REGISTERS(LR_ARM1176_BOTH)
 
 #undef LR_ARM1176_BOTH
 
-#define LR_ARM1176_PMNC_ENABLE 0x001u       /* E: all three counters count */
-#define LR_ARM1176_PMNC_RESET_EVENTS 0x002u /* P: writes of 1 set both event counters to 0 */
-#define LR_ARM1176_PMNC_RESET_CYCLES 0x004u /* C: writes of 1 set the cycle counter to 0 */
+#define LR_ARM1176_PMNC_ENABLE 0x001u       /* E: enables all three counters */
+#define LR_ARM1176_PMNC_RESET_EVENTS 0x002u /* P: write 1 to reset both event counters to 0 */
+#define LR_ARM1176_PMNC_RESET_CYCLES 0x004u /* C: write 1 to reset the cycle counter to 0 */
 #define LR_ARM1176_PMNC_DIVIDE 0x008u       /* D: the cycle counter counts every 64th cycle */
-#define LR_ARM1176_PMNC_INTERRUPT 0x070u    /* a wrap interrupts: counter 0, 1, cycles */
-#define LR_ARM1176_PMNC_OVERFLOWED 0x700u   /* wrapped: counter 0, 1, cycles; 1 clears */
-#define LR_ARM1176_PMNC_EXPORT 0x800u       /* X: events go to the trace unit too */
+#define LR_ARM1176_PMNC_INTERRUPT 0x070u    /* overflow interrupt enables: counter 0, 1, cycles */
+#define LR_ARM1176_PMNC_OVERFLOWED 0x700u   /* overflow flags: counter 0, 1, cycles; 1 clears */
+#define LR_ARM1176_PMNC_EXPORT 0x800u       /* X: exports events to the trace unit */
 #define LR_ARM1176_PMNC_EVENT1_SHIFT 12     /* the event of counter 1, 8 bits */
 #define LR_ARM1176_PMNC_EVENT0_SHIFT 20     /* the event of counter 0, 8 bits */
 
 #define LR_ARM1176_USER_ENABLE 0x1u /* V of the access validation control register */
 
-/* Writes to these registers take effect for all later instructions. */
+/* Makes earlier writes to these registers take effect for all later instructions. */
 static inline void lr_arm1176_barrier(void)
 {
-	/* Flushes the prefetch buffer; what ARMv6 has in place of isb. */
+	/* Flushes the prefetch buffer: ARMv6's equivalent of isb. */
 	__asm__ __volatile__("mov r0, #0\n\t"
 			     "mcr p15, 0, r0, c7, c5, 4"
 			     :
@@ -72,7 +72,10 @@ static inline void lr_arm1176_barrier(void)
 			     : "r0", "memory");
 }
 
-/* All counters stopped and 0, no flag, no interrupt; then these two events are counted. */
+/*
+ * Sets all counters to 0, clears all flags, disables overflow interrupts, then starts the cycle
+ * counter and the counting of these two events.
+ */
 static inline void lr_arm1176_start(uint32_t event0, uint32_t event1)
 {
 	const uint32_t events = (event0 & 0xffu) << LR_ARM1176_PMNC_EVENT0_SHIFT |
@@ -84,7 +87,7 @@ static inline void lr_arm1176_start(uint32_t event0, uint32_t event1)
 	lr_arm1176_barrier();
 }
 
-/* The counters keep what they have, the events stay selected, and flags stay as they are. */
+/* Stops the counters, which keep their values, events and flags. */
 static inline void lr_arm1176_stop(void)
 {
 	lr_arm1176_write_pmnc(lr_arm1176_read_pmnc() &
@@ -92,13 +95,16 @@ static inline void lr_arm1176_stop(void)
 	lr_arm1176_barrier();
 }
 
-/* Which have wrapped, as 1 for counter 0, 2 for counter 1, 4 for cycles. */
+/* The counters that have wrapped, as a mask: 1 for counter 0, 2 for counter 1, 4 for cycles. */
 static inline uint32_t lr_arm1176_overflowed(void)
 {
 	return (lr_arm1176_read_pmnc() & LR_ARM1176_PMNC_OVERFLOWED) >> 8;
 }
 
-/* User programs may, or may not, access all of these registers but this one. For the kernel. */
+/*
+ * Grants user programs access to all of these registers except validation, or revokes it. For the
+ * kernel.
+ */
 static inline void lr_arm1176_open_to_user(int may)
 {
 	const uint32_t before = lr_arm1176_read_validation() & ~LR_ARM1176_USER_ENABLE;

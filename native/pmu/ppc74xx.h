@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The counters of the PowerPC G4: four event counters of 32 bits on the MPC7400 and MPC7410, six on
- * the MPC7450, 7455, 7447, 7457 and 7448. User programs read (the registers whose names begin with
- * u) and never write; a module or an RTOS does both. Each counter has its own list of events, and a
- * counter counts up until its highest bit is set, which is its overflow.
+ * The counters of the PowerPC G4: four 32-bit event counters on the MPC7400 and MPC7410, six on the
+ * MPC7450, 7455, 7447, 7457 and 7448. User programs can only read (the registers whose names begin
+ * with u); a module or an RTOS can also write. Each counter has its own list of events. A counter
+ * overflows when its highest bit becomes 1.
  *
- * Registers and bits as in the MPC7450 RISC Microprocessor Family Reference Manual (MPC7450UM),
- * chapter 11; AN2581, "AltiVec, multiprocessing", has those of the MPC7400. Events by name are in
- * events/mpc74xx.h and events/mpc7400.h. Leaves out sampled addresses but for their registers.
+ * Registers and bits are those of the MPC7450 RISC Microprocessor Family Reference Manual
+ * (MPC7450UM), chapter 11; for the MPC7400, those of AN2581, "AltiVec, multiprocessing". Events by
+ * name are in events/mpc74xx.h and events/mpc7400.h. Sampling of addresses is not covered, apart
+ * from the access to its registers.
  */
 #ifndef LINERATE_PMU_PPC74XX_H
 #define LINERATE_PMU_PPC74XX_H
@@ -19,8 +20,8 @@ extern "C" {
 #endif
 
 /*
- * The registers and their numbers: R those of the supervisor, O those that user programs read.
- * Counters 5 and 6 are missing on the MPC7400 and MPC7410.
+ * The registers and their numbers: R for the supervisor, to read and write; O for user programs, to
+ * read. Counters 5 and 6 do not exist on the MPC7400 and MPC7410.
  */
 #define LR_PPC74XX_REGISTERS(R, O) \
 	R(mmcr0, 952)  /* control, threshold, events of counters 1 and 2 */ \
@@ -51,33 +52,36 @@ extern "C" {
 		__asm__ __volatile__("mtspr " #number ", %0" : : "r"(value) : "memory"); \
 	}
 
-/* lr_ppc74xx_read_mmcr0() and so on: one instruction each, neither moved nor left out. */
+/* lr_ppc74xx_read_mmcr0() and so on: one instruction each, never moved or optimized away. */
 LR_PPC74XX_REGISTERS(LR_PPC74XX_BOTH, LR_PPC74XX_READER)
 
 #undef LR_PPC74XX_READER
 #undef LR_PPC74XX_BOTH
 
-#define LR_PPC74XX_MMCR0_FREEZE 0x80000000u        /* FC: no counter counts */
-#define LR_PPC74XX_MMCR0_NOT_KERNEL 0x40000000u    /* FCS: not in supervisor state */
-#define LR_PPC74XX_MMCR0_NOT_USER 0x20000000u      /* FCP: not in user state */
-#define LR_PPC74XX_MMCR0_NOT_MARKED 0x10000000u    /* FCM1: not while MSR[PM] is 1 */
-#define LR_PPC74XX_MMCR0_NOT_UNMARKED 0x08000000u  /* FCM0: not while MSR[PM] is 0 */
-#define LR_PPC74XX_MMCR0_INTERRUPT 0x04000000u     /* PMXE: an overflow interrupts */
+#define LR_PPC74XX_MMCR0_FREEZE 0x80000000u        /* FC: stops all counters */
+#define LR_PPC74XX_MMCR0_NOT_KERNEL 0x40000000u    /* FCS: do not count in supervisor state */
+#define LR_PPC74XX_MMCR0_NOT_USER 0x20000000u      /* FCP: do not count in user state */
+#define LR_PPC74XX_MMCR0_NOT_MARKED 0x10000000u    /* FCM1: do not count while MSR[PM] is 1 */
+#define LR_PPC74XX_MMCR0_NOT_UNMARKED 0x08000000u  /* FCM0: do not count while MSR[PM] is 0 */
+#define LR_PPC74XX_MMCR0_INTERRUPT 0x04000000u     /* PMXE: enables overflow interrupts */
 #define LR_PPC74XX_MMCR0_PMC1_OVERFLOWS 0x00008000u /* PMC1CE */
 #define LR_PPC74XX_MMCR0_OTHERS_OVERFLOW 0x00004000u /* PMCjCE */
 
 /*
- * The threshold of events that count what exceeds one: up to 63 entries of a queue, or cycles by 2,
- * or by 32 where MMCR2 has LR_PPC74XX_MMCR2_BY_32. One for all counters.
+ * The threshold for events that count what exceeds it: up to 63 entries of a queue, or cycles in
+ * units of 2, or of 32 if MMCR2 has LR_PPC74XX_MMCR2_BY_32. All counters share it.
  */
 #define LR_PPC74XX_MMCR0_THRESHOLD 0x003f0000u
 #define LR_PPC74XX_MMCR0_THRESHOLD_SHIFT 16
 #define LR_PPC74XX_MMCR2_BY_32 0x80000000u
 
-/* MSR[PM]: the process is marked. AN2581 calls it PMM. */
+/* MSR[PM]: the process is marked for counting. AN2581 calls this bit PMM. */
 #define LR_PPC74XX_MSR_MARKED 0x4u
 
-/* The counters of a processor, by the upper half of its processor version register. */
+/*
+ * Number of counters of a processor, given the upper half of its processor version register; 0 for
+ * any other processor.
+ */
 static inline uint32_t lr_ppc74xx_counters(uint32_t version)
 {
 	if (version == 0x000cu || version == 0x800cu)
@@ -86,11 +90,11 @@ static inline uint32_t lr_ppc74xx_counters(uint32_t version)
 }
 
 /*
- * The selector field of a counter: bits and shift in MMCR0 (counters 1 and 2) or MMCR1 (3 to 6).
- * Counters start at 1; any other has no bits.
+ * The field that selects the event of a counter, in MMCR0 (counters 1 and 2) or MMCR1 (3 to 6).
+ * Counters are numbered from 1; for any other number the mask is 0.
  */
 struct lr_ppc74xx_field {
-	uint32_t mask; /* of the event itself, not shifted */
+	uint32_t mask; /* applied to the event number before shifting */
 	unsigned int shift;
 };
 
@@ -107,10 +111,11 @@ static inline struct lr_ppc74xx_field lr_ppc74xx_field_of(uint32_t counter)
 }
 
 /*
- * The counters that count a code, as a mask of bits 1 to 6: the one in bits 8 to 10, or without any
- * those that have the selection below in common. Of the six: up to 1 all, up to 7 counters 1 to 4,
- * up to 13 counters 1, 2 and 4, up to 22 counters 1 and 2 (MPC7450UM, chapter 11; Linux'
- * mpc7450-pmu.c has the same). Of the four: up to 4 all.
+ * The counters that can count an event code, as a mask of bits 1 to 6: the counter in bits 8 to 10
+ * of the code or, if those are 0, all counters on which the selection in bits 0 to 7 means the same
+ * event. Of six counters, these are all for selections up to 1, counters 1 to 4 up to 7, counters
+ * 1, 2 and 4 up to 13, and counters 1 and 2 up to 22 (MPC7450UM, chapter 11; Linux's mpc7450-pmu.c
+ * agrees). Of four counters, all for selections up to 4.
  */
 static inline uint32_t lr_ppc74xx_counters_for(uint32_t counters, uint32_t code)
 {
@@ -125,13 +130,15 @@ static inline uint32_t lr_ppc74xx_counters_for(uint32_t counters, uint32_t code)
 	       selection <= 22 ? 0x06 : 0;
 }
 
-/* Selectors of an event on each counter that has it, those as a mask of bits 1 to 6. */
+/*
+ * An event: the counters that have it, as a mask of bits 1 to 6, and its selection on each of them.
+ */
 struct lr_ppc74xx_event {
 	uint32_t counters;
 	uint8_t selection[7];
 };
 
-/* The event may be counted by this code, too. */
+/* Adds another code that counts the same event. */
 static inline void lr_ppc74xx_add(struct lr_ppc74xx_event *event, uint32_t counters, uint32_t code)
 {
 	const uint32_t added = lr_ppc74xx_counters_for(counters, code);
@@ -144,10 +151,10 @@ static inline void lr_ppc74xx_add(struct lr_ppc74xx_event *event, uint32_t count
 }
 
 /*
- * A counter for one more event, in by[1] to by[6], which have the events placed so far, from 1, and
- * 0 where there is none. Takes a free counter, or one whose event finds another in the same way
- * (augmenting paths). Whether there was one; if not, the events cannot be counted together. tried is
- * 0 for the caller.
+ * Assigns a counter to one more event. by[1] to by[6] hold the events assigned so far, numbered
+ * from 1, and 0 for free counters. Takes a free counter, or one whose event can move to another
+ * counter in the same way (augmenting paths). Returns 1 if there was one; if it returns 0, the
+ * events cannot be counted together. The caller sets *tried to 0.
  */
 static inline int lr_ppc74xx_place(const struct lr_ppc74xx_event *events, uint32_t event,
 				   uint32_t *by, uint32_t *tried)
@@ -172,7 +179,7 @@ static inline int lr_ppc74xx_place(const struct lr_ppc74xx_event *events, uint32
 	return 0;
 }
 
-/* A register of selections with this one put in place of the counter's. */
+/* The value of a selection register with this counter's selection replaced. */
 static inline uint32_t lr_ppc74xx_selecting(uint32_t mmcr, uint32_t counter, uint32_t event)
 {
 	const struct lr_ppc74xx_field field = lr_ppc74xx_field_of(counter);
@@ -180,7 +187,7 @@ static inline uint32_t lr_ppc74xx_selecting(uint32_t mmcr, uint32_t counter, uin
 	return (mmcr & ~(field.mask << field.shift)) | (event & field.mask) << field.shift;
 }
 
-/* The counter counts this event, once it is not frozen. Counters 5 and 6 must be there. */
+/* Makes the counter count this event once it is not frozen. Counters 5 and 6 must exist. */
 static inline void lr_ppc74xx_select(uint32_t counter, uint32_t event)
 {
 	if (counter <= 2)
@@ -191,7 +198,7 @@ static inline void lr_ppc74xx_select(uint32_t counter, uint32_t event)
 			lr_ppc74xx_selecting(lr_ppc74xx_read_mmcr1(), counter, event));
 }
 
-/* Writes to these registers take effect for all later instructions. */
+/* Makes earlier writes to these registers take effect for all later instructions. */
 static inline void lr_ppc74xx_barrier(void)
 {
 	__asm__ __volatile__("isync" : : : "memory");
@@ -204,14 +211,17 @@ static inline void lr_ppc74xx_stop(void)
 	lr_ppc74xx_barrier();
 }
 
-/* All counters count. */
+/* Starts all counters. */
 static inline void lr_ppc74xx_start(void)
 {
 	lr_ppc74xx_write_mmcr0(lr_ppc74xx_read_mmcr0() & ~LR_PPC74XX_MMCR0_FREEZE);
 	lr_ppc74xx_barrier();
 }
 
-/* Stopped, nothing selected, no interrupts, and this many counters (4 or 6) at 0. */
+/*
+ * Stops all counters, clears all selections, disables interrupts, and sets this many counters (4 or
+ * 6) to 0.
+ */
 static inline void lr_ppc74xx_reset(uint32_t counters)
 {
 	lr_ppc74xx_write_mmcr0(LR_PPC74XX_MMCR0_FREEZE);

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* A count of 64 bits and the register as it was when last seen. */
+/* A 64-bit count, and the value of the register when it was last read. */
 struct lr_pmu_wide {
 	uint64_t count;
 	uint32_t seen;
@@ -50,11 +50,11 @@ static inline uint64_t lr_pmu_wide_advance(struct lr_pmu_wide *wide, uint32_t no
 }
 
 /*
- * Whether a register just read has wrapped once more than lr_pmu_wide_advance would assume: its
- * overflow flag, cleared at the previous read, is set although the register is at or above its
- * previous value. At least one wrap of 2^32 would then be missing; a one-bit flag cannot show how
- * many, and a register that wrapped twice and is below its previous value looks correct. Call it
- * before lr_pmu_wide_advance.
+ * Returns nonzero if a register just read has wrapped once more than lr_pmu_wide_advance would
+ * assume: its overflow flag, cleared at the previous read, is set although the register is at or
+ * above its previous value. At least one wrap of 2^32 would then be missing; a one-bit flag cannot
+ * show how many, and a register that wrapped twice and is below its previous value looks correct.
+ * Call it before lr_pmu_wide_advance.
  */
 static inline int lr_pmu_wide_may_be_short(const struct lr_pmu_wide *wide, uint32_t now,
 					   int overflowed)

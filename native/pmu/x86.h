@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The counters of x86 by rdpmc. User programs only read, wherever CR4.PCE is 1; elsewhere a read is
- * a general protection fault (SIGSEGV in Linux). What is counted is selected in the kernel (wrmsr),
- * which is the kernel's or a driver's to do: Linux does for perf's events and says the index.
+ * The counters of x86, read by rdpmc. User programs can only read them, and only where CR4.PCE is
+ * 1; elsewhere a read is a general protection fault (SIGSEGV in Linux). Events are selected by
+ * wrmsr, in the kernel or a driver: Linux does this for perf events and reports the index of the
+ * counter.
  *
- * As in the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, RDPMC, and the
- * AMD64 Architecture Programmer's Manual, volume 3. No machine of the project has run this: the
- * virtual machine it is built on has no counters. It is checked by its encoding.
+ * Based on the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, RDPMC, and
+ * the AMD64 Architecture Programmer's Manual, volume 3. This header has not been run on any
+ * machine, since the virtual machine used for development has no counters; only its encoding is
+ * checked.
  */
 #ifndef LINERATE_PMU_X86_H
 #define LINERATE_PMU_X86_H
@@ -17,13 +19,15 @@
 extern "C" {
 #endif
 
-/* Intel's fixed counters, joined with a number: 0 instructions, 1 cycles, 2 reference cycles. */
+/*
+ * Intel's fixed counters, to be ORed with a number: 0 instructions, 1 cycles, 2 reference cycles.
+ */
 #define LR_X86_FIXED 0x40000000u
 
 /*
- * The counter of this index. Its higher bits, above the width that CPUID leaf 0ah (Intel) says, or
- * above 48 (AMD), are 0: subtract two reads with lr_x86_since. rdpmc is not ordered with the
- * instructions around it; put lr_x86_barrier before it where a few instructions matter.
+ * Reads the counter with this index. Bits above the width reported by CPUID leaf 0ah (Intel), or
+ * above 48 bits (AMD), are 0: subtract two reads with lr_x86_since. rdpmc is not ordered with the
+ * instructions around it; put lr_x86_barrier before it when a few instructions matter.
  */
 static inline uint64_t lr_x86_read(uint32_t index)
 {
@@ -33,7 +37,10 @@ static inline uint64_t lr_x86_read(uint32_t index)
 	return (uint64_t)high << 32 | low;
 }
 
-/* All instructions before it have been executed. On AMD since Zen, and where Linux sees to it. */
+/*
+ * Waits until all earlier instructions have executed. AMD processors do so since Zen, and earlier
+ * ones where Linux enables it.
+ */
 static inline void lr_x86_barrier(void)
 {
 	__asm__ __volatile__("lfence" : : : "memory");

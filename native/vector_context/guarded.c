@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The kernels between taking the vector registers and giving them back, or without vectors. */
+/*
+ * Calls the kernels between acquiring and releasing the vector registers, or calls them without
+ * vectors.
+ */
 #include "../kernels/no_vectors.h"
 
 #include "../kernels/kernels.h"
@@ -9,13 +12,17 @@
 #if LR_VEC
 
 /*
- * Below it the vector variants themselves use words, or take about as long as a scalar variant.
+ * Below this length, the vector variants use words anyway, or take about as long as a scalar
+ * variant.
  */
 #define FEW 128
 
 #define GET(v, member) __atomic_load_n(&(v)->member, __ATOMIC_RELAXED)
 
-/* The best of each without vectors, selected at the first call; by several at once, the same. */
+/*
+ * The best scalar function of each kind, selected at the first call; threads that select at the
+ * same time write the same values.
+ */
 static const struct lr_variant *scalar(void)
 {
 	static struct lr_variant best;
@@ -28,7 +35,7 @@ static const struct lr_variant *scalar(void)
 	return v;
 }
 
-/* The variant to use, and whether the registers were acquired for it. */
+/* The variant to use; has_registers is nonzero if the registers were acquired for it. */
 struct guarded {
 	const struct lr_variant *variant;
 	int has_registers;

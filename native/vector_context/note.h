@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The scheme of the application note AN2581, "AltiVec Performance Enhancement in a Multiprocessing
- * Environment", section 2.3 and appendix: a counter of users and a bounded stack of saved registers.
- * To be compared and refuted; nothing that is linked into a stack contains it. What to use instead
- * is in <linerate/vector_context.h>.
+ * Environment", section 2.3 and appendix: a counter of users and a bounded stack of saved
+ * registers. It is here for comparison and to show where it fails, and is not part of any library.
+ * Use <linerate/vector_context.h> instead.
  *
- *	enter	count one user more; if there were some, push the registers
- *	leave	count one user less; if there are some left, pop the registers
+ *	enter	increment the counter; if there were users already, push the registers
+ *	leave	decrement the counter; if there are users left, pop the registers
  *
  * Flags select what the note leaves open: whether a binary semaphore guards push and pop, as in its
  * text, or not, as in its appendix; and the behaviour on a full stack: scalar code, spinning until
  * there is room, or, as in the code of the appendix, no check. NOTE_POP_FIRST is not in the note:
  * it pops before it decrements.
  *
- * The note saves v0 to v31 and neither VSCR nor VRSAVE; here push and pop are those of
- * lr_vec_save, so that what goes wrong is the order of steps and nothing else.
+ * The note saves v0 to v31 but neither VSCR nor VRSAVE; here push and pop are lr_vec_save and
+ * lr_vec_restore, so that any failure is due to the order of steps alone.
  */
 #ifndef LINERATE_VECTOR_CONTEXT_NOTE_H
 #define LINERATE_VECTOR_CONTEXT_NOTE_H
@@ -23,29 +23,32 @@
 
 #if LR_VEC
 
-/* Users whose registers are saved at once; the note's is 4. */
+/* Capacity of the stack of saved registers; 4 in the note. */
 #ifndef NOTE_DEPTH
 #define NOTE_DEPTH 4
 #endif
 
 enum {
-	NOTE_SEMAPHORE = 1, /* push and pop between taking and giving back a binary semaphore */
-	NOTE_SCALAR = 2,    /* who finds the stack full uses scalar code */
-	NOTE_SPIN = 4,	    /* or tries again until there is room */
-	NOTE_POP_FIRST = 8, /* the counter drops when the registers have been popped */
+	NOTE_SEMAPHORE = 1, /* a binary semaphore guards push and pop */
+	NOTE_SCALAR = 2,    /* if the stack is full, use scalar code */
+	NOTE_SPIN = 4,	    /* if the stack is full, retry until there is room */
+	NOTE_POP_FIRST = 8, /* pop the registers before decrementing the counter */
 };
 
-/* All zero at first. */
+/* Initially all zero. */
 struct note {
 	uint32_t users;
 	uint32_t semaphore;
-	/* Number of times the stack was full, and the semaphore taken. */
+	/* Number of times that the stack was full, and that the semaphore was taken by another. */
 	uint32_t overflows, waits;
-	/* The last is the memory past the stack, for the variant without a check. */
+	/*
+	 * The last element stands for the memory past the stack, which is overwritten if there is
+	 * no check.
+	 */
 	struct lr_vec_area stack[NOTE_DEPTH + 1];
 };
 
-/* The place of a saved context; all beyond the stack are one. */
+/* The slot of a saved context; all indices beyond the stack share the last one. */
 static inline struct lr_vec_area *note_slot(struct note *note, uint32_t index)
 {
 	return &note->stack[index < NOTE_DEPTH ? index : NOTE_DEPTH];
@@ -71,7 +74,9 @@ static inline void note_give(struct note *note, const unsigned how)
 	LR_VEC_STORE(&note->semaphore, 0);
 }
 
-/* 1 if vectors may be used until note_leave, 0 if not; how is a constant. */
+/*
+ * Returns 1 if vectors may be used until note_leave, else 0. how must be a compile-time constant.
+ */
 static inline int note_enter(struct note *note, const unsigned how)
 {
 	uint32_t users;
@@ -97,7 +102,7 @@ static inline int note_enter(struct note *note, const unsigned how)
 	return 1;
 }
 
-/* The window is between the two steps of the first branch. */
+/* The race is between the two steps of the first branch, count_down and pop. */
 static inline void note_leave(struct note *note, const unsigned how)
 {
 	LR_VEC_ORDER();

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * All vector registers of AArch64 to memory and back: v0 to v31 or, where the processor has SVE and
- * it may be used, all of z0 to z31, p0 to p15 and FFR; FPCR and FPSR. Leaves out ZA and the streaming
- * mode of SME.
+ * Saves and restores all vector registers of AArch64: v0 to v31 or, if the processor has SVE and it
+ * may be used, all of z0 to z31, p0 to p15 and FFR; FPCR and FPSR. ZA and the streaming mode of SME
+ * are not covered.
  *
  *	at 0	FPCR, FPSR
- *	at 16	the vectors, one behind the other
- *	then	the predicates, of an eighth of the bytes of a vector each; FFR
+ *	at 16	the vectors, consecutively
+ *	then	the predicates, each an eighth as long as a vector, and FFR
  *
- * FFR is accessible only through a predicate, which is reloaded.
+ * FFR is accessible only through a predicate, which is reloaded afterwards.
  */
 #include "../kernels/no_vectors.h"
 
@@ -18,7 +18,7 @@
 
 #if defined(__aarch64__)
 
-/* Bytes of a vector of SVE; the processor has it. */
+/* Length in bytes of an SVE vector. Only for processors with SVE. */
 static uintptr_t sve_bytes(void)
 {
 	uintptr_t bytes;
@@ -31,7 +31,7 @@ static int has_sve(void)
 	return lr_processor_runs(LR_HAS_SVE) != 0;
 }
 
-/* An instruction for each vector, and for each predicate. */
+/* Apply an instruction to each vector, or to each predicate. */
 #define ALL_Z(what)                                                                                \
 	".irp v,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,"  \
 	"30,31\n\t" what " z\\v,[%[at],#\\v,mul vl]\n\t.endr\n\t"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * All vector registers of ARMv7 to memory and back: d0 to d31, and FPSCR, which has the saturation
- * of Advanced SIMD and the modes of floating point. For processors with 32 such registers, as all
- * with Advanced SIMD have; must not be called on others.
+ * Saves and restores all vector registers of ARMv7: d0 to d31, and FPSCR, which holds the
+ * saturation flag of Advanced SIMD and the modes of floating point. For processors with 32 such
+ * registers, which are all those with Advanced SIMD; must not be called on others.
  */
 #include "../kernels/no_vectors.h"
 
@@ -12,7 +12,10 @@
 
 _Static_assert(LR_VEC_AREA_BYTES == 32 * 8 + 8, "FPSCR behind 32 registers");
 
-/* Instructions hold at most 16 registers each. The directive lasts to the end of the file. */
+/*
+ * An instruction can load or store at most 16 registers. The directive applies to the rest of the
+ * file.
+ */
 #define BEGIN ".fpu neon\n\t"
 #define ALL_VECTORS(what) what " %[at]!,{d0-d15}\n\t" what " %[at]!,{d16-d31}\n\t"
 

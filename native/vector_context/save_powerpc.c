@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * All vector registers of PowerPC to memory and back: v0 to v31, VSCR, VRSAVE. A vector in two is
- * stored at an index, so that two take three instructions; one that steps a base takes four. In
- * assembly, for the build need not know AltiVec; it must not be called where there is none.
+ * Saves and restores all vector registers of PowerPC: v0 to v31, VSCR, VRSAVE. Every second vector
+ * is addressed through an index register, so that two vectors take three instructions; incrementing
+ * the base for each would take four. Written in assembly, because the build need not enable
+ * AltiVec; must not be called on processors without it.
  */
 #include "../kernels/no_vectors.h"
 
@@ -24,7 +25,7 @@ _Static_assert(LR_VEC_AREA_BYTES == VECTORS + 32, "VSCR and VRSAVE behind the ve
 #define END ".machine pop"
 #define VRSAVE "256"
 
-/* VSCR is accessible only through a vector, which is reloaded. */
+/* VSCR is accessible only through a vector register, which is reloaded afterwards. */
 int lr_vec_save(struct lr_vec_area *area)
 {
 	uint8_t *at = area->bytes;
@@ -40,7 +41,7 @@ int lr_vec_save(struct lr_vec_area *area)
 	return 1;
 }
 
-/* And goes back through one, hence before the vectors. */
+/* VSCR is restored through a vector register, hence before the vectors. */
 void lr_vec_restore(const struct lr_vec_area *area)
 {
 	const uint8_t *at = area->bytes;

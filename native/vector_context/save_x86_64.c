@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * All vector registers of x86-64 to memory and back. The set is the one enabled by the operating
- * system in XCR0: XMM, the upper halves of YMM, opmasks, and ZMM. XSAVE saves them in the standard
+ * Saves and restores all vector registers of x86-64: those enabled by the operating system in XCR0,
+ * which are XMM, the upper halves of YMM, opmasks, and ZMM. XSAVE saves them in the standard
  * format, whose size CPUID reports. Without XSAVE only XMM registers exist. Not saved: x87 and MMX,
  * AMX, and protection keys, which are not vector registers.
  *
@@ -20,7 +20,10 @@
 #define COMPONENTS 0xe6u
 #define ECX1_OSXSAVE (1u << 27)
 
-/* Components for XSAVE; without XSAVE, NONE; with registers that have no room, TOO_LARGE. */
+/*
+ * Mask of components for XSAVE; NONE without XSAVE; TOO_LARGE if the area has no room for the
+ * registers.
+ */
 enum { UNKNOWN = 0, NONE = 1, TOO_LARGE = 1 << 8 };
 
 _Static_assert(LR_VEC_AREA_BYTES % 64 == 0, "XSAVE takes areas of whole lines");
@@ -70,7 +73,7 @@ int lr_vec_save(struct lr_vec_area *area)
 				 : "memory");
 		return 1;
 	}
-	/* The header behind the legacy region: XRSTOR wants its bytes 16 to 63 to be 0. */
+	/* Clears the header after the legacy region: XRSTOR requires its bytes 16 to 63 to be 0. */
 	__asm__ volatile(".irp w,0,8,16,24,32,40,48,56\n\tmovq $0,512+\\w(%0)\n\t.endr\n\t"
 			 "xsave64 (%0)"
 			 :

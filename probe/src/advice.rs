@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Advice in terms of this program. Fixes refer to `linerate` commands, some of which the probe has
-//! under its own name; for the others, the advice refers to `linerate` and says so.
+//! Adapts suggested fixes, which are written as `linerate` commands, to this program. A command
+//! that the probe also has is shown under the probe's name. For any other `linerate` command, the
+//! fix says that `linerate` is required, or is reduced to its alternative without the simulator.
 
 use linerate_record::doctor::DoctorReport;
 use linerate_record::stat::StatReport;
 
-/// Fixes that use the simulator, which the probe does not have.
+/// Command in fixes that uses the simulator, which the probe lacks.
 const SIMULATES: &str = "linerate stat --tier sim";
 
-/// Other features that the probe lacks.
+/// Command in fixes that lists events, which the probe cannot do.
 const LISTS: &str = "linerate stat --list";
 
-/// For counts.
+/// Rewrites the fixes in a report of counts.
 pub(crate) fn of_stat(report: &mut StatReport) {
     for fix in report.events.iter_mut().filter_map(|event| event.fix.as_mut()) {
         *fix = own(fix);
     }
 }
 
-/// For the machine.
+/// Rewrites the fixes in a report about the machine.
 pub(crate) fn of_doctor(report: &mut DoctorReport) {
     let tiers = report.tiers.iter_mut().filter_map(|tier| tier.fix.as_mut());
     let others = report.observations.iter_mut().filter_map(|seen| seen.fix.as_mut());
@@ -27,10 +28,10 @@ pub(crate) fn of_doctor(report: &mut DoctorReport) {
     }
 }
 
-/// Translates a fix to this program.
-fn own(fix: &str) -> String {
+/// Rewrites one fix to use the probe's commands.
+pub(crate) fn own(fix: &str) -> String {
     match fix.split_once("  # ") {
-        // The part that works without the simulator.
+        // Keep only the alternative, which works without the simulator.
         Some((command, instead)) if command.contains(SIMULATES) => {
             format!("# {}", instead.strip_prefix("or ").unwrap_or(instead))
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command line. Options are spelled as in `linerate`, and mean the same.
+//! Command-line parser. Options have the same names and meaning as in `linerate`.
 
+use crate::sampling::Request as Sampling;
 use lexopt::prelude::*;
 use linerate_counters::event::parse_names;
 use linerate_record::Tier;
@@ -8,15 +9,17 @@ use linerate_record::memory::{Effort, PageKind};
 use linerate_record::units::{parse_duration, parse_memory_size};
 use linerate_stat::{Request, What};
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Output of `--help`.
+/// `--help` output.
 pub(crate) const USAGE: &str = "\
 Counts events and measures the memory hierarchy on machines where linerate cannot be built.
 
 usage: linerate-probe doctor [--json] [-o FILE]
        linerate-probe memory [OPTIONS]
+       linerate-probe sampling [OPTIONS]
        linerate-probe stat [OPTIONS] CMD [ARG]...
        linerate-probe stat [OPTIONS] --pid PID | --cpu LIST
 
@@ -28,6 +31,13 @@ memory  measure cache levels, load latencies and TLB costs:
       --cpu N            measure on this CPU
       --pages PAGES      base or huge (default: huge if available)
       --seed N           random seed for the order of loads and sizes
+sampling
+        sample loops with known event shares on counter overflow; check where samples land:
+  -e, --event EVENT      hardware event (default: cycles)
+      --runs N           number of runs, 1 to 10000 (default: 20)
+      --samples N        samples per run, 100 to 4000 (default: 500)
+      --period N         events per sample, 1000 to 1000000000 (default: 50000)
+      --seed N           random seed for periods and the order of loops
 stat    count events of a command, a process or CPUs:
   -e, --events EVENTS    instructions,l1d_misses,r08,cpu/event=0x08/,net:netif_rx; :u for user mode
   -m, --metrics SETS     metrics with their events: pipeline,cache,tlb,branch,...
@@ -40,15 +50,17 @@ stat    count events of a command, a process or CPUs:
       --slice TIME       time slice of an event set, if there are more events than counters
       --seed N           random seed for the order of time slices
       --strict           fail if an event cannot be counted
-all:
+doctor, memory and stat:
       --json             print the complete record
   -o, --output FILE      write to this file instead of standard output
 
-Exit status of stat: that of the command, 128 + n if signal n killed it, 127 not found, 126 not
-executable, 125 stat itself failed.
+Exit status of stat: that of the command; 128 + n if signal n killed it; 127 if it was not found;
+126 if it was not executable; 125 if stat itself failed.
+Exit status of sampling: 0 if the intervals contained the known shares; 1 if too rarely; 2 if no
+verdict was possible.
 ";
 
-/// The command.
+/// Command with its options.
 #[derive(Debug)]
 pub(crate) enum Task {
     /// Print [`USAGE`].
@@ -57,28 +69,29 @@ pub(crate) enum Task {
     Version,
     Doctor(Destination),
     Memory(linerate_memory::Request, Destination),
+    Sampling(Sampling),
     Stat(Box<Request>, Destination),
 }
 
-/// Destination and format of the result.
+/// Where to write the result, and in which format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Destination {
-    /// Whether to write a record rather than human-readable lines.
+    /// Write a record rather than human-readable lines.
     pub(crate) json: bool,
-    /// File to write to instead of standard output.
+    /// File to write to instead of stdout.
     pub(crate) file: Option<PathBuf>,
 }
 
-/// An invalid command line.
+/// A command line that cannot be parsed.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    /// The error.
+    /// Error message.
     pub(crate) reason: String,
-    /// The exit status.
+    /// Exit status of the program.
     pub(crate) status: u8,
 }
 
-/// Parses the command line, excluding the program's name.
+/// Parses the command line, excluding the program name.
 pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Task, Fault> {
     let mut parser = lexopt::Parser::from_args(words);
     let fault = |reason: lexopt::Error, status| Fault { reason: reason.to_string(), status };
@@ -92,6 +105,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Task, F
     match task.to_str() {
         Some("doctor") => doctor(&mut parser).map_err(|error| fault(error, 2)),
         Some("memory") => memory(&mut parser).map_err(|error| fault(error, 2)),
+        Some("sampling") => sampling(&mut parser).map_err(|error| fault(error, 2)),
         Some("stat") => stat(&mut parser).map_err(|error| fault(error, 125)),
         _ => Err(Fault { reason: format!("no command {task:?}"), status: 2 }),
     }
@@ -146,11 +160,39 @@ fn pages(text: &str) -> Result<PageKind, String> {
     }
 }
 
+fn sampling(parser: &mut lexopt::Parser) -> Result<Task, lexopt::Error> {
+    let mut request = Sampling::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Task::Help),
+            Short('e') | Long("event") => request.event = parser.value()?.string()?,
+            Long("runs") => request.runs = number("runs", parser, 1..=10_000)?,
+            Long("samples") => request.samples = number("samples", parser, 100..=4000)?,
+            Long("period") => request.period = number("period", parser, 1000..=1_000_000_000)?,
+            Long("seed") => request.seed = parser.value()?.parse()?,
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Task::Sampling(request))
+}
+
+fn number(
+    option: &str,
+    parser: &mut lexopt::Parser,
+    range: RangeInclusive<u64>,
+) -> Result<u64, lexopt::Error> {
+    let number = parser.value()?.parse()?;
+    if range.contains(&number) {
+        return Ok(number);
+    }
+    Err(format!("--{option} {number}: choose {} to {}", range.start(), range.end()).into())
+}
+
 fn stat(parser: &mut lexopt::Parser) -> Result<Task, lexopt::Error> {
     let mut destination = Destination::default();
     let mut request = Request::new(What::Command { argv: Vec::new() });
     while let Some(argument) = parser.next()? {
-        // Owned, because the parser is still queried for the option's value.
+        // Copied, because the parser is still needed to read the option's value.
         let option = match argument {
             Short(letter) => letter.to_string(),
             Long(name) => name.to_owned(),
@@ -177,7 +219,7 @@ fn stat(parser: &mut lexopt::Parser) -> Result<Task, lexopt::Error> {
     Ok(Task::Stat(Box::new(request), destination))
 }
 
-/// Parses an option that controls what is counted and how.
+/// Parses a counting option.
 fn of_counting(
     option: &str,
     parser: &mut lexopt::Parser,
@@ -285,6 +327,22 @@ mod tests {
     }
 
     #[test]
+    fn options_of_sampling_reach_the_request() {
+        let line = "sampling -e instructions --runs 100 --samples 400 --period 9000 --seed 7";
+        let Ok(Task::Sampling(request)) = parsed(line) else { panic!("{line}") };
+        let wanted = Sampling {
+            event: "instructions".to_owned(),
+            runs: 100,
+            samples: 400,
+            period: 9000,
+            seed: 7,
+        };
+        assert_eq!(request, wanted);
+        let Ok(Task::Sampling(request)) = parsed("sampling") else { panic!("sampling") };
+        assert_eq!(request, Sampling::default());
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_with_the_status_of_its_command() {
         for line in [
             "",
@@ -297,6 +355,11 @@ mod tests {
             "memory --max 1e9",
             "memory --pages giant",
             "memory --cpu x",
+            "sampling ls",
+            "sampling --runs 0",
+            "sampling --samples 9",
+            "sampling --period 999",
+            "sampling --seed x",
         ] {
             assert_eq!(parsed(line).expect_err(line).status, 2, "{line}");
         }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters and memory measurement for machines on which linerate itself cannot be built: `doctor`,
-//! `memory` and `stat` in one small file.
+//! Counts events and measures memory on machines where linerate itself cannot be built: one small
+//! executable with `doctor`, `memory`, `stat`, and `sampling`, which tests the accuracy of sampling
+//! on counter overflow.
 //!
-//! It measures with the same crates as `linerate`, which can read its records (`--json`). Left out:
-//! every other command, tables, colour, progress.
+//! The probe measures with the same crates as `linerate`, which can read the probe's records
+//! (`--json`). Other commands, tables, colour and progress output are omitted.
 #![forbid(unsafe_code)]
 
 mod advice;
 mod arguments;
+mod sampling;
 mod text;
 
 use arguments::{Destination, Fault, Task, USAGE};
@@ -22,7 +24,7 @@ use std::process::ExitCode;
 
 const PROGRAM: &str = concat!("linerate-probe ", env!("CARGO_PKG_VERSION"));
 
-/// Exit status that env(1) and `linerate stat` use for their own failures.
+/// Exit status for failures of `stat` itself, as in env(1) and `linerate stat`.
 const STAT_FAILED: u8 = 125;
 
 fn main() -> ExitCode {
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         Ok(Task::Version) => print(&format!("{PROGRAM}\n")).map(|()| 0),
         Ok(Task::Doctor(destination)) => doctor(&destination),
         Ok(Task::Memory(request, destination)) => memory(&request, &destination),
+        Ok(Task::Sampling(request)) => sampling(&request),
         Ok(Task::Stat(request, destination)) => stat(&request, &destination),
         Err(Fault { reason, status }) => {
             Err(Fault { reason: format!("{reason}; see linerate-probe --help"), status })
@@ -45,12 +48,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Counts, and returns the exit status.
+/// Counts events, and returns the exit status.
 fn stat(request: &Request, destination: &Destination) -> Result<u8, Fault> {
     let fault = |reason: &dyn Display| Fault { reason: reason.to_string(), status: STAT_FAILED };
     let signals = linerate_linux::signal::catch().map_err(|error| fault(&error))?;
     let outcome = request.run(&Watch { signals, tell: &|_| {} }).map_err(|error| fault(&error))?;
-    let Outcome { mut report, status, failure } = outcome;
+    let Outcome { mut report, status, failure, .. } = outcome;
     advice::of_stat(&mut report);
     let never_began = failure.is_some() && never_began(&report);
     let text = text::stat(&report);
@@ -62,7 +65,8 @@ fn stat(request: &Request, destination: &Destination) -> Result<u8, Fault> {
         true => json(&record),
         false => Ok(text),
     };
-    // The reason why there are no counts is printed below; empty lines would add nothing.
+    // If the command could not be started, only the reason is printed (below), without lines for
+    // missing counts.
     if destination.json || !never_began {
         write_result(destination, text).map_err(|reason| fault(&reason))?;
     }
@@ -72,7 +76,7 @@ fn stat(request: &Request, destination: &Destination) -> Result<u8, Fault> {
     Ok(u8::try_from(status).unwrap_or(STAT_FAILED))
 }
 
-/// Returns whether there was a command that could not be started.
+/// Returns whether the report is about a command that could not be started.
 fn never_began(report: &StatReport) -> bool {
     matches!(report.target, StatTarget::Command { .. }) && report.ended.is_none()
 }
@@ -89,8 +93,8 @@ fn doctor(destination: &Destination) -> Result<u8, Fault> {
     Ok(0)
 }
 
-/// Measures the memory, and returns the exit status. A signal ends the measurement, and nothing is
-/// printed.
+/// Measures the memory hierarchy, and returns the exit status. Nothing is printed if a signal ends
+/// the measurement.
 fn memory(request: &linerate_memory::Request, destination: &Destination) -> Result<u8, Fault> {
     let fault = |reason: String| Fault { reason, status: 2 };
     let watch = linerate_memory::Watch::unattended();
@@ -104,7 +108,15 @@ fn memory(request: &linerate_memory::Request, destination: &Destination) -> Resu
     Ok(0)
 }
 
-/// Wraps `body` in a record with the provenance of this program.
+/// Tests the accuracy of sampling on counter overflow, and returns the exit status.
+fn sampling(request: &sampling::Request) -> Result<u8, Fault> {
+    let tried = sampling::run(request);
+    let (text, status) = tried.map_err(|reason| Fault { reason, status: 2 })?;
+    print(&text)?;
+    Ok(status)
+}
+
+/// Wraps `body` in a record with this program's provenance.
 fn record(body: Body) -> Record {
     let provenance = linerate_machine::provenance(
         PROGRAM,
@@ -128,12 +140,12 @@ fn write_result(destination: &Destination, text: Result<String, String>) -> Resu
     }
 }
 
-/// Writes a line to standard error. A closed stream is ignored: the counts are still valid.
+/// Writes a line to stderr. Errors are ignored, because the counts are still valid.
 fn print_error(what: &dyn Display) {
     let _ = io::stderr().write_all(format!("linerate-probe: {what}\n").as_bytes());
 }
 
-/// Prints to standard output; a reader that has exited early is not an error.
+/// Prints to stdout. A reader that has exited early is not an error.
 fn print(text: &str) -> Result<(), Fault> {
     match linerate_linux::write_to_stdout(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reports as plain lines. Left out: tables, which need a library that requires a newer compiler
+//! Formats reports as plain lines. Tables need a library that requires a newer compiler
 //! (docs/decisions/0106-probe-prints-lines.md).
 
 use linerate_record::Tier;
@@ -9,11 +9,12 @@ use linerate_record::memory::MemoryReport;
 use linerate_record::stat::{EventCount, MetricValue, StatReport};
 use std::fmt::Write;
 
-/// Column widths for names and for values.
+/// Column widths for names and values.
 const NAME: usize = 22;
 const VALUE: usize = 18;
 
-/// Formats a line per event and metric: name, value, unit, error, share of the time on a counter.
+/// Formats one line per event and metric: name, value, unit, error, and the fraction of time that
+/// it was being counted.
 pub(crate) fn stat(report: &StatReport) -> String {
     let mut text = String::new();
     for event in &report.events {
@@ -56,23 +57,24 @@ fn line(text: &mut String, name: &str, figure: &Figure, rest: &str, fix: Option<
     };
 }
 
-/// Returns half the width of the interval, relative to the value, in percent.
+/// Returns half the width of the interval relative to the value, in percent.
 fn error(figure: &Figure) -> Option<f64> {
     let value = figure.as_number().filter(|value| *value != 0.0)?;
     Some((figure.high? - figure.low?) / 2.0 / value.abs() * 100.0)
 }
 
-fn advised(sentence: &str, fix: Option<&str>) -> String {
+/// Returns a sentence, followed by the suggested command if there is one.
+pub(crate) fn advised(sentence: &str, fix: Option<&str>) -> String {
     match fix {
         Some(fix) => format!("{sentence}; try: {fix}"),
         None => sentence.to_owned(),
     }
 }
 
-/// An observation useful only to `linerate`, which the probe omits.
+/// Observation that the probe omits, because only `linerate` uses the simulator.
 const SIMULATOR: &str = "valgrind";
 
-/// Formats a line per tier that the probe has, then one per check.
+/// Formats one line per tier that the probe supports, then one per check.
 pub(crate) fn doctor(report: &DoctorReport) -> String {
     let mut text = String::new();
     let is_own = |state: &&TierState| !matches!(state.tier, Tier::Sim | Tier::Model);
@@ -91,8 +93,8 @@ pub(crate) fn doctor(report: &DoctorReport) -> String {
     text
 }
 
-/// Formats lines for each cache level, each TLB level, the pages and the noise; then a line for
-/// each undetermined value.
+/// Formats lines for each cache level, each TLB level, the core clock, the noise and the pages,
+/// followed by one line per value that could not be determined.
 pub(crate) fn memory(report: &MemoryReport) -> String {
     let mut text = String::new();
     for level in &report.levels {
@@ -112,7 +114,7 @@ pub(crate) fn memory(report: &MemoryReport) -> String {
         }
     }
     line(&mut text, "core clock", &report.timer.core_ghz, "", None);
-    line(&mut text, "time lost to other programs", &report.noise.lost, "", None);
+    line(&mut text, "time lost to interruptions", &report.noise.lost, "", None);
     let _ = writeln!(text, "pages: {}", report.pages.sentence);
     for part in &report.unresolved {
         let _ = writeln!(text, "undetermined: {}", part.sentence);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The program as invoked from the command line.
+//! Tests the program as run from the command line.
 
 use std::fs::{File, OpenOptions};
 use std::process::{Command, Output, Stdio};
@@ -62,7 +62,7 @@ fn doctor_names_no_command_that_the_probe_has_not() {
     }
 }
 
-/// No panic on a closed pipe or a full disk.
+/// A closed pipe or a full disk results in an exit status, not a panic.
 #[test]
 fn outputs_that_take_nothing_end_in_a_status() {
     let status = |arguments: &str, stderr: File| {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The accuracy suite: programs that measure or simulate a known truth, and print how far off the
-//! answer is. A check fails on a median, or on a share minus its own sampling error; nothing is
-//! re-measured because it came out badly.
+//! The accuracy suite: programs that measure or simulate quantities with known values, and print
+//! the errors. A check is applied to a median, or to a fraction with an allowance for its sampling
+//! error; a failed measurement is not repeated.
 //!
-//! Each program is an example of its crate and prints the lines defined in
+//! Each program is an example in its crate and prints the lines defined in
 //! [`linerate_record::accuracy`]. CI runs all of them at the smallest size that can still fail;
-//! `--full` uses the size of the published figures.
+//! `--full` uses the size behind the published figures.
 
 use crate::command::{cargo, status_with_lines};
 use crate::outcome::Outcome;
@@ -13,7 +13,7 @@ use linerate_record::accuracy::{Check, Verdict};
 
 /// A program in the suite.
 struct Program {
-    /// What is checked, in one word.
+    /// One-word name.
     name: &'static str,
     package: &'static str,
     example: &'static str,
@@ -22,7 +22,7 @@ struct Program {
     full: &'static [&'static str],
 }
 
-const PROGRAMS: [Program; 7] = [
+const PROGRAMS: [Program; 8] = [
     Program {
         name: "levels",
         package: "linerate-hierarchy",
@@ -66,6 +66,13 @@ const PROGRAMS: [Program; 7] = [
         full: &["24"],
     },
     Program {
+        name: "places",
+        package: "linerate-observe",
+        example: "places_accuracy",
+        arguments: &["6"],
+        full: &["100"],
+    },
+    Program {
         name: "observe",
         package: "linerate-observe",
         example: "observe_accuracy",
@@ -80,13 +87,13 @@ pub(crate) struct Choice {
     is_full: bool,
 }
 
-/// Selects the programs named in the arguments: all, or those given.
+/// Selects the programs named in the arguments, or all programs if there are none.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     let (options, names): (Vec<&str>, Vec<&str>) =
         words.iter().partition(|word| **word == "--full");
     if let Some(name) = names.iter().find(|name| PROGRAMS.iter().all(|p| p.name != **name)) {
         let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
-        return Err(format!("no accuracy program is named `{name}`; known: {}", known.join(", ")));
+        return Err(format!("unknown accuracy program `{name}`; known: {}", known.join(", ")));
     }
     let is_wanted = |program: &&Program| names.is_empty() || names.contains(&program.name);
     Ok(Choice {
@@ -95,14 +102,14 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     })
 }
 
-/// Runs programs and prints a table of their checks; the error states how many failed.
+/// Runs programs and prints their checks as a table. The error states how many failed.
 pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     let checks = checks(choice)?;
     print!("\n{}", table(&checks));
     verdict(&checks)
 }
 
-/// Runs the suite as a CI step, at its small size.
+/// Runs the suite at its small size, as a CI step.
 pub(crate) fn check() -> Outcome {
     let checks = choose(&[]).and_then(|choice| checks(&choice));
     let checks = match checks {
@@ -115,7 +122,7 @@ pub(crate) fn check() -> Outcome {
     verdict(&checks).map_or_else(Outcome::Failed, |()| Outcome::Passed(skipped))
 }
 
-/// Returns the checks of all programs; the error names the program that failed or printed no check.
+/// Returns all programs' checks. The error names the program that failed or printed no check.
 fn checks(choice: &Choice) -> Result<Vec<Check>, String> {
     let mut checks = Vec::new();
     for program in &choice.programs {
@@ -138,7 +145,11 @@ fn checks(choice: &Choice) -> Result<Vec<Check>, String> {
 
 fn verdict(checks: &[Check]) -> Result<(), String> {
     let failed = checks.iter().filter(|check| check.verdict == Verdict::Fail);
-    let failed: Vec<&str> = failed.map(|check| check.name.as_str()).collect();
+    let figures = |check: &Check| {
+        let Check { name, value, n, limit, .. } = check;
+        format!("{name} ({value:.4}, limit {limit:.4}, n {n})")
+    };
+    let failed: Vec<String> = failed.map(figures).collect();
     match failed.len() {
         0 => Ok(()),
         count => Err(format!("{count} of {} checks failed: {}", checks.len(), failed.join(", "))),
@@ -180,7 +191,7 @@ mod tests {
         let bad = Check::at_most("bad", 0.3, 9, 0.2, "a bound");
         assert_eq!(verdict(&[good.clone(), skip.clone()]), Ok(()));
         let why = verdict(&[good.clone(), bad.clone()]);
-        assert_eq!(why, Err("1 of 2 checks failed: bad".to_owned()));
+        assert_eq!(why, Err("1 of 2 checks failed: bad (0.3000, limit 0.2000, n 9)".to_owned()));
         let text = table(&[good, skip, bad]);
         assert!(
             text.contains("1 ok, 1 failed, 1 skipped") && text.contains("one processor"),

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hostile calls of the program: damaged files, bad options, outputs that cannot be written,
-//! signals, little memory. They are drawn from a seed, so that a finding can be reproduced.
+//! Robustness tests that run the program under hostile conditions: damaged files, bad options,
+//! unwritable outputs, signals, and little memory. One invocation of the program is a "call". The
+//! calls are generated from a seed, so that findings can be reproduced.
 //!
 //! ```text
-//! for each class: draw its calls; small a few of each, full all or many
-//! on a few lanes: run each call in a folder of its own, under a time limit; judge how it ended
+//! for each class:  generate its calls (small: a few; full: all or many)
+//! in a few threads: run each call in its own directory with a time limit; judge how it ended
 //! ```
 //!
-//! A finding is a panic, a death by a signal, an undocumented exit status, a refusal without a
-//! message, an input that changed, a record that cannot be read, or a call that does not end. Its
-//! folder is kept.
+//! A finding is a panic, termination by a signal, an undocumented exit status, an error without a
+//! message, a changed input, an unreadable record, or a call that does not end. Its directory is
+//! kept.
 
 mod call;
 mod damage;
@@ -29,23 +30,23 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Number of concurrent calls: some wait for events that never come.
+/// Number of concurrent calls: more than one, since some wait for events that never come.
 const LANES: usize = 4;
 
 /// Default seed.
 const SEED: u64 = 1;
 
-/// Number of calls in each class.
+/// How many calls of each class to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     /// A few, for CI.
     Small,
-    /// All calls listed, and many random ones.
+    /// All listed calls, and many random ones.
     Full,
 }
 
 impl Size {
-    /// Returns the number of calls for a class of which `small` are enough for CI.
+    /// Returns the calls for a class: `small` for CI, `full` for a full run.
     fn of(self, small: usize, full: usize) -> usize {
         match self {
             Self::Small => small,
@@ -53,7 +54,7 @@ impl Size {
         }
     }
 
-    /// Returns all of them, or a random selection that is enough for CI.
+    /// Returns all calls for a full run, or a random selection of `small` calls for CI.
     fn some<T>(self, mut all: Vec<T>, small: usize, random: &mut Random) -> Vec<T> {
         while self == Self::Small && all.len() > small {
             all.swap_remove(random.below(all.len()));
@@ -62,7 +63,8 @@ impl Size {
     }
 }
 
-/// A class of calls; the error is the reason to skip it.
+/// Name and generator of a class of calls. The generator returns an error if the class must be
+/// skipped.
 type Class = (&'static str, fn(&mut Random, Size) -> Result<Vec<Call>, String>);
 
 const CLASSES: &[Class] = &[
@@ -109,7 +111,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
                 let found = CLASSES.iter().position(|(class, _)| *class == name);
                 let names: Vec<&str> = CLASSES.iter().map(|(class, _)| *class).collect();
                 choice.classes.push(found.ok_or_else(|| {
-                    format!("no class is named `{name}`; known: {}", names.join(", "))
+                    format!("unknown class `{name}`; known: {}", names.join(", "))
                 })?);
             }
         }
@@ -128,7 +130,7 @@ pub(crate) fn check() -> Outcome {
     }
 }
 
-/// Runs the calls; the error states the number of findings.
+/// Runs the calls. The error lists the findings.
 pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     attack(choice).map(|_| ())
 }
@@ -138,11 +140,11 @@ fn attack(choice: &Choice) -> Result<Vec<String>, String> {
     judge_status(status(cargo(&["build", "--locked", "-q", "-p", "linerate"])))?;
     let program = program();
     let folder = root().join("target/attack");
-    // Files left by an earlier attack.
+    // Remove files left by an earlier attack.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut skipped = Vec::new();
-    let (mut calls, mut findings) = (0, 0);
+    let (mut calls, mut findings) = (0, Vec::new());
     for &class in &choice.classes {
         let (name, draw) = CLASSES[class];
         let mut random = Random::new(choice.seed ^ (class as u64) << 32);
@@ -164,12 +166,15 @@ fn attack(choice: &Choice) -> Result<Vec<String>, String> {
         );
         found.iter().for_each(|finding| println!("  {finding}"));
         calls += of_class;
-        findings += found.len();
+        findings.extend(found);
     }
-    println!("{calls} calls, {findings} findings, seed {}", choice.seed);
-    match findings {
+    println!("{calls} calls, {} findings, seed {}", findings.len(), choice.seed);
+    match findings.len() {
         0 => Ok(skipped),
-        _ => Err(format!("{findings} findings in {calls} hostile calls")),
+        count => {
+            let findings = findings.join("\n");
+            Err(format!("{count} findings in {calls} hostile calls\n{findings}"))
+        }
     }
 }
 
@@ -178,7 +183,7 @@ fn program() -> PathBuf {
     root().join(target).join("debug/linerate")
 }
 
-/// Runs calls in parallel and returns the findings, in the order of the calls.
+/// Runs calls in parallel and returns the findings, in call order.
 fn run_all(calls: Vec<Call>, folder: &std::path::Path, program: &std::path::Path) -> Vec<String> {
     let waiting = Mutex::new(calls.into_iter().enumerate());
     let found = Mutex::new(Vec::new());
@@ -210,7 +215,7 @@ fn run_all(calls: Vec<Call>, folder: &std::path::Path, program: &std::path::Path
     found.into_iter().map(|(_, finding)| finding).collect()
 }
 
-/// Longer than any of these calls takes on a busy machine.
+/// Time limit for tests; none of these calls takes this long, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 #[cfg(test)]

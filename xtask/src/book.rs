@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The book: builds it with mdBook, which has to be installed, and checks its links.
+//! Builds the book with mdBook, which must be installed, and checks its links.
 //!
-//! The mdBook preprocessor is here, too. Pages link to files of the repository, which the book does
-//! not contain: there the path is printed instead. Links to a `README.md` go to its `index.md`, as
-//! mdBook renames it. mdBook sends `[context, book]` as JSON and expects the book back.
+//! This module also contains the mdBook preprocessor. Links to repository files that are not in the
+//! book are replaced by the file's path. Links to a `README.md` are changed to `index.md`, because
+//! mdBook renames these pages. mdBook sends `[context, book]` as JSON and expects the book back.
 
 mod html;
 
@@ -13,20 +13,20 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 
-/// Output folder set in book.toml.
+/// Output directory set in book.toml.
 const FOLDER: &str = "target/book";
 
 /// Builds the book into `target/book`.
 ///
 /// # Errors
-/// mdBook is missing or fails, or a link in the book leads nowhere.
+/// Returns an error if mdBook is missing or fails, or if a link in the book is dead.
 pub(crate) fn run() -> Result<(), String> {
     judge(status(program("mdbook", &["build"])))?;
     let dead = html::dead_links(&root().join(FOLDER))?;
     if dead.is_empty() { Ok(()) } else { Err(format!("dead links:\n{}", dead.join("\n"))) }
 }
 
-/// Like [`run`], if mdBook is installed.
+/// Like [`run`], but skipped if mdBook is not installed.
 pub(crate) fn check() -> Outcome {
     match output(program("mdbook", &["--version"])) {
         Ok(_) => run().into(),
@@ -34,10 +34,10 @@ pub(crate) fn check() -> Outcome {
     }
 }
 
-/// Rewrites the links of the book on stdin.
+/// Rewrites the links in the book on stdin.
 ///
 /// # Errors
-/// The input is not what mdBook sends, or the output is closed.
+/// Returns an error if the input is not what mdBook sends, or if the output is closed.
 pub(crate) fn rewrite() -> Result<(), String> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(|error| error.to_string())?;
@@ -49,7 +49,7 @@ pub(crate) fn rewrite() -> Result<(), String> {
     writeln!(std::io::stdout(), "{book}").map_err(|error| error.to_string())
 }
 
-/// Collects the paths of all chapters below docs/, as mdBook renders them.
+/// Collects the paths of all chapters below docs/, as rendered by mdBook.
 fn collect_pages(value: &Value, pages: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => {
@@ -110,7 +110,8 @@ fn rewrite_line(line: &str, path: &str, pages: &BTreeSet<String>) -> String {
     done + rest
 }
 
-/// Returns the text before a link with the link's bracket removed, and the path that it led to.
+/// Replaces a link with the path of its target: returns the text before the link, without the
+/// opening bracket, and the path.
 fn as_path(before: &str, file: &str) -> String {
     let (lead, text) = before.rsplit_once('[').unwrap_or(("", before));
     let plain = text.trim_matches('`').trim_end_matches('/');
@@ -122,11 +123,11 @@ fn as_path(before: &str, file: &str) -> String {
 }
 
 enum Destination {
-    /// A page of the book under its own name, a URL, or an image.
+    /// A URL, an image, or a page that mdBook does not rename.
     Kept,
     /// A page that mdBook renames.
     Page(String),
-    /// A file of the repository, by its path.
+    /// A repository file, by path.
     File(String),
 }
 
@@ -149,8 +150,8 @@ fn destination(target: &str, path: &str, pages: &BTreeSet<String>) -> Destinatio
     Destination::File(resolved)
 }
 
-/// Resolves a path relative to the folder of page `path` in docs/ to one relative to the root of
-/// the repository.
+/// Resolves a path relative to the directory of page `path` in docs/ to one relative to the
+/// repository root.
 fn resolve(path: &str, file: &str) -> String {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts = vec!["docs"];

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything CI checks, as a table of steps.
+//! Runs everything that CI checks, as a table of steps.
 //!
-//! A step whose tool is missing is skipped, reported with the reason and counted. A test that
-//! cannot do its work here prints a line starting with `SKIP`; those are collected and counted as
-//! well.
+//! A step whose tool is missing is skipped, counted and reported with the reason. A test that
+//! cannot run on this machine prints a line starting with `SKIP`; these lines are collected and
+//! counted as well.
 //!
-//! The output of a step goes to a file under `target/ci`. If a step fails, the likely cause is
-//! printed, and repeated at the very end.
+//! A step's output goes to a file under `target/ci`. If a step fails, the likely cause is printed,
+//! and repeated at the very end.
 //!
 //! Steps that measure, or whose programs use all processors, run alone; then the others run in
-//! parallel. Of these, a step that names its inputs is not rerun while they are unchanged since it
-//! passed.
+//! parallel. A parallel step that lists its inputs is rerun only if one of them has changed since
+//! it last passed.
 
 mod cause;
 mod toolchains;
@@ -18,7 +18,10 @@ mod unchanged;
 
 use crate::command::{cargo, log_to, root, status, status_with_lines};
 use crate::outcome::{Outcome, judge};
-use crate::{accuracy, attack, book, counts, isa, lab, lwip, native, pmu, ports, splice, why};
+use crate::{
+    accuracy, attack, book, bound, counts, isa, lab, lwip, native, own_stages, pmu, ports, splice,
+    why,
+};
 use cause::cause;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -37,7 +40,7 @@ pub(crate) struct Choice {
     is_fast: bool,
     /// Whether to list the names instead of running checks.
     is_list: bool,
-    /// Whether to run steps even if nothing they read has changed since they passed.
+    /// Whether to rerun steps that have passed, even if their inputs have not changed.
     is_again: bool,
 }
 
@@ -48,7 +51,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     let named = |name: &&str| STEPS.iter().any(|step| step.name.contains(name));
     if let Some(name) = names.iter().find(|name| !named(name)) {
         let all: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-        return Err(format!("no step's name has `{name}` in it; they are\n  {}", all.join("\n  ")));
+        return Err(format!("no step name contains `{name}`; steps:\n  {}", all.join("\n  ")));
     }
     let wanted =
         |step: &&Step| names.is_empty() || names.iter().any(|name| step.name.contains(name));
@@ -64,9 +67,9 @@ struct Step {
     name: &'static str,
     /// Whether the step is left out of a fast run.
     slow: bool,
-    /// Exclusive resource of the step; `None` if it may not run in parallel with others.
+    /// Exclusive resource; `None` if the step may not run in parallel with others.
     uses: Option<&'static str>,
-    /// Files and folders, relative to the root, that determine the result of the step; empty if it
+    /// Files and directories, relative to the root, that determine the step's result; empty if it
     /// always runs.
     inputs: &'static [&'static str],
     run: fn() -> Outcome,
@@ -80,7 +83,8 @@ const fn slow(name: &'static str, run: fn() -> Outcome) -> Step {
     Step { name, slow: true, uses: None, inputs: &[], run }
 }
 
-/// Creates a slow step that neither measures nor uses both processors.
+/// Creates a slow step that may run in parallel with others, because it neither measures nor uses
+/// several CPUs.
 const fn parallel(uses: &'static str, name: &'static str, run: fn() -> Outcome) -> Step {
     Step { name, slow: true, uses: Some(uses), inputs: &[], run }
 }
@@ -118,21 +122,22 @@ const GUEST_SOURCES: &[&str] = &[
 
 /// Output directory of native/Makefile for CI.
 const NATIVE: &str = "native/build/ci";
-/// Download cache and images of the lab.
+/// The lab's download cache and images.
 const LAB: &str = "lab/cache";
 const COUNTS: &str = "native/build/counts";
 const ISA: &str = "native/build/isa";
 const PORTS: &str = "native/build/ci-ports";
-/// Cargo's target folder, and those for other compilers.
+/// Cargo's target directory, and those for other compilers.
 const TARGET: &str = "target";
+const TARGET_OWN: &str = "target of a user's crate";
 const TARGET_OLDEST: &str = "target of the oldest compiler";
 const TARGET_NIGHTLY: &str = "target of the nightly compiler";
 
-/// Steps that run alone come first.
+/// All steps. Those that run alone come first.
 const STEPS: &[Step] = &[
     quick("format", || expect_success(cargo(&["fmt", "--all", "--check"]))),
     quick("lints", lints),
-    // Before the tests, which use it.
+    // Before the tests, which use lwIP.
     quick("lwIP for the TCP benchmark", lwip::check),
     quick("tests", tests),
     quick("hostile calls, briefly", attack::check),
@@ -142,7 +147,8 @@ const STEPS: &[Step] = &[
         native::make(&["headers", "symbols", "builds", "check-quick", "check-pmu", "check-install"])
     }),
     quick("registers of counters", pmu::check),
-    // Each bench does one short round: does it run, and are its results correct?
+    // Each benchmark does one short round, which checks that it runs and that its results are
+    // correct.
     slow("benches run", || {
         expect_success(cargo(&["bench", "--workspace", "--benches", "--locked", "--", "--test"]))
     }),
@@ -150,6 +156,7 @@ const STEPS: &[Step] = &[
     slow("tests of kernels and seeds, optimised", optimised_tests),
     slow("command pages", splice::check_commands),
     slow("why, on known bottlenecks", why::check),
+    slow("what bounds kernels of known bottleneck", bound::check),
     slow("tutorials and pages of results", splice::check),
     cached(NATIVE, "kernels in C", NATIVE_SOURCES, || {
         native::make(&["check", "check-huge", "check-levels"])
@@ -173,12 +180,19 @@ const STEPS: &[Step] = &[
     cached(
         COUNTS,
         "kernels in C, instructions",
-        &["native", "lab/icount", "xtask/src/counts.rs", "xtask/src/counts"],
+        &[
+            "native",
+            "lab/icount",
+            "crates/cachesim/plugin",
+            "xtask/src/counts.rs",
+            "xtask/src/counts",
+        ],
         counts::check,
     ),
     cached(ISA, "kernels in C, every architecture", &["native", "xtask/src/isa.rs"], isa::check),
     parallel(TARGET, "parsers fuzzed for a minute", fuzz_briefly),
     parallel(TARGET, "probe", probe),
+    parallel(TARGET_OWN, "a stage of a user's own", own_stages::check),
     cached(
         PORTS,
         "ports into lwIP and DPDK",
@@ -192,14 +206,15 @@ const STEPS: &[Step] = &[
     parallel(TARGET_NIGHTLY, "ring under ThreadSanitizer", ring_under_thread_sanitizer),
 ];
 
-/// Number of parallel lanes. Each step uses one processor, and CI has this many.
+/// Number of steps to run in parallel: the number of CPUs of the CI machine, since each step uses
+/// one.
 const LANES: usize = 2;
 
-/// Result of a finished step, for the summary.
+/// A finished step's result, for the summary.
 struct Report {
     is_failed: bool,
     is_passed: bool,
-    /// Whether the step passed in an earlier run, and nothing it reads has changed.
+    /// Whether the step passed in an earlier run and none of its inputs has changed since.
     is_earlier: bool,
     skipped: usize,
     lines: Vec<String>,
@@ -207,7 +222,7 @@ struct Report {
     cause: Option<String>,
 }
 
-/// Runs the steps; the error states how many of them failed.
+/// Runs the steps. The error states how many failed.
 pub(crate) fn run(choice: Choice) -> Result<(), String> {
     let steps = &choice.steps;
     if choice.is_list {
@@ -228,7 +243,7 @@ pub(crate) fn run(choice: Choice) -> Result<(), String> {
     if failed == 0 { Ok(()) } else { Err(format!("{failed} steps failed")) }
 }
 
-/// The steps still to run, and the resources in use.
+/// Steps still to run, and resources in use.
 struct Waiting {
     steps: Vec<&'static Step>,
     used: Vec<&'static str>,
@@ -245,8 +260,8 @@ impl Waiting {
     }
 }
 
-/// Runs steps in [`LANES`] threads, those with the same resource one after the other; returns their
-/// results, in the order of the steps.
+/// Runs steps in [`LANES`] threads; steps with the same resource run one after the other. Returns
+/// their results in step order.
 fn side_by_side<T: Send>(
     steps: Vec<&'static Step>,
     run: impl Fn(&'static Step) -> T + Sync,
@@ -314,7 +329,7 @@ fn report(step: &'static Step, choice: &Choice) -> Report {
         Outcome::Failed(why) => {
             report.is_failed = true;
             report.lines.push(verdict("FAIL", &format!("  {why}")));
-            report.cause = log.map(|log| cause(step.name, &log));
+            report.cause = log.map(|log| cause(step.name, &why, &log));
             println!("{}", report.cause.as_deref().unwrap_or(""));
         }
         Outcome::Skipped(why) => {
@@ -326,7 +341,7 @@ fn report(step: &'static Step, choice: &Choice) -> Report {
     report
 }
 
-/// Runs a step with the output of its programs in a file, and stores its pass.
+/// Runs a step with its programs' output in a log file, and stores the result if it passed.
 fn run_logged(step: &Step, log: Option<&Path>) -> Outcome {
     log_to(log.and_then(|log| File::create(log).ok()));
     let outcome = std::panic::catch_unwind(step.run)
@@ -336,7 +351,7 @@ fn run_logged(step: &Step, log: Option<&Path>) -> Outcome {
     outcome
 }
 
-/// Returns the folder for everything that is kept from the steps.
+/// Returns the directory for logs and stored results.
 fn folder() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     root().join(target).join("ci")
@@ -346,7 +361,7 @@ fn file_name(step: &Step) -> String {
     step.name.replace([' ', ','], "_")
 }
 
-/// Returns the file for the output of a step's programs, or `None` if it cannot be created.
+/// Returns the file for the output of a step's programs; `None` if it cannot be created.
 fn log_of(step: &Step) -> Option<PathBuf> {
     fs::create_dir_all(folder()).ok()?;
     Some(folder().join(file_name(step)).with_extension("log"))
@@ -361,14 +376,14 @@ fn lints() -> Outcome {
     expect_success(cargo(&args))
 }
 
-/// Runs the tests, showing the output of passing ones: it says what they had to skip.
+/// Runs the tests. The output of passing tests is shown too, because it lists what they skipped.
 fn tests() -> Outcome {
     tests_of(&["--workspace", "--no-fail-fast"])
 }
 
-/// Tests kernels as they are used, and the segments of a seed, which must match those of the other
-/// profile. Uses the profile and the features that have just been built for the benches; other
-/// tests with these names run, too.
+/// Runs two sets of tests in an optimised build: the kernels' tests, and those which check that a
+/// seed always gives the same segments. Uses the profile and features of the preceding benchmark
+/// build. Other tests with matching names run too.
 fn optimised_tests() -> Outcome {
     let tests = ["--test=kernels", "--test=deterministic"];
     tests_of(&[&["--profile=bench", "--workspace"], &tests[..]].concat())
@@ -388,10 +403,10 @@ fn tests_of(selection: &[&str]) -> Outcome {
     }
 }
 
-/// Fuzzes for a minute, starting from what earlier runs found.
+/// Fuzzes for a minute, starting from the corpus of earlier runs.
 fn fuzz_briefly() -> Outcome {
-    // The whole workspace, as CI has built it: with only this package's features it would be built
-    // again.
+    // Uses the features of the whole workspace, as CI has already built it; with only this
+    // package's features it would be built again.
     let bench = ["bench", "--quiet", "--locked", "--workspace", "--bench", "fuzz", "--", "60s"];
     expect_success(cargo(&bench))
 }

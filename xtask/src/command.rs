@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Running other programs from the root of the repository.
+//! Runs other programs from the repository root.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -8,22 +8,23 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 thread_local! {
-    /// Destination for the output of programs that this thread starts, if not our own output.
+    /// Log file for the output of programs started by this thread; `None` sends it to our own
+    /// output.
     static LOG: RefCell<Option<File>> = const { RefCell::new(None) };
 }
 
-/// Sends the output of programs that this thread starts to `log` from now on, or back to our own
-/// output.
+/// Sends the output of all programs that this thread starts from now on to `log`, or to our own
+/// output if it is `None`.
 pub(crate) fn log_to(log: Option<File>) {
     LOG.set(log);
 }
 
-/// Returns a second handle to this thread's log, if it has one; for a thread that it starts.
+/// Returns a second handle to this thread's log, if any, for a thread that it starts.
 pub(crate) fn log() -> Option<File> {
     LOG.with_borrow(|log| log.as_ref().map(|file| file.try_clone().expect("a file can be shared")))
 }
 
-/// Prints a line of our own to the current output.
+/// Prints a line to the current output: the log or stdout.
 pub(crate) fn say(line: &str) -> io::Result<()> {
     match log() {
         Some(mut file) => writeln!(file, "{line}"),
@@ -43,8 +44,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the root")
 }
 
-/// Creates a command for a program with its arguments, to be run from the root without standard
-/// input.
+/// Creates a command for a program with its arguments, to be run from the root without stdin.
 pub(crate) fn program(name: &str, args: &[&str]) -> Command {
     let mut command = Command::new(name);
     command.args(args).current_dir(root()).stdin(Stdio::null());
@@ -60,13 +60,14 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
 pub(crate) fn cargo_of(toolchain: &str, args: &[&str]) -> Command {
     let mut command = program("rustup", &["run", toolchain, "cargo"]);
     command.args(args);
-    // A separate target directory: artefacts of two compilers do not mix, and each stays warm.
+    // A separate target directory per toolchain, so that artefacts of two compilers do not mix and
+    // neither build is invalidated.
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     command.env("CARGO_TARGET_DIR", root().join(target).join(toolchain));
     command
 }
 
-/// Returns the command as it would be typed.
+/// Formats the command as it would be typed.
 pub(crate) fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words: Vec<_> = std::iter::once(program)
@@ -76,8 +77,8 @@ pub(crate) fn shown(command: &Command) -> String {
     words.join(" ")
 }
 
-/// Runs the command with its output on ours and returns its exit status; `Err` says why it could
-/// not start or what ended it.
+/// Runs the command, with its output sent to the log if there is one, and returns its exit status.
+/// It is an error if the command could not be started or was ended by a signal.
 pub(crate) fn status(mut command: Command) -> Result<i32, String> {
     let shown = shown(&command);
     let start = |e: io::Error| format!("cannot start `{shown}`: {e}");
@@ -87,7 +88,7 @@ pub(crate) fn status(mut command: Command) -> Result<i32, String> {
     status.code().ok_or_else(|| format!("`{shown}` was ended by a signal: {status}"))
 }
 
-/// Like [`status`], but also passes every line of standard output to `line`.
+/// Like [`status`], but also passes every stdout line to `line`.
 pub(crate) fn status_with_lines(
     mut command: Command,
     mut line: impl FnMut(&str),
@@ -107,7 +108,7 @@ pub(crate) fn status_with_lines(
     status.code().ok_or_else(|| format!("`{shown}` was ended by a signal: {status}"))
 }
 
-/// Returns the standard output of the command; `Err` if it cannot start or does not exit with 0.
+/// Returns the command's stdout; `Err` if it cannot start or does not exit with 0.
 pub(crate) fn output(command: Command) -> Result<Vec<u8>, String> {
     let shown = shown(&command);
     match finish(command)? {
@@ -116,7 +117,7 @@ pub(crate) fn output(command: Command) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Returns the standard output of the command, and how it ended; `Err` if it cannot start.
+/// Returns the command's stdout and how it ended; `Err` if it cannot start.
 pub(crate) fn finish(mut command: Command) -> Result<Output, String> {
     let shown = shown(&command);
     let errors = log().map_or_else(Stdio::inherit, Stdio::from);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask compare`: what a change costs. Two commands run in pairs, in random order, and the
-//! ratio of each figure is computed per pair; a page prints the table from the stored pairs.
+//! `cargo xtask compare`: measures the effect of a change. Two commands run in pairs, in random
+//! order, and each figure's ratio is computed per pair; the table is printed from the stored pairs.
 //!
-//! Each line of the file is one figure in one pair: pair number, name of the figure, its value
-//! before and after, separated by tabs.
+//! Each line of the file is one figure in one pair: pair number, figure name, and its value before
+//! and after, separated by tabs.
 
 use crate::command::{output, program, root};
 use linerate_record::random::Random;
@@ -13,7 +13,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::PathBuf;
 
-/// What to do with a file of pairs.
+/// Action on a file of pairs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     file: PathBuf,
@@ -22,24 +22,24 @@ pub(crate) struct Choice {
 
 #[derive(Debug, PartialEq, Eq)]
 enum What {
-    /// Print the ratios; with `is_grouped`, one per group of figures, their median: a group is the
-    /// figures whose names differ only in the last word.
+    /// Print the ratios. With `is_grouped`, print each group's median ratio; a group consists of
+    /// the figures whose names differ only in the last word.
     Print { is_grouped: bool },
     /// Measure pairs and append them to the file.
     Measure { pairs: u32, figures: Figures, commands: [String; 2] },
 }
 
-/// The figures of a command that are compared.
+/// Which of a command's figures to compare.
 #[derive(Debug, PartialEq, Eq)]
 enum Figures {
-    /// Figures in its record whose names end like this.
+    /// Figures in the command's record whose names have one of these endings.
     Record(Vec<String>),
-    /// Figures in a table that it prints: the value in this column, by the number in the first
-    /// column.
+    /// Figures in a table that the command prints: the values in this column, each named by the
+    /// number in the first column.
     Column(usize),
 }
 
-/// A line of the file.
+/// One line of the file: one figure in one pair.
 #[derive(Clone, Debug, PartialEq)]
 struct Pair {
     number: u32,
@@ -48,7 +48,7 @@ struct Pair {
     after: f64,
 }
 
-/// Time limit for a command, in seconds.
+/// Time limit for a command in seconds.
 const LIMIT_S: &str = "600";
 const HOW: &str = "compare FILE [--grouped], or compare FILE PAIRS FIGURE,... BEFORE AFTER";
 
@@ -96,13 +96,12 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     }
 }
 
-/// Returns the number of the first pair in a run: pairs from earlier runs in the file stay
-/// separate.
+/// Returns the number of a run's first pair; numbers already in the file are not reused.
 fn next_number(known: &[Pair]) -> u32 {
     known.iter().map(|pair| pair.number).max().map_or(1, |last| last + 1)
 }
 
-/// Returns the lines of a pair; the command `first` runs first.
+/// Measures a pair, running command `first` first, and returns the pair's lines.
 fn measure(
     number: u32,
     figures: &Figures,
@@ -111,7 +110,7 @@ fn measure(
 ) -> Result<String, String> {
     let mut values = [Vec::new(), Vec::new()];
     for which in [first, 1 - first] {
-        // The same random numbers for both.
+        // Both commands get the same random seed.
         let command = commands[which].replace("{seed}", &number.to_string());
         values[which] = match figures {
             Figures::Record(ends) => {
@@ -139,7 +138,7 @@ fn text_of(line: &str) -> Result<String, String> {
     String::from_utf8(output(program("timeout", &limited))?).map_err(|e| e.to_string())
 }
 
-/// Returns the figures in a record's CSV whose names end like this; if there is only one ending, it
+/// Returns the figures in a record (as CSV) whose names have one of these endings; a single ending
 /// is removed from the names.
 fn of_record(csv: &str, ends: &[String]) -> Vec<(String, f64)> {
     let figure = |line: &str| {
@@ -154,7 +153,7 @@ fn of_record(csv: &str, ends: &[String]) -> Vec<(String, f64)> {
     csv.lines().skip(1).filter_map(figure).collect()
 }
 
-/// Returns a column of a table, from the rows that begin with a number.
+/// Returns a table column, from the rows that begin with a number.
 fn of_table(text: &str, column: usize) -> Vec<(String, f64)> {
     let row = |line: &str| {
         let cells: Vec<&str> = line.split_whitespace().collect();
@@ -182,7 +181,7 @@ fn group(figure: &str) -> &str {
     figure.rsplit_once(' ').map_or(figure, |(group, _)| group)
 }
 
-/// Formats a row per figure, in the order of the file.
+/// Formats one row per figure, in file order.
 fn table(pairs: &[Pair], is_grouped: bool) -> String {
     let name = |pair: &Pair| match is_grouped {
         true => group(&pair.figure).to_owned(),
@@ -217,7 +216,7 @@ fn table(pairs: &[Pair], is_grouped: bool) -> String {
     text
 }
 
-/// Returns the ratio of each pair: the median over its figures.
+/// Returns each pair's ratio: the median over its figures.
 fn ratios(pairs: &[&Pair]) -> Vec<f64> {
     let mut numbers: Vec<u32> = pairs.iter().map(|pair| pair.number).collect();
     numbers.dedup();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Instructions that the kernels execute, variant by variant, on emulated architectures.
+//! Counts the instructions executed by the kernels, variant by variant, on emulated architectures.
 //!
-//! `lab/icount` contains the program that makes the calls and the plugin that counts between them.
-//! Counts depend only on the compiler: each is taken twice, in different environments, and both
-//! must be equal. They are not times: the cost of an instruction depends on the processor.
+//! `lab/icount` contains the program that makes the calls and marks their start and end, and the
+//! plugin that counts the instructions between marks. Counts depend only on the compiler; to check
+//! this, every count is taken twice, in different environments, and both values must be equal.
+//! Counts are no substitute for times, since the cost of an instruction depends on the processor.
 
 pub(crate) mod context;
 mod document;
@@ -18,15 +19,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use targets::{TARGETS, Target};
 
-/// Relative to `native/`, as its Makefile sees it.
+/// Build directory, relative to `native/`, as its Makefile expects it.
 const BUILD: &str = "build/counts";
 const DRIVER: &str = "-std=c11 -O2 -fno-tree-vectorize -fno-tree-loop-distribute-patterns \
                       -Wall -Wextra -Wconversion -Werror";
-/// More instructions than any call needs to pass its arguments, beyond those of a call to an empty
-/// function.
+/// Upper bound on the number of instructions that pass a call's arguments, in addition to those of
+/// a call to an empty function.
 const CALLER: u64 = 8;
 
-/// The calls.
+/// A kind of call: function, size and offsets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Call {
     variant: String,
@@ -38,18 +39,18 @@ struct Call {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Count {
-    /// Number of instructions in the kernels.
+    /// Instructions in the kernels.
     all: u64,
-    /// Number of these that are vector instructions.
+    /// Vector instructions among them.
     vector: u64,
 }
 
-/// A variant as the program reported it.
+/// A variant, as reported by the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Variant {
     name: String,
     is_vector: bool,
-    /// The functions for which the variant is selected unless a later one replaces it.
+    /// Functions for which this variant is selected, unless a later one replaces it.
     preferred: Vec<String>,
     /// Bytes of code in the variant's object.
     bytes: u64,
@@ -60,9 +61,9 @@ struct Variant {
 struct Counts {
     target: &'static Target,
     compiler: String,
-    /// In the order of the variant table, after `reference` and `plain`.
+    /// Variants in table order, after `reference` and `plain`.
     variants: Vec<Variant>,
-    /// Compiled, but not supported by this processor.
+    /// Variants that were compiled but are not supported by this processor.
     not_run: Vec<String>,
     counts: BTreeMap<Call, Count>,
     sizes: Sizes,
@@ -81,7 +82,7 @@ impl Counts {
         self.variants.iter().rfind(is_selected).map(|v| v.name.as_str())
     }
 
-    /// Returns one variant's count divided by another's.
+    /// Returns one variant's instruction count divided by another's.
     fn ratio(&self, of: &str, to: &str, function: &str, bytes: u64, offsets: u64) -> Option<f64> {
         let of = self.count(of, function, bytes, offsets)?.all;
         let to = self.count(to, function, bytes, offsets)?.all;
@@ -90,7 +91,8 @@ impl Counts {
     }
 }
 
-/// Counts on all targets, prints the tables of the page, and judges the counts.
+/// Counts on all targets, prints the tables for the documentation, and compares the counts with
+/// their bounds.
 pub(crate) fn print() -> Result<(), String> {
     let (all, skips) = measure()?;
     for skip in &skips {
@@ -100,7 +102,7 @@ pub(crate) fn print() -> Result<(), String> {
     goals::judge(&all)
 }
 
-/// Counts on all targets and judges the counts.
+/// Counts on all targets and compares the counts with their bounds.
 pub(crate) fn check() -> Outcome {
     match measure() {
         Ok((all, skips)) => match goals::judge(&all).and_then(|()| context::check()) {
@@ -111,7 +113,7 @@ pub(crate) fn check() -> Outcome {
     }
 }
 
-/// Measures every target whose tools are installed here, and returns why the others were skipped.
+/// Measures every target whose tools are installed, and returns why others were skipped.
 fn measure() -> Result<(Vec<Counts>, Vec<String>), String> {
     let (mut all, mut skips) = (Vec::new(), Vec::new());
     for target in TARGETS {
@@ -129,7 +131,7 @@ fn run(name: &str, args: &[&str]) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| format!("{name}: {error}"))
 }
 
-/// Builds for a target, counts twice, and compares.
+/// Builds for a target, counts twice, and checks that both counts are equal.
 fn count(target: &'static Target) -> Result<Counts, String> {
     let folder = format!("native/{BUILD}/{}", target.folder());
     build(target, &folder)?;
@@ -150,8 +152,8 @@ fn count(target: &'static Target) -> Result<Counts, String> {
     Ok(Counts { target, compiler, variants, not_run, counts, sizes })
 }
 
-/// Returns the objects of the archive, compiled at an optimisation level: -O2 is the level at which
-/// instructions are counted.
+/// Returns the sizes of the archive's objects at an optimisation level. Any level other than -O2,
+/// at which instructions are counted, needs a separate build.
 fn objects(target: &Target, folder: &str, level: &str) -> Result<BTreeMap<String, Size>, String> {
     let archive = if level == "-O2" {
         format!("{folder}/liblr.a")
@@ -180,7 +182,7 @@ fn archive(target: &Target, build: &str, level: &str) -> Result<(), String> {
 fn build(target: &Target, folder: &str) -> Result<(), String> {
     let gcc = target.tool("gcc");
     let build = format!("{BUILD}/{}", target.folder());
-    // Objects from another compiler or other flags would otherwise remain.
+    // Objects from another compiler or with other flags would otherwise remain.
     if root().join(folder).exists() {
         fs::remove_dir_all(root().join(folder)).map_err(|error| format!("{folder}: {error}"))?;
     }
@@ -205,7 +207,7 @@ fn build(target: &Target, folder: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes the calls once.
+/// Runs the program that makes the calls, once.
 fn emulate(
     target: &Target,
     folder: &str,
@@ -243,7 +245,7 @@ fn emulate(
     read(&lines, &marks)
 }
 
-/// Returns the address of a symbol from the output of `nm`.
+/// Returns a symbol's address from `nm` output.
 fn address_of(symbols: &str, name: &str) -> Result<String, String> {
     let line = symbols.lines().find(|line| line.ends_with(&format!(" {name}")));
     let address = line.and_then(|line| line.split_whitespace().next());
@@ -252,7 +254,8 @@ fn address_of(symbols: &str, name: &str) -> Result<String, String> {
 
 type Read = (Vec<Variant>, Vec<String>, BTreeMap<Call, Count>);
 
-/// Joins the calls with the counts: the second of every two marks ends a call.
+/// Combines the program's list of calls with the plugin's counts. Every second mark is the end of a
+/// call.
 fn read(lines: &str, marks: &str) -> Result<Read, String> {
     let mut ends = marks.lines().skip(1).step_by(2);
     let (mut variants, mut not_run, mut counts) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -266,7 +269,7 @@ fn read(lines: &str, marks: &str) -> Result<Read, String> {
         let mark = ends.next().ok_or_else(wrong)?;
         let [all, in_range, vector] = numbers::<3>(mark).ok_or_else(wrong)?;
         let outside = all - in_range;
-        // Calls from a kernel to other functions would not be attributed to the kernel.
+        // Calls from a kernel to other functions would not be attributed to it.
         if outside > *overhead.get_or_insert(outside) + CALLER {
             return Err(format!("`{line}` executes {outside} instructions outside the kernels"));
         }
@@ -281,7 +284,7 @@ fn read(lines: &str, marks: &str) -> Result<Read, String> {
         counts.insert(call, Count { all: in_range, vector });
     }
     if ends.next().is_some() || counts.is_empty() {
-        return Err("the program says less calls than the plugin counted, or none".to_owned());
+        return Err("the program reports fewer calls than the plugin counted, or none".to_owned());
     }
     Ok((variants, not_run, counts))
 }
@@ -302,7 +305,7 @@ fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
     all?.try_into().ok()
 }
 
-/// Returns the first words of a line, and the rest.
+/// Splits a line after its first `words` words, and returns these words and the rest.
 fn split_after(line: &str, words: usize) -> Option<(Vec<&str>, &str)> {
     let mut parts = line.splitn(words + 1, ' ').collect::<Vec<_>>();
     (parts.len() == words + 1).then(|| {

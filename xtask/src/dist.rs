@@ -14,13 +14,13 @@ const FOLDER: &str = "target/dist";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
-/// A processor for which the program is built.
+/// A processor that the program is built for.
 struct Target {
-    /// Target triple of rustc; the C library is linked statically.
+    /// rustc target triple; the C library is linked statically.
     triple: &'static str,
-    /// C compilers for the target, one of which has to be installed.
+    /// C compilers for the target, one of which must be installed.
     compilers: &'static [&'static str],
-    /// Names of the processor in Debian and rpm.
+    /// Architecture names used by Debian and by rpm.
     packaged: [&'static str; 2],
 }
 
@@ -37,7 +37,7 @@ const TARGETS: [Target; 2] = [
     },
 ];
 
-/// Commands that have to work in a root directory that holds only the program.
+/// Commands that must work in a root directory that contains only the program.
 const BARE: [&[&str]; 4] = [
     &["--version"],
     &["stages"],
@@ -48,7 +48,7 @@ const BARE: [&[&str]; 4] = [
 /// Builds, packages and tests everything that this machine can.
 ///
 /// # Errors
-/// A build fails, or a program does not work in a bare root directory.
+/// Returns an error if a build fails, or if a program does not work in a bare root directory.
 pub(crate) fn run() -> Result<(), String> {
     let folder = root().join(FOLDER);
     if folder.exists() {
@@ -76,7 +76,7 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the C compiler for a target; the error states what is missing.
+/// Returns a target's C compiler. The error states what is missing.
 fn compiler(target: &Target) -> Result<&'static str, String> {
     let installed = output(program("rustup", &["target", "list", "--installed"]))?;
     let installed = String::from_utf8_lossy(&installed);
@@ -85,10 +85,10 @@ fn compiler(target: &Target) -> Result<&'static str, String> {
     }
     let is_there = |name: &&&str| output(program(name, &["--version"])).is_ok();
     let found = target.compilers.iter().find(is_there).copied();
-    found.ok_or_else(|| format!("no compiler of C; one of {}", target.compilers.join(", ")))
+    found.ok_or_else(|| format!("no C compiler; install one of {}", target.compilers.join(", ")))
 }
 
-/// Builds and packages for one target; returns the names of its archives.
+/// Builds and packages for one target, and returns the names of its archives.
 fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<String>, String> {
     let Target { triple, packaged, .. } = target;
     let name = triple.replace('-', "_");
@@ -110,14 +110,14 @@ fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<Strin
     for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         fs::copy(root().join(file), packed.join(file)).map_err(|e| cannot(&packed, &e))?;
     }
-    // The texts are the same for every processor; a program built for another one cannot print them
-    // here.
+    // The texts are the same for every processor, but only a program built for this one can print
+    // them.
     let of_host = format!("target/{}-unknown-linux-musl/release/linerate", std::env::consts::ARCH);
     let texts = if is_host { built } else { root().join(of_host) };
     if texts.exists() {
         write_texts(&texts, &packed)?;
     } else {
-        println!("SKIP: completions and manual pages of {triple}: no program of this machine");
+        println!("SKIP: completions and manual pages of {triple}: it does not run on this machine");
     }
     if is_host {
         try_program(&packed.join("linerate"), folder)?;
@@ -136,7 +136,7 @@ fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<Strin
     Ok(archives)
 }
 
-/// Writes the completions and man pages, as the program prints them.
+/// Writes the completions and man pages, as printed by the program.
 fn write_texts(linerate: &Path, packed: &Path) -> Result<(), String> {
     let name = linerate.to_string_lossy();
     let (completions, man) = (packed.join("completions"), packed.join("man1"));
@@ -148,7 +148,8 @@ fn write_texts(linerate: &Path, packed: &Path) -> Result<(), String> {
     output(program(&name, &["man", &man.to_string_lossy()])).map(|_| ())
 }
 
-/// Runs the program in a root directory that holds nothing else: no C library, no /proc, no /tmp.
+/// Runs the program in a root directory that contains nothing else: no C library, no /proc, no
+/// /tmp.
 fn try_program(linerate: &Path, folder: &Path) -> Result<(), String> {
     let bare = folder.join("root");
     make(&bare)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Third-party sources, downloaded to `third-party`, which git ignores.
+//! Downloads third-party sources to `third-party`, which git ignores.
 //!
-//! Sources are pinned by hash, which is checked before unpacking. apt knows the location: the
-//! source is next to a binary package of the same name on its mirror.
+//! Sources are pinned by hash, which is checked before unpacking. The location comes from apt,
+//! whose mirror keeps the source next to the binary packages built from it.
 
 use crate::command::{output, program, root};
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 const FOLDER: &str = "third-party";
 
-/// lwIP as in Debian, whose source package omits files with unclear licences.
+/// lwIP as packaged by Debian, whose source package omits files with unclear licences.
 const LWIP_VERSION: &str = "2.1.3";
 const LWIP_ARCHIVE: &str = "lwip_2.1.3+dfsg1.orig.tar.xz";
 const LWIP_SHA256: &str = "0a8276d09fc4e97bbba2f953d74af2388fc2195ea156be9d7589e297a68fde24";
@@ -19,11 +19,11 @@ const LWIP_SHA256: &str = "0a8276d09fc4e97bbba2f953d74af2388fc2195ea156be9d7589e
 /// A binary package built from this source.
 const LWIP_PACKAGE: &str = "liblwip-dev";
 
-/// Build script of a crate that looks for lwIP at build time, and must be rerun.
+/// Build script that looks for lwIP. It must run again after lwIP has been fetched.
 const BUILD_SCRIPT: &str = "crates/kernelbench/build.rs";
 
-/// Marks a folder, for tools including ours, as not part of the project. The required first bytes
-/// are fixed by the Cache Directory Tagging Specification.
+/// Content of a file that marks a directory as not part of the project, for our own and other
+/// tools. The Cache Directory Tagging Specification prescribes the first bytes.
 pub(crate) const TAG: &str =
     "Signature: 8a477f597d28d172789f06886806bc55\n# Made by `cargo xtask`.\n";
 
@@ -33,7 +33,7 @@ pub(crate) fn lwip_if_absent() -> Result<(), String> {
     if version.is_ok_and(|version| version.trim() == LWIP_VERSION) { Ok(()) } else { lwip() }
 }
 
-/// Brings lwIP.
+/// Downloads and unpacks lwIP.
 pub(crate) fn lwip() -> Result<(), String> {
     let folder = root().join(FOLDER);
     write(&folder.join("CACHEDIR.TAG"), TAG)?;
@@ -56,19 +56,19 @@ pub(crate) fn lwip() -> Result<(), String> {
     script.and_then(touch).map_err(|error| format!("{BUILD_SCRIPT}: {error}"))
 }
 
-/// Writes a file, creating its folders.
+/// Writes a file, creating missing parent directories.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
     let folder = file.parent().unwrap_or(file);
     let written = fs::create_dir_all(folder).and_then(|()| fs::write(file, text));
     written.map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
-/// Downloads the archive from where apt would get the binary package.
+/// Downloads the archive from the mirror that apt would download the binary package from.
 fn download(archive: &Path) -> Result<(), String> {
     let by_hand = || {
         format!(
-            "needs apt of Debian or a descendant; or put {LWIP_ARCHIVE} of Debian's source package \
-             `lwip` into {FOLDER} by hand and run this again"
+            "requires apt on Debian or a derivative; or put {LWIP_ARCHIVE} from Debian's source \
+             package `lwip` into {FOLDER} and run this again"
         )
     };
     let uris = output(program("apt-get", &["download", "--print-uris", LWIP_PACKAGE]));
@@ -83,7 +83,8 @@ fn download(archive: &Path) -> Result<(), String> {
     output(program("/usr/lib/apt/apt-helper", &helper)).map(drop)
 }
 
-/// Returns the folder of the first URL that `apt-get --print-uris` prints, which is quoted.
+/// Returns the directory of the first URL in the output of `apt-get --print-uris`, which puts URLs
+/// in quotes.
 fn pool_folder(uris: &str) -> Option<&str> {
     let uri = uris.lines().find_map(|line| line.strip_prefix('\'')?.split('\'').next())?;
     uri.rsplit_once('/').map(|(folder, _)| folder)
@@ -93,10 +94,13 @@ fn sha256(file: &Path) -> Result<String, String> {
     let name = file.to_str().ok_or("the path of the repository is not UTF-8")?;
     let line = output(program("sha256sum", &[name]))?;
     let line = String::from_utf8_lossy(&line).into_owned();
-    line.split_whitespace().next().map(str::to_owned).ok_or_else(|| "sha256sum is silent".into())
+    line.split_whitespace()
+        .next()
+        .map(str::to_owned)
+        .ok_or_else(|| "sha256sum printed nothing".into())
 }
 
-/// Unpacks the sources and their licence into an empty folder.
+/// Unpacks the sources and their licence into an empty directory.
 fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
     let at = |error| format!("{}: {error}", folder.display());
     if folder.exists() {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stored records in `linerate_record::fixtures`, one of each kind, measured by the tool.
+//! Measures the stored records in `linerate_record::fixtures`, one of each kind, with the tool
+//! itself.
 
 use crate::command::{cargo, output, root};
 use std::process::Command;
 
 const FOLDER: &str = "crates/record/fixtures";
 
-/// Output directory: separate from the program's, which contains the fixtures and would be rebuilt
-/// after each one.
+/// Target directory for cargo, separate from the usual one: the usual program embeds the fixtures,
+/// so it would be rebuilt whenever one of them is written.
 const MADE_IN: &str = "target/fixtures";
 
 /// Kinds of records, with the arguments that produce them. The records are small: tests depend on
@@ -22,6 +23,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("kernels", &["kernels", "--quick", "--kernel", "checksum", "--size", "64,1460"]),
     ("memory", &["memory", "--quick", "--max", "1M", "--no-store"]),
     ("tcp", &["tcp", "--stack", "smoltcp", "--pattern", "bulk", "--time", "100ms"]),
+    ("stream", &["stream", "--buffer", "auto,32K", "--message", "1K,64K", "--time", "800ms"]),
     ("doctor", &["doctor"]),
     (
         "profile_diff",
@@ -29,7 +31,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Kinds of records that are produced by commands of their own.
+/// Other kinds of records, whose commands [`write()`] builds.
 const OTHERS: [&str; 4] = ["stat", "why", "profile", "regions"];
 
 /// Re-measures all records, or those named. Tests that compare values in a record may need new
@@ -39,7 +41,7 @@ pub(crate) fn write(named: &[String]) -> Result<(), String> {
     std::fs::create_dir_all(&made_in).map_err(|error| format!("{MADE_IN}: {error}"))?;
     let kinds = || COMMANDS.iter().map(|(kind, _)| *kind).chain(OTHERS);
     if let Some(unknown) = named.iter().find(|name| !kinds().any(|kind| kind == name.as_str())) {
-        return Err(format!("no kind of records is called {unknown}"));
+        return Err(format!("unknown kind of record {unknown}"));
     }
     let is_wanted = |kind: &str| named.is_empty() || named.iter().any(|name| name == kind);
     for kind in kinds().filter(|kind| is_wanted(kind)) {
@@ -70,8 +72,8 @@ fn linerate(arguments: &[&str], kind: &str, end: &[&str]) -> Command {
     let run = ["run", "--quiet", "--locked", "--package", "linerate", "--"];
     let file = format!("{MADE_IN}/{kind}.json");
     let mut command = cargo(&[&run, arguments, &["--quiet", "--record", &file], end].concat());
-    // Do not use the profile of this machine: its values would be in the records, and `doctor`
-    // would name its path.
+    // Without this machine's profile, whose values would be in the records, and whose path `doctor`
+    // would print.
     command.env("XDG_STATE_HOME", "/nonexistent");
     command
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels on every architecture, each on emulated processors: the whole matrix in one table.
+//! Checks the kernels for every architecture on emulated processors, and prints the whole matrix as
+//! one table.
 //!
-//! A build is one compiler with its flags. Each is checked once for three things: the symbols and
-//! registers in its objects, compilation with flags that forbid vectors, and the same selection in
-//! dynamically and statically linked programs. A row is a build on one emulated processor: the
-//! check of the kernels runs there, and the selection must match the row; silently selecting a
-//! simpler variant is a failure.
+//! A build is one compiler with its flags. Three things are checked once per build: its objects
+//! contain only the expected symbols and registers, the code compiles with flags that forbid
+//! vectors, and dynamically and statically linked programs select the same variants. A row is a
+//! build on one emulated processor. The kernels' check runs there, and the selected variants must
+//! match the row, so that silently selecting a simpler variant is a failure.
 //!
-//! Rows whose compiler, C library or emulator is missing are skipped, and counted. Left out: times.
-//! Those of an emulator say nothing about a processor.
+//! Rows whose compiler, C library or emulator is missing are skipped and counted. Times are not
+//! measured, because emulator times say nothing about a processor.
 
 use crate::command::{log, log_to, program, say, shown};
 use crate::machines::{self, Machine};
@@ -30,10 +31,10 @@ struct Row {
     name: &'static str,
     /// The emulator's name for the processor; empty for its default.
     cpu: &'static str,
-    /// The variants of checksum, copy with checksum, copy and fill; a single name if all are the
-    /// same.
+    /// Selected variants of the four kernels (checksum, copy with checksum, copy, fill); a single
+    /// name if all are the same.
     selected: &'static str,
-    /// A variant in this build that the processor cannot run: forcing it must fail.
+    /// A variant in this build that the processor does not support: forcing it must fail.
     refused: Option<&'static str>,
 }
 
@@ -46,7 +47,7 @@ const fn refusing(row: Row, variant: &'static str) -> Row {
 }
 
 const BUILDS: &[Build] = &[
-    // Before ARMv6: words can only be loaded from aligned addresses.
+    // Processors before ARMv6 can load words only from aligned addresses.
     Build {
         machine: &machines::ARMEL,
         flags: "-march=armv5te",
@@ -63,8 +64,8 @@ const BUILDS: &[Build] = &[
         flags: "",
         rows: &[
             refusing(row("cortex-a57", "cortex-a57", "neon"), "sve"),
-            // SVE is available only by name: with vectors as short as NEON's it takes more
-            // instructions.
+            // SVE is available only by name, because it takes more instructions if its vectors are
+            // as short as NEON's.
             row("sve16", "max,sve-default-vector-length=16", "neon"),
             row("sve32", "max,sve-default-vector-length=32", "sve sve neon neon"),
             row("sve64", "max,sve-default-vector-length=64", "sve sve neon neon"),
@@ -83,8 +84,8 @@ const BUILDS: &[Build] = &[
         flags: "",
         rows: &[row("7455", "7455", "altivec"), refusing(row("750", "750", "ppc"), "altivec")],
     },
-    // Compiled for this processor: the compiler may use the vector registers, so it needs the
-    // clobber lists.
+    // Compiled for this processor, so that the compiler may use the vector registers and relies on
+    // the clobber lists.
     Build {
         machine: &machines::POWERPC,
         flags: "-mcpu=7450",
@@ -104,7 +105,7 @@ const BUILDS: &[Build] = &[
             row("power10", "power10", "vsx"),
         ],
     },
-    // From before SSE4 to AVX2, each without a feature that a later one has.
+    // Processors from before SSE4 to AVX2, each without a feature that a later one has.
     Build {
         machine: &machines::X86_64,
         flags: "",
@@ -133,18 +134,18 @@ struct Line {
     verdict: Verdict,
 }
 
-/// Returns the rows with those names, or an error that lists all.
+/// Returns the rows with these names, or an error that lists all names.
 pub(crate) fn rows(names: &[&str]) -> Result<Vec<&'static str>, String> {
     let all: Vec<_> = BUILDS.iter().flat_map(|b| b.rows).map(|row| row.name).collect();
     let known = |name: &&str| {
         let found = all.iter().find(|row| *row == name).copied();
-        found.ok_or_else(|| format!("no row is called `{name}`; choose of {}", all.join(", ")))
+        found.ok_or_else(|| format!("unknown row `{name}`; the rows are {}", all.join(", ")))
     };
     names.iter().map(known).collect()
 }
 
-/// Checks the rows with those names, or all; `full` runs every case of the check. `Err` names the
-/// rows that failed.
+/// Checks the rows with these names, or all rows; with `full`, runs every case. The error names the
+/// failed rows.
 pub(crate) fn run(names: &[&str], full: bool) -> Result<(), String> {
     let lines = lines(names, full);
     say(&table(&lines)).map_err(|e| format!("cannot print the table: {e}"))?;
@@ -170,8 +171,8 @@ pub(crate) fn check() -> Outcome {
     Outcome::Passed(skips)
 }
 
-/// Distributes the builds over as many threads as there are processors; returns the lines in the
-/// order of the builds.
+/// Checks the builds in parallel, with one thread per processor, and returns the lines in build
+/// order.
 fn lines(names: &[&str], full: bool) -> Vec<Line> {
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
@@ -225,7 +226,7 @@ fn lines_of(build: &Build, rows: &[&'static Row], full: bool) -> Vec<Line> {
     rows.iter().map(line).collect()
 }
 
-/// Returns the output folder of a build, below `native`.
+/// Returns a build's output directory, below `native`.
 fn folder(build: &Build) -> String {
     format!("build/isa/{}", build.rows[0].name)
 }
@@ -260,7 +261,7 @@ fn prepare(build: &Build) -> Result<(), Verdict> {
     if made.code == 0 { Ok(()) } else { Err(Verdict::Fails(made.last_line())) }
 }
 
-/// Output and exit status of a program; 128 if a signal ended it.
+/// A program's output, and its exit status (128 if a signal ended it).
 struct Captured {
     text: String,
     code: i32,
@@ -275,7 +276,7 @@ impl Captured {
     }
 }
 
-/// Runs a command; its output is logged in one piece, because other commands run in parallel.
+/// Runs a command and logs its output in one piece, because other commands run in parallel.
 fn captured(mut command: Command) -> Result<Captured, String> {
     let shown = shown(&command);
     let output = command.output().map_err(|e| format!("cannot start `{shown}`: {e}"))?;
@@ -294,7 +295,7 @@ fn on(build: &Build, row: &Row, name: &str, args: &[&str]) -> Result<Captured, S
     captured(program(words[0], &words[1..]))
 }
 
-/// Fills in the line; `Err` describes the failure.
+/// Checks a row and fills in its line in the table. The error describes the failure.
 fn examine(build: &Build, row: &Row, full: bool, line: &mut Line) -> Result<(), String> {
     for name in ["lr-check", "lr-check-static"] {
         let list = on(build, row, name, &["--list"])?;
@@ -306,7 +307,7 @@ fn examine(build: &Build, row: &Row, full: bool, line: &mut Line) -> Result<(), 
     if let Some(variant) = row.refused {
         let forced = on(build, row, "lr-check-static", &["--force", variant])?;
         if forced.code != 1 {
-            return Err(format!("forcing {variant} ends with {}, not with 1", forced.code));
+            return Err(format!("forcing {variant} exits with {}, not 1", forced.code));
         }
     }
     let args: &[&str] = if full { &[] } else { &["--quick"] };
@@ -326,7 +327,7 @@ fn examine(build: &Build, row: &Row, full: bool, line: &mut Line) -> Result<(), 
     Ok(())
 }
 
-/// Returns the variants from the last line of the list, only once if they are all the same.
+/// Returns the variants in the list's last line; a single name if they are all the same.
 fn selected(list: &str) -> Option<String> {
     let words = list.lines().find_map(|line| line.strip_prefix("selected "))?;
     let words: Vec<&str> = words.split_whitespace().collect();
@@ -334,7 +335,8 @@ fn selected(list: &str) -> Option<String> {
     Some(if is_one { words[0].to_owned() } else { words.join(" ") })
 }
 
-/// Parses the subject and the number from a line like `neon 279858 cases, 0 failures`.
+/// Parses a line like `neon 279858 cases, 0 failures`, returning the subject and the number of
+/// cases.
 fn counted(line: &str) -> Option<(&str, u64)> {
     let (before, _) = line.split_once(" cases, ")?;
     let (subject, cases) = before.split_once(' ')?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Emulated machines whose counters look real to the kernel and repeat exactly, to the last count.
+//! Emulated machines whose counters the kernel accepts as real ones. Every run yields exactly the
+//! same counts.
 //!
 //! `lab/README.md` describes what a guest can and cannot show. Downloads go to `lab/cache`, which
 //! git ignores; nothing is installed on this machine.
@@ -21,11 +22,11 @@ use packages::{Package, Packages};
 use pmu::Extent;
 use std::path::PathBuf;
 
-/// Reasons why the lab has no result.
+/// Why the lab has no result.
 pub(crate) enum Obstacle {
     /// A requirement is missing on this machine and could not be fetched.
     Missing(String),
-    /// A requirement is there and does not work.
+    /// A check failed, or a requirement is available but does not work.
     Failed(String),
 }
 
@@ -91,7 +92,7 @@ const GUESTS: [Guest; 2] = [
     },
 ];
 
-/// Commands and files that the lab needs on this machine, and the packages that provide them.
+/// Commands and files needed by the lab on this machine, and the packages that provide them.
 const TOOLS: [(&str, &str); 11] = [
     ("apt-get", "apt"),
     ("dpkg-deb", "dpkg"),
@@ -111,14 +112,14 @@ fn cache() -> PathBuf {
     root().join("lab/cache")
 }
 
-/// Prints a message for the user of the lab; a closed terminal is not an error.
+/// Prints a message for the lab's user; a closed terminal is not an error.
 fn note(line: &str) {
     let _ = say(line);
 }
 
-/// Reports which tools are missing, and the command that installs them.
+/// Returns an error that lists the missing tools and the command that installs them.
 fn check_tools(tools: &[(&str, &str)]) -> Result<(), Obstacle> {
-    // The absolute path of a file stays the same when joined to a folder.
+    // Joining an absolute path to a directory leaves it unchanged.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let is_missing = |tool: &str| folders.iter().all(|folder| !folder.join(tool).exists());
@@ -136,7 +137,7 @@ fn check_tools(tools: &[(&str, &str)]) -> Result<(), Obstacle> {
     )))
 }
 
-/// Fetches everything a guest consists of; returns its folder.
+/// Fetches and unpacks everything that a guest needs, and returns its directory.
 fn unpack(guest: &Guest) -> Result<(Packages, PathBuf), Obstacle> {
     check_tools(&TOOLS)?;
     write(&cache().join("CACHEDIR.TAG"), TAG)?;
@@ -148,7 +149,7 @@ fn unpack(guest: &Guest) -> Result<(Packages, PathBuf), Obstacle> {
     Ok((packages, prefix))
 }
 
-/// A guest with everything it needs, ready to be started.
+/// A guest that is ready to be started.
 struct Ready {
     guest: &'static Guest,
     prefix: PathBuf,
@@ -162,7 +163,7 @@ impl Ready {
         Ok(Self { guest, prefix, programs })
     }
 
-    /// Runs a command; prints its output, and returns its status.
+    /// Runs a command, prints its output, and returns its status.
     fn command(&self, command: &str) -> Result<i32, Obstacle> {
         let question = Question { name: "command".to_owned(), command: command.to_owned() };
         let answers = self.guest.ask(&self.prefix, &self.programs, &[question])?;
@@ -172,7 +173,7 @@ impl Ready {
         Ok(answer.status)
     }
 
-    /// Runs the checks; returns the claims that held.
+    /// Runs the checks, and returns sentences about the claims that hold.
     fn check(&self) -> Result<Vec<String>, Obstacle> {
         let mut files = self.programs.clone();
         if self.guest.port.is_some() {
@@ -211,36 +212,37 @@ pub(crate) enum Task {
     Command(&'static Guest, String),
     Linux7455,
     Counters(Extent),
-    /// Print the page of counters.
+    /// Print the counters' results page.
     CountersPage,
     VectorContext(Extent),
 }
 
-/// Parses a task: a name, and its arguments.
+/// Parses a task name and its arguments.
 pub(crate) fn choose(words: &[&str]) -> Result<Task, String> {
-    let (name, rest) = words.split_first().ok_or("which guest? cargo xtask help lists them")?;
+    let (name, rest) =
+        words.split_first().ok_or("no guest given; `cargo xtask help` lists them")?;
     let extent = || match rest {
         [] => Ok(Extent::Full),
         ["--brief"] => Ok(Extent::Brief),
-        _ => Err(format!("{name} takes --brief or nothing")),
+        _ => Err(format!("{name} accepts only --brief")),
     };
     match *name {
         pmu::NAME if rest == ["--print"] => Ok(Task::CountersPage),
         pmu::NAME => extent()
             .map(Task::Counters)
-            .map_err(|_| format!("{name} takes --brief, --print or nothing")),
+            .map_err(|_| format!("{name} accepts only --brief and --print")),
         vector_context::NAME => extent().map(Task::VectorContext),
         linux_7455::NAME if rest.is_empty() => Ok(Task::Linux7455),
-        linux_7455::NAME => Err(format!("{name} takes nothing, for it has no shell")),
+        linux_7455::NAME => Err(format!("{name} accepts no arguments, since it has no shell")),
         _ => match rest {
             [] => called(name).map(Task::Check),
             [command] => Ok(Task::Command(called(name)?, (*command).to_owned())),
-            _ => Err(format!("{name} takes a command as one word: '{}'", rest.join(" "))),
+            _ => Err(format!("{name} expects the command as one argument: '{}'", rest.join(" "))),
         },
     }
 }
 
-/// Does it.
+/// Runs a task.
 pub(crate) fn run(task: Task) -> Result<(), String> {
     let result = match task {
         Task::Check(guest) => Ready::new(guest).and_then(|ready| ready.check()).map(drop),
@@ -263,7 +265,7 @@ pub(crate) fn run(task: Task) -> Result<(), String> {
     result.map_err(|(Obstacle::Missing(why) | Obstacle::Failed(why))| why)
 }
 
-/// Checks the counters that are read by their registers, as a CI step.
+/// Checks counters that are read from PMU registers, as a CI step.
 pub(crate) fn check_pmu() -> Outcome {
     match pmu::check(Extent::Brief) {
         Ok(skips) => Outcome::Passed(skips),
@@ -271,8 +273,8 @@ pub(crate) fn check_pmu() -> Outcome {
     }
 }
 
-/// Checks all guests, and that the kernels' port also builds for a kernel of this architecture;
-/// skips guests that lack something.
+/// Checks all guests. Also checks that the kernels' Linux port builds for a kernel of this
+/// machine's architecture. Guests that lack a requirement are skipped.
 pub(crate) fn check_all() -> Outcome {
     let others = [(linux_7455::NAME, check_linux_7455()), ("amd64", build_for_amd64())];
     let mut skips = Vec::new();
@@ -286,13 +288,13 @@ pub(crate) fn check_all() -> Outcome {
     Outcome::Passed(skips)
 }
 
-/// Checks Linux on an MPC7455: the port's module, and how often it traps and saves.
+/// Checks Linux on an MPC7455: the port's module, and the number of vector traps and saves.
 fn check_linux_7455() -> Result<(), Obstacle> {
     linux_7455::check()?;
     vector_context::check_linux()
 }
 
-/// Checks the schemes for vector registers, briefly.
+/// Runs a brief check of the schemes for sharing vector registers.
 pub(crate) fn check_vector_context() -> Outcome {
     match vector_context::check() {
         Ok(()) => Outcome::Passed(Vec::new()),
@@ -301,8 +303,8 @@ pub(crate) fn check_vector_context() -> Outcome {
     }
 }
 
-/// Prepares the guests one by one, since they share apt and the compiler; checks them in parallel,
-/// since an emulator has one thread.
+/// Prepares the guests one by one, since they share apt and the compiler, but checks them in
+/// parallel, since each emulator uses one thread.
 fn check_guests() -> Vec<(&'static str, Result<(), Obstacle>)> {
     let ready: Vec<_> = GUESTS.iter().map(|guest| (guest.name, Ready::new(guest))).collect();
     std::thread::scope(|scope| {

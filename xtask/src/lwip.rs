@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! lwIP as a plug-in for the TCP benchmark: built by its Makefile into cargo's output folder, where
-//! programs find it, and sealed against damage. crates/tcpbench/src/lwip/plugin.rs reads it.
+//! Builds lwIP as a plug-in for the TCP benchmark, using its Makefile. The plug-in goes to cargo's
+//! output directory, where crates/tcpbench/src/lwip/plugin.rs loads it, next to a hash that reveals
+//! a damaged file.
 
 #[path = "../../crates/tcpbench/src/lwip/plugin/seal.rs"]
 mod seal;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 const MAKEFILE: &str = "crates/tcpbench/lwip";
 
-/// Builds the plug-in from the source that is already there.
+/// Builds the plug-in from already downloaded source.
 pub(crate) fn build(settings: &[&str]) -> Result<(), String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     let folder = root().join(target).join("lwip");
@@ -28,7 +29,7 @@ pub(crate) fn build(settings: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Downloads the source if it is absent and builds the plug-in, with warnings as errors.
+/// Downloads the source if absent and builds the plug-in, with warnings as errors.
 pub(crate) fn check() -> Outcome {
     if let Err(why) = output(program("make", &["--version"])) {
         return Outcome::Skipped(why);
@@ -39,7 +40,7 @@ pub(crate) fn check() -> Outcome {
     build(&["WERROR=-Werror"]).into()
 }
 
-/// Returns the objects in a folder.
+/// Returns the objects in a directory.
 fn objects(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let at = |error| format!("{}: {error}", folder.display());
     let mut objects = Vec::new();
@@ -52,7 +53,7 @@ fn objects(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(objects)
 }
 
-/// Writes the hash of an object next to it.
+/// Writes an object's hash next to it.
 fn seal(object: &Path) -> Result<(), String> {
     let bytes = fs::read(object).map_err(|error| format!("{}: {error}", object.display()))?;
     fetch::write(&object.with_extension("seal"), &format!("{:016x}\n", fnv1a(&bytes)))

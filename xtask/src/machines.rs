@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The emulated architectures: the compiler and the emulator of each, by name. Which processors and
-//! flags are used is defined by the callers.
+//! Emulated architectures, with the compiler and emulator for each. Processors and flags are
+//! defined by the callers.
 
 use crate::command::program;
 use std::path::Path;
 use std::process::Stdio;
 
-/// An architecture's tools.
+/// Tools for an architecture.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Machine {
     /// Prefix of the compiler and its tools.
@@ -42,8 +42,8 @@ impl Machine {
         format!("/usr/{}", self.prefix.trim_end_matches('-'))
     }
 
-    /// Returns what is missing to build and run for the architecture, and the Debian package that
-    /// provides it.
+    /// Returns the missing tool that prevents building or running for the architecture, and the
+    /// Debian package that provides it; `None` if nothing is missing.
     pub(crate) fn missing(&self) -> Option<String> {
         let gcc = self.tool("gcc");
         let package = format!("gcc-{}", self.prefix.trim_end_matches('-').replace('_', "-"));
@@ -61,7 +61,7 @@ impl Machine {
             return Some(format!("no {name}: install {package}"));
         }
         let library = program(&gcc, &["-print-file-name=libc.a"]).output().ok()?;
-        // gcc echoes the name of a file that it does not find.
+        // gcc echoes a file name that it does not find.
         let library = String::from_utf8_lossy(&library.stdout).trim().to_owned();
         (!Path::new(&library).is_absolute()).then(|| {
             format!("no C library for {gcc} to link: install the package that {package} recommends")

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Developer commands in addition to cargo's: CI checks and generated files.
 //!
-//! Rules for the source tree (arrows between crates, tidiness, links) are tests in this package,
-//! under `tests/house`, so that plain `cargo test` applies them.
+//! Rules for the source tree (dependencies between crates, tidiness, links) are tests in this
+//! package, under `tests/house`, so that a plain `cargo test` enforces them.
 #![forbid(unsafe_code)]
 
 mod accuracy;
 mod attack;
 mod book;
+mod bound;
 mod ci;
 mod command;
 mod compare;
@@ -17,16 +18,19 @@ mod fetch;
 mod fixtures;
 mod isa;
 mod lab;
+mod live;
 mod lwip;
 mod machines;
 mod native;
 mod outcome;
 mod overhead;
+mod own_stages;
 mod pmu;
 mod polling;
 mod ports;
 mod schema;
 mod splice;
+mod stream;
 mod why;
 
 use std::process::ExitCode;
@@ -34,71 +38,81 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
   ci [--fast] [--again] [NAME...]
-                everything CI checks, or the steps whose names have one of those in them; --fast
-                leaves out what takes minutes; --again runs steps even if their inputs have not
-                changed since they passed; --list only names the steps
+                run all checks of CI, or the steps whose names contain one of NAME; --fast skips
+                steps that take minutes; --again runs steps even if their inputs have not changed
+                since they passed; --list only lists the steps
   accuracy [--full] [NAME...]
-                run the accuracy suite, or the programs named, at the size of CI; --full at the size
-                of the published figures
+                run the accuracy suite, or the named programs, at the size for CI; --full uses the
+                size of the published figures
   attack [--full] [--seed N] [CLASS...]
-                call the program in hostile ways, a few of each class or of those named; --full all
-                and many more
+                call the program in hostile ways: a few calls of each class, or of the named
+                classes; --full runs all calls and many random ones
+  bound [--repeats N] [--seed S] [--seconds N] [--sw] [--linerate FILE] [KERNEL...]
+                try the classifier of `linerate profile` on kernels of known bottleneck, by samples
+                alone and with a simulation, and print how often it was right; --sw without the
+                simulation
   book          build the book from docs/ into target/book with mdBook, and check its links
-  book rewrite  the preprocessor that mdBook starts for it
+  book rewrite  the preprocessor that mdBook runs
   compare FILE [--grouped]
-                print the ratios of stored pairs, figure by figure, or group by group
+                print the ratios of stored pairs by figure, or by group of figures
   compare FILE [PAIRS FIGURE,... BEFORE AFTER]
-                run two commands in pairs of random order, and store their figures whose names end
-                so: of a record that they print, or of a table, then the number of its column;
-                {seed} in a command is the number of the pair
+                run two commands in pairs, in random order, and store their figures. FIGURE is the
+                end of a figure's name if the commands print a record, or a column number if they
+                print a table; {seed} in a command is replaced by the number of the pair
   dist          build static programs for x86-64 and AArch64 with checksums, completions, manual
-                pages, a Debian and an RPM package into target/dist, and try them in bare root
+                pages, a Debian and an RPM package in target/dist, and test them in bare root
                 directories
   schema        write docs/schema from the program
   fixtures [KIND...]
-                measure the stored records of the tests again, one of each kind, or those named
+                measure the tests' stored records again: one of each kind, or the named ones
   events        write native/pmu/events from the event tables
   registers     compare the accesses to registers in native/pmu with the encodings of the manuals
-  counts        count the instructions of the kernels on emulated architectures, judge them, and
-                print the tables of docs/results/kernels/instructions.md
+  counts        count the instructions of the kernels on emulated architectures, compare them with
+                their bounds, and print the tables of docs/results/kernels/instructions.md
   counts vector-context
-                count what taking the vector registers costs on emulated processors, and print the
-                table of docs/results/vector-context-costs.md
+                count the instructions for acquiring the vector registers on emulated processors,
+                and print the table of docs/results/vector-context-costs.md
   isa [--full] [NAME...]
-                check the kernels on emulated processors of every architecture, or on those named;
-                --full with every case
+                check the kernels on emulated processors of every architecture, or on the named
+                ones; --full runs every case
   lab GUEST [COMMAND]
                 check the counters in guest-arm64 or guest-armhf, or run a command there
   lab linux-7455
                 build Linux for the MPC7455 and check the kernels' port in it
   lab pmu [--brief|--print]
-                read counters by their registers, on boards without an operating system and in
-                guests by the modules of kmod; --brief with fewer repeats; --print what they show,
-                for docs/results/pmu.md
+                read counters from PMU registers, on boards without an operating system and in
+                guests with the modules of kmod; --brief repeats less often; --print prints the
+                results for docs/results/pmu.md
   lab vector-context [--brief]
                 compare schemes for vector registers on a bare MPC7455, and print the tables of
-                docs/results/vector-context.md; --brief checks and prints none
-  overhead [--rounds N] [--seed S] [--linerate FILE]
-                measure what `linerate why`, perf and bpftrace cost a program that they watch, and
-                print a table of it
+                docs/results/vector-context.md; --brief checks only and prints no tables
+  live [--rounds N] [--seed S] [--linerate FILE]
+                compare how fast a live path forwards with DPDK's testpmd, on the same veth pairs,
+                as root, and print a table
+  overhead [--of why|profile] [--rounds N] [--seed S] [--linerate FILE]
+                measure the overhead of `linerate why`, perf and bpftrace on the programs that they
+                monitor, or of `linerate profile`, perf record and `linerate top`, and print a table
   polling [--seconds N] [--linerate FILE]
                 compare `linerate profile` of polling threads with their own measurements and with
                 `perf record`, as root, and print a table
+  stream [--rounds N] [--linerate FILE]
+                compare `linerate stream` with iperf3, netperf and /proc, score its findings on
+                limits of known cause in network namespaces, as root, and print the tables
   splice [--check] [--limit MINUTES] FILE...
-                run the commands of pages and put what they print in the place of their blocks;
-                --check compares instead; a command may take 60 minutes, or the limit
+                run the commands shown on pages and replace the blocks below them by their output;
+                --check compares instead; --limit is the time limit per command (default 60)
   why [--repeats N] [--seed S] [--root | --user] [--settings] [--linerate FILE] [--keep FOLDER]
       [SEED...]
-                try `linerate why` on bottlenecks of known cause in real programs, and print how
-                often it was right; --settings also changes settings of the whole system, and puts
-                them back; --keep keeps the runs
+                test `linerate why` on bottlenecks with known causes in real programs, and print
+                how often it was right; --settings includes seeds that change system-wide settings,
+                which are restored; --keep stores the runs
   why --kept FOLDER
-                print how often it was right in runs that were kept
-  fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too, into
-                which native/ports puts ours, and which `linerate tcp` then runs
+                print how often it was right in stored runs
+  fetch lwip    download the source of lwIP, for `linerate kernels` to measure its checksum too, for
+                native/ports and for `linerate tcp`
 ";
 
-/// A command; the error is the reason why it failed.
+/// A command. The error says why it failed.
 type Task = Box<dyn FnOnce() -> Result<(), String>>;
 
 fn main() -> ExitCode {
@@ -113,7 +127,7 @@ fn main() -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Parses the arguments of a command; the error says what is wrong with them. Has no effect yet.
+/// Parses a command's arguments without running it. The error describes the mistake.
 fn task(words: &[&str]) -> Result<Task, String> {
     let task: Task = match words {
         _ if words.iter().any(|word| ["--help", "-h"].contains(word)) => Box::new(help),
@@ -128,6 +142,10 @@ fn task(words: &[&str]) -> Result<Task, String> {
         ["attack", rest @ ..] => {
             let choice = attack::choose(rest)?;
             Box::new(move || attack::run(&choice))
+        }
+        ["bound", rest @ ..] => {
+            let choice = bound::choose(rest)?;
+            Box::new(move || bound::run(&choice))
         }
         ["book"] => Box::new(book::run),
         ["book", "rewrite"] => Box::new(book::rewrite),
@@ -162,6 +180,16 @@ fn task(words: &[&str]) -> Result<Task, String> {
             let choice = splice::choose(rest)?;
             Box::new(move || splice::run(&choice))
         }
+        ["fetch", "lwip"] => Box::new(|| fetch::lwip().and_then(|()| lwip::build(&[]))),
+        ["help"] => Box::new(help),
+        _ => return bench(words),
+    };
+    Ok(task)
+}
+
+/// Returns a task that takes measurements and prints a page with the results.
+fn bench(words: &[&str]) -> Result<Task, String> {
+    let task: Task = match words {
         ["why", "--scene", rest @ ..] => why::choose_scene(rest)?,
         ["why", rest @ ..] => {
             let choice = why::choose(rest)?;
@@ -171,12 +199,18 @@ fn task(words: &[&str]) -> Result<Task, String> {
             let choice = overhead::choose(rest)?;
             Box::new(move || overhead::run(&choice))
         }
+        ["live", rest @ ..] => {
+            let choice = live::choose(rest)?;
+            Box::new(move || live::run(&choice))
+        }
         ["polling", rest @ ..] => {
             let choice = polling::choose(rest)?;
             Box::new(move || polling::run(&choice))
         }
-        ["fetch", "lwip"] => Box::new(|| fetch::lwip().and_then(|()| lwip::build(&[]))),
-        ["help"] => Box::new(help),
+        ["stream", rest @ ..] => {
+            let choice = stream::choose(rest)?;
+            Box::new(move || stream::run(&choice))
+        }
         _ => return Err(unknown(words)),
     };
     Ok(task)
@@ -202,7 +236,7 @@ mod tests {
         line.split_whitespace().collect()
     }
 
-    /// The first words of each command in the usage text: those before optional ones.
+    /// Parses every command in the usage text, without its optional arguments.
     #[test]
     fn every_command_of_the_usage_is_known() {
         let mut found = 0;
@@ -227,23 +261,23 @@ mod tests {
             ("nothing", "unknown command `nothing`"),
             ("schema more", "unknown command `schema more`"),
             ("fetch nothing", "unknown command `fetch nothing`"),
-            ("ci nothing", "no step's name has `nothing`"),
-            ("ci --slow", "no step's name has `--slow`"),
-            ("accuracy nothing", "no accuracy program is named `nothing`; known: levels, engine"),
-            ("attack nothing", "no class is named `nothing`; known: values, structures"),
+            ("ci nothing", "no step name contains `nothing`"),
+            ("ci --slow", "no step name contains `--slow`"),
+            ("accuracy nothing", "unknown accuracy program `nothing`; known: levels, engine"),
+            ("attack nothing", "unknown class `nothing`; known: values, structures"),
             ("attack --seed x", "--seed takes a number"),
-            ("isa nothing", "no row is called `nothing`; choose of arm926"),
-            ("isa --full nothing", "no row is called `nothing`; choose of arm926"),
-            ("lab", "which guest?"),
+            ("isa nothing", "unknown row `nothing`; the rows are arm926"),
+            ("isa --full nothing", "unknown row `nothing`; the rows are arm926"),
+            ("lab", "no guest given"),
             ("lab nothing", "unknown `nothing`; the lab has guest-arm64"),
-            ("lab linux-7455 ls", "linux-7455 takes nothing"),
-            ("lab pmu --short", "pmu takes --brief, --print or nothing"),
-            ("lab vector-context --short", "vector-context takes --brief or nothing"),
-            ("lab guest-arm64 ls /", "one word"),
+            ("lab linux-7455 ls", "linux-7455 accepts no arguments"),
+            ("lab pmu --short", "pmu accepts only --brief and --print"),
+            ("lab vector-context --short", "vector-context accepts only --brief"),
+            ("lab guest-arm64 ls /", "one argument"),
             ("counts nothing", "unknown command `counts nothing`"),
             ("why nothing", "unknown seed `nothing`"),
             ("why --slow", "why: no option `--slow`"),
-            ("splice", "splice: which pages?"),
+            ("splice", "splice: no pages given"),
             ("splice --slow a.md", "no option `--slow`"),
             ("splice --limit x a.md", "--limit takes a number of minutes"),
         ];

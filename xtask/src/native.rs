@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C kernels, checked by their own Makefile.
+//! Checks the C kernels with their own Makefile.
 //!
-//! A variant that this processor cannot run, and a missing tool, print a line with `SKIP:`; each
-//! such line is counted once per step.
+//! The Makefile prints a line with `SKIP:` for each variant that this processor does not support
+//! and for each missing tool. Each distinct line counts once per step.
 
 use crate::command::{output, program, status_with_lines};
 use crate::outcome::{Outcome, judge};
@@ -10,13 +10,13 @@ use crate::outcome::{Outcome, judge};
 /// Returns whether a line reports a skipped part.
 type IsSkip = fn(&str) -> bool;
 
-/// Makes targets of `native/Makefile`, with warnings as errors.
+/// Builds targets of `native/Makefile`, with warnings as errors.
 pub(crate) fn make(targets: &[&str]) -> Outcome {
     make_with(targets, |line| line.contains("SKIP:"))
 }
 
-/// Checks the variants under Valgrind, which hides the instruction set extensions that it does not
-/// know.
+/// Checks the variants under Valgrind, which hides instruction set extensions that it does not
+/// support.
 pub(crate) fn valgrind() -> Outcome {
     make_with(&["check-valgrind"], |line| line.starts_with("SKIP:"))
 }
@@ -25,7 +25,7 @@ fn make_with(targets: &[&str], is_skip: IsSkip) -> Outcome {
     if let Err(why) = output(program("make", &["--version"])) {
         return Outcome::Skipped(why);
     }
-    // Separate from a developer's build; every warning is shown again when a file changes.
+    // Separate from a developer's build. Every warning is shown again when a file changes.
     let args = ["--no-print-directory", "-C", "native", "BUILD=build/ci", "WERROR=-Werror"];
     let mut skips: Vec<String> = Vec::new();
     let status = status_with_lines(program("make", &[&args, targets].concat()), |line| {

@@ -3,7 +3,7 @@
 
 /// Result of a step.
 pub(crate) enum Outcome {
-    /// The step passed; holds what individual tests in it could not do here.
+    /// Passed, with the reasons why individual tests were skipped.
     Passed(Vec<String>),
     Failed(String),
     Skipped(String),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask overhead`: the overhead of monitoring. Programs run with and without each tool that
-//! monitors them, in rounds of random order; the page shows the tools' own CPU time and the
+//! `cargo xtask overhead`: measures the overhead of monitoring. Programs run with and without each
+//! monitoring tool, in rounds of random order; the table shows the tools' own CPU time and the
 //! programs' loss of throughput.
 
 mod tools;
@@ -11,10 +11,10 @@ use linerate_record::random::Random;
 use linerate_record::stats::{CONFIDENCE, Estimate, median_interval, paired_ratio};
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use tools::{Cost, TOOLS, Tool};
+use tools::{Cost, PROFILERS, TOOLS, Tool};
 use watched::{PROGRAMS, Watched};
 
-/// Seconds for which a tool monitors a program.
+/// How long a tool monitors a program, in seconds.
 const SECONDS: u32 = 5;
 
 /// Settings for a comparison of tools.
@@ -22,11 +22,12 @@ pub(crate) struct Choice {
     rounds: u32,
     random: u64,
     linerate: Option<PathBuf>,
+    tools: &'static [Tool],
 }
 
 /// Parses the arguments of `overhead`.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
-    let mut choice = Choice { rounds: 8, random: 1, linerate: None };
+    let mut choice = Choice { rounds: 8, random: 1, linerate: None, tools: TOOLS };
     let mut words = words.iter().copied();
     while let Some(word) = words.next() {
         let value = words.next().ok_or(format!("overhead: {word} takes a value"))?;
@@ -35,6 +36,13 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
             "--rounds" => choice.rounds = number()? as u32,
             "--seed" => choice.random = number()?,
             "--linerate" => choice.linerate = Some(value.into()),
+            "--of" => {
+                choice.tools = match value {
+                    "why" => TOOLS,
+                    "profile" => PROFILERS,
+                    _ => return Err(format!("overhead: --of why or profile, not `{value}`")),
+                }
+            }
             other => return Err(format!("overhead: no option `{other}`")),
         }
     }
@@ -61,14 +69,14 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     Ok(())
 }
 
-/// Cost of each tool in one round, and the throughput meanwhile.
+/// Each tool's CPU time in one round, and the program's throughput meanwhile.
 struct Round {
     costs: Vec<(Cost, f64)>,
 }
 
 fn rows(watched: &Watched, choice: &Choice, linerate: &str) -> Result<String, String> {
     let mut there = Vec::new();
-    for &tool in TOOLS {
+    for &tool in choice.tools {
         // Being installed is not enough: bpftrace scripts depend on the kernel. Within 3 s every
         // program reports a rate.
         match watched.during(|pid| tool.watch(pid, 3, linerate)) {
@@ -80,7 +88,7 @@ fn rows(watched: &Watched, choice: &Choice, linerate: &str) -> Result<String, St
     let mut rounds = Vec::new();
     for round in 0..choice.rounds {
         let mut order: Vec<usize> = (0..there.len()).collect();
-        // Fisher and Yates.
+        // Fisher-Yates shuffle.
         for last in (1..order.len()).rev() {
             order.swap(last, random.below(last + 1));
         }
@@ -101,8 +109,8 @@ fn rows(watched: &Watched, choice: &Choice, linerate: &str) -> Result<String, St
     Ok(there.iter().enumerate().map(|(place, tool)| row(watched, *tool, place, &rounds)).collect())
 }
 
-/// Formats a row. The first tool in `there` watches nothing: the others are compared with it, round
-/// by round.
+/// Formats a table row. The first place is the run without a tool; the other places are compared
+/// with it, round by round.
 fn row(watched: &Watched, tool: Tool, place: usize, rounds: &[Round]) -> String {
     let cpus: Vec<f64> = rounds.iter().map(|round| 100.0 * round.costs[place].0.cpus).collect();
     let rates =
@@ -145,6 +153,9 @@ mod tests {
             choose(&["--rounds", "3", "--seed", "7"]).map(|c| (c.rounds, c.random)),
             Ok((3, 7))
         );
+        assert_eq!(choose(&["--of", "profile"]).map(|c| c.tools), Ok(PROFILERS));
+        assert_eq!(choose(&[]).map(|c| c.tools), Ok(TOOLS));
+        assert!(choose(&["--of", "perf"]).is_err());
         assert!(choose(&["--rounds", "1"]).is_err());
         assert!(choose(&["--rounds"]).is_err());
         assert!(choose(&["--often", "1"]).is_err());

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The counter registers in `native/pmu`: what their accesses assemble to, and the event names,
-//! generated from the tables in `counters`.
+//! Checks the PMU register accesses in `native/pmu`, and generates the event headers there from the
+//! tables in `counters`.
 
 mod encodings;
 pub(crate) mod events;
 
 use crate::outcome::Outcome;
 
-/// Compares every access with its documented encoding; those without a compiler here are skipped.
+/// Compares every access with its documented encoding. Accesses whose compiler is not installed are
+/// skipped.
 pub(crate) fn check() -> Outcome {
     encodings::check()
 }
 
-/// Like [`check`], with skipped parts printed.
+/// Like [`check`], but prints the skipped parts.
 pub(crate) fn registers() -> Result<(), String> {
     match check() {
         Outcome::Passed(skips) => {

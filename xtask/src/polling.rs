@@ -2,8 +2,8 @@
 //! `cargo xtask polling`: compares `linerate profile` of polling threads with their own
 //! measurements and with `perf record`. The table lists failures first.
 //!
-//! Each program polls one end of a veth pair in a network namespace of its own, as root, while a
-//! sender at the other end changes its rate every second.
+//! Each program polls one end of a veth pair in its own network namespace, as root, while a sender
+//! at the other end changes its rate every second.
 
 use crate::command::{cargo, output, program, root};
 use linerate_record::random::Random;
@@ -16,21 +16,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Settings.
+/// Options of `cargo xtask polling`.
 pub(crate) struct Choice {
     seconds: u32,
     linerate: Option<PathBuf>,
 }
 
-/// A polling program.
+/// A program that polls for packets.
 struct Poller {
     name: &'static str,
     command: &'static str,
-    /// Packets per second, slightly below its capacity.
+    /// Maximum packet rate to send in packets per second, slightly below the program's capacity.
     most: f64,
 }
 
-/// `$POLL` is the poller lab/why/poll.c, `$SECONDS` its run time.
+/// Programs to profile. In a command, `$POLL` is the poller lab/why/poll.c and `$SECONDS` its run
+/// time.
 const POLLERS: [Poller; 6] = [
     Poller { name: "own ring, light", command: "$POLL v2 ring 500 $SECONDS", most: 400_000.0 },
     Poller { name: "own ring, middle", command: "$POLL v2 ring 3000 $SECONDS", most: 150_000.0 },
@@ -92,15 +93,16 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
 /// Results for one program.
 struct Row {
     name: &'static str,
-    /// CPU time per packet in ns by its own clock, and busy share.
+    /// CPU time per packet in ns, and busy fraction, as measured by the program itself.
     truth: Option<(f64, f64)>,
-    /// Cost and busy share, each with its interval, or the reason why they are unknown.
+    /// Cost and busy fraction, each with its interval, or why they are unknown.
     found: Result<[[f64; 3]; 2], String>,
     perf: String,
 }
 
 impl Row {
-    /// Sort order: wrong, cannot tell, right, no truth.
+    /// Returns the sort order: wrong results first, then undetermined, right, and unverifiable
+    /// ones.
     fn rank(&self) -> u32 {
         match (&self.found, self.truth) {
             (Ok([[_, low, high], _]), Some((truth, _))) if *low > truth || truth > *high => 0,
@@ -146,7 +148,7 @@ fn page(rows: &[Row]) -> String {
     text
 }
 
-/// Processes that are killed when the scene is dropped.
+/// A test's processes, killed on drop.
 struct Scene {
     holder: Child,
     poller: Option<Child>,
@@ -226,7 +228,7 @@ fn send(
     })
 }
 
-/// The monotonic clock, ns, as `poll` prints it.
+/// Returns monotonic time in ns, as printed by `poll`.
 fn monotonic_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
     let seconds = text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
@@ -244,7 +246,7 @@ fn profile(
     let record: Value = serde_json::from_slice(&json).map_err(|error| error.to_string())?;
     let body = record.get("body").unwrap_or(&record);
     let threads = body["threads"].as_array().ok_or("no threads")?;
-    // In testpmd, the polling thread has the most samples.
+    // In testpmd, the polling thread is the one with the most samples.
     let thread = threads.first().ok_or("no threads")?;
     let figure = |name: &str| {
         let of = |end: &str| thread[name][end].as_f64();
@@ -257,7 +259,7 @@ fn profile(
     Ok(both.map(|(cost, busy)| [cost, busy]).ok_or_else(reason))
 }
 
-/// The first function that perf reports, with its share.
+/// Returns the first function reported by perf, with its share.
 fn perf(pid: u32, seconds: u32, place: &Path) -> Result<String, String> {
     let (data, pid) = (place.join("perf.data").display().to_string(), pid.to_string());
     let seconds = seconds.to_string();
@@ -269,7 +271,8 @@ fn perf(pid: u32, seconds: u32, place: &Path) -> Result<String, String> {
     Ok(format!("`{}`", line.split_whitespace().collect::<Vec<_>>().join(" ")))
 }
 
-/// Cost per packet and busy share between two points in time, from the output of `poll`.
+/// Returns the cost per packet and the busy fraction between two points in time, from the output of
+/// `poll`.
 fn truth(text: &str, began_ns: u64, ended_ns: u64) -> Option<(f64, f64)> {
     let line = |line: &str| {
         let numbers: Option<Vec<f64>> =

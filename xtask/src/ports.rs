@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ports to stacks that run here: lwIP and DPDK. The lab covers the port to Linux.
+//! Checks the ports to lwIP and DPDK, the network stacks that run on this machine. The lab covers
+//! the Linux port.
 //!
-//! A missing requirement of a port counts as a skip; an example without a result counts as failed.
+//! A port that lacks a requirement is skipped; an example that prints no result counts as failed.
 
 use crate::command::{output, program, status_with_lines};
 use crate::fetch;
@@ -20,7 +21,7 @@ pub(crate) fn check() -> Outcome {
     }
     for port in PORTS {
         match check_one(port) {
-            // The reason why lwIP is missing has already been reported in more detail.
+            // Why lwIP is missing has already been reported in more detail.
             Ok(Some(_)) if port == "lwip" && !skips.is_empty() => {}
             Ok(skip) => skips.extend(skip),
             Err(why) => return Outcome::Failed(why),
@@ -29,7 +30,7 @@ pub(crate) fn check() -> Outcome {
     Outcome::Passed(skips)
 }
 
-/// Runs one example; returns the line that says why it could not run.
+/// Runs one example. If it could not run, returns the line that says why.
 fn check_one(port: &str) -> Result<Option<String>, String> {
     let arguments = ["--no-print-directory", "-C", "native/ports", port];
     // Separate from a developer's build, with warnings as errors.
@@ -41,7 +42,8 @@ fn check_one(port: &str) -> Result<Option<String>, String> {
     verdict(port, &lines)
 }
 
-/// Evaluates the result lines of an example: that it agreed, or why it did not run.
+/// Evaluates an example's result lines. Returns the reason if the example did not run; `None` if it
+/// passed.
 fn verdict(port: &str, lines: &[String]) -> Result<Option<String>, String> {
     let passed = format!("RESULT PASS {port}:");
     if lines.iter().any(|line| line.starts_with(&passed)) {

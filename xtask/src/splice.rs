@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages that show commands above their blocks of output: each command is run, and its output
-//! replaces the block.
+//! Updates pages that show commands with their output: each command is run, and its output replaces
+//! the block below it.
 //!
 //! ````text
-//! ```console                 output as it is; a command goes on behind a backslash,
-//! $ COMMAND                  and a block may have several
+//! ```console                 verbatim output; a block may contain several commands,
+//! $ COMMAND                  and a backslash at the end of a line continues a command
 //! (what it prints)
 //! ```
 //!
@@ -18,10 +18,13 @@
 //! Commands are lines for `sh`, run in the root of the repository with `linerate` and the example
 //! `figures` on the path.
 //!
-//! CI checks three kinds of pages: those whose blocks are the same on every machine; the tutorials,
-//! for which it compares what does not depend on the machine: simulated memory counts, which hardly
-//! differ between compilers, and the presence of the rows that every machine has; README and the
-//! command pages, whose commands have to succeed and to begin as they did.
+//! CI checks three kinds of pages:
+//!
+//! - Pages whose blocks are the same on every machine.
+//! - The tutorials. CI compares what does not depend on the machine: simulated memory counts, which
+//!   hardly differ between compilers, and the presence of the rows that every machine has.
+//! - README and the command pages. Their commands must succeed, and the output must begin as
+//!   before.
 
 use crate::command::{cargo, output, program, root};
 use crate::outcome::Outcome;
@@ -32,7 +35,7 @@ use std::path::{Path, PathBuf};
 const TUTORIALS: &str = "docs/tutorials";
 const COMMANDS: &str = "docs/commands";
 
-/// Pages whose blocks are the same on every machine, and take seconds.
+/// Pages whose output is the same on every machine and takes only seconds to produce.
 const SAME_EVERYWHERE: [&str; 4] = [
     "docs/results/netra/README.md",
     "docs/results/netra/budget.md",
@@ -40,14 +43,15 @@ const SAME_EVERYWHERE: [&str; 4] = [
     "docs/results/netra/misses.md",
 ];
 
-/// Beginning of the rows that the check of tutorials compares: events that two compilers agree on.
+/// Beginning of the rows that the tutorial check compares: events for which compilers agree.
 const COMPARED: &str = "l1d_misses ";
 
-/// Beginnings of the rows that every machine has: the nearest level of the memory, the farthest,
-/// how much time was taken away, the worker of an imported dump, and the routines of a stack.
-const PRESENT: [&str; 6] = ["L1  ", "memory  ", "noise  ", "cpu 4  ", "selected  ", "stack  "];
+/// Beginnings of the rows that every machine has: the nearest memory level (the farthest is
+/// `memory` or `L3 or memory`), the measured noise, the worker of an imported dump, and the
+/// routines of a stack.
+const PRESENT: [&str; 5] = ["L1  ", "noise  ", "cpu 4  ", "selected  ", "stack  "];
 
-/// Maximum relative difference between two compilers in the compared counts.
+/// Maximum relative difference in the compared counts between two compilers.
 const TOLERANCE: f64 = 0.05;
 
 /// Time limit for a command, in minutes.
@@ -59,7 +63,7 @@ const END: &str = "<!-- end -->";
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     files: Vec<String>,
-    /// Compare rather than write.
+    /// Whether to compare the pages with the current output rather than write them.
     is_check: bool,
     /// Time limit for a command, in minutes.
     limit: u32,
@@ -82,12 +86,12 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
         }
     }
     if choice.files.is_empty() {
-        return Err("splice: which pages? Give their files".to_owned());
+        return Err("splice: no pages given".to_owned());
     }
     Ok(choice)
 }
 
-/// Runs every command on the pages, and replaces their blocks or compares them.
+/// Runs every command on the pages, and replaces or compares their blocks.
 pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     let mut differing = Vec::new();
     for file in &choice.files {
@@ -128,8 +132,8 @@ fn check_tutorials() -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the commands in README and the command pages: each succeeds, and its output begins with
-/// the same word as before, apart from numbers.
+/// Checks the commands in README and the command pages: each must succeed, and its output must
+/// begin with the same word as before, ignoring numbers.
 pub(crate) fn check_commands() -> Outcome {
     // The demo uses user namespaces, which not every system permits.
     let refused = output(program("unshare", &["-Urn", "true"])).err().map(|_| "--demo");
@@ -150,13 +154,13 @@ pub(crate) fn check_commands() -> Outcome {
     check().into()
 }
 
-/// First words of a verdict that may differ from run to run: "Keep" or "Call" a kernel variant, or
-/// a speedup such as "1.9x", masked. They count as the same layout.
+/// First words of outputs that may differ from run to run: "Keep" or "Call" a kernel variant, or a
+/// masked speedup such as "1.9x". They count as equal.
 const VERDICTS: [&str; 3] = ["Keep", "Call", "0x"];
 
-/// Returns the first word that each command on a page printed, with numbers masked, and with one
-/// word for all [`VERDICTS`]; empty if the command printed nothing. Commands that contain
-/// `left_out` are skipped.
+/// Returns the first word of each command's output on a page, with numbers masked, and with the
+/// same word for all [`VERDICTS`]; empty if there was no output. Commands that contain `left_out`
+/// are skipped.
 fn beginnings(text: &str, left_out: Option<&str>) -> Vec<String> {
     let mut beginnings = Vec::new();
     let mut lines = text.lines().skip_while(|line| *line != "```console");
@@ -192,7 +196,7 @@ fn masked(word: &str) -> String {
     masked
 }
 
-/// Returns the Markdown files in a folder, sorted.
+/// Returns the Markdown files in a directory, sorted.
 fn pages(folder: &str) -> Result<Vec<PathBuf>, String> {
     let list = fs::read_dir(root().join(folder)).map_err(|error| format!("{folder}: {error}"))?;
     let paths: std::io::Result<Vec<PathBuf>> = list.map(|entry| Ok(entry?.path())).collect();
@@ -206,7 +210,7 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Returns the page with the current output of its commands.
+/// Returns the page with its commands' current output.
 fn again(text: &str, limit: u32) -> Result<String, String> {
     let mut names = Vec::new();
     spliced(text, |command| {
@@ -222,7 +226,7 @@ fn again(text: &str, limit: u32) -> Result<String, String> {
     })
 }
 
-/// Our own programs that a page calls by name.
+/// Our own programs that pages call by name.
 const OWN: [&str; 2] = ["linerate", "figures"];
 
 /// Returns cargo's folder for release builds.
@@ -237,7 +241,7 @@ fn build() -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the standard output of a command, run in the root.
+/// Returns a command's stdout, run in the root.
 fn printed(command: &str, limit: u32) -> Result<String, String> {
     let minutes = format!("{limit}m");
     let mut shell = program("timeout", &["--kill-after=9", &minutes, "sh", "-c", command]);
@@ -248,7 +252,7 @@ fn printed(command: &str, limit: u32) -> Result<String, String> {
     String::from_utf8(output(shell)?).map_err(|error| format!("`{command}`: {error}"))
 }
 
-/// Returns the command in a line above output in Markdown.
+/// Returns the command in a line that precedes Markdown output.
 fn marked(line: &str) -> Option<&str> {
     line.strip_prefix("> `$ ")?.strip_suffix('`')
 }
@@ -303,7 +307,7 @@ fn console<'t>(
     Err("a block of console does not end".to_owned())
 }
 
-/// Returns the programs that a line for `sh` calls: the first word of each of its commands.
+/// Returns the programs called by a line for `sh`: the first word of each of its commands.
 fn programs(command: &str) -> impl Iterator<Item = &str> {
     command.split(['|', ';', '&']).filter_map(|part| {
         let is_name = |word: &&str| !word.contains('=') && *word != "\\";
@@ -311,7 +315,7 @@ fn programs(command: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the first line in which a page differs from the current output of its commands.
+/// Returns a message about the first line in which a page differs from the current output.
 fn difference(file: &str, text: &str, now: &str) -> Option<String> {
     let place = text.lines().zip(now.lines()).position(|(then, now)| then != now);
     let place = place.or_else(|| (text != now).then(|| text.lines().count()))?;
@@ -321,7 +325,7 @@ fn difference(file: &str, text: &str, now: &str) -> Option<String> {
     Some(format!("{file}:{}: was `{then}`, is `{now}`; {mend}", place + 1))
 }
 
-/// Returns the counts in the rows that are compared, in order.
+/// Returns the counts in the compared rows, in order.
 fn counts(text: &str) -> Vec<f64> {
     let row = |line: &str| {
         let count = line.strip_prefix(COMPARED)?.split_whitespace().next()?;
@@ -330,13 +334,13 @@ fn counts(text: &str) -> Vec<f64> {
     text.lines().filter_map(row).collect()
 }
 
-/// Returns the number of rows that begin with each entry of [`PRESENT`].
+/// Returns, for each entry of [`PRESENT`], how many rows begin with it.
 fn present(text: &str) -> [usize; PRESENT.len()] {
     PRESENT.map(|head| text.lines().filter(|line| line.starts_with(head)).count())
 }
 
 fn compare(text: &str, now: &str) -> Result<(), String> {
-    // The number of tables depends on the machine; whether there are any does not.
+    // The number of tables depends on the machine, but their presence does not.
     let is_there = |text: &str| present(text).map(|rows| rows > 0);
     if is_there(text) != is_there(now) {
         return Err(format!("of {PRESENT:?} {:?} rows, now {:?}", present(text), present(now)));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask why`: bottlenecks with known causes in real programs, explained by `linerate why`.
+//! `cargo xtask why`: tests `linerate why` on bottlenecks with known causes in real programs.
 //!
-//! Each seed runs with its cause and without it, in random order and with random parameters, and is
-//! scored: whether the finding names the seed, whether `why` is silent in the control, and whether
-//! the predicted gain contains the measured one.
+//! Each seed (a planted cause) runs with its cause and without it, in random order and with random
+//! parameters. The score shows whether the finding names the cause, whether `why` is silent in the
+//! control run, and whether the predicted range of the gain contains the measured gain.
 
 mod kept;
 mod scene;
@@ -21,26 +21,26 @@ use std::path::{Path, PathBuf};
 
 /// The lab's compiled programs, relative to the root.
 const PROGRAMS: &str = "target/why";
-/// Their sources: a sender, a client that does not read what it receives, and threads that share a
-/// cache line.
+/// Their sources: a sender, a client that does not read its socket, and threads that share a cache
+/// line.
 const SOURCES: [&str; 3] = ["drain", "send", "share"];
 
-/// The selection.
+/// Seeds to run, and options.
 pub(crate) struct Choice {
     repeats: u32,
     random: u64,
     rights: Vec<Rights>,
     may_change_settings: bool,
-    /// Ids of seeds; empty for all.
+    /// Seed IDs; empty for all.
     ids: Vec<String>,
     linerate: Option<PathBuf>,
-    /// Folder for the rate and the record of each run.
+    /// Directory to store each run's rate and record in; `None` to store nothing.
     keep: Option<PathBuf>,
-    /// Folder with stored runs to use instead of new ones.
+    /// Directory with stored runs to use instead of new ones.
     kept: Option<PathBuf>,
 }
 
-/// Arguments after `why`.
+/// Parses the arguments after `why`.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     let mut choice = Choice {
         repeats: 1,
@@ -93,7 +93,7 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     run_and_count(choice).map(drop)
 }
 
-/// Like [`run`]; returns how many answers were confidently wrong. A failed run is an error.
+/// Like [`run`], but returns the number of confidently wrong answers. A failed run is an error.
 fn run_and_count(choice: &Choice) -> Result<u32, String> {
     if let Some(folder) = &choice.kept {
         let seeds = seeds::all()?;
@@ -131,8 +131,8 @@ fn run_and_count(choice: &Choice) -> Result<u32, String> {
     }
 }
 
-/// Seeds whose cause is least obscured by other work on the machine: a limiter, waiting for a peer,
-/// a sender with nothing to send, an idle server.
+/// Seeds for CI, whose causes are least obscured by other work on the machine: a limiter, waiting
+/// for a peer, a sender with nothing to send, an idle server.
 const BRIEFLY: [&str; 4] = ["11", "12", "13", "n1"];
 
 /// Runs a few seeds once each, without privileges: checks that `why` detects causes that no other
@@ -149,7 +149,7 @@ pub(crate) fn check() -> Outcome {
         return Outcome::Skipped(lacking.iter().find_map(lacks).unwrap_or_default());
     }
     if let Err(why) = scene::try_namespaces(Rights::User) {
-        return Outcome::Skipped(format!("no namespaces of a user's own: {why}"));
+        return Outcome::Skipped(format!("no user namespaces: {why}"));
     }
     let choice = Choice {
         repeats: 1,
@@ -211,7 +211,8 @@ fn hash(id: &str) -> u64 {
     id.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)))
 }
 
-fn build() -> Result<PathBuf, String> {
+/// Builds linerate and returns its path.
+pub(crate) fn build() -> Result<PathBuf, String> {
     output(cargo(&["build", "--release", "--locked", "--quiet", "--package", "linerate"]))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     Ok(root().join(target).join("release/linerate"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Exit status of the program: 2 for unknown commands.
+//! Tests the program's exit status: 2 for unknown commands.
 #![forbid(unsafe_code)]
 
 use std::process::Command;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The edge router of `examples/edge.toml` on one worker, in memory: ticks per packet compared with
-//! a bound, and the cost of profiling.
+//! Runs the edge router of `examples/edge.toml` on one worker, in memory. Compares the router's
+//! ticks per packet with a bound, and measures the cost of profiling.
 //!
-//! Each round runs three contestants in random order on the same CPU: the path with its profile,
-//! the path with the profile compiled out, and the bound, which copies the same packets into the
-//! same number of warm buffers. The cost is the CPU time per packet as reported by the scheduler,
-//! which excludes time off the CPU. Rounds with more than one involuntary context switch per 10 ms
-//! are dropped.
+//! Each round runs three contestants in random order on the same CPU: the path with profiling, the
+//! path with profiling compiled out, and the bound, which copies the same packets into the same
+//! number of warm buffers. The cost is the CPU time per packet as measured by the scheduler, which
+//! excludes time off the CPU. Rounds with more than one involuntary context switch per 10 ms are
+//! dropped.
 //!
 //! `cargo bench -p linerate --bench edge [-- ROUNDS]`
 
@@ -29,7 +29,7 @@ use std::hint::black_box;
 const SECONDS: f64 = 0.25;
 const BUFFER_BYTES: u32 = 2_048;
 
-/// Number of buffers that the bound copies into: as many as one worker cycles through.
+/// Number of buffers that the bound copies into; one worker cycles through the same number.
 const WARM_BUFFERS: usize = 32;
 
 /// Involuntary context switches per second above which a round is dropped.
@@ -43,7 +43,7 @@ struct Bench {
     clock: Machine,
 }
 
-/// CPU time per packet in nanoseconds, or the reason the round was dropped.
+/// CPU time per packet in nanoseconds, or why the round was dropped.
 type Cost = Result<f64, Dropped>;
 
 impl Bench {
@@ -62,15 +62,15 @@ impl Bench {
         self.per_packet(before, worker.cpu_ns, worker.stages[0].packets)
     }
 
-    /// Returns the cost of a run. A run is too long to go uninterrupted, but CPU time excludes time
-    /// off the CPU, and the limit on context switches bounds their effect on the caches.
+    /// Returns the cost of a run. Runs are too long to avoid context switches. CPU time excludes
+    /// the time off the CPU, and the limit on switches bounds their effect on the caches.
     fn per_packet(&self, before: Charged, cpu_ns: u64, packets: u64) -> Cost {
         let charged = Charged::now(&self.clock).since(before);
         let is_calm = (charged.switches as f64) < SWITCHES_MAX * self.seconds;
         is_calm.then_some(cpu_ns as f64 / packets as f64).ok_or(Dropped::Switched)
     }
 
-    /// The bound: every frame copied into a buffer, without processing.
+    /// Measures the bound: copies every frame into a buffer and does nothing else.
     fn copy(&self) -> Cost {
         let mut pool = Pool::new(WARM_BUFFERS, BUFFER_BYTES as usize);
         let mut packets = pool.packets(0);

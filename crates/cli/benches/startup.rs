@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Overhead that `linerate stat -- /bin/true` adds to `/bin/true`, compared with that of `perf
-//! stat`.
+//! Measures how much time `linerate stat` and `perf stat` add to a run of `/bin/true`, and compares
+//! the two.
 //!
-//! Each round runs every command once, in random order, with its output discarded. The minimum time
-//! is reported, since other activity on the machine can only lengthen a run. The goal is an
-//! overhead of 1 ms.
+//! Each round runs every command once, in random order, discarding its output. Reports minimum
+//! times, because other activity on the machine can only make a run longer. The goal is an overhead
+//! of at most 1 ms.
 //!
 //! `cargo bench -p linerate --bench startup [-- ROUNDS]`
 
@@ -28,7 +28,7 @@ impl Contender {
         Self { name, argv: argv.to_vec(), ms: Vec::new() }
     }
 
-    /// Runs the command once; returns whether it ran successfully.
+    /// Runs the command once, and returns whether it succeeded.
     fn run(&mut self) -> bool {
         let mut command = Command::new(self.argv[0]);
         command.args(&self.argv[1..]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -48,7 +48,7 @@ fn main() {
     let linerate = env!("CARGO_BIN_EXE_linerate");
     let mut contenders = vec![
         Contender::new("fork and exec", &[NOTHING]),
-        // A small program that starts another and waits for it: no wrapper can add less overhead.
+        // Only starts a program and waits for it, so no wrapper can have a lower overhead.
         Contender::new("timeout", &["timeout", "60", NOTHING]),
         Contender::new("linerate --version", &[linerate, "--version"]),
         Contender::new(
@@ -58,8 +58,7 @@ fn main() {
         Contender::new("linerate stat", &[linerate, "stat", "--", NOTHING]),
         Contender::new("perf stat", &["perf", "stat", NOTHING]),
     ];
-    // This first run brings all files into the page cache and leaves out the commands that cannot
-    // be run.
+    // This first run fills the page cache and drops commands that cannot be run.
     contenders.retain_mut(Contender::run);
     contenders.iter_mut().for_each(|contender| contender.ms.clear());
     let mut next = orders(contenders.len(), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Format and colour of results, and the environment variables with their defaults.
+//! Determines the format and colour of results; environment variables set the defaults.
 
 use crate::failure::Failure;
 use clap::ValueEnum;
@@ -19,6 +19,12 @@ pub(crate) enum Form {
     Csv,
     /// rpistat format with its nine events, for stat records
     Rpistat,
+    /// Call paths from the top down, for profiles
+    Icicle,
+    /// Instructions of a function, for profiles with --annotate
+    Annotated,
+    /// Samples and losses over time, for profiles with --timeline
+    Timeline,
 }
 
 /// Whether results are coloured.
@@ -34,17 +40,18 @@ pub(crate) enum Color {
 
 static COLOR: OnceLock<Color> = OnceLock::new();
 
-/// Applies `--color`, or its default, for the life of the process.
+/// Sets the colour mode for the rest of the process, from `--color` or its default.
 ///
 /// # Errors
-/// An environment variable has a value that the corresponding option does not accept.
+/// Returns an error if an environment variable has a value that the corresponding option would
+/// reject.
 pub(crate) fn set(color: Option<Color>) -> Result<(), Failure> {
     let color = color.map_or_else(|| of_variable("LINERATE_COLOR"), |color| Ok(Some(color)))?;
     let _ = COLOR.set(color.unwrap_or(Color::Auto));
     of_variable::<Form>("LINERATE_FORMAT").map(|_| ())
 }
 
-/// Whether to colour output, given whether it goes to a terminal.
+/// Returns whether to colour output, given whether it goes to a terminal.
 pub(crate) fn is_colored(is_terminal: bool) -> bool {
     let is_set = |name, is: fn(&std::ffi::OsStr) -> bool| {
         std::env::var_os(name).is_some_and(|value| is(&value))
@@ -59,17 +66,17 @@ pub(crate) fn is_colored(is_terminal: bool) -> bool {
     }
 }
 
-/// The format named by `LINERATE_FORMAT`.
+/// Returns the format named by `LINERATE_FORMAT`.
 pub(crate) fn form() -> Option<Form> {
     of_variable("LINERATE_FORMAT").ok().flatten()
 }
 
-/// Whether `LINERATE_DETAILS` requests every table, i.e. is set to a value other than 0.
+/// Returns whether `LINERATE_DETAILS` requests every table, that is, has a value other than 0.
 pub(crate) fn details() -> bool {
     std::env::var_os("LINERATE_DETAILS").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Value of an environment variable, if set.
+/// Returns the value of an environment variable; `None` if not set.
 fn of_variable<T: ValueEnum>(name: &str) -> Result<Option<T>, Failure> {
     let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else {
         return Ok(None);

@@ -12,8 +12,9 @@ use crate::failure::{STATUS_AS_ENV, STATUS_OF_FAILURE};
 use crate::help_text::{examples, paragraphs};
 use crate::import::ImportArgs;
 use crate::memory::MemoryArgs;
+use crate::new_stage::NewStageArgs;
 use crate::parse::{
-    CpuList, Goal, cpu, cpu_list, duration, goal, kernel, latency, rate, size, state,
+    CpuList, Goal, cpu, cpu_list, duration, goal, idle_policy, kernel, latency, rate, size, state,
 };
 use crate::plan::PlanArgs;
 use crate::plots::Plots;
@@ -21,10 +22,12 @@ use crate::profile::ProfileArgs;
 use crate::regions::RegionsArgs;
 use crate::report::ReportArgs;
 use crate::stat::StatArgs;
+use crate::stream::StreamArgs;
 use crate::tcp::TcpArgs;
+use crate::top::TopArgs;
 use crate::why::WhyArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use linerate_path::model::Rate;
+use linerate_path::model::{IdlePolicy, Rate};
 use linerate_record::kernels::{Kernel, State};
 use std::path::PathBuf;
 
@@ -48,22 +51,24 @@ pub(crate) struct Cli {
 }
 
 const AFTER: &str = "\
-Results go to stdout, the rest to stderr. Exit status: 0 success, 1 goal missed, 2 error, or that of
-the program that was run. Defaults are set by LINERATE_COLOR, LINERATE_FORMAT, LINERATE_DETAILS=1.";
+Exit status: 0 on success, 1 if a goal was missed, 2 on error; stat returns its command's status.
+Messages go to stderr. LINERATE_COLOR, LINERATE_FORMAT and LINERATE_DETAILS=1 set defaults.";
 
 /// Subcommands.
 ///
-/// The arguments of a command are built on demand, since building those of all commands takes as
-/// long as starting a short program. Their structs have no doc comments, because clap would use
-/// these in place of the command's help.
+/// A command's arguments are built on demand, because building those of all commands takes as long
+/// as starting a short program. Their structs have no doc comments, which clap would use in place
+/// of the command's help.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
-    /// Explain why a running program is not at line rate: time, packets, cause, gain, fix
+    /// Explain why a running program misses line rate: time, packets, cause, gain, fix
     Why(WhyArgs),
     /// Find the functions in which a running program spends its time, with intervals
     Profile(ProfileArgs),
-    /// Compare two profiles: which functions cost more, beyond the error of sampling
+    /// Show live where a running program's time and packets go
+    Top(TopArgs),
+    /// Compare two profiles: changes beyond sampling error
     Diff(DiffArgs),
     /// Find the bottleneck of a packet path, try better mappings, keep the best
     Tune(TuneArgs),
@@ -87,12 +92,16 @@ pub(crate) enum Command {
     Memory(MemoryArgs),
     /// Count events of a command, a process or CPUs, like perf stat
     Stat(StatArgs),
-    /// Measure the share of checksum and copy in TCP stacks, under five patterns
+    /// Measure TCP and UDP streams, and find what limits them
+    Stream(StreamArgs),
+    /// Measure how much of TCP processing is checksum and copy, in five traffic patterns
     Tcp(TcpArgs),
     /// Show what this machine can measure, and the commands that unlock the rest
     Doctor(DoctorArgs),
     /// Print the regions that a program recorded about itself
     Regions(RegionsArgs),
+    /// Write a template for a stage of your own, in Rust or C
+    NewStage(NewStageArgs),
     /// List the stages of paths, with their parameters
     Stages(StagesArgs),
     /// Print the JSON schema of records or of path files
@@ -104,7 +113,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether the command's result goes to stdout.
+    /// Returns whether the command prints its result to stdout.
     pub(crate) fn prints(&self) -> bool {
         match self {
             Self::Stat(args) => args.destination() == Destination::Stdout,
@@ -114,7 +123,7 @@ impl Command {
         }
     }
 
-    /// Exit status on failure.
+    /// Returns this command's exit status on failure.
     pub(crate) fn status_of_failure(&self) -> u8 {
         match self {
             Self::Stat(_) => STATUS_AS_ENV,
@@ -153,8 +162,8 @@ pub(crate) struct Common {
 }
 
 const TUNE_AFTER: &str = "\
---from sends no packets: it explains the baseline of a recorded tuning run and predicts from its
-calibration, on any machine. Examples:
+--from works on any machine and sends no packets: it explains the baseline of a recorded tuning run
+and predicts rates from the calibration stored in that record. Examples:
 
   linerate tune edge.toml --record tune.json --out better.toml
   linerate tune --from tune.json";
@@ -165,7 +174,7 @@ pub(crate) struct TuneArgs {
     /// The packet path, as TOML
     #[arg(value_name = "PATH.toml", required_unless_present = "from")]
     pub(crate) path: Option<PathBuf>,
-    /// Predict from this record of `tune`, without sending packets
+    /// Predict from this `tune` record, without sending packets
     ///
     /// - reads the record from stdin.
     #[arg(
@@ -197,17 +206,21 @@ pub(crate) struct RunArgs {
     /// Allow more workers than CPUs; workers then share CPUs, so timings mean little
     #[arg(long)]
     pub(crate) oversubscribe: bool,
-    /// Recount the bytes after every stage
+    /// Recount the bytes after every stage, to check its byte accounting
     #[arg(long)]
     pub(crate) audit: bool,
+    /// What all workers do while they have no packets: spin, pause, slow, park or auto (default:
+    /// as in the file, otherwise pause)
+    #[arg(long, value_name = "POLICY", value_parser = idle_policy)]
+    pub(crate) idle: Option<IdlePolicy>,
 }
 
 const KERNELS_AFTER: &str = "\
-Every routine is first checked against the specification, then timed in rounds, interleaved with the
-others for that case. Ratios are relative to the bound: the fastest load loop for checksums, memcpy
-for copies, the fastest store loop or memset for fills. Tables and the summary's *_of_load show
-speed relative to the bound: higher is better; *_of_memcpy is time relative to memcpy: lower is
-better. Examples:
+Every routine is first checked against the specification. The routines for a case are then timed in
+interleaved rounds. Ratios are relative to the bound: the fastest load loop for checksums, memcpy
+for copies, and the fastest store loop or memset for fills. Tables and the summary's *_of_load
+fields give speed relative to the bound (higher is better). The *_of_memcpy fields give time
+relative to memcpy (lower is better). Examples:
 
   linerate kernels --quick
   linerate kernels --kernel checksum --size 64,1460 --state warm --variant portable,selected
@@ -251,7 +264,7 @@ pub(crate) struct KernelsArgs {
     pub(crate) list: bool,
     #[command(flatten)]
     pub(crate) plots: Plots,
-    /// Random seed for the order, the bytes and the mixes
+    /// Random seed for measurement order, data bytes and mixes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
@@ -260,7 +273,8 @@ pub(crate) struct KernelsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct StagesArgs {
-    /// Only this kind
+    /// Only this kind, or the stage in this shared object, e.g. ./libttl.so
+    #[arg(value_name = "KIND")]
     pub(crate) kind: Option<String>,
     /// Print the parameters of every kind
     #[arg(long)]

@@ -24,7 +24,8 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-/// Frame sizes from RFC 2544, plus the frame size of the Netra document's application.
+/// Default frame sizes: those of RFC 2544, and 342 bytes, the frame size of the application in the
+/// Netra document.
 const FRAMES: [u32; 8] = [64, 128, 256, 342, 512, 1024, 1280, 1518];
 
 const AFTER: &str = "\
@@ -63,7 +64,7 @@ pub(crate) struct BudgetArgs {
     strands: Option<u32>,
     /// Instructions per cycle per pipe (default: the machine's)
     ///
-    /// Unknown for --machine this.
+    /// There is no default with `--machine this`.
     #[arg(long, value_name = "IPC", value_parser = positive)]
     ipc: Option<f64>,
     /// Instructions per packet; prints the number of strands needed
@@ -82,17 +83,17 @@ pub(crate) struct BudgetArgs {
     output: Output,
 }
 
-/// Valid line rates in bits per second: from a slow modem to a thousand times the speed of today's
+/// Valid line rates in bits per second, from a slow modem to a thousand times the speed of current
 /// ports.
 const LINE_BITS_PER_S: std::ops::RangeInclusive<f64> = 1e3..=1e15;
 
-/// Default line rate in bits per second, for when neither the user nor a record gives one.
+/// Line rate in bits per second if neither the user nor a record specifies one.
 const LINE_DEFAULT_BITS_PER_S: f64 = 1e10;
 
-/// Valid numbers of cores, pipes per core, and strands per pipe.
+/// Valid range for cores, pipes per core, and strands per pipe.
 const COUNT: std::ops::RangeInclusive<i64> = 1..=COUNT_MAX as i64;
 
-/// Maximum number of instructions per packet: 1e9 instructions take about a second.
+/// Maximum instructions per packet; executing 1e9 takes about a second.
 const INSTRUCTIONS_MAX: f64 = 1e9;
 
 /// Parses a line rate in bits per second.
@@ -128,7 +129,7 @@ fn positive(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "expected a number greater than 0".to_owned())
 }
 
-/// GHz.
+/// Parses a clock frequency in GHz.
 pub(crate) fn clock(text: &str) -> Result<f64, String> {
     let ghz = text.parse().ok().filter(|ghz| CLOCK_GHZ.contains(ghz));
     ghz.ok_or_else(|| {
@@ -136,7 +137,7 @@ pub(crate) fn clock(text: &str) -> Result<f64, String> {
     })
 }
 
-/// The requested sizes in order, without repeats.
+/// Returns the requested sizes in order, without duplicates.
 fn sizes(asked: &[u32]) -> Vec<u32> {
     let mut seen = BTreeSet::new();
     let asked = if asked.is_empty() { &FRAMES[..] } else { asked };
@@ -145,9 +146,9 @@ fn sizes(asked: &[u32]) -> Vec<u32> {
 
 /// Prints the per-packet budget.
 pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
-    let files = Files::default().may_read("the record of --from", args.from.as_ref());
+    let files = Files::default().may_read("the --from record", args.from.as_ref());
     files
-        .may_read("the file of --machine", machine::file(&args.machine))
+        .may_read("the --machine file", machine::file(&args.machine))
         .writes("--record", args.output.record.as_ref())
         .check()?;
     args.plots.make_folder()?;
@@ -172,12 +173,12 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     also(emit::emit(&args.output, &record), drawing.write(args.output.quiet()))
 }
 
-/// Plots of the budget and of the roofline over frame sizes.
+/// Plots the budget and the roofline against frame size.
 fn drawn(report: &BudgetReport) -> Vec<Drawn> {
-    let roofline = "no roofline plot: it needs two or more frame sizes, and a machine with \
-                    [bandwidth] or --instructions";
+    let roofline = "no roofline plot: it needs at least two frame sizes, and either a machine \
+                    with [bandwidth] or --instructions";
     vec![
-        linerate_report::svg::budget(report).ok_or("no plot: it needs two or more frame sizes"),
+        linerate_report::svg::budget(report).ok_or("no plot: it needs at least two frame sizes"),
         linerate_report::svg::roofline(report).ok_or(roofline),
     ]
 }
@@ -190,7 +191,7 @@ fn processor(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Fa
     if let Some(clock) = args.clock {
         processor.clock_ghz = clock;
         if args.machine != "this" {
-            processor.source = format!("{}; the clock from --clock", processor.source);
+            processor.source = format!("{}; clock from --clock", processor.source);
         }
     }
     processor.cores = args.cores.unwrap_or(processor.cores);
@@ -200,12 +201,11 @@ fn processor(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Fa
     Ok(processor)
 }
 
-/// The cores that this process may use, and their clock under load.
+/// Describes this machine: the cores available to this process, and their clock under load.
 fn this(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure> {
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let topology = Topology::read(&allowed);
-    // Only the first thread of each core is counted. If a thread's siblings are unknown, it counts
-    // as a core.
+    // Count only the first thread of each core. A thread of unknown siblings counts as a core.
     let is_first = |cpu: &&Cpu| match &cpu.siblings {
         Ok(siblings) => {
             siblings.iter().find(|cpu| allowed.contains(cpu)).is_none_or(|&n| n == cpu.number)
@@ -219,7 +219,7 @@ fn this(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure
     };
     Ok(Processor {
         name: provenance.cpu.clone().unwrap_or_else(|| "this machine".to_owned()),
-        source: format!("{clock}; cores available to this process"),
+        source: format!("{clock}; cores: those available to this process"),
         clock_ghz,
         cores: count as u32,
         pipes_per_core: 1,
@@ -234,7 +234,8 @@ fn this(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure
     })
 }
 
-/// The core clock in GHz, and a description of the measurement with its interval.
+/// Measures the core clock. Returns it in GHz, with a string that states its interval and evidence
+/// tier.
 fn measured_clock(provenance: &Provenance) -> Result<(f64, String), Failure> {
     let unknown =
         |why: String| Failure::new(format!("the core clock is unknown ({why}): give --clock GHZ"));
@@ -243,23 +244,23 @@ fn measured_clock(provenance: &Provenance) -> Result<(f64, String), Failure> {
     let [ghz, low, high] = [ratio.value, ratio.low, ratio.high].map(|ratio| ratio * rate / 1e9);
     let confidence = three_digits(100.0 * ratio.confidence);
     let source = format!(
-        "measured clock: {} to {} GHz ({confidence} % interval), tier sw",
+        "measured clock: {} to {} GHz ({confidence} % interval, evidence tier sw)",
         three_digits(low),
         three_digits(high)
     );
     Ok((ghz, source))
 }
 
-/// Rate of a path, from a record.
+/// A packet rate read from a record, with the data needed to interpret it.
 struct Run {
     packets_per_s: f64,
     /// Mean frame size in bytes, FCS included.
     frame_bytes: f64,
-    /// Line rate of the path.
+    /// Line rate of the path, if recorded.
     line_bits_per_s: Option<f64>,
-    /// The processor that the rate was measured on.
+    /// Processor on which the rate was measured.
     processor: Option<String>,
-    /// Instructions per packet, if another program's record contains them.
+    /// Instructions per packet, known only if the record is of another program.
     instructions: Option<f64>,
 }
 
@@ -272,7 +273,8 @@ impl Run {
             return Self::of_program(file, &record, frames);
         }
         let processor = record.provenance.cpu;
-        let run = run_of(record.body).ok_or_else(|| fail("the record has no run".to_owned()))?;
+        let run = run_of(record.body)
+            .ok_or_else(|| fail("the record does not contain a run".to_owned()))?;
         let kpps = run.processed_kpps.as_number().filter(|kpps| *kpps > 0.0);
         let kpps = kpps.ok_or_else(|| fail("the record has no throughput".to_owned()))?;
         let bytes = mean_bytes(&run).ok_or_else(|| fail("no packets were processed".to_owned()))?;
@@ -285,7 +287,7 @@ impl Run {
         })
     }
 
-    /// Reads the rate of another program, i.e. the capacity of its busiest workers.
+    /// Reads the rate of another program, defined as the capacity of its busiest workers.
     fn of_program(file: &Path, record: &Record, frames: &[u32]) -> Result<Self, Failure> {
         let name = file.display().to_string();
         let fail = |why: String| Failure::new(format!("--from {name}: {why}"));
@@ -294,8 +296,8 @@ impl Run {
             (_, [frame]) => f64::from(*frame),
             (Some(bytes), _) => bytes,
             (None, _) => {
-                let why = "the record has no packet size: give the size used in the measurement \
-                           with --frame BYTES, FCS included";
+                let why = "the record has no packet size: pass the measured frame size, FCS \
+                           included, with --frame BYTES";
                 return Err(fail(why.to_owned()));
             }
         };

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 const AFTER: &str = "\
 Compares CPU time per packet if both profiles counted packets, otherwise shares of the samples. A
-function is reported as more or less expensive only if the change exceeds the error of sampling; to
-see how much two runs of the same program differ, compare two profiles of it. Functions are matched
-by name and file name, so the two builds may be in different folders. Examples:
+function is reported as more or less expensive only if the change exceeds the sampling error; to
+measure run-to-run variation, compare two profiles of the same program. Functions are matched by
+name and file name, so the builds may be in different directories. Examples:
 
   linerate profile --name router -t 20s --iface eth0 --record old.json
   linerate profile --name router -t 20s --iface eth0 --record new.json
@@ -53,7 +53,7 @@ fn profile_of(file: &Path) -> Result<ProfileReport, Failure> {
     match export::read(file)?.body {
         Body::Profile(report) => Ok(*report),
         _ => Err(Failure::new(format!(
-            "{}: not a profile; make one with `linerate profile --record FILE`",
+            "{}: not a profile; create one with `linerate profile --record FILE`",
             file.display()
         ))),
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate doctor`: what this machine can measure, and how to unlock the rest.
+//! `linerate doctor`: shows what this machine can measure, and how to unlock the rest.
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
@@ -12,14 +12,14 @@ use linerate_doctor::host_facts::HostFacts;
 use linerate_record::{Body, Record};
 
 const AFTER: &str = "\
-Each tier is tried on a workload with known counts. No setting is changed; fixes are printed.
-Examples:
+Each evidence tier is tested on a workload with known counts. No settings are changed; the report
+prints commands that would fix problems. Examples:
 
   linerate doctor
   linerate doctor --json | jq -r '.tiers[] | select(.works) | .tier'
   linerate doctor --json | jq -r '.observations[] | select(.fix) | .name + \": \" + .fix'
 
-Exit status 0, whatever is found.";
+Exit status: always 0.";
 
 #[derive(Debug, Args)]
 #[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
@@ -34,7 +34,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
     emit::emit(&args.output, &record())
 }
 
-/// Findings about this machine.
+/// Examines this machine and returns the findings as a record.
 pub(crate) fn record() -> Record {
     let mut report = linerate_doctor::examine(&Kernel, &HostFacts::gather());
     report.observations.push(linerate_memory::profile::observation());

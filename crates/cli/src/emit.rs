@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Destinations of results: stdout for people or scripts, a file for the record.
+//! Writes results: to stdout for people and scripts, and to files as records.
 
 use crate::appearance::{self, Form};
 use crate::failure::{Failure, also};
@@ -8,41 +8,43 @@ use crate::terminal;
 use clap::Args;
 use linerate_exchange::table;
 use linerate_record::run::DeadEnd;
+use linerate_record::units::Kpps;
 use linerate_record::{Body, Figure, Record};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// What the exit status reports.
+/// How a command ended, which determines its exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Success.
+    /// Success: status 0.
     Done,
-    /// Success, and the answer is no.
+    /// The command succeeded, but a goal was missed or the answer is no: status 1.
     No,
-    /// Success: exits with the status of the command that was run.
+    /// The command succeeded: exit with the status of the program it ran.
     Status(u8),
 }
 
-/// Checks, before a measurement, that the result can be printed.
+/// Checks before a measurement that its result can be printed.
 pub(crate) fn check_stdout() -> Result<(), Failure> {
     if linerate_linux::stdout_was_open() {
         return Ok(());
     }
     Err(Failure::new(
-        "cannot write the result: standard output is closed; open it (`> /dev/null` discards the \
-         result)",
+        "cannot write the result: standard output is closed; redirect it (`> /dev/null` discards \
+         the result)",
     ))
 }
 
-/// Prints a text to stdout.
+/// Prints text to stdout.
 pub(crate) fn print(text: &str) -> Result<Answer, Failure> {
     let text = terminal::safe(text, style().color);
     ended(linerate_linux::write_to_stdout(text.as_bytes()))
 }
 
-/// Converts the result of printing to stdout. A closed pipe is not a failure.
+/// Converts the outcome of a write to stdout or stderr to an [`Answer`]. A closed pipe is not a
+/// failure.
 pub(crate) fn ended(printed: io::Result<()>) -> Result<Answer, Failure> {
     match printed {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -52,20 +54,20 @@ pub(crate) fn ended(printed: io::Result<()>) -> Result<Answer, Failure> {
     }
 }
 
-/// Destination of a result.
+/// Where a result goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Destination<'a> {
-    /// Stdout, if no command shares it or if the user asked for it.
+    /// Stdout, because no measured command uses it or the user asked for it.
     Stdout,
     /// Stderr, because stdout belongs to the measured command.
     Stderr,
-    /// A file, as requested.
+    /// A file named by the user.
     File(&'a Path),
 }
 
 impl<'a> Destination<'a> {
-    /// Destination named by `--output`. Without that option: stderr if stdout belongs to a measured
-    /// command, otherwise stdout.
+    /// Returns the destination named by `--output` or, by default, stderr if a measured command
+    /// uses stdout, and stdout otherwise.
     pub(crate) fn of(asked: Option<&'a Path>, has_command: bool) -> Self {
         match asked {
             Some(file) if file.as_os_str() == "-" => Self::Stdout,
@@ -75,7 +77,7 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// The file, if the destination is a file.
+    /// Returns the destination's path if it is a file.
     pub(crate) fn file(self) -> Option<&'a Path> {
         match self {
             Self::File(file) => Some(file),
@@ -93,44 +95,44 @@ pub(crate) fn put(destination: Destination<'_>, text: &str) -> Result<Answer, Fa
     }
 }
 
-/// Prints a result to stderr, because stdout belongs to the command that ran.
+/// Prints a result to stderr, because the measured command uses stdout.
 fn print_to_stderr(text: &str) -> Result<Answer, Failure> {
     let text = terminal::safe(text, style_on(&io::stderr()).color);
     ended(io::stderr().write_all(text.as_bytes()))
 }
 
-/// Prints a text to stderr. Errors are ignored: the measurement is still valid.
+/// Prints text to stderr. Ignores write errors, because they do not invalidate the measurement.
 pub(crate) fn say(text: &str) {
     let _ = std::io::stderr().write_all(terminal::safe(text, false).as_bytes());
 }
 
-/// Maximum line width in columns: longer lines are hard to follow.
+/// Maximum line width in columns; longer lines are hard to read.
 const WIDEST: usize = 120;
 
-/// Line width in columns when output does not go to a terminal.
+/// Line width in columns if output does not go to a terminal.
 const WIDTH: usize = 100;
 
-/// Minimum line width that can be requested.
+/// Smallest line width that can be requested.
 const NARROWEST: usize = 40;
 
-/// Output options for stdout, as wide as the terminal.
+/// Returns the style for stdout, with the terminal's width.
 pub(crate) fn style() -> Style {
     style_on(&io::stdout())
 }
 
-/// Output options for this stream.
+/// Returns the style for this stream.
 pub(crate) fn style_on(stream: &(impl IsTerminal + AsFd)) -> Style {
     let width = columns(stream).unwrap_or(WIDTH).clamp(NARROWEST, WIDEST);
     Style { color: appearance::is_colored(stream.is_terminal()), ..Style::plain(width) }
 }
 
-/// Options for showing a record on stdout.
+/// Returns the options for showing a record on stdout.
 pub(crate) fn options(detail: Detail) -> Options {
     Options { style: style(), detail, glyphs: glyphs(), layout: Layout::Table }
 }
 
-/// Braille dots if the locale is UTF-8 according to the first of three environment variables that
-/// is not empty, as in locale(7).
+/// Returns the characters for plots: Braille dots in a UTF-8 locale, ASCII otherwise. The locale is
+/// the first non-empty one of `LC_ALL`, `LC_CTYPE` and `LANG`, as in locale(7).
 fn glyphs() -> Glyphs {
     let said = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| {
         std::env::var(name).ok().filter(|value| !value.is_empty()).map(|value| value.to_lowercase())
@@ -139,7 +141,7 @@ fn glyphs() -> Glyphs {
     if is_utf_8 { Glyphs::Braille } else { Glyphs::Ascii }
 }
 
-/// Line width from `COLUMNS`, or else the width of the terminal on this stream.
+/// Returns the line width, from `COLUMNS` or from this stream's terminal.
 fn columns(stream: &impl AsFd) -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let terminal = || terminal_size::terminal_size_of(stream);
@@ -154,7 +156,8 @@ pub(crate) struct Output {
     json: bool,
     /// Output format: text, json, markdown or csv
     ///
-    /// Default: text. A stat record can also be printed as rpistat.
+    /// Default: text. A stat record can also be printed as rpistat; a profile as icicle, annotated
+    /// or timeline.
     #[arg(
         long = "format",
         value_enum,
@@ -184,7 +187,7 @@ pub(crate) struct Notices {
 }
 
 impl Output {
-    /// Format of the result.
+    /// Returns the output format.
     pub(crate) fn form(&self) -> Form {
         match self.json {
             true => Form::Json,
@@ -192,17 +195,17 @@ impl Output {
         }
     }
 
-    /// Whether the result is the record itself.
+    /// Returns whether to print the record itself, as JSON.
     pub(crate) fn json(&self) -> bool {
         self.form() == Form::Json
     }
 
-    /// Level of detail.
+    /// Returns the level of detail.
     pub(crate) fn detail(&self) -> Detail {
         if self.details || appearance::details() { Detail::Brief } else { Detail::Screen }
     }
 
-    /// Whether progress and warnings are suppressed.
+    /// Returns whether to suppress progress and warnings.
     pub(crate) fn quiet(&self) -> bool {
         self.notices.quiet
     }
@@ -222,35 +225,36 @@ impl<'a> From<&'a Output> for Forms<'a> {
     }
 }
 
-/// Requested formats of a command's result.
+/// The formats requested for a command's result.
 pub(crate) struct Forms<'a> {
     form: Form,
     record: Option<&'a PathBuf>,
     quiet: bool,
     /// Level of detail.
     detail: Detail,
-    /// Whether stdout is used by another result.
+    /// Whether another result uses stdout.
     is_aside: bool,
 }
 
 impl Forms<'_> {
-    /// The same formats, but printed to stderr if `is_aside`, i.e. if another result uses stdout.
+    /// Returns the same formats; with `is_aside`, output goes to stderr, because another result
+    /// uses stdout.
     pub(crate) fn aside(self, is_aside: bool) -> Self {
         Self { is_aside, ..self }
     }
 
-    /// Same formats with full detail.
+    /// Returns the same formats with full detail.
     pub(crate) fn in_full(self) -> Self {
         Self { detail: Detail::Full, ..self }
     }
 }
 
-/// Prints the warnings to stderr, then the result; then writes the record to a file, if requested.
-/// The result is printed even if the record cannot be written.
+/// Prints warnings to stderr, then the result, and writes the record to a file if requested. The
+/// result is printed even if the record cannot be written.
 pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<Answer, Failure> {
     let forms = forms.into();
     let json = record.to_json_pretty().map_err(Failure::new)?;
-    // Markdown output already contains the warnings.
+    // Markdown output contains the warnings already.
     if !forms.quiet && forms.form != Form::Markdown {
         warn(record);
     }
@@ -259,16 +263,22 @@ pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<A
     also(printed, forms.record.map_or(Ok(()), |file| files::write(file, &json)))
 }
 
-/// Renders a record in a format.
+/// Renders a record.
 ///
 /// # Errors
-/// This kind of record cannot be written in this format.
+/// Returns an error if the format does not support this kind of record.
 pub(crate) fn rendered(form: Form, record: &Record, options: &Options) -> Result<String, Failure> {
     let layout = match (form, &record.body) {
         (Form::Text, _) => Layout::Table,
+        (Form::Icicle, Body::Profile(_)) => Layout::Icicle,
+        (Form::Annotated, Body::Profile(_)) => Layout::Annotated,
+        (Form::Timeline, Body::Profile(_)) => Layout::Timeline,
+        (Form::Icicle | Form::Annotated | Form::Timeline, _) => {
+            return Err(Failure::new("this --format needs a `linerate profile` record"));
+        }
         (Form::Rpistat, Body::Stat(_)) => Layout::Rpistat,
         (Form::Rpistat, _) => {
-            return Err(Failure::new("--format rpistat needs a record of `linerate stat`"));
+            return Err(Failure::new("--format rpistat needs a `linerate stat` record"));
         }
         (Form::Json, _) => return record.to_json_pretty().map_err(Failure::new),
         (Form::Markdown, _) => return Ok(linerate_report::markdown(record, options)),
@@ -279,13 +289,14 @@ pub(crate) fn rendered(form: Form, record: &Record, options: &Options) -> Result
     Ok(linerate_report::text(record, &Options { layout, ..*options }))
 }
 
-/// Prints a record's warnings, i.e. the reasons to doubt the record, to stderr.
+/// Prints the warnings in a record to stderr. A warning is a reason not to trust the record's
+/// figures.
 pub(crate) fn warn(record: &Record) {
     let style = Style { color: false, ..style() };
     say(&linerate_report::warnings(&record.warnings(), &style));
 }
 
-/// Returns `met`, or `No` if the latency exceeds its limit.
+/// Returns `No` if latency exceeds the limit, otherwise `met`.
 pub(crate) fn is_prompt(
     met: Answer,
     p99: &Figure,
@@ -299,8 +310,9 @@ pub(crate) fn is_prompt(
     Ok(if p99_ns <= limit_ns { met } else { Answer::No })
 }
 
-/// Whether `kpps` reaches the goal, if any. `kpps` includes packets dropped on purpose, so a path
-/// in which no packet reaches the sink must not pass: it may drop everything by mistake.
+/// Returns whether `kpps` reaches the goal, if there is one. `kpps` includes packets dropped on
+/// purpose. A path in which no packet reaches the sink must therefore not pass, because it may drop
+/// all packets by mistake.
 pub(crate) fn reaches(
     goal_kpps: Option<f64>,
     kpps: Option<f64>,
@@ -309,7 +321,7 @@ pub(crate) fn reaches(
     let Some(wanted) = goal_kpps else { return Ok(Answer::Done) };
     if let Some(end) = dead_end {
         return Err(Failure::new(format!(
-            "cannot tell whether the goal is met: no packet reached the sink: {end}"
+            "cannot tell whether the goal is met, because no packet reached the sink: {end}"
         )));
     }
     let kpps = kpps.ok_or_else(|| {
@@ -318,5 +330,14 @@ pub(crate) fn reaches(
                                                 measured",
         )
     })?;
-    Ok(if kpps >= wanted { Answer::Done } else { Answer::No })
+    let (is_met, verb) = match kpps >= wanted {
+        true => (Answer::Done, "met"),
+        false => (Answer::No, "missed"),
+    };
+    say(&format!(
+        "linerate: goal {}: {verb}, with {} processed (including packets dropped by design)\n",
+        Kpps(wanted),
+        Kpps(kpps)
+    ));
+    Ok(is_met)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate explain`: uses a record to answer common questions about why line rate was missed.
+//! `linerate explain`: answers common questions about missed line rate from a record.
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
-Answers quote figures from the record. If one is missing, the answer is `cannot tell`, with the
+Answers cite figures from the record. If a figure is missing, the answer is `cannot tell`, with the
 command that measures it. Examples:
 
   linerate run edge.toml --record run.json
@@ -25,12 +25,12 @@ command that measures it. Examples:
   linerate explain run.json --ask line-rate-64 --line 10Gb/s
   linerate explain two-ports.json --ask scaling --against one-port.json
 
-Exit status 2: the record does not answer the question, or any question.";
+Exit status 2: the record answers none of the questions asked.";
 
 #[derive(Debug, Args)]
 #[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct ExplainArgs {
-    /// Record of run, tune, import, regions or why; - reads it from stdin
+    /// Record from run, tune, import, regions or why; - reads it from stdin
     #[arg(value_name = "RECORD.json", required_unless_present = "list")]
     file: Option<PathBuf>,
     /// Answer only this question; --list prints the names
@@ -61,16 +61,16 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     };
     Files::default()
         .reads("the record", file)
-        .may_read("the record of --against", args.against.as_ref())
-        .may_read("the file of --machine", args.machine.as_deref().and_then(machine::file))
+        .may_read("the --against record", args.against.as_ref())
+        .may_read("the --machine file", args.machine.as_deref().and_then(machine::file))
         .writes("--record", args.output.record.as_ref())
         .check()?;
     let record = readable(export::read(file)?);
     use Body::{Run, Strands, Tune, Why};
     if !matches!(record.body, Run(_) | Tune(_) | Strands(_) | Why(_)) {
         return Err(Failure::new(format!(
-            "{}: questions are answered from records of run, tune, import, regions or why; make \
-             one with `linerate run --record FILE`",
+            "{}: questions can be answered only from run, tune, import, regions and why records; \
+             create one with `linerate run --record FILE`",
             file.display()
         )));
     }
@@ -95,7 +95,8 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     if is_told { Ok(done) } else { Ok(Answer::Status(crate::failure::STATUS_OF_FAILURE)) }
 }
 
-/// Converts a program's regions to threads with functions, the form that imported records have.
+/// Converts a record of a program's regions to a record of threads and functions, like an imported
+/// record. Returns any other record unchanged.
 fn readable(record: Record) -> Record {
     match &record.body {
         Body::Regions(regions) => {
@@ -120,7 +121,7 @@ fn list(is_json: bool) -> String {
     lines.concat()
 }
 
-/// The processor named on the command line, or else the one named in the record.
+/// Returns the processor from the command line or, failing that, from the record.
 fn processor(args: &ExplainArgs, record: &Record) -> Result<Option<Processor>, Failure> {
     if let Some(name) = &args.machine {
         return machine::named(name).map(Some);
@@ -131,7 +132,8 @@ fn processor(args: &ExplainArgs, record: &Record) -> Result<Option<Processor>, F
     Ok(built_in.find(|processor| processor.name == *name))
 }
 
-/// Cost of misses on this machine, if the record is from a machine with the same CPU model.
+/// Returns the cost of misses on this machine, if the record is from a machine with the same CPU
+/// model.
 fn costs(args: &ExplainArgs, record: &Record, here: &Provenance) -> Option<EventCosts> {
     if record.provenance.cpu.is_none() || record.provenance.cpu != here.cpu {
         return None;

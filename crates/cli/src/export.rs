@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate export`: prints a record in other programs' formats.
+//! `linerate export`: writes a record in other programs' formats.
 
 use crate::emit::{self, Answer, Notices};
 use crate::failure::Failure;
@@ -11,8 +11,9 @@ use linerate_record::{Body, Record};
 use std::path::{Path, PathBuf};
 
 const AFTER: &str = "\
-A dump uses the event codes of --machine; events without a code are omitted, with a warning. Its
-ticks, like its events, cover work only: import it with the clock that is printed. Examples:
+The dump uses the event codes of --machine; events without a code are omitted with a warning. Ticks
+and event counts in the dump exclude time spent waiting. To import the dump, pass the tick rate that
+this command prints as --clock. Examples:
 
   linerate export run.json --format csv > run.csv
   linerate export run.json --format folded | flamegraph.pl > run.svg
@@ -54,6 +55,8 @@ enum Format {
     PerfScript,
     /// A flame graph, as SVG
     FlameGraph,
+    /// Samples and losses over time, as SVG
+    Timeline,
 }
 
 /// Prints a record in another format.
@@ -75,6 +78,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Answer, Failure> {
         Format::Folded => folded::stacks(&record).map_err(cannot)?,
         Format::PerfScript => perf_script::text(&record).map_err(cannot)?,
         Format::FlameGraph => flame_graph(args, &record)?,
+        Format::Timeline => timeline(args, &record)?,
         Format::Pprof => {
             let bytes = pprof::bytes(&record).map_err(cannot)?;
             return emit::ended(linerate_linux::write_to_stdout(&bytes));
@@ -85,10 +89,20 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Answer, Failure> {
 
 fn flame_graph(args: &ExportArgs, record: &Record) -> Result<String, Failure> {
     let Body::Profile(report) = &record.body else {
-        let why = "a flame graph needs a record of profile; for other records use --format folded";
+        let why = "a flame graph needs a profile record; for other records, use --format folded";
         return Err(Failure::new(format!("{}: {why}", args.file.display())));
     };
     Ok(linerate_report::svg::flame_graph(report).svg)
+}
+
+fn timeline(args: &ExportArgs, record: &Record) -> Result<String, Failure> {
+    let plot = match &record.body {
+        Body::Profile(report) => linerate_report::svg::timeline(report),
+        _ => None,
+    };
+    let why = "this plot needs a profile record made with --timeline";
+    let plot = plot.ok_or_else(|| Failure::new(format!("{}: {why}", args.file.display())))?;
+    Ok(plot.svg)
 }
 
 /// Reads a record; `-` is stdin.
@@ -100,7 +114,7 @@ pub(crate) fn read(file: &Path) -> Result<Record, Failure> {
 
 fn dump(args: &ExportArgs, record: &Record) -> Result<Answer, Failure> {
     let processor = machine::named(args.machine.as_deref().unwrap_or("t1"))?;
-    // Imported records use the processor's own event names; other records use portable names.
+    // Imported records use the processor's own event names, others portable ones.
     let is_portable = !matches!(record.body, Body::Strands(_));
     let codes = machine::codes(&processor, is_portable);
     let exchanged = linerate_exchange::Processor { codes, ..Default::default() };
@@ -110,7 +124,7 @@ fn dump(args: &ExportArgs, record: &Record) -> Result<Answer, Failure> {
         if !readings.left_out.is_empty() {
             let names: Vec<&str> = readings.left_out.iter().map(String::as_str).collect();
             emit::say(&format!(
-                "warning:    {} has no code for {}: omitted\n",
+                "warning:    {} has no event codes for {}, so the dump omits them\n",
                 processor.name,
                 names.join(", ")
             ));
@@ -119,13 +133,13 @@ fn dump(args: &ExportArgs, record: &Record) -> Result<Answer, Failure> {
             emit::say(&format!("CPUID {:x} is {}\n", strand.number, strand.name));
         }
         if let Some(ghz) = clock(record) {
-            emit::say(&format!("ticks are at {ghz} GHz: import with --clock {ghz}\n"));
+            emit::say(&format!("ticks run at {ghz} GHz; import the dump with --clock {ghz}\n"));
         }
     }
     emit::print(&profile_dump::write(&readings.strands))
 }
 
-/// Tick rate of a record in GHz, if its times are in ticks.
+/// Returns the tick rate in GHz if the record's times are in ticks.
 fn clock(record: &Record) -> Option<f64> {
     match &record.body {
         Body::Run(run) => Some(run.ticks_per_s / 1e9),

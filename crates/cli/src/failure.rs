@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Failure of a command.
+//! Command failures.
 
 use std::fmt;
 
-/// Message to print to stderr before exiting with status 2.
+/// A message to print to stderr before exiting with status 2.
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 
 impl Failure {
-    /// Creates a failure. The message names the operation, the value and a remedy.
+    /// Creates a failure. The message should name the operation, the value and a remedy.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self(message.to_string())
     }
 }
 
-/// Returns `first`, or the error of `second` if only `second` failed. If both failed, the error
-/// names both, so that one failure does not hide the other.
+/// Returns `first`, or the error of `second` if only that failed. If both failed, the error
+/// includes both, so that neither is hidden.
 pub(crate) fn also<T>(
     first: Result<T, Failure>,
     second: Result<(), Failure>,
@@ -36,6 +36,6 @@ impl fmt::Display for Failure {
 /// Exit status of a failed command.
 pub(crate) const STATUS_OF_FAILURE: u8 = 2;
 
-/// Exit status on failure of commands that, like env(1), otherwise exit with the status of the
-/// program they run.
+/// Exit status for failures of linerate itself, in commands that otherwise exit with the status of
+/// the program they run; the same as for env(1).
 pub(crate) const STATUS_AS_ENV: u8 = 125;

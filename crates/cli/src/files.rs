@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Inputs and outputs of a command.
+//! Checks a command's input and output files, and writes the output files.
 //!
-//! A command declares its files before it does anything else. An output that is the same file as an
-//! input or another output is refused, under whatever name or link it is given. After printing its
-//! result, the command writes its files atomically: each is written to a temporary file, which then
-//! replaces the old file. Neither an interrupt nor a full disk leaves a partial file.
+//! A command declares its files before doing anything else. An output that is the same file as an
+//! input or another output is rejected, even under a different name or through a link. Files are
+//! written after the result is printed, and atomically: to a temporary file that then replaces the
+//! old one. Neither an interrupt nor a full disk leaves a partial file.
 //!
-//! Devices, pipes and sockets are written directly, and may be named twice. `-` is standard output;
-//! only one result can go there.
+//! Devices, pipes and sockets are written directly and may be named more than once. `-` is stdout,
+//! which can take only one result.
 
 use crate::failure::Failure;
 use crate::input::{PATIENCE, STEP};
@@ -20,17 +20,17 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// Maximum length of a chain of symbolic links, as in path_resolution(7).
+/// Maximum number of symbolic links to follow, as in path_resolution(7).
 const LINKS_MAX: usize = 40;
 
-/// The files of a command.
+/// Files of a command.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     inputs: Vec<Named>,
     outputs: Vec<Named>,
 }
 
-/// A file and its role in the command: `--record`, `the packet path`.
+/// A file and its role in the command, such as `--record` or `the packet path`.
 #[derive(Debug)]
 struct Named {
     role: String,
@@ -38,7 +38,7 @@ struct Named {
 }
 
 impl Files {
-    /// Declares an input. `-` is standard input, which no output can overwrite.
+    /// Declares an input. `-` is stdin, which no output can overwrite.
     pub(crate) fn reads(mut self, role: &str, file: impl AsRef<Path>) -> Self {
         if file.as_ref() != Path::new("-") {
             self.inputs.push(Named::new(role, file.as_ref()));
@@ -54,13 +54,13 @@ impl Files {
         }
     }
 
-    /// Declares an output, if any.
+    /// Declares an optional output.
     pub(crate) fn writes(mut self, role: &str, file: Option<impl AsRef<Path>>) -> Self {
         self.outputs.extend(file.map(|file| Named::new(role, file.as_ref())));
         self
     }
 
-    /// Rejects outputs that would overwrite an input or each other, or that cannot be written.
+    /// Checks that outputs can be written and overwrite neither an input nor each other.
     pub(crate) fn check(self) -> Result<(), Failure> {
         self.check_distinct()?;
         self.outputs.iter().try_for_each(|output| check_writable(&output.file))
@@ -73,13 +73,13 @@ impl Files {
             let (file, role) = (output.file.display(), &output.role);
             if let Some(input) = self.inputs.iter().find(is_same) {
                 return Err(Failure::new(format!(
-                    "{role} {file} would overwrite the input {}: name another file",
+                    "{role} {file} would overwrite the input {}: choose another file",
                     input.role
                 )));
             }
             if let Some(other) = self.outputs[..index].iter().find(is_same) {
                 return Err(Failure::new(format!(
-                    "{role} and {} name the same file, {file}: one result would be lost",
+                    "{role} and {} name the same file, {file}: one would overwrite the other",
                     other.role
                 )));
             }
@@ -94,24 +94,24 @@ impl Named {
     }
 }
 
-/// Whether a name means standard output.
+/// Returns whether a file name means stdout.
 pub(crate) fn is_stdout(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-/// Identity of a file, the same under all its names.
+/// Identity of a file, regardless of its name.
 #[derive(Debug, PartialEq, Eq)]
 enum Identity {
-    /// Standard output, `-`.
+    /// Stdout, `-`.
     Stdout,
     /// An existing regular file: device and inode.
     There(u64, u64),
-    /// A file to be created: device and inode of its directory, and its name.
+    /// A file yet to be created: device and inode of its directory, and its name.
     ToBeMade(u64, u64, OsString),
 }
 
 impl Identity {
-    /// Identifies a file; `None` for devices, pipes and sockets, and for inaccessible files.
+    /// Identifies a file; `None` if it is a device, pipe or socket, or is inaccessible.
     fn of(file: &Path) -> Option<Self> {
         if is_stdout(file) {
             return Some(Self::Stdout);
@@ -128,13 +128,13 @@ impl Identity {
     }
 }
 
-/// Follows a chain of symbolic links to its target, which need not exist.
+/// Follows symbolic links to their target, which need not exist.
 fn target(file: &Path) -> io::Result<PathBuf> {
     let mut target = file.to_owned();
     for _ in 0..LINKS_MAX {
         match fs::read_link(&target) {
             Ok(next) => target = folder(&target).join(next),
-            // Either not a link, or missing.
+            // Not a link, or missing.
             Err(_) => return Ok(target),
         }
     }
@@ -148,8 +148,8 @@ fn folder(file: &Path) -> &Path {
     }
 }
 
-/// Checks, before a measurement, that a file can be written. Leaves no trace. Pipes are not
-/// checked: their readers would see end-of-file.
+/// Checks before a measurement that a file can be written, and leaves no trace. Skips pipes,
+/// because their readers would see end-of-file.
 fn check_writable(file: &Path) -> Result<(), Failure> {
     if is_stdout(file) {
         return Ok(());
@@ -169,9 +169,9 @@ pub(crate) fn write(file: &Path, contents: impl AsRef<[u8]>) -> Result<(), Failu
         .map_err(|error| cannot_write(file, &error))
 }
 
-/// Writes a file atomically, with contents from `fill`. A symbolic link is kept: its target is
-/// replaced, with the same permissions. In a directory that rejects new files, a writable file is
-/// overwritten in place.
+/// Writes a file atomically, with contents from `fill`. Preserves permissions and symbolic links:
+/// if the file is a link, its target is replaced. If the directory rejects new files, an existing
+/// writable file is overwritten in place.
 pub(crate) fn write_with(
     file: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
@@ -189,7 +189,7 @@ pub(crate) fn write_with(
             return fill(&mut OpenOptions::new().write(true).open(file)?);
         }
         Ok(found) => found.mode() & 0o7777,
-        // The umask removes permissions from these.
+        // The umask is applied to this mode.
         Err(_) => 0o666,
     };
     let made = tempfile::Builder::new()
@@ -212,7 +212,7 @@ pub(crate) fn write_with(
     Ok(())
 }
 
-/// Opens a pipe for writing once it has a reader; gives up after `patience`.
+/// Opens a pipe for writing as soon as it has a reader. Gives up after `patience`.
 fn open_pipe(pipe: &Path, patience: Duration) -> io::Result<File> {
     let mut left = patience;
     loop {
@@ -228,7 +228,7 @@ fn open_pipe(pipe: &Path, patience: Duration) -> io::Result<File> {
     }
 }
 
-/// Whether an error means that the directory rejects new files.
+/// Returns whether an error means that the directory rejects new files.
 fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
@@ -237,11 +237,11 @@ fn cannot_write(file: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", file.display()))
 }
 
-/// Creates a directory for output that follows later.
+/// Creates a directory for later output.
 pub(crate) fn create_folder(role: &str, folder: &Path) -> Result<(), Failure> {
     if fs::metadata(folder).is_ok_and(|found| !found.is_dir()) {
         let folder = folder.display();
-        return Err(Failure::new(format!("{role} takes a directory, and {folder} is not one")));
+        return Err(Failure::new(format!("{role} takes a directory, but {folder} is not one")));
     }
     fs::create_dir_all(folder).map_err(|error| {
         Failure::new(format!("cannot create the directory {}: {error}", folder.display()))

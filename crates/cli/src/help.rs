@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command line as a whole: help grouped by question, shell completions, manual pages.
+//! Assembles the command line, with its grouped help, shell completions and manual pages.
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::failure::Failure;
@@ -7,49 +7,61 @@ use clap::{Command, CommandFactory};
 use std::fmt::Write;
 use std::fs;
 
-/// Commands grouped by the question they answer.
+/// Commands, grouped by the question they answer.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Measure", &["why", "profile", "run", "stat", "memory", "kernels", "tcp", "regions"]),
+    (
+        "Measure",
+        &["why", "profile", "top", "run", "stat", "memory", "kernels", "stream", "tcp", "regions"],
+    ),
     ("Explain", &["explain", "diff", "report", "import", "export"]),
     ("Fix", &["tune", "plan", "budget"]),
-    ("Look up", &["doctor", "stages", "schema", "completions", "man"]),
+    ("Look up", &["doctor", "stages", "new-stage", "schema", "completions", "man"]),
 ];
 
-/// Suggested first commands after installation.
+/// Commands to try first after installing.
 const TRY: &str = "\
 Try first:
   linerate why --demo                diagnose a demo program that drops packets; no root needed
   linerate why PID                   find out what limits a running program
-  linerate tune examples/edge.toml   find and remove a bottleneck of a packet path";
+  linerate tune examples/edge.toml   find and remove a packet path's bottleneck";
 
-/// Text printed when no command is given.
+/// Returns the text that is printed if no command is given.
 pub(crate) fn first() -> String {
     format!(
         "linerate finds out why packet software misses line rate, and fixes \
-         it.\n\n{TRY}\n\nlinerate -h lists the commands; linerate COMMAND -h prints one screen, \
-         --help everything.\n"
+         it.\n\n{TRY}\n\nlinerate -h lists the commands; linerate COMMAND -h prints short help, \
+         and linerate COMMAND --help prints all of it.\n"
     )
 }
 
-/// The command line with its commands grouped in the help. Commands are built on demand.
+/// Returns the command line, with commands grouped in the help and built on demand.
 pub(crate) fn command() -> Command {
     let command = Cli::command();
     let groups = groups(&command);
     let template = format!(
-        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{TRY}\n\n{groups}Options:\n\
+        "{{about}}\n{{usage-heading}} {{usage}}\n\n{TRY}\n\n{groups}Options:\n\
          {{options}}{{after-help}}\n"
     );
     command.help_template(template)
 }
 
+/// Commands that share the last line of their group, so that the help fits on a screen.
+const ON_ONE_LINE: [&str; 3] = ["schema", "completions", "man"];
+
 fn groups(command: &Command) -> String {
     let mut text = String::new();
     for (heading, names) in GROUPS {
         let _ = writeln!(text, "{heading}:");
-        for name in names {
+        let (together, alone): (Vec<&str>, Vec<&str>) =
+            names.iter().partition(|name| ON_ONE_LINE.contains(name));
+        for name in alone {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
             let _ = writeln!(text, "  {name:<11}  {about}");
+        }
+        if !together.is_empty() {
+            let names = together.join(" | ");
+            let _ = writeln!(text, "  {names}  JSON schemas, shell completions, manual pages");
         }
         text.push('\n');
     }
@@ -63,10 +75,10 @@ pub(crate) fn completions(args: &CompletionsArgs) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Writes a manual page for the program and for each command; returns their paths, one per line.
+/// Writes a manual page for the program and for each command. Returns their paths, one per line.
 ///
 /// # Errors
-/// A file cannot be written.
+/// Returns an error if a file cannot be written.
 pub(crate) fn man(args: &ManArgs) -> Result<String, Failure> {
     let cannot = |error: std::io::Error| Failure::new(format!("{}: {error}", args.dir.display()));
     fs::create_dir_all(&args.dir).map_err(cannot)?;

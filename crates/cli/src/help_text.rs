@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The help text that follows a command's options: all of it for `--help`, only examples for `-h`.
+//! Help text that follows a command's options. `--help` prints all of it, `-h` only examples.
 
-/// Number of example lines that `-h` shows: few enough that the help of every command fits on one
+/// Number of example lines that `-h` prints; small enough for every command's help to fit on one
 /// screen.
 const EXAMPLES: usize = 4;
 
-/// The first examples in a command's full help, for `-h`. Examples are the indented lines.
+/// Returns the first examples from a command's full help, for `-h`. Examples are the indented
+/// lines.
 pub(crate) fn examples(full: &str) -> String {
     let lines: Vec<&str> = full.lines().filter(|line| line.starts_with("  ")).collect();
     match lines.is_empty() {
@@ -14,7 +15,7 @@ pub(crate) fn examples(full: &str) -> String {
     }
 }
 
-/// A command's full help for `--help`, one line per paragraph; clap wraps it to the terminal width.
+/// Returns a command's full help for `--help`, with one line per paragraph for clap to wrap.
 pub(crate) fn paragraphs(full: &str) -> String {
     let mut text = String::new();
     let mut follows_prose = false;

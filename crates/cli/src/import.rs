@@ -16,10 +16,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const AFTER: &str = "\
-Unless --machine names another processor, a dump is read with the clock, event codes and latencies
-of t1, whose codes are published. Those of t2 are not: its dumps yield rates, and counts by code.
-A TOML file like those in crates/cmt/data/processors, with an [[event]] per code, adds names.
-Damaged lines are skipped with a warning. Examples:
+Unless --machine names another processor, dumps are decoded with the clock, event codes and
+latencies of t1, whose codes are published. The codes of t2 are unpublished, so its dumps yield only
+rates and counts by code. To name these events, pass --machine FILE, a TOML file like those in
+crates/cmt/data/processors with an [[event]] for each code. Damaged lines are skipped with a
+warning. Examples:
 
   linerate import console.log --machine t1 --record strands.json
   perf stat -j -o perf.json -e cycles,instructions,cache-misses,L1-dcache-load-misses ./program
@@ -47,7 +48,7 @@ pub(crate) struct ImportArgs {
     /// Tick rate in GHz (default: the machine's clock)
     #[arg(long, value_name = "GHZ", value_parser = crate::budget::clock)]
     clock: Option<f64>,
-    /// Packets handled during the measurement, which perf does not count
+    /// Packets handled during the measurement; perf does not count them
     #[arg(long, value_name = "N", value_parser = packets)]
     packets: Option<f64>,
     #[command(flatten)]
@@ -67,11 +68,11 @@ enum Format {
     Vpp,
 }
 
-/// Reads another program's measurements and prints the conclusions from them.
+/// Converts another program's measurements and prints the conclusions.
 pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
     Files::default()
         .reads("the input", &args.file)
-        .may_read("the file of --machine", args.machine.as_deref().and_then(machine::file))
+        .may_read("the --machine file", args.machine.as_deref().and_then(machine::file))
         .writes("--record", args.output.record.as_ref())
         .check()?;
     let text = read(&args.file)?;
@@ -101,9 +102,9 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
         if !codes.is_empty() {
             let codes = codes.into_iter().collect::<Vec<_>>().join(", ");
             return Err(Failure::new(format!(
-                "{name}: no slice has {OF_DUMPS}'s code for instructions, and {OF_DUMPS} has no \
-                 code {codes}: name the processor of the dump with --machine; --machine {OF_DUMPS} \
-                 reads it anyway"
+                "{name}: no slice counts instructions with {OF_DUMPS}'s event code, and the dump \
+                 has codes that {OF_DUMPS} does not define ({codes}); name the dump's processor \
+                 with --machine, or pass --machine {OF_DUMPS} to decode it anyway"
             )));
         }
     }
@@ -123,11 +124,11 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
 /// Parses a packet count.
 pub(crate) fn packets(text: &str) -> Result<f64, String> {
     let packets = text.parse().ok().filter(|packets| (1.0..=1e18).contains(packets));
-    packets.ok_or_else(|| "a number of packets, 1 or more".to_owned())
+    packets.ok_or_else(|| "expected a packet count of 1 or more".to_owned())
 }
 
-/// Reads a file. Invalid UTF-8, such as noise on a console, is replaced, so that it damages only
-/// the line it is in.
+/// Reads a file. Replaces invalid UTF-8, such as noise on a serial console, so that only the
+/// affected line is damaged.
 fn read(file: &Path) -> Result<String, Failure> {
     let bytes = input::bytes(file, input::PRINTED)
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", file.display())))?;
@@ -141,25 +142,25 @@ fn format(args: &ImportArgs, text: &str) -> Result<ForeignFormat, Failure> {
         Format::Vpp => Ok(ForeignFormat::Vpp),
         Format::Auto => detect::format(text).ok_or_else(|| {
             Failure::new(format!(
-                "{}: not the output of PROFILE_DUMP, `perf stat` or VPP's `show runtime`; if it is \
-                 damaged, name its format with --format",
+                "{}: not the output of PROFILE_DUMP, `perf stat` or VPP's `show runtime`; if the \
+                 file is damaged, name its format with --format",
                 args.file.display()
             ))
         }),
     }
 }
 
-/// What is known about the machine that the input is from.
+/// What is known about the machine on which the input was recorded.
 struct Known {
     processor: Option<Processor>,
-    /// Tick rate of this machine in GHz, if the input was measured here according to the user.
+    /// Tick rate of this machine in GHz, if the user states that the input was recorded on it.
     here_ghz: Option<f64>,
-    /// Whether the processor is assumed rather than named by the user.
+    /// Whether the processor is the default, because the user did not name one.
     is_assumed: bool,
     costs: Option<EventCosts>,
 }
 
-/// Default processor for dumps.
+/// Default processor of dumps.
 const OF_DUMPS: &str = "t1";
 
 impl Known {
@@ -174,8 +175,8 @@ impl Known {
             let costs = machine::costs_here().map_err(Failure::new)?;
             if costs.is_none() && !args.output.quiet() {
                 emit::say(
-                    "warning:    the cost of a cache miss on this machine is unknown; measure it \
-                     with linerate memory\n",
+                    "warning:    this machine's cache miss cost is unknown; measure it with \
+                     linerate memory\n",
                 );
             }
             let here_ghz = Some(linerate_machine::ticks::ticks_per_s() / 1e9);
@@ -195,8 +196,7 @@ impl Known {
         let processor = self.processor.as_ref();
         linerate_exchange::Processor {
             clock_ghz: self.clock_ghz(args),
-            // The number of instructions per tick is bounded only if the ticks are those of the
-            // core clock.
+            // Instructions per tick are bounded only if ticks are core clock cycles.
             instructions_per_tick: processor
                 .filter(|_| args.clock.is_none())
                 .and_then(|processor| processor.instructions_per_cycle),
@@ -206,7 +206,7 @@ impl Known {
 
     fn machine(&self, args: &ImportArgs) -> Option<Machine> {
         let clock_ghz = self.clock_ghz(args)?;
-        let clock = if args.clock.is_some() { "; the clock from --clock" } else { "" };
+        let clock = if args.clock.is_some() { "; clock from --clock" } else { "" };
         let Some(processor) = &self.processor else {
             return Some(Machine {
                 name: match args.machine {
@@ -214,14 +214,15 @@ impl Known {
                     None => "an unknown machine".to_owned(),
                 },
                 source: match args.clock {
-                    Some(_) => "the clock from --clock".to_owned(),
-                    None => "the tick rate, measured now".to_owned(),
+                    Some(_) => "clock from --clock".to_owned(),
+                    None => "tick rate measured on this machine".to_owned(),
                 },
                 clock_ghz,
                 strands_per_core: None,
             });
         };
-        let assumed = if self.is_assumed { "; assumed, since --machine was not given" } else { "" };
+        let assumed =
+            if self.is_assumed { "; assumed because --machine was not given" } else { "" };
         Some(Machine {
             name: processor.name.clone(),
             source: format!("{}{clock}{assumed}", processor.source),
@@ -231,7 +232,7 @@ impl Known {
     }
 }
 
-/// Reports damaged input on stderr. The table reports it too, but JSON output has no table.
+/// Reports damaged input on stderr, because JSON output lacks the table that also reports it.
 fn warn(report: &StrandsReport) {
     if let Some(fault) = report.faults.first() {
         let more = match report.faults.len() - 1 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads whole files, with limits on size and time.
+//! Reads whole files, with size and time limits.
 //!
-//! The first bytes of a long file determine whether the rest is read. From a device, nothing else
-//! is read. Pipes without a writer and silent devices time out.
+//! The first bytes of a long file determine whether to read the rest. Only the first bytes of a
+//! device are read. Pipes without a writer and silent devices time out.
 
 use linerate_record::units::memory_size;
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Read size in bytes. The first chunk determines whether the rest of a long file is read. From a
-/// device, only one chunk is read.
+/// device, only this chunk is read.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Timeout for a pipe without a writer, and for a silent device.
@@ -21,31 +21,31 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// Interval between attempts to open or read a pipe.
 pub(crate) const STEP: Duration = Duration::from_millis(50);
 
-/// Requirements for a file.
+/// A kind of input file: its maximum size, and how to recognize a wrong format.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
     /// Maximum size in bytes.
     bytes_max: u64,
-    /// Returns the reason to reject a long file, given its first chunk.
+    /// Inspects the first chunk of a long file. Returns the reason to reject the file, if any.
     refuse: fn(&[u8]) -> Option<&'static str>,
 }
 
-/// A path or a processor as TOML.
+/// TOML: a path or a processor.
 pub(crate) const TOML: Kind = Kind { bytes_max: 16 << 20, refuse: not_text };
 
 /// A record.
 pub(crate) const RECORD: Kind = Kind { bytes_max: 512 << 20, refuse: not_json };
 
-/// Output of another program; damaged lines may contain any bytes.
+/// Another program's output. Damaged lines in it may contain any bytes.
 pub(crate) const PRINTED: Kind = Kind { bytes_max: 512 << 20, refuse: nothing_printed };
 
-/// Any finite file.
+/// Any finite file, whatever its size and content.
 pub(crate) const ANY: Kind = Kind { bytes_max: u64::MAX, refuse: |_| None };
 
 fn not_text(first: &[u8]) -> Option<&'static str> {
     let is_text = match std::str::from_utf8(first) {
         Ok(text) => !text.contains('\0'),
-        // The chunk may end in the middle of a character.
+        // The chunk may end within a character.
         Err(error) => error.error_len().is_none(),
     };
     (!is_text).then_some("not a text file")
@@ -53,7 +53,7 @@ fn not_text(first: &[u8]) -> Option<&'static str> {
 
 fn not_json(first: &[u8]) -> Option<&'static str> {
     let begins = first.iter().find(|byte| !byte.is_ascii_whitespace());
-    (begins != Some(&b'{')).then_some("not a record: not JSON")
+    (begins != Some(&b'{')).then_some("not a linerate record, because it is not JSON")
 }
 
 fn nothing_printed(first: &[u8]) -> Option<&'static str> {
@@ -61,15 +61,16 @@ fn nothing_printed(first: &[u8]) -> Option<&'static str> {
     (zeros > first.len() / 2).then_some("not a text file: it begins with NUL bytes")
 }
 
-/// Reads the text of a file; `-` is standard input. The error states only the reason, not the file.
+/// Reads a text file, or stdin if the name is `-`. The error contains only the reason, not the file
+/// name.
 pub(crate) fn text(file: &Path, kind: Kind) -> Result<String, String> {
     String::from_utf8(bytes(file, kind)?).map_err(|error| {
         format!("byte {} is not UTF-8: not a text file", error.utf8_error().valid_up_to())
     })
 }
 
-/// Reads the bytes of a file; `-` is standard input. The error states only the reason, not the
-/// file.
+/// Reads a binary file, or stdin if the name is `-`. The error contains only the reason, not the
+/// file name.
 pub(crate) fn bytes(file: &Path, kind: Kind) -> Result<Vec<u8>, String> {
     let read = match file == Path::new("-") {
         true => whole(&mut io::stdin().lock(), kind),
@@ -99,12 +100,12 @@ fn whole(from: &mut impl Read, kind: Kind) -> io::Result<Vec<u8>> {
     }
 }
 
-/// An open file. A read that blocks for too long times out.
+/// An open file on which reads time out.
 #[derive(Debug)]
 pub(crate) struct Patient {
     file: File,
     is_pipe: bool,
-    /// Whether data has arrived, or a writer has closed the pipe.
+    /// Whether any data has arrived, or a writer has closed the pipe.
     has_begun: bool,
     patience: Duration,
 }
@@ -117,7 +118,7 @@ impl Patient {
         Ok(Self { file, is_pipe, has_begun: false, patience })
     }
 
-    /// Maximum number of bytes to read, which is lower for a device.
+    /// Returns the maximum number of bytes to read, which is less for a device.
     fn limit(&self, kind: Kind) -> io::Result<u64> {
         let found = self.file.metadata()?.file_type();
         let is_device = found.is_char_device() || found.is_block_device();
@@ -128,7 +129,7 @@ impl Patient {
         let seconds = self.patience.as_secs_f64();
         let why = match self.is_pipe {
             true => format!("no program opened this pipe for writing within {seconds} s"),
-            false => format!("no input within {seconds} s: name a file"),
+            false => format!("no input within {seconds} s: pass a file name"),
         };
         io::Error::new(ErrorKind::TimedOut, why)
     }
@@ -139,7 +140,7 @@ impl Read for Patient {
         let mut left = self.patience;
         loop {
             let has_writer = match self.file.read(to) {
-                // A read from a pipe without a writer also returns end-of-file.
+                // Reading a pipe without a writer also returns end-of-file.
                 Ok(0) if self.is_pipe && !self.has_begun => false,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_pipe,
                 read => {
@@ -148,7 +149,7 @@ impl Read for Patient {
                 }
             };
             self.has_begun |= linerate_linux::wait_to_read(&self.file, STEP)?;
-            // A device may fall silent even after it has delivered data.
+            // A device may fall silent after delivering data.
             let is_waiting = if self.is_pipe { !has_writer && !self.has_begun } else { true };
             if is_waiting {
                 left = left.checked_sub(STEP).ok_or_else(|| self.silent())?;
@@ -168,11 +169,11 @@ mod tests {
     fn what_never_ends_is_refused_by_its_first_bytes_or_its_length() {
         let refused = |kind| whole(&mut io::repeat(0), kind).expect_err("endless").to_string();
         assert!(refused(TOML).contains("not a text file"));
-        assert!(refused(RECORD).contains("not a record"));
+        assert!(refused(RECORD).contains("not a linerate record"));
         assert!(refused(PRINTED).contains("not a text file"));
         assert!(refused(SHORT).contains("larger than 100 KiB"));
         let spaces = whole(&mut io::repeat(b' ').take(1 << 20), RECORD);
-        assert!(spaces.expect_err("no object").to_string().contains("not a record"));
+        assert!(spaces.expect_err("no object").to_string().contains("not a linerate record"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate kernels`: measures every checksum and copy variant and compares it with its bound.
+//! `linerate kernels`: measures every checksum and copy variant against its bound.
 
 use crate::args::KernelsArgs;
 use crate::emit::{self, Answer};
@@ -41,8 +41,8 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
         progress.step(case);
         progress.at(share);
     };
-    // Checks the load on all CPUs: a program on another CPU may share the core, and certainly
-    // shares caches.
+    // Check the load on all CPUs: a program on another CPU may share the core, and does share
+    // caches.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
     let hung = |what: &str| progress.warn(what);
@@ -60,7 +60,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     Ok(if is_wrong { Answer::No } else { Answer::Done })
 }
 
-/// The requested cases. An omitted option selects everything.
+/// Returns the requested cases. Omitted options select everything.
 fn scope(args: &KernelsArgs) -> Scope {
     let kernels = if args.kernel.is_empty() { Kernel::ALL.to_vec() } else { args.kernel.clone() };
     let states = if args.state.is_empty() { State::ALL.to_vec() } else { args.state.clone() };
@@ -70,10 +70,10 @@ fn scope(args: &KernelsArgs) -> Scope {
     Scope { kernels, sizes, states, quick: args.quick }
 }
 
-const WHY_NONE: &str = "nothing to plot, no file written; plots need mixes, or aligned sizes in \
-                        the states warm and cold";
+const WHY_NONE: &str = "nothing to plot, so no file was written; a plot needs mixes, or aligned \
+                        sizes in warm or cold state";
 
-/// Lists the variants and the peers.
+/// Lists variants and peers.
 fn list(json: bool) -> String {
     let (variants, peers) = (variant_reports(), peer_reports());
     if json {

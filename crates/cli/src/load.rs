@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the description of a path and prepares its traffic.
+//! Reads a path file and prepares its traffic.
 
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::input;
 use crate::kinds::{kind, kinds, source, specs};
+use crate::objects::{load_objects, next_to};
 use crate::parse::Goal;
 use linerate_dataplane::generator::Generator;
 use linerate_dataplane::pool::MAX_BUFFER_BYTES;
@@ -14,50 +15,47 @@ use linerate_dataplane::{RunError, steering};
 use linerate_kernels::Kernels;
 use linerate_path::check::{Described, read};
 use linerate_path::model::{Path, Rate, RunLength, SELECTED, Source, WIRE_OVERHEAD_BYTES};
+use linerate_path::plugins::plugins;
 use linerate_path::problem::Problem;
 use linerate_record::units::Kpps;
 use linerate_tune::kernels;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::path::{Path as FilePath, PathBuf};
+use std::path::Path as FilePath;
 
-/// A path ready to run.
+/// A path that is ready to run.
 pub(crate) struct Loaded {
-    /// The file's text.
+    /// Text of the path file.
     pub(crate) text: String,
-    /// The path, with changes from the command line.
+    /// The path, with overrides from the command line.
     pub(crate) path: Path,
-    /// The kernels that the path names.
+    /// The kernels named by the path.
     pub(crate) kernels: Kernels,
-    /// Its packets.
+    /// Packets to replay or generate.
     pub(crate) traffic: Traffic,
-    /// Rate goal in thousands of packets per second.
+    /// Rate goal, in kpps.
     pub(crate) goal_kpps: Option<f64>,
 }
 
 impl Loaded {
-    /// Input files of the packet path in the file `path`: that file, and the capture that it names.
+    /// Returns the input files of the path file `path`: the file itself, and the capture it names.
     pub(crate) fn files(&self, path: &FilePath) -> Files {
         let capture = self.path.source.file().map(|file| next_to(path, file));
-        Files::default().reads("the packet path", path).may_read("the capture of the path", capture)
+        let files = Files::default().reads("the packet path", path);
+        let objects = plugins(&self.text).into_iter().map(|named| next_to(path, &named.file));
+        objects
+            .fold(files, |files, object| files.reads("the path's plugin", object))
+            .may_read("the path's capture", capture)
     }
 }
 
-/// Location of `file`, a name used in the packet path that is stored in `path`.
-fn next_to(path: &FilePath, file: &str) -> PathBuf {
-    match file {
-        // Standard input.
-        "-" => PathBuf::from(file),
-        _ => path.parent().unwrap_or(FilePath::new("")).join(file),
-    }
-}
-
-/// Reads and checks the packet path in `file` and its capture, and applies the options in `common`.
+/// Reads and checks the path in `file` and its capture, and applies the options in `common`.
 pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> {
     let shown = file.display().to_string();
     let text = input::text(file, input::TOML)
         .map_err(|error| Failure::new(format!("cannot read the packet path {shown}: {error}")))?;
     let stem = file.file_stem().map_or("path".into(), |stem| stem.to_string_lossy());
+    load_objects(file, &text)?;
     let described =
         read(&text, &stem, specs()).map_err(|problems| Failure::new(problems.display(&shown)))?;
     let at = |problem: Problem| Failure::new(problem.display(&shown));
@@ -84,12 +82,14 @@ pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> 
         Source::Registered(used) => {
             let made = |open: &Open<'_>| {
                 let inner = Traffic::from_input(open, MAX_BUFFER_BYTES as u32, used.rules, &[])?;
-                let kind = source(&used.kind).expect("the checker knows the same kinds");
+                let kind = source(&used.kind).expect("the checker accepts only known source kinds");
                 (kind.traffic)(used, &inner, &steers)
             };
             captured(file, &used.file, made)
                 .map_err(|why| at(described.problem_at_key("source", "file", &why)))?
         }
+        // The packets arrive during the run.
+        Source::Interface(_) => Traffic::default(),
         Source::Generator { sizes, flows, seed, buffer_bytes } => {
             let generator = Generator { sizes, flows: *flows, seed: *seed };
             Traffic::generate(generator, *buffer_bytes, &steers).map_err(|error| {
@@ -105,15 +105,21 @@ pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> 
     Ok(Loaded { text, path, kernels, traffic, goal_kpps })
 }
 
+/// Returns whether a path's packets come from interfaces.
+pub(crate) fn is_live(path: &Path) -> bool {
+    !path.source.ports().is_empty()
+}
+
 /// Opens a capture at its start; can be called repeatedly.
 type Open<'c> = dyn Fn() -> io::Result<Box<dyn Read + 'c>> + 'c;
 
-/// Number of bytes read from a capture at a time.
+/// Read size for captures, in bytes.
 const READ_BYTES: usize = 1 << 20;
 
-/// Applies `make` to the capture that the packet path in `path` names `capture`. A file that is not
-/// a regular file can be read only once, so it is read as a whole. So is a kernel file
-/// (/proc/kmsg), which claims to be regular, has no length, and may never end.
+/// Applies `make` to the capture named `capture` in the path file `path`. `make` opens a regular
+/// file as often as it needs to. Any other file can be read only once, so it is first read into
+/// memory. This includes kernel files such as /proc/kmsg, which claim to be regular, have no
+/// length, and may never end.
 fn captured(
     path: &FilePath,
     capture: &str,
@@ -137,6 +143,10 @@ fn goal_kpps(path: &Path, common: &Common, mean_bytes: f64) -> Result<Option<f64
     match (common.goal, path.line) {
         (None, _) => Ok(None),
         (Some(Goal::PacketsPerSecond(packets)), _) => Ok(Some(packets / 1e3)),
+        (Some(Goal::Line), _) if is_live(path) => Err(Failure::new(
+            "--goal line needs the packet size, which is unknown until live packets arrive: give \
+             the goal as a rate, such as --goal 1Mpps",
+        )),
         (Some(Goal::Line), Some(line)) => Ok(Some(line.packets_per_second(mean_bytes) / 1e3)),
         (Some(Goal::Line), None) => Err(Failure::new(
             "--goal line needs a line rate: add [line] rate = \"10Gb/s\" to the path",
@@ -144,7 +154,7 @@ fn goal_kpps(path: &Path, common: &Common, mean_bytes: f64) -> Result<Option<f64
     }
 }
 
-/// Offered rate in kpps; `None` if the rate is not fixed.
+/// Returns the offered rate in kpps; `None` if it is not fixed.
 fn offered_kpps(path: &Path, mean_bytes: f64) -> Option<f64> {
     let wire_bits = 8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES as f64);
     match path.run.rate {
@@ -154,7 +164,8 @@ fn offered_kpps(path: &Path, mean_bytes: f64) -> Option<f64> {
     }
 }
 
-/// Rejects an offered rate below the goal: such a run could not show whether the goal is met.
+/// Rejects an offered rate below the goal, because a run at this rate could not show whether the
+/// goal is met.
 fn refuse_hopeless(goal_kpps: Option<f64>, offered_kpps: Option<f64>) -> Result<(), Failure> {
     match (goal_kpps, offered_kpps) {
         (Some(goal), Some(offered)) if offered < goal => Err(Failure::new(format!(
@@ -167,7 +178,8 @@ fn refuse_hopeless(goal_kpps: Option<f64>, offered_kpps: Option<f64>) -> Result<
     }
 }
 
-/// Builds every stage once, so that an invalid parameter is reported with its location in the file.
+/// Builds every stage once, so that invalid parameters are reported with their location in the
+/// file.
 fn check_stages(described: &Described) -> Result<(), Problem> {
     let context = linerate_dataplane::BuildContext { replica: 0, replicas: 1 };
     for (index, used) in described.path.stages.iter().enumerate() {
@@ -186,6 +198,12 @@ fn override_options(path: &mut Path, common: &Common) -> Result<(), Failure> {
         path.run.length = RunLength::Seconds(seconds);
     }
     if let Some(rate) = common.rate {
+        if is_live(path) && rate != Rate::Max {
+            return Err(Failure::new(
+                "--rate applies only to packets that linerate sends from memory; the sender sets \
+                 the rate of live traffic",
+            ));
+        }
         path.run.rate = rate;
     }
     match (path.run.rate, path.line, &path.source) {

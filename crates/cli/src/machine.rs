@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processor of a record or an input, and what misses cost on it.
+//! Determines the processor of a record or an input, and the cost of misses on it.
 
 use crate::failure::Failure;
 use crate::input;
@@ -10,7 +10,7 @@ use linerate_memory::profile;
 use linerate_plan::footprint::{KnownMemory, Unknown};
 use std::path::Path;
 
-/// The built-in processor with this name, or the processor described in the file with this name.
+/// Returns the built-in processor of this name, or the one described in the file of this name.
 pub(crate) fn named(name: &str) -> Result<Processor, Failure> {
     match Processor::named(name) {
         Some(processor) => Ok(processor),
@@ -18,7 +18,7 @@ pub(crate) fn named(name: &str) -> Result<Processor, Failure> {
     }
 }
 
-/// The file that describes the processor; `None` if `name` is that of a known processor.
+/// Returns the file that describes the processor; `None` if `name` is a known processor.
 pub(crate) fn file(name: &str) -> Option<&Path> {
     let is_known = name == "this" || Processor::named(name).is_some();
     (!is_known).then(|| Path::new(name))
@@ -35,8 +35,8 @@ fn from_file(name: &str) -> Result<Processor, Failure> {
         .map_err(|error| Failure::new(format!("invalid processor file {name}: {error}")))
 }
 
-/// The codes of a processor's events. Each comes with the event's name in the processor's file or,
-/// if requested, with its portable name where there is one.
+/// Returns a processor's event codes, each with the event's name in the processor's file or, if
+/// requested and available, its portable name.
 pub(crate) fn codes(processor: &Processor, is_portable: bool) -> Vec<EventCode> {
     let events = processor.events.iter();
     let code = events.map(|event| EventCode {
@@ -50,19 +50,19 @@ pub(crate) fn codes(processor: &Processor, is_portable: bool) -> Vec<EventCode> 
     code.collect()
 }
 
-/// Cost of misses on this machine, from its profile; `None` without a profile.
+/// Returns the cost of misses on this machine, from its profile; `None` without a profile.
 ///
 /// # Errors
-/// The profile cannot be read.
+/// Returns an error if the profile cannot be read.
 pub(crate) fn costs_here() -> Result<Option<EventCosts>, String> {
     let stored = profile::load().map_err(|error| error.to_string())?;
     Ok(stored.map(|stored| {
-        let source = format!("the profile of this machine, measured {} ago", stored.age());
+        let source = format!("this machine's profile, measured {} ago", stored.age());
         costs_from(&stored.profile.report, &source)
     }))
 }
 
-/// Memory hierarchy of this machine, from its profile.
+/// Returns this machine's memory hierarchy, from its profile.
 pub(crate) fn memory() -> Result<KnownMemory, Unknown> {
     let stored = profile::load().map_err(|error| Unknown::CannotTell(error.to_string()))?;
     let stored = stored.ok_or(Unknown::NoProfile)?;

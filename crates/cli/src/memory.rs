@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate memory`: the memory hierarchy as seen by loads.
+//! `linerate memory`: measures the memory hierarchy as seen by loads.
 
 mod args;
+mod events;
 
 pub(crate) use self::args::MemoryArgs;
 use crate::emit::{self, Answer, Forms};
@@ -18,8 +19,14 @@ use linerate_record::{Body, Provenance, Record};
 use std::io::Write;
 use std::path::Path;
 
-/// Measures the memory hierarchy, prints the report and stores it for other commands.
+/// Measures the memory hierarchy, prints the report, and stores it for other commands.
 pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
+    if let Some(chase) = args.chase {
+        return chase.walk();
+    }
+    if args.caches.is_some() && !args.events {
+        return Err(Failure::new("--caches applies to simulated events: add --events"));
+    }
     let cpu = processor(args.cpu)?;
     Files::default().writes("--record", args.output.record.as_ref()).check()?;
     args.plots.make_folder()?;
@@ -37,13 +44,14 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
         progress.step(part);
         progress.at(share);
     };
-    // Checks the load on all CPUs: a program on another CPU uses the same memory, and often the
-    // same last-level cache.
+    // Check the load on all CPUs: a program on another CPU uses the same memory, and often the same
+    // last-level cache.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
     let outcome = measure(&request, &Watch::new(stop, &show));
     progress.clear();
-    let report = outcome.map_err(Failure::new)?;
+    let mut report = outcome.map_err(Failure::new)?;
+    events::simulate(args, &mut report, stop)?;
     let drawing = args
         .plots
         .draw(|| vec![linerate_report::svg::memory(&report, &provenance).ok_or("nothing to plot")]);

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parsers for command-line values. Each error shows a valid value.
+//! Parsers for command-line values. Their errors include an example of a valid value.
 
 use linerate_kernelbench::cases::SIZE_MAX;
 use linerate_machine::{parse_cpu, parse_cpus};
-use linerate_path::model::Rate;
+use linerate_path::model::{IdlePolicy, Rate};
 use linerate_record::kernels::{Kernel, State};
 
 /// Largest process ID that the kernel assigns.
 const PID_MAX: u32 = 4_194_304;
 
-/// Logical CPUs in the given order, without duplicates.
+/// Logical CPUs in the order given, without duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CpuList(pub(crate) Vec<u32>);
 
 /// Rate goal of the path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Goal {
-    /// The line rate given in the path file.
+    /// The path file's line rate.
     Line,
     /// Packets per second.
     PacketsPerSecond(f64),
 }
 
-/// A duration in seconds, at least 50 ms. A number without a unit is in seconds.
+/// Parses a duration of at least 50 ms; returns seconds. A number without a unit is in seconds.
 pub(crate) fn duration(text: &str) -> Result<f64, String> {
     let has_unit = text.is_empty() || text.chars().any(|c| !c.is_ascii_digit() && c != '.');
     let seconds = match has_unit {
@@ -32,17 +32,17 @@ pub(crate) fn duration(text: &str) -> Result<f64, String> {
     if seconds < 0.05 { Err("shorter than 50ms".to_owned()) } else { Ok(seconds) }
 }
 
-/// A latency limit in nanoseconds.
+/// Parses a latency limit. Returns nanoseconds.
 pub(crate) fn latency(text: &str) -> Result<f64, String> {
     let seconds =
         linerate_path::parse::seconds(text).map_err(|why| match why.contains("50us") {
             true => why,
-            false => format!("{why}; an example is 50us"),
+            false => format!("{why}; expected, e.g. 50us"),
         })?;
     if seconds > 0.0 {
         Ok(seconds * 1e9)
     } else {
-        Err("must be above 0, for example 50us".to_owned())
+        Err("must be greater than 0, e.g. 50us".to_owned())
     }
 }
 
@@ -72,8 +72,7 @@ pub(crate) fn size(text: &str) -> Result<u32, String> {
     size.ok_or_else(|| format!("expected a size of 1 to {SIZE_MAX} bytes"))
 }
 
-/// Parses a process ID. The most frequent mistake is to give a name instead, so the error suggests
-/// `--name`.
+/// Parses a process ID. The most common mistake is to pass a name, so the error suggests `--name`.
 pub(crate) fn pid(text: &str) -> Result<u32, String> {
     let pid = text.parse().ok().filter(|pid| (1..=PID_MAX).contains(pid));
     pid.ok_or_else(|| match text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -88,6 +87,10 @@ pub(crate) fn cpu(text: &str) -> Result<u32, String> {
 
 pub(crate) fn kernel(text: &str) -> Result<Kernel, String> {
     named(text, &Kernel::ALL, Kernel::name)
+}
+
+pub(crate) fn idle_policy(text: &str) -> Result<IdlePolicy, String> {
+    named(text, &IdlePolicy::ALL, IdlePolicy::word)
 }
 
 pub(crate) fn state(text: &str) -> Result<State, String> {

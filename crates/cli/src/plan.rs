@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate plan`: predicts how a mapping will perform, and recommends changes, before anything
-//! runs.
+//! `linerate plan`: predicts how a mapping performs and recommends changes, before anything runs.
 
 use crate::emit::{self, Answer, Forms, Output};
 use crate::export;
@@ -10,6 +9,7 @@ use crate::help_text::{examples, paragraphs};
 use crate::input;
 use crate::kinds::{kind, specs};
 use crate::machine;
+use crate::objects::load_objects;
 use crate::plots::{Plots, replaced};
 use crate::{provenance, terminal};
 use clap::Args;
@@ -34,10 +34,10 @@ use std::path::PathBuf;
 mod sketched;
 
 const AFTER: &str = "\
-Costs come from the record of a run or tune of this path, or from [costs] in its file. Records of
-other programs (regions, why, imports of VPP and perf stat) need no path file: they have the costs
-of the program's parts, and --out writes them as a path to edit. On this machine each worker gets
-its own CPU. Machines whose strands share pipes (t1, t2, or a TOML file like those in
+Costs come from a run or tune record of this path, or from [costs] in the path file. Records of
+other programs (regions, why, imports of VPP and perf stat) need no path file: they contain the
+costs of the program's parts, and --out writes them as an editable path. On this machine each worker
+gets its own CPU. Machines whose strands share pipelines (t1, t2, or a TOML file like those in
 crates/cmt/data/processors) are simulated, with costs in instructions.
 Examples:
 
@@ -46,9 +46,8 @@ Examples:
   linerate plan --from regions.json --line 10Gb/s --out program.toml
   linerate plan --machine t1 rlp-t1-config1.toml";
 
-/// Number of simulated cycles after the warm-up: more than a millisecond of chip time and a few
-/// hundred packets per flow. The resulting error of the rate is less than 1 %, far below the
-/// uncertainty of the costs.
+/// Simulated cycles after warm-up: more than a millisecond of chip time and a few hundred packets
+/// per flow. The resulting rate error is less than 1 %, far below the uncertainty of the costs.
 const SIMULATED_CYCLES: u64 = 2_000_000;
 
 #[derive(Debug, Args)]
@@ -80,12 +79,12 @@ pub(crate) struct PlanArgs {
     output: Output,
 }
 
-/// Predicts how a mapping will perform, and prints recommended changes.
+/// Predicts how a mapping performs, and prints recommended changes.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
     Files::default()
         .may_read("the packet path", args.path.as_ref())
-        .may_read("the record of --from", args.from.as_ref())
-        .may_read("the file of --machine", machine::file(&args.machine))
+        .may_read("the --from record", args.from.as_ref())
+        .may_read("the --machine file", machine::file(&args.machine))
         .writes("--record", args.output.record.as_ref())
         .writes("--out", args.sketching.out.as_ref())
         .check()?;
@@ -112,16 +111,16 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
 /// The path to plan, and what is known about it.
 struct Planned {
     described: Described,
-    /// The run in the record, if any.
+    /// The recorded run, if any.
     recorded: Option<Recorded>,
-    /// Machine on which another program's record was measured.
+    /// Machine on which another program was recorded.
     measured_on: Option<Provenance>,
     /// Text of the path file generated from another program's record.
     text: Option<String>,
 }
 
-/// The path in the file, with costs from the record; without a file, the path derived from the
-/// record.
+/// Returns the path in the file with costs from the record or, without a file, the path derived
+/// from the record.
 fn subject(args: &PlanArgs) -> Result<Planned, Failure> {
     let read = args.from.as_ref().map(|file| export::read(file).map(|record| (file, record)));
     let read = read.transpose()?;
@@ -149,7 +148,7 @@ fn subject(args: &PlanArgs) -> Result<Planned, Failure> {
             };
             Ok(Planned { described, recorded: None, measured_on: Some(record.provenance), text })
         }
-        (None, None) => Err(Failure::new("name the packet path, or a record with --from")),
+        (None, None) => Err(Failure::new("name a packet path file, or pass a record with --from")),
     }
 }
 
@@ -166,10 +165,11 @@ fn described(args: &PlanArgs) -> Result<Described, Failure> {
     let text = input::text(path, input::TOML)
         .map_err(|error| Failure::new(format!("cannot read the packet path {shown}: {error}")))?;
     let stem = path.file_stem().map_or("path".into(), |stem| stem.to_string_lossy());
+    load_objects(path, &text)?;
     read_to_plan(&text, &stem, specs()).map_err(|problems| Failure::new(problems.display(&shown)))
 }
 
-/// Name of the path file, quoted for use on a command line.
+/// Returns the path file's name, quoted for use on a command line.
 fn quoted(args: &PlanArgs) -> String {
     let file = args.path.as_ref().or(args.sketching.out.as_ref());
     terminal::quoted(&file.map_or("PATH.toml".into(), |file| file.display().to_string()))
@@ -200,7 +200,7 @@ fn on_this_machine(
     };
     let name = machine.cpu.as_deref().unwrap_or("this machine");
     let source = if recorded.is_some() || measured_on.is_some() {
-        "the machine of the record"
+        "the recorded machine"
     } else {
         "this machine"
     };
@@ -215,8 +215,8 @@ fn on_this_machine(
     Ok(formula::plan(&subject, &formula))
 }
 
-/// Plans for another machine: by simulation if its strands share pipes, otherwise from the times
-/// given in the path file.
+/// Plans for another machine: by simulation if its strands share pipelines, otherwise from the
+/// times in the path file.
 fn elsewhere(
     args: &PlanArgs,
     planned: &Planned,
@@ -225,16 +225,16 @@ fn elsewhere(
     let described = &planned.described;
     if planned.recorded.is_some() {
         return Err(Failure::new(format!(
-            "--from has times measured on another machine, which do not apply to {}: plan with \
-             --machine this, or give costs in instructions under [costs]",
+            "--from: times measured on another machine do not apply to {}; plan with --machine \
+             this, or give costs in instructions under [costs]",
             processor.name
         )));
     }
     let costs = described.costs.as_ref().ok_or_else(|| {
         let file = quoted(args);
         Failure::new(format!(
-            "no stage costs for {file} on {}: add their instructions and misses to the file as \
-             [[costs.stages]]; see examples/rlp-t1-config1.toml",
+            "no stage costs for {file} on {}: add [[costs.stages]] with instructions and misses to \
+             the file; see examples/rlp-t1-config1.toml",
             processor.name
         ))
     })?;
@@ -242,7 +242,7 @@ fn elsewhere(
     let cpus = args.workers.unwrap_or(strands);
     if cpus > strands {
         let name = &processor.name;
-        return Err(Failure::new(format!("--workers {cpus}: {name} has {strands} strands")));
+        return Err(Failure::new(format!("--workers {cpus}: {name} has only {strands} strands")));
     }
     let path = &described.path;
     let subject = Subject {
@@ -269,13 +269,14 @@ fn elsewhere(
     }
 }
 
-/// Offered rate of each flow in kpps; `None` if packets are offered as fast as they are accepted.
+/// Returns the per-flow offered rate in kpps; `None` if packets are offered as fast as they are
+/// accepted.
 fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Option<f64>, Failure> {
     let bytes = || {
         mean_bytes(&path.source).ok_or_else(|| {
             Failure::new(
-                "[run] rate is in bits per second, but packet sizes are known only from the \
-                 capture: give packets per second",
+                "[run] rate is in bits per second, but the path file does not determine the packet \
+                 sizes: give the rate in packets per second",
             )
         })
     };
@@ -284,8 +285,8 @@ fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Optio
         Rate::Max | Rate::Capture => None,
         Rate::Line if line_kpps.is_none() => {
             return Err(Failure::new(
-                "[run] rate is the line rate, but packet sizes are known only from the capture: \
-                 give packets per second",
+                "[run] rate is the line rate, but the path file does not determine the packet \
+                 sizes: give the rate in packets per second",
             ));
         }
         Rate::Line => line_kpps,
@@ -296,7 +297,8 @@ fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Optio
     })
 }
 
-/// Mean frame size in bytes, if it is known from the description of the source.
+/// Returns the mean frame size in bytes, or `None` if the source's description does not determine
+/// it.
 fn mean_bytes(source: &Source) -> Option<f64> {
     match source {
         Source::Generator { sizes, .. } => {
@@ -307,7 +309,7 @@ fn mean_bytes(source: &Source) -> Option<f64> {
             let spec = specs().sources.iter().find(|spec| spec.kind == used.kind)?;
             (spec.frame_bytes)(&used.params).map(f64::from)
         }
-        Source::Capture { .. } => None,
+        Source::Capture { .. } | Source::Interface(_) => None,
     }
 }
 
@@ -319,18 +321,18 @@ fn no_costs(args: &PlanArgs) -> Failure {
     ))
 }
 
-/// Line rate of one flow in kpps; `None` if the path has no line rate, or if packet sizes are known
-/// only from a capture.
+/// Returns the per-flow line rate in kpps; `None` if the path has no line, or if the path file does
+/// not determine the packet sizes.
 fn line_kpps(path: &Path, flows: u32) -> Option<f64> {
     let bytes = mean_bytes(&path.source)?;
     Some(path.line?.packets_per_second(bytes) / 1e3 / f64::from(flows))
 }
 
-/// A run of the path, from a record.
+/// A recorded run of the path.
 struct Recorded {
     run: RunReport,
     burst: u32,
-    /// Costs of rings and bursts, if the record is from a tuning that measured them.
+    /// Ring and burst costs, if the record is from a `tune` that measured them.
     calibration: Option<CalibrationReport>,
     provenance: Provenance,
     from: String,
@@ -346,7 +348,7 @@ impl Recorded {
         };
         let (run, burst, what) = match record.body {
             Body::Run(run) => (*run, asked, "run"),
-            // A tuning has two runs: use the one with the mapping as written, if there is one.
+            // A `tune` record has two runs; prefer the one with the mapping as written.
             Body::Tune(tune) if describe(&path.mapping, &path.stages) == tune.baseline.mapping => {
                 (tune.baseline, asked, "baseline of a tune")
             }
@@ -356,7 +358,7 @@ impl Recorded {
             }
             _ => {
                 return Err(fail(
-                    "not a run or tune record; make one with `linerate run --record FILE`"
+                    "not a run or tune record; create one with `linerate run --record FILE`"
                         .to_owned(),
                 ));
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plots of a record: a directory of SVG files named after their subjects.
+//! Writes the plots of a record to a directory, as SVG files named after what they show.
 
 use crate::emit;
 use crate::failure::{Failure, also};
@@ -17,24 +17,24 @@ pub(crate) struct Plots {
     svg: Option<PathBuf>,
 }
 
-/// A plot, or the reason why it could not be drawn.
+/// A plot, or why it could not be drawn.
 pub(crate) type Drawn = Result<Plot, &'static str>;
 
-/// Plots of a command, before they are written.
+/// A command's plots before they are written.
 pub(crate) struct Drawing<'a> {
     folder: Option<&'a Path>,
     drawn: Vec<Drawn>,
 }
 
 impl Plots {
-    /// Creates the directory for the plots, before a measurement.
+    /// Creates the directory for plots, before measuring.
     pub(crate) fn make_folder(&self) -> Result<(), Failure> {
         let Some(folder) = &self.svg else { return Ok(()) };
-        // Before `--svg` took a directory, some commands took a file name here.
+        // Before `--svg` took a directory, it took a file name in some commands.
         if folder.extension().is_some_and(|extension| extension == "svg") && !folder.is_dir() {
             return Err(Failure::new(format!(
-                "--svg takes a directory, but {} looks like a file name; linerate names the plots \
-                 in it",
+                "--svg takes a directory, but {} looks like a file name; linerate chooses the file \
+                 names",
                 folder.display()
             )));
         }
@@ -49,7 +49,7 @@ impl Plots {
 }
 
 impl Drawing<'_> {
-    /// Writes all plots. Unless `quiet`, reports why plots are missing.
+    /// Writes all plots. Unless `quiet`, reports why any are missing.
     pub(crate) fn write(self, quiet: bool) -> Result<(), Failure> {
         let Some(folder) = self.folder else { return Ok(()) };
         let mut written = Ok(());
@@ -67,7 +67,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Converts a list of plots; an empty list becomes the reason `why_none`.
+/// Converts plots to a list of [`Drawn`]. Without plots, the list contains the reason `why_none`.
 pub(crate) fn any(plots: Vec<Plot>, why_none: &'static str) -> Vec<Drawn> {
     match plots.is_empty() {
         true => vec![Err(why_none)],
@@ -75,7 +75,7 @@ pub(crate) fn any(plots: Vec<Plot>, why_none: &'static str) -> Vec<Drawn> {
     }
 }
 
-/// Rejects an option that `--svg` replaced.
+/// Rejects an option that was replaced by `--svg`.
 pub(crate) fn replaced(_: &str) -> Result<Infallible, String> {
     Err("this option was removed; --svg DIR writes all plots".to_owned())
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPUs that a command may use.
+//! CPUs available to a command.
 
 use crate::failure::Failure;
 use crate::parse::CpuList;
 use linerate_machine::topology::pick_cpus;
 
-/// CPUs that a command may use, best first.
+/// Returns the CPUs available to a command, best first.
 pub(crate) fn processors(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     match asked {
@@ -20,7 +20,7 @@ pub(crate) fn processors(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
     }
 }
 
-/// CPU for a single-threaded command: the requested one, or else the best one.
+/// Returns the CPU for a single-threaded command: the requested one or, by default, the best.
 pub(crate) fn processor(asked: Option<u32>) -> Result<u32, Failure> {
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     match asked {

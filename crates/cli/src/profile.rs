@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate profile`: finds the functions in which a running program spends its CPU time.
 
+use crate::appearance::Form;
 use crate::emit::{self, Answer, Destination, Output};
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
 use crate::help_text::{examples, paragraphs};
 use crate::interrupt::stop_on_interrupt;
+use crate::machine;
 use crate::parse::{duration, pid};
 use crate::progress::Progress;
 use crate::provenance;
 use clap::{ArgGroup, Args};
+use linerate_doctor::host_facts::HostFacts;
 use linerate_observe::profile::{
-    CallGraph, ProfileRequest, ProfileTarget, STACK_BYTES, SampleRate,
+    Annotated, CallGraph, ProfileRequest, ProfileTarget, STACK_BYTES, SampleRate,
 };
+use linerate_record::memory::Operation;
+use linerate_record::profile::SimulatedRun;
 use linerate_record::{Body, Record};
 use linerate_report::{Options, Style};
+use linerate_stat::sim::{Geometry, Sim};
 use linerate_trial::Watch;
 use std::ffi::OsString;
 use std::io;
@@ -24,25 +30,30 @@ use std::time::Duration;
 const AFTER: &str = "\
 Samples cycles where there is a PMU; elsewhere, and with --period, samples CPU time (cpu-clock). Any
 user can sample their own processes in user mode; root also sees the kernel. All threads are
-sampled, including those that start later and those of child processes. Callers are found by frame
-pointers or, in programs without them, from a copy of the stack (--call-graph); shares of functions
-do not depend on either.
+sampled, including those that start later and those of child processes. Call chains are unwound by
+frame pointers or, in programs without them, from a copy of the stack (--call-graph); function
+shares depend on neither.
 
-How long to sample: a share of 50 % is accurate to ±3 points after 1,100 samples, to ±1 point after
-9,600; programs with phases need more. The report says how many this program needs. Examples:
+Sampling time: a share of 50 % is accurate to ±3 points after 1,100 samples, and to ±1 point after
+9,600 samples. Programs with phases need more; the report says how many samples this program needs.
+Examples:
 
   linerate profile $(pidof dpdk-testpmd)
   linerate profile --name nginx -t 20s --record nginx.json
   linerate profile -t 10s -F 4999 -- ./bench
   linerate profile --iface eth0 $(pidof receiver)
+  linerate profile --sim $(pidof router) -- ./router --replay test.pcap
+  linerate profile --annotate=main -- ./bench
+  linerate profile --timeline --iface eth0 PID
   linerate profile --json PID | jq '.summary.functions[0]'
 
-A command keeps its standard output; the report goes to stderr, or to the -o file. The command gets
-SIGTERM when the window ends. Exit status: 0 with a profile, 2 if nothing was sampled.";
+The command keeps its standard output; the report goes to stderr, or to the -o file. The command
+gets SIGTERM when the window ends. Exit status: 0 with a profile, 2 if nothing was sampled.";
 
-/// Samples per second and thread: not a multiple of timer rates.
+/// Default sampling rate per thread, in samples per second. It is not a multiple of common timer
+/// rates, so that sampling never runs in lockstep with a timer.
 const RATE: u64 = 999;
-/// Default window in seconds, long enough for shares to be accurate to about ±1.5 percentage
+/// Default window in seconds, long enough to estimate shares to within about ±1.5 percentage
 /// points.
 const WINDOW_S: f64 = 5.0;
 
@@ -50,11 +61,11 @@ const WINDOW_S: f64 = 5.0;
 #[command(
     after_help = examples(AFTER),
     after_long_help = paragraphs(AFTER),
-    group(ArgGroup::new("what").required(true).args(["pids", "command", "name"]))
+    group(ArgGroup::new("what").required(true).multiple(true).args(["pids", "command", "name"]))
 )]
 pub(crate) struct ProfileArgs {
     /// Sample these processes and their descendants
-    #[arg(value_name = "PID", value_parser = pid)]
+    #[arg(value_name = "PID", value_parser = pid, conflicts_with = "name")]
     pids: Vec<u32>,
     /// Start this command, sample it, and end it after the window
     #[arg(last = true, value_name = "CMD")]
@@ -62,7 +73,7 @@ pub(crate) struct ProfileArgs {
     /// Sample the processes with this name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Sample this long, e.g. 500ms or 20s (default: 5s)
+    /// Sample for this long, e.g. 500ms (default: 5s)
     #[arg(long, short = 't', value_name = "TIME", value_parser = duration)]
     time: Option<f64>,
     /// Samples per second of each running thread, 1 to 20000 (default: 999)
@@ -77,17 +88,37 @@ pub(crate) struct ProfileArgs {
         value_parser = clap::value_parser!(u64).range(50_000..=10_000_000_000)
     )]
     period: Option<u64>,
-    /// How to find callers: fp (frame pointers), dwarf or dwarf,BYTES (.eh_frame and a stack copy),
-    /// auto (whichever the program needs) (default: auto)
+    /// How to find callers: fp (frame pointers), dwarf[,BYTES] (.eh_frame) or auto (default)
     ///
-    /// dwarf copies BYTES of the stack with each sample (default 8192, at most 64512); x86-64 only.
-    /// auto selects dwarf if the program keeps no frame pointers and is sampled at most 2500 times
-    /// per second.
+    /// fp follows frame pointers. dwarf unwinds by .eh_frame, and copies BYTES of the stack with
+    /// each sample (default 8192, at most 64512); x86-64 only. auto selects dwarf if the program
+    /// keeps no frame pointers and is sampled at most 2500 times per second.
     #[arg(long, value_name = "MODE", value_parser = call_graph)]
     call_graph: Option<CallGraph>,
     /// Report cost per packet, counting packets on this interface in the program's namespace
     #[arg(long = "iface", value_name = "IF")]
     interface: Option<String>,
+    /// Also run CMD under Valgrind, to distinguish computation, branch mispredictions and front-end
+    /// stalls
+    ///
+    /// CMD runs again after sampling. With a PID, CMD runs only under Valgrind and should be the
+    /// same program with a test load. Valgrind is 50 to 100 times slower and is stopped after four
+    /// times --time plus 10 s.
+    #[arg(long = "sim", requires = "command")]
+    simulate: bool,
+    /// Record and print the instructions of a function (default: the hottest)
+    ///
+    /// Lists each instruction with its samples, its share of the function (with an interval) and
+    /// its source line. Selects the hottest function named FUNCTION or, if there is none, the
+    /// hottest whose name contains FUNCTION; x86-64 only.
+    #[arg(
+        long, value_name = "FUNCTION", num_args = 0..=1, default_missing_value = "",
+        require_equals = true
+    )]
+    annotate: Option<String>,
+    /// Record and print a timeline of run time and packet loss, with millisecond resolution
+    #[arg(long, conflicts_with = "annotate")]
+    timeline: bool,
     /// Write the result to this file; - is stdout
     ///
     /// Default: stderr with a command, otherwise stdout.
@@ -98,9 +129,18 @@ pub(crate) struct ProfileArgs {
 }
 
 impl ProfileArgs {
-    /// Destination of the result. If a command is run, stdout belongs to that command.
+    /// Returns where the result goes. If a command is run, stdout belongs to that command.
     pub(crate) fn destination(&self) -> Destination<'_> {
         Destination::of(self.to.as_deref(), !self.command.is_empty())
+    }
+
+    /// Returns the output format. For text, --annotate and --timeline select their own views.
+    fn form(&self) -> Form {
+        match (self.output.form(), &self.annotate, self.timeline) {
+            (Form::Text, Some(_), _) => Form::Annotated,
+            (Form::Text, None, true) => Form::Timeline,
+            (form, ..) => form,
+        }
     }
 
     fn request(&self) -> ProfileRequest {
@@ -110,8 +150,8 @@ impl ProfileArgs {
         };
         let target = match &self.name {
             Some(name) => ProfileTarget::Name(name.clone()),
-            None if !self.command.is_empty() => ProfileTarget::Command(self.command.clone()),
-            None => ProfileTarget::Pids(self.pids.clone()),
+            None if !self.pids.is_empty() => ProfileTarget::Pids(self.pids.clone()),
+            None => ProfileTarget::Command(self.command.clone()),
         };
         ProfileRequest {
             target,
@@ -120,6 +160,12 @@ impl ProfileArgs {
             call_graph: self.call_graph.unwrap_or(CallGraph::Auto),
             interface: self.interface.clone(),
             class_of: linerate_explain::classes::class_of,
+            annotated: match self.annotate.as_deref() {
+                None => Annotated::None,
+                Some("") => Annotated::Hottest,
+                Some(name) => Annotated::Named(name.to_owned()),
+            },
+            has_timeline: self.timeline,
         }
     }
 }
@@ -128,14 +174,14 @@ impl ProfileArgs {
 fn call_graph(text: &str) -> Result<CallGraph, String> {
     let bytes = |text: &str| {
         let bytes = text.parse().ok().filter(|bytes| (512..=64_512).contains(bytes));
-        bytes.ok_or_else(|| format!("'{text}' is not a number of bytes from 512 to 64512"))
+        bytes.ok_or_else(|| format!("expected 512 to 64512 bytes, not '{text}'"))
     };
     match (text, text.split_once(',')) {
         ("fp", _) => Ok(CallGraph::FramePointers),
         ("auto", _) => Ok(CallGraph::Auto),
         ("dwarf", _) => Ok(CallGraph::Dwarf(STACK_BYTES)),
         (_, Some(("dwarf", size))) => bytes(size).map(CallGraph::Dwarf),
-        _ => Err("use fp, dwarf, dwarf,BYTES or auto".to_owned()),
+        _ => Err("expected fp, dwarf, dwarf,BYTES or auto".to_owned()),
     }
 }
 
@@ -146,6 +192,10 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
         .writes("--record", record_to)
         .writes("--output", args.destination().file())
         .check()?;
+    let is_running = args.name.is_some() || !args.pids.is_empty();
+    if is_running && !args.command.is_empty() && !args.simulate {
+        return Err(Failure::new("sample either a running program or a command, not both"));
+    }
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(args.output.quiet());
     let follow = |step: &str, share: f64| {
@@ -154,13 +204,20 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
     };
     let sampled = linerate_observe::profile::profile(&args.request(), &Watch::new(stop, &follow));
     progress.clear();
-    let report = sampled.map_err(Failure::new)?;
+    let mut report = sampled.map_err(Failure::new)?;
+    report.limits.read_bytes_per_s = read_bytes_per_s();
+    if args.simulate {
+        progress.step("simulating");
+        report.simulated = Some(simulated(args)?);
+        progress.clear();
+    }
+    report.bounds = linerate_explain::bound::explain(&report);
     let provenance = provenance::without_ticks();
     let record = Record { provenance, body: Body::Profile(Box::new(report)) };
     let json = record.to_json_pretty().map_err(Failure::new)?;
     let text = match args.output.json() {
         true => json.clone(),
-        false => emit::rendered(args.output.form(), &record, &options(args))?,
+        false => emit::rendered(args.form(), &record, &options(args))?,
     };
     let is_json_on_stderr = args.output.json() && args.destination() == Destination::Stderr;
     if !args.output.quiet() && !is_json_on_stderr {
@@ -168,6 +225,27 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
     }
     let printed = emit::put(args.destination(), &text);
     also(printed, record_to.map_or(Ok(()), |file| files::write(file, &json)))
+}
+
+/// Returns the memory read bandwidth of one thread, from this machine's profile; `None` without a
+/// profile.
+fn read_bytes_per_s() -> Option<f64> {
+    let known = machine::memory().ok()?;
+    let reads = known.report.bandwidth.iter();
+    let reads = reads.filter(|one| one.threads == 1 && one.operation == Operation::Read);
+    reads.max_by_key(|one| one.bytes)?.gb_per_s.as_number().map(|rate| rate * 1e9)
+}
+
+/// Simulates the command on the caches of this machine.
+fn simulated(args: &ProfileArgs) -> Result<SimulatedRun, Failure> {
+    let sim = Sim::find(&HostFacts::gather()).map_err(|why| {
+        let fix = why.fix.map_or_else(String::new, |fix| format!("; {fix}"));
+        Failure::new(format!("--sim: {}{fix}", why.sentence))
+    })?;
+    let caches = Geometry::this_machine().map_err(Failure::new)?;
+    let limit = 4.0 * args.time.unwrap_or(WINDOW_S) + 10.0;
+    let limit = Duration::from_secs_f64(limit);
+    sim.functions(&args.command, &caches, limit).map_err(Failure::new)
 }
 
 fn options(args: &ProfileArgs) -> Options {
@@ -196,7 +274,12 @@ mod tests {
             &["--name", "nginx", "--period", "1000000", "--iface", "eth0"],
             &["1", "--call-graph", "dwarf,4096"],
             &["1", "--call-graph", "fp"],
+            &["--annotate", "1"],
+            &["--annotate=main", "1", "--format", "text"],
+            &["1", "--timeline", "--format", "icicle"],
             &["-t", "1s", "--", "sh", "-c", "exit 1"],
+            &["--sim", "--", "ls"],
+            &["1", "--sim", "--", "ls"],
         ] {
             assert!(is_accepted(good), "{good:?}");
         }
@@ -205,14 +288,15 @@ mod tests {
             &["0"],
             &["x"],
             &["1", "--name", "nginx"],
-            &["1", "--", "ls"],
             &["1", "-t", "5x"],
             &["1", "-t", "10ms"],
             &["1", "-F", "0"],
             &["1", "-F", "1000000"],
             &["1", "-F", "99", "--period", "1000000"],
             &["1", "--period", "10"],
+            &["1", "--sim"],
             &["1", "--call-graph", "lbr"],
+            &["1", "--timeline", "--annotate"],
             &["1", "--call-graph", "dwarf,1"],
         ] {
             assert!(!is_accepted(bad), "{bad:?}");

@@ -7,13 +7,13 @@ use std::io::IsTerminal;
 
 const STEPS: u64 = 1_000;
 
-/// A progress bar for a whole command. Hidden unless on a terminal.
+/// A progress bar for a whole command. Hidden unless stderr is a terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// A new bar.
+    /// Creates a progress bar, which is hidden if `quiet` or if stderr is not a terminal.
     pub(crate) fn new(quiet: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
         let target =
@@ -30,7 +30,7 @@ impl Progress {
         self.bar.set_message(name.to_owned());
     }
 
-    /// Sets the share of work done, 0 to 1.
+    /// Sets the completed fraction, 0 to 1.
     pub(crate) fn at(&self, share: f64) {
         self.bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Provenance of this program's records.
+//! Provenance of records written by this program.
 
 use linerate_machine::idle::other_load;
 use linerate_record::{Figure, Provenance, Tier};
 use std::time::Duration;
 
-/// Duration of the load check before a measurement.
+/// How long to observe the load of the CPUs before a measurement.
 const WATCH: Duration = Duration::from_millis(150);
 
-/// Provenance of this program's records.
+/// Returns the provenance for a new record of this program.
 pub(crate) fn provenance() -> Provenance {
     linerate_machine::provenance::provenance(
         concat!("linerate ", env!("CARGO_PKG_VERSION")),
@@ -28,10 +28,10 @@ pub(crate) fn without_ticks() -> Provenance {
     )
 }
 
-/// Share of CPU time of `cpus` used by other programs; `None` if the system does not report it.
-/// Sleeps briefly.
+/// Returns other programs' share of the CPU time of `cpus`; `None` if the system does not report
+/// it. Sleeps briefly.
 pub(crate) fn others(cpus: &[u32]) -> Option<Figure> {
-    const METHOD: &str = "kernel CPU accounting over 150 ms before the measurement";
+    const METHOD: &str = "kernel CPU accounting over the 150 ms before the measurement";
     let load = other_load(cpus, WATCH).ok()?;
     Some(Figure::number("ratio", load, Tier::Sw, METHOD))
 }

@@ -29,21 +29,22 @@ pub(crate) struct RegionsArgs {
     output: Output,
 }
 
-/// Reads a record of regions and prints it as a table.
+/// Reads a regions record and prints it as a table.
 pub(crate) fn regions(args: &RegionsArgs) -> Result<Answer, Failure> {
     let record_to = args.output.record.as_ref();
     Files::default().reads("the record", &args.file).writes("--record", record_to).check()?;
     let name = args.file.display();
     let json = input::text(&args.file, input::RECORD).map_err(|error| {
         Failure::new(format!(
-            "{name}: {error}; an instrumented program writes it if LINERATE_REGIONS={name} is set"
+            "{name}: {error}; instrumented programs write this file when LINERATE_REGIONS={name} \
+             is set"
         ))
     })?;
     let record =
         Record::from_json(&json).map_err(|error| Failure::new(format!("{name}: {error}")))?;
     if !matches!(record.body, Body::Regions(_)) {
         return Err(Failure::new(format!(
-            "{name} is not a record of regions; name one that an instrumented program wrote"
+            "{name}: not a regions record; pass one written by an instrumented program"
         )));
     }
     emit::emit(&args.output, &record)

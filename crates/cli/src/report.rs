@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate report`: prints a record again.
+//! `linerate report`: prints a stored record.
 
 use crate::appearance::Form;
 use crate::emit::{self, Answer, Output};
@@ -12,7 +12,7 @@ use linerate_report::Detail;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
-Reprints the report of the recording command, fitted to this terminal (COLUMNS sets another width).
+Prints the recording command's report again, fitted to this terminal (COLUMNS overrides the width).
 --all includes the output of memory --all, stat --explain and tcp --histograms. Warnings go to
 stderr. Examples:
 
@@ -34,7 +34,7 @@ pub(crate) struct ReportArgs {
     output: Output,
 }
 
-/// Prints a record the way the command that made it did.
+/// Prints a record in the same form as the command that created it.
 pub(crate) fn report(args: &ReportArgs) -> Result<Answer, Failure> {
     let record_to = args.output.record.as_ref();
     Files::default().reads("the record", &args.file).writes("--record", record_to).check()?;

@@ -7,16 +7,16 @@ use crate::failure::{Failure, also};
 use crate::files;
 use crate::interrupt::{INTERRUPTED, stop_on_interrupt};
 use crate::kinds::kinds;
-use crate::load::{Loaded, load};
+use crate::load::{Loaded, is_live, load};
 use crate::machine;
 use crate::processors::processors;
 use crate::progress::Progress;
 use crate::provenance;
 use linerate_dataplane::capture::PcapWriter;
-use linerate_dataplane::{Counting, Job, Kept, RunError, Watch};
+use linerate_dataplane::{Counting, Job, Kept, Ports, RunError, Watch};
 use linerate_explain::why::explain_run;
 use linerate_path::mapping::describe;
-use linerate_path::model::Sink;
+use linerate_path::model::{IdleRules, PacketClass, Path, Sink};
 use linerate_plan::diagnose::diagnose;
 use linerate_plan::footprint::packets_home;
 use linerate_plan::kernels::advise;
@@ -26,6 +26,7 @@ use linerate_record::units::{counted, memory_size};
 use linerate_record::{Body, Provenance, Record};
 use linerate_tune::{assign, home};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path as FilePath, PathBuf};
@@ -39,10 +40,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let workers = assign(path, &path.mapping, &cpus, args.oversubscribe).map_err(Failure::new)?;
     let sink = match &path.sink {
         Sink::Capture { file, .. } => Some(PathBuf::from(file)),
-        Sink::Null => None,
+        Sink::Null | Sink::Interface(_) => None,
     };
     let files = loaded.files(&args.path).writes("--record", common.output.record.as_ref());
-    files.writes("the file of [sink]", sink).check()?;
+    files.writes("the [sink] file", sink).check()?;
     if args.check {
         return emit::print(&match common.output.json() {
             true => checked_as_json(&loaded),
@@ -54,12 +55,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let progress = Progress::new(common.output.quiet());
     progress.step(&describe(&path.mapping, &path.stages));
     let counting = Counting::of_this_machine();
+    let ports = open_ports(path, &progress)?;
+    let idle = args.idle.map_or_else(|| path.idle.clone(), IdleRules::all);
     let job = Job {
+        live: ports.as_ref(),
         oversubscribe: path.mapping.workers() > cpus.len(),
         audit: args.audit,
         kernels: loaded.kernels,
         replay: true,
         counting: Some(&counting),
+        idle: &idle,
         ..Job::new(path, kinds(), &loaded.traffic, &workers)
     };
     let show = |_: &str, share: f64| progress.at(share);
@@ -75,8 +80,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let end = outcome.report.dead_end();
     let p99 = outcome.report.latency.p99.clone();
     let record = record(outcome.report, provenance, &loaded, cpus.len());
-    let Body::Run(run) = &record.body else { unreachable!("a record of run holds a run") };
-    // Under a CPU quota, the path does not sustain the rate that it reaches while it runs.
+    let Body::Run(run) = &record.body else { unreachable!("a run's record contains a run") };
+    // Under a CPU quota, the rate while workers run is not sustained. Use the delivered rate, which
+    // includes throttled time.
     let rate = match run.held(&record.provenance) {
         Some(_) => run.delivered_kpps(),
         None => run.processed_kpps.clone(),
@@ -85,14 +91,27 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let is_aside = matches!(&path.sink, Sink::Capture { file, .. } if file == "-");
     let printed = emit::emit(Forms::from(&common.output).aside(is_aside), &record);
     also(printed, write_kept(&path.sink, &outcome.kept))?;
-    if interrupted {
+    // Live packets have no end of their own: stopping them loses nothing.
+    if interrupted && !is_live(path) {
         return Err(Failure::new(INTERRUPTED));
     }
     let met = emit::reaches(loaded.goal_kpps, kpps, end.as_ref())?;
     emit::is_prompt(met, &p99, common.p99)
 }
 
-/// The record of a run, including its diagnosis.
+/// Opens the interfaces of the path, if it has any, and drops the privilege to open more.
+fn open_ports(path: &Path, progress: &Progress) -> Result<Option<Ports>, Failure> {
+    let ports = Ports::open(path, &path.mapping).map_err(Failure::new)?;
+    if let Some(ports) = &ports {
+        for name in ports.promiscuous() {
+            progress.step(&format!("{name}: in promiscuous mode during the run"));
+        }
+        linerate_linux::drop_network_rights().map_err(Failure::new)?;
+    }
+    Ok(ports)
+}
+
+/// Returns the record of a run, including its diagnosis.
 fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usize) -> Record {
     let path = &loaded.path;
     let home = home(path, &loaded.traffic, &path.mapping, &machine::memory());
@@ -102,13 +121,13 @@ fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usiz
         finding: Some(finding),
         kernel_advice: advise(&report),
         cpus_available: Some(cpus as u32),
-        packets_home: Some(packets_home(&home)),
+        packets_home: (!is_live(path)).then(|| packets_home(&home)),
         ..report
     };
     Record { provenance, body: Body::Run(Box::new(report)) }
 }
 
-/// Prints the profile up to the point where a stage panicked. Returns the panic message.
+/// Prints the profile up to a stage's panic. Returns the panic message.
 fn failed(
     common: &Common,
     error: RunError,
@@ -129,34 +148,58 @@ fn failed(
 fn checked(loaded: &Loaded) -> String {
     let (path, traffic) = (&loaded.path, &loaded.traffic);
     let text = format!(
-        "{}: {}, {}: {}\n{} of {:.1} bytes on average\n",
+        "{}: {}, {}: {}\n",
         path.name,
         counted(path.stages.len() as u64, "stage"),
         counted(path.mapping.workers() as u64, "worker"),
         describe(&path.mapping, &path.stages),
-        counted(traffic.len() as u64, "packet"),
-        traffic.mean_bytes(),
-    );
-    text + &left_out(traffic.input())
+    ) + &branches(path);
+    if is_live(path) {
+        return text + &live(path);
+    }
+    let packets = counted(traffic.len() as u64, "packet");
+    let packets = format!("{packets} of {:.1} bytes on average\n", traffic.mean_bytes());
+    text + &packets + &left_out(traffic.input())
 }
 
-/// Result of `--check`, as JSON.
+/// Returns the stages that process only some packets, with the class of these packets.
+fn restricted(path: &Path) -> impl Iterator<Item = (&str, &'static str)> {
+    let restricted = path.stages.iter().filter(|stage| stage.only != PacketClass::All);
+    restricted.map(|stage| (stage.name.as_str(), stage.only.word()))
+}
+
+/// Lists the stages that process only some packets; empty if there are none.
+fn branches(path: &Path) -> String {
+    let all: Vec<String> =
+        restricted(path).map(|(stage, only)| format!("{stage} (only {only})")).collect();
+    if all.is_empty() { String::new() } else { format!("branches: {}\n", all.join(", ")) }
+}
+
+/// Lists the interfaces that packets come from, without opening them.
+fn live(path: &Path) -> String {
+    let ports = path.source.ports().iter();
+    let names = ports.map(|port| format!("{} ({})", port.interface, port.io.word()));
+    format!("live packets from {}\n", names.collect::<Vec<_>>().join(" and "))
+}
+
+/// Returns the result of `--check` as JSON.
 fn checked_as_json(loaded: &Loaded) -> String {
     let (path, traffic) = (&loaded.path, &loaded.traffic);
     let found = json!({
         "path": path.name,
         "stages": path.stages.iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>(),
+        "only": restricted(path).collect::<BTreeMap<_, _>>(),
         "workers": path.mapping.workers(),
         "mapping": describe(&path.mapping, &path.stages),
-        "packets": traffic.len(),
-        "mean_bytes": traffic.mean_bytes(),
+        "packets": (!is_live(path)).then(|| traffic.len()),
+        "mean_bytes": (!is_live(path)).then(|| traffic.mean_bytes()),
         "input": traffic.input(),
     });
     format!("{found:#}\n")
 }
 
-/// Lists the repaired packets, and the packets left out of the input with their share of the bytes
-/// and a remedy.
+/// Describes which packets were repaired and which were skipped. For skipped packets, adds their
+/// share of the bytes and a remedy.
 fn left_out(input: &InputReport) -> String {
     let mut text: String = input.repairs().iter().map(|repair| format!("{repair}\n")).collect();
     for (cause, tally) in &input.left_out {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate schema`: prints the JSON schemas of input and output.
+//! `linerate schema`: prints the JSON schemas of inputs and outputs.
 
 use crate::args::{Format, SchemaArgs};
 use crate::failure::Failure;
 
-/// The JSON schema of a format.
+/// Returns the JSON schema of a format.
 pub(crate) fn schema(args: &SchemaArgs) -> Result<String, Failure> {
     match args.format {
         Format::Record => Ok(linerate_record::schema_json()),

@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate stages`: lists the kinds of stage.
+//! `linerate stages`: lists the stage kinds.
 
 use crate::appearance;
 use crate::args::StagesArgs;
 use crate::emit;
 use crate::failure::Failure;
-use crate::kinds::specs;
+use crate::kinds::{load_plugin, specs};
+use linerate_path::class::PacketClass;
 use linerate_path::spec::{Default as Omitted, ParamKind, ParamSpec, StageSpec, State};
 use linerate_path::suggest;
 use serde_json::{Value, json};
+use std::path::Path;
 
-/// Prints the kinds of stage.
+/// Prints the stage kinds.
 pub(crate) fn stages(args: &StagesArgs) -> Result<String, Failure> {
     let mut chosen = specs().stages.to_vec();
-    if let Some(kind) = &args.kind {
+    if let Some(object) = args.kind.as_ref().filter(|kind| kind.contains('/')) {
+        chosen = vec![load_plugin(object, Path::new(object)).map_err(Failure::new)?];
+    } else if let Some(kind) = &args.kind {
         chosen.retain(|spec| spec.kind == kind);
         if chosen.is_empty() {
             let help = suggest::help(kind, specs().stages.iter().map(|spec| spec.kind));
-            return Err(Failure::new(format!("unknown kind of stage '{kind}'; {help}")));
+            return Err(Failure::new(format!("unknown stage kind '{kind}'; {help}")));
         }
     }
     if args.json {
@@ -28,10 +32,12 @@ pub(crate) fn stages(args: &StagesArgs) -> Result<String, Failure> {
         return Ok(overview(&chosen));
     }
     let texts: Vec<String> = chosen.iter().map(text_of).collect();
-    Ok(texts.join("\n"))
+    let footer =
+        if args.kind.is_none() { format!("\n{}", of_every_stage()) } else { String::new() };
+    Ok(texts.join("\n") + &footer)
 }
 
-/// Overview that fits on one screen: the kinds and their purposes.
+/// Returns an overview that fits on one screen: all kinds, and what each is for.
 fn overview(specs: &[StageSpec]) -> String {
     let indent = 2 + specs.iter().map(|spec| spec.kind.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -40,7 +46,16 @@ fn overview(specs: &[StageSpec]) -> String {
         text += spec.kind;
         text += &purpose[spec.kind.len()..];
     }
-    text + "\nlinerate stages KIND: its parameters; --details: those of every kind\n"
+    text + "\nevery stage also takes `name` and `only`, a class of packets (see --details)\n\
+            linerate stages KIND|./FILE.so shows a kind's parameters; --details shows all\n"
+}
+
+/// Explains the keys that a stage of any kind has.
+fn of_every_stage() -> String {
+    let classes = PacketClass::WORDS.join(" | ");
+    let text =
+        format!("every stage also has `name`, and `only` = {classes} (which packets it processes)");
+    linerate_report::paragraph(&text, 0, &emit::style())
 }
 
 fn forbids(spec: &StageSpec) -> Vec<&'static str> {
@@ -58,7 +73,7 @@ fn state(spec: &StageSpec) -> &'static str {
     match spec.state {
         State::None => "none",
         State::PerFlow => "per flow",
-        State::Global => "one shared by all packets",
+        State::Global => "shared by all packets",
     }
 }
 

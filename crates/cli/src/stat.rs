@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate stat`: counts events of a command, a process or CPUs.
 //!
-//! Before the command runs, only what is needed for counting is read and computed, to keep the
-//! overhead small for short commands.
+//! Until the command has run, does only what counting requires, to keep the overhead low for short
+//! commands.
 
 mod args;
-mod caches;
+pub(crate) mod caches;
 mod list;
 
 use self::args::EventList;
@@ -30,7 +30,7 @@ const LIST_COLUMNS: usize = 80;
 /// The metric set with rpistat's events.
 const RPISTAT: &str = "rpistat";
 
-/// Counts, and prints the report.
+/// Counts the requested events and prints the report.
 pub(crate) fn stat(args: &StatArgs) -> Result<Answer, Failure> {
     if args.list {
         return emit::put(args.destination(), &list::list(args.output.json(), &style(args)));
@@ -78,6 +78,9 @@ fn request(args: &StatArgs) -> Result<Request, Failure> {
         seed: args.seed,
         strict: args.strict,
         caches: caches::caches(args, baseline.as_deref())?,
+        plugin: Some(linerate_cachesim::PLUGIN),
+        simulator: caches::simulator(args, baseline.as_deref())?,
+        hot: args.hot.clone(),
         baseline,
         threshold: args.threshold(),
         ..Request::new(what)
@@ -91,14 +94,14 @@ fn read_record(file: &Path) -> Result<Record, Failure> {
     Record::from_json(&json).map_err(|error| Failure::new(format!("baseline {name}: {error}")))
 }
 
-/// Formats messages during the run, for stderr.
+/// Formats a progress message for stderr.
 fn said(progress: Progress<'_>) -> String {
     match progress {
         Progress::Budget { sets, slice, least } => {
             let (count, ms) = (sets.len(), |time: Duration| three_digits(time.as_secs_f64() * 1e3));
             format!(
-                "linerate: multiplexing {count} event sets in slices of about {} ms, each counted \
-                 {} % of the time; counts get an error bound after {} ms\n",
+                "linerate: multiplexing {count} event sets in slices of about {} ms; each set is \
+                 counted {} % of the time; error bounds are available after {} ms\n",
                 ms(slice),
                 three_digits(100.0 / count as f64),
                 ms(least)
@@ -112,10 +115,11 @@ fn said(progress: Progress<'_>) -> String {
     }
 }
 
-/// Prints the counts; errors and warnings go to stderr. If JSON goes to stderr, the warnings are
-/// only in the JSON.
+/// Prints the counts to their destination, and errors and warnings to stderr. If JSON goes to
+/// stderr, warnings are only in the JSON.
 fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
-    let Outcome { report, status, failure } = outcome;
+    let Outcome { mut report, status, failure, code } = outcome;
+    report.hot = code.as_ref().map(linerate_observe::hot_spots);
     let never_began = failure.is_some() && never_began(&report);
     let record =
         Record { provenance: provenance::without_ticks(), body: Body::Stat(Box::new(report)) };
@@ -131,7 +135,7 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     if !args.output.quiet() && !is_json_on_stderr {
         emit::warn(&record);
     }
-    // The reason is printed below; an empty table would add nothing.
+    // The reason is printed below, so an empty table adds nothing.
     let printed = match args.output.json() || !never_began {
         true => emit::put(args.destination(), &text),
         false => Ok(Answer::Done),
@@ -145,17 +149,17 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     Ok(Answer::Status(u8::try_from(status).unwrap_or(125)))
 }
 
-/// Prepends `linerate: ` to each line but the first.
+/// Prepends `linerate: ` to every line but the first.
 fn lines(text: &str) -> String {
     text.replace('\n', "\nlinerate: ")
 }
 
-/// Whether a command could not be started.
+/// Returns whether a command could not be started.
 fn never_began(report: &StatReport) -> bool {
     matches!(report.target, StatTarget::Command { .. }) && report.ended.is_none()
 }
 
-/// Options for showing the result at its destination.
+/// Returns the display options for the result's destination.
 fn options(args: &StatArgs) -> Options {
     let detail = if args.explain { Detail::Full } else { args.output.detail() };
     Options { style: style(args), ..emit::options(detail) }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate tcp`: measures TCP stacks under five traffic patterns, with every set of routines.
+//! `linerate tcp`: measures TCP stacks under five traffic patterns, with each set of checksum and
+//! copy routines in turn.
 
 use crate::emit::{self, Answer, Forms, Output};
 use crate::failure::{Failure, also};
@@ -60,7 +61,7 @@ pub(crate) struct TcpArgs {
     /// A name from --list, or lengths with weights: 40:7,576:4,1500:1.
     #[arg(long, value_name = "MIX", default_value = "imix")]
     mix: String,
-    /// Total measuring time, e.g. 500ms or 20s; checks and connections are extra
+    /// Total measurement time, e.g. 500ms or 20s; checks and connections are extra
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "15s")]
     time: f64,
     /// Run on this CPU (default: the first one that `run` would use)
@@ -69,7 +70,7 @@ pub(crate) struct TcpArgs {
     /// Random seed for bytes, lengths, losses and the order of sets
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Only fit the law of throughput under loss, C * MSS / (RTT * sqrt(loss))
+    /// Only fit the Mathis equation, C * MSS / (RTT * sqrt(loss))
     #[arg(long, conflicts_with_all = ["pattern", "set", "wire", "buffer", "mix", "time"])]
     law: bool,
     /// Only list stacks, patterns, sets and mixes, as JSON with --json
@@ -98,7 +99,7 @@ enum Wire {
     Reference,
 }
 
-const WHY_NONE: &str = "nothing to plot, no file was written";
+const WHY_NONE: &str = "nothing to plot, so no file was written";
 
 /// Measures the stacks and prints the report.
 pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
@@ -166,7 +167,7 @@ fn request(args: &TcpArgs) -> Result<Request, Failure> {
     })
 }
 
-/// The names without duplicates, in order of first appearance.
+/// Iterates over the names in order, without duplicates.
 fn once(names: &[String]) -> impl Iterator<Item = &String> {
     let is_first = |(index, name): &(usize, &String)| !names[..*index].contains(name);
     names.iter().enumerate().filter(is_first).map(|(_, name)| name)

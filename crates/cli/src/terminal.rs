@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sanitizes terminal output: file names, user input and text from records cannot inject control
-//! sequences.
+//! Sanitizes terminal output, so that file names, user input and text from records cannot inject
+//! control sequences.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Escapes control characters the way JSON does (`\u001b`), so that JSON keeps its meaning, and
-/// also escapes bidirectional control characters. Keeps line ends (including those of CSV), tabs
-/// and, if `has_colors`, colours.
+/// Escapes control characters, including bidirectional controls, as JSON does (`\u001b`), so that
+/// JSON keeps its meaning. Keeps line ends (including the CRLF of CSV), tabs and, if `has_colors`
+/// is set, colours.
 pub(crate) fn safe(text: &str, has_colors: bool) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -35,13 +35,15 @@ pub(crate) fn safe(text: &str, has_colors: bool) -> Cow<'_, str> {
     Cow::Owned(safe + rest)
 }
 
-/// Whether a character does more to a terminal than appear on it.
+/// Returns whether a character controls the terminal or reorders text rather than just being
+/// displayed.
 fn steers(c: char) -> bool {
     let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || c.is_control() && c != '\n' && c != '\t'
 }
 
-/// Length in bytes of the colour escape sequence at the start of a text, or 0.
+/// Returns the length in bytes of the colour escape sequence at the start of a string; 0 if there
+/// is none.
 fn color_bytes(text: &str) -> usize {
     let Some(inner) = text.strip_prefix("\u{1b}[") else { return 0 };
     let digits = inner.find(|c: char| !c.is_ascii_digit() && c != ';');
@@ -51,7 +53,7 @@ fn color_bytes(text: &str) -> usize {
     }
 }
 
-/// Quotes a word for the shell if necessary.
+/// Quotes a word for the shell if needed.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -9,34 +9,35 @@ use crate::failure::{Failure, also};
 use crate::files::{self, Files};
 use crate::interrupt::{INTERRUPTED, stop_on_interrupt};
 use crate::kinds::kinds;
-use crate::load::{Loaded, load};
+use crate::load::{Loaded, is_live, load};
 use crate::machine;
 use crate::processors::processors;
 use crate::progress::Progress;
 use crate::provenance;
 use linerate_explain::why::explain_run;
 use linerate_machine::provenance::command_line;
-use linerate_path::model::{Path, Sink};
+use linerate_path::model::{Path, Sink, Value};
+use linerate_path::plugins::is_plugin;
 use linerate_record::{Body, Provenance, Record};
 use linerate_trial::Watch;
 use linerate_tune::{Kept, Request, Tuned};
 use std::path::Path as FilePath;
 use std::sync::atomic::Ordering;
 
-/// Tunes a path, or predicts from a stored tuning, and prints the result.
+/// Tunes a path, or predicts from a stored `tune` record, and prints the result.
 pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     match (&args.path, &args.from) {
         (Some(path), _) => measure(args, path),
         (None, Some(record)) => predict(args, record),
-        (None, None) => Err(Failure::new("name the packet path, or a record with --from")),
+        (None, None) => Err(Failure::new("name a packet path file, or pass a record with --from")),
     }
 }
 
-/// Explains and predicts from a record. Keeps the provenance of the measurement, except for the
-/// command.
+/// Explains a stored record and predicts from it. The new record keeps the provenance of the
+/// measurement, except for the command.
 fn predict(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let output = &args.common.output;
-    let files = Files::default().reads("the record of --from", file);
+    let files = Files::default().reads("the --from record", file);
     files.writes("--record", output.record.as_ref()).check()?;
     let Record { body, provenance } = export::read(file)?;
     let name = file.display().to_string();
@@ -50,7 +51,15 @@ fn predict(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
 fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let common = &args.common;
     let mut loaded = load(file, common)?;
-    // Otherwise, every run of the tuning would write an output capture. Only `run` writes one.
+    if is_live(&loaded.path) {
+        return Err(Failure::new(
+            "tune compares mappings with the same packets, and live packets differ from run to \
+             run: record some (tcpdump -i IF -w packets.pcap), tune with kind = \"capture\" in \
+             [source], then run the tuned [mapping] on the interface",
+        ));
+    }
+    // Otherwise, every run of the tuning session would write an output capture. Only `run` writes
+    // one.
     loaded.path.sink = Sink::Null;
     let provenance = provenance::provenance();
     let cpus = granted(processors(common.cpus.as_ref())?, provenance.cpu_quota);
@@ -97,8 +106,8 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     emit::is_prompt(met, p99, common.p99)
 }
 
-/// Limits the number of CPUs to the quota, but not below one. Workers never sleep, so more of them
-/// would only share the same CPU time.
+/// Keeps as many CPUs as the CPU quota allows, but at least one. Busy workers on additional CPUs
+/// would only divide the same CPU time further.
 fn granted(mut cpus: Vec<u32>, quota: Option<f64>) -> Vec<u32> {
     if let Some(quota) = quota {
         cpus.truncate((quota as usize).max(1));
@@ -119,11 +128,15 @@ fn write_out(
     let shown = original.display().to_string();
     let text = linerate_path::write::with_mapping(&loaded.text, &path, &kept.mapping, kept.burst)
         .map_err(|problems| Failure::new(problems.display(&shown)))?;
-    files::write(file, text)
+    files::write(file, text)?;
+    if !files::is_stdout(file) && !args.common.output.quiet() {
+        emit::say(&format!("linerate: wrote {}\n", file.display()));
+    }
+    Ok(())
 }
 
-/// Adapts the path for writing to the file `out`. If `out` is not in the same directory as
-/// `original`, the capture is given by its full file name.
+/// Adapts the path for writing to the file `out`. If `out` is in another directory than `original`,
+/// replaces the names of the capture and the shared objects with absolute file names.
 fn as_seen_from(out: &FilePath, original: &FilePath, path: &Path) -> Result<Path, Failure> {
     let full = |file: &FilePath| {
         let cannot = |error| Failure::new(format!("cannot locate {}: {error}", file.display()));
@@ -131,14 +144,28 @@ fn as_seen_from(out: &FilePath, original: &FilePath, path: &Path) -> Result<Path
     };
     let mut path = path.clone();
     let (out, original) = (full(out)?, full(original)?);
-    if let (Some(file), Some(folder)) = (path.source.file_mut(), original.parent())
-        && out.parent() != Some(folder)
-    {
-        let capture = folder.join(&*file);
-        let name = capture.to_str();
-        let cannot =
-            || Failure::new(format!("{} is not UTF-8, and therefore not TOML", capture.display()));
-        *file = name.ok_or_else(cannot)?.to_owned();
+    let Some(folder) = original.parent().filter(|folder| out.parent() != Some(folder)) else {
+        return Ok(path);
+    };
+    if let Some(file) = path.source.file_mut() {
+        *file = within(folder, file)?;
+    }
+    for stage in path.stages.iter_mut().filter(|stage| is_plugin(stage)) {
+        if let Some(Value::Text(file)) = stage.params.get_mut("file") {
+            *file = within(folder, file)?;
+        }
     }
     Ok(path)
+}
+
+/// Returns the absolute name of a file, given its name in a path file in `folder`.
+fn within(folder: &FilePath, file: &str) -> Result<String, Failure> {
+    let full = folder.join(file);
+    let cannot = || {
+        let full = full.display();
+        Failure::new(format!(
+            "cannot write {full} to a path file: the file name is not valid UTF-8"
+        ))
+    };
+    full.to_str().map(str::to_owned).ok_or_else(cannot)
 }

@@ -21,7 +21,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Watches a program and prints its bottleneck.
+/// Observes a program and prints its bottleneck.
 pub(crate) fn why(args: &WhyArgs) -> Result<Answer, Failure> {
     Files::default()
         .writes("--record", args.output.record.as_ref())
@@ -48,7 +48,7 @@ fn target(args: &WhyArgs) -> Target {
     }
 }
 
-/// Watches and explains one window.
+/// Observes and explains one window.
 fn watch(
     args: &WhyArgs,
     target: &Target,
@@ -89,8 +89,8 @@ fn show(args: &WhyArgs, record: &Record) -> Result<Answer, Failure> {
     also(also(printed, written), bundled)
 }
 
-/// Watches one window after another until the user interrupts it or the watched program ends.
-/// Prints a line or a record for each window.
+/// Observes one window after another until the user interrupts or the program ends. Prints a line
+/// or a record for each window.
 fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, Failure> {
     let window = args.window().min(every);
     let mut is_first = true;
@@ -98,7 +98,7 @@ fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, 
         let began = Instant::now();
         let record = match watch(args, &target(args), window, stop) {
             Ok(record) => record,
-            // The watched program has ended. All windows up to now have been printed.
+            // The program has ended, and all windows have been printed.
             Err(_) if !is_first => return Ok(Answer::Done),
             Err(failure) => return Err(failure),
         };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Speed of the simulation, in core cycles per second of CPU time and compared with a bound, for
-//! both configurations of the RLP application on the T1.
+//! Measures simulation speed in core cycles per second of CPU time, and compares it with an upper
+//! bound, for both configurations of the RLP application on the T1.
 //!
 //! Most of the time is spent deciding, cycle by cycle, which strand issues, and each decision
-//! depends on the previous one. The bound is a chain of the same number of bare decisions, each of
-//! which looks up the next state by the current one. Runs of the simulation and of the bound
+//! depends on the previous one. The upper bound is the speed of a chain of bare decisions, each of
+//! which only looks up the next state in a table. Runs of the simulation and of the chain
 //! alternate; medians are printed.
 //!
-//! `cargo bench -p linerate-cmt --bench simulate [-- REPETITIONS | --test]`; a test is one
+//! `cargo bench -p linerate-cmt --bench simulate [-- REPETITIONS | --test]`; `--test` runs one
 //! repetition.
 
 use linerate_cmt::processor::Processor;
@@ -17,7 +17,7 @@ use std::hint::black_box;
 
 const REPETITIONS: usize = 11;
 const CYCLES: u64 = 4_000_000;
-/// Minimum core cycles per second of CPU time.
+/// Minimum speed, in core cycles per second of CPU time.
 const GOAL: f64 = 100e6;
 
 fn main() {
@@ -55,7 +55,7 @@ fn simulated(system: &System, seed: u64) -> u64 {
     black_box(simulate(system, &run)).expect("a test simulates it").core_cycles
 }
 
-/// A chain of lookups, each dependent on the previous one, in a table as large as the simulator's.
+/// Executes a chain of dependent lookups in a table as large as the simulator's.
 fn chain(length: u64) -> u64 {
     let table: Vec<usize> = (0..512).map(|at| (at * 37 + 11) % 512).collect();
     let table: &[usize; 512] = table.as_slice().try_into().expect("512 entries");
@@ -67,14 +67,15 @@ fn chain(length: u64) -> u64 {
     length
 }
 
-/// Runs `work`; returns its result and its CPU time in seconds.
+/// Runs `work`, and returns its result and CPU time in seconds.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let before = seconds_on_processor();
     let result = work();
     (result, seconds_on_processor() - before)
 }
 
-/// CPU time of this thread in seconds, from the first word of schedstat, which is in nanoseconds.
+/// Returns this thread's CPU time in seconds, from the first field of
+/// `/proc/thread-self/schedstat`, which is in nanoseconds.
 fn seconds_on_processor() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
     let ns: f64 = text.split_whitespace().next().and_then(|word| word.parse().ok()).expect("ns");

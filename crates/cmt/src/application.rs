@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Applications described as data: the work of their strands, with the origin of every number.
+//! Describes applications as data: what each strand does, and where every number comes from.
 //!
 //! An application is a TOML file of parameters, roles and configurations. A role is the work of one
 //! strand for one flow; a configuration maps each role of each flow to a strand. A role refers to
-//! its numbers by parameter name, so that a fit or a what-if changes each number in a single place.
+//! its numbers by parameter name, so that a fit or a what-if analysis changes each number in one
+//! place.
 
 use super::chip::Chip;
 use super::system::{
@@ -13,62 +14,62 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// An application.
+/// An application, as read from its TOML file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Application {
-    /// Name.
+    /// Name used in reports.
     pub name: String,
-    /// Its source document.
+    /// Document that describes the application.
     pub source: String,
-    /// Number of independent flows. Each flow has its own line, queues and strands.
+    /// Independent flows, each with its own link, queues and strands.
     pub flows: u32,
-    /// Source of a flow's packets.
+    /// Link that delivers a flow's packets.
     pub line: LineSpec,
     /// Parameters by name.
     #[serde(rename = "parameter")]
     pub parameters: BTreeMap<String, Parameter>,
-    /// Queues of each flow.
+    /// Queues between the roles; each flow has its own.
     #[serde(rename = "queue")]
     pub queues: Vec<QueueSpec>,
-    /// Roles, i.e. the work of strands.
+    /// Roles. Each is the work that one strand does for one flow.
     #[serde(rename = "role")]
     pub roles: Vec<Role>,
-    /// Placements that were measured.
+    /// Role placements, with the document's measurements where it has any.
     #[serde(default, rename = "configuration")]
     pub configurations: Vec<Configuration>,
 }
 
-/// A number and its origin.
+/// A number in an application, with its origin.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
-    /// The number.
+    /// Value, in the unit implied by the name.
     pub value: f64,
-    /// Its origin.
+    /// Whether the value is documented, fitted or assumed.
     pub origin: Origin,
-    /// What the number means, or how it was computed.
+    /// Meaning of the number, or how it was computed.
     pub text: String,
-    /// Lower bound for fits.
+    /// Lower bound for fits; `None` if not fitted.
     pub low: Option<f64>,
-    /// Upper bound for fits.
+    /// Upper bound for fits; `None` if not fitted.
     pub high: Option<f64>,
 }
 
-/// Origin of a number.
+/// Where a parameter's value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// From the document, or computed from numbers in it.
+    /// Taken from the document, or computed from its numbers.
     Given,
-    /// Fitted to match the model to observations.
+    /// Fitted to make the model reproduce the observations.
     Fitted,
-    /// Assumed as likely.
+    /// Chosen as plausible, but neither documented nor fitted.
     Assumed,
 }
 
 impl Origin {
-    /// Keyword for the origin in files.
+    /// Returns the keyword used in files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Given => "given",
@@ -78,59 +79,59 @@ impl Origin {
     }
 }
 
-/// The line of a flow.
+/// Line that a flow's packets arrive on.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LineSpec {
-    /// Name of the parameter that gives the rate in packets per second.
+    /// Parameter with the rate in packets per second.
     pub packets_per_s: String,
-    /// Capacity of the interface's ring in packets.
+    /// Capacity, in packets, of the interface's receive ring.
     pub ring: u32,
 }
 
-/// A queue of a flow.
+/// Queue between two of a flow's roles.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueSpec {
-    /// Name in tasks.
+    /// Name that tasks refer to.
     pub name: String,
     /// Capacity in packets.
     pub capacity: u32,
-    /// Number of cycles until one end sees a change made by the other end.
+    /// Cycles until a change at one end of the queue is visible at the other.
     pub hand_over_cycles: u32,
-    /// What a writer does if it finds no room.
+    /// What a writer does when the queue is full.
     pub when_full: WhenFull,
 }
 
-/// The work of one strand for one flow.
+/// A role: the work that one strand does for one flow.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
-    /// Its name.
+    /// Name used in configurations.
     pub name: String,
-    /// Tasks, run in rotation.
+    /// Tasks that the strand executes in rotation.
     #[serde(rename = "task")]
     pub tasks: Vec<TaskSpec>,
 }
 
-/// A task. The strings are names of parameters, except for `input` and `output`. An omitted
-/// parameter is 0, except that `instructions` is 1.
+/// One of a role's tasks. The strings are parameter names, except for `input` and `output`. An
+/// omitted parameter is 0, except that `instructions` is 1.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSpec {
-    /// `line` or the name of a queue. A task without input polls but never finds a packet.
+    /// Input to poll: `line` or a queue name. A task without input polls but never finds a packet.
     pub input: Option<String>,
-    /// Name of a queue; if absent, packets leave the system.
+    /// Queue to write packets to; if absent, packets leave the system.
     pub output: Option<String>,
     /// Instructions per poll.
     pub poll_instructions: String,
-    /// How long a poll that finds a packet stalls, in nanoseconds.
+    /// Stall time of a successful poll in nanoseconds.
     pub packet_stall_ns: Option<String>,
-    /// How long a poll that finds no packet stalls, in nanoseconds.
+    /// Stall time of an empty poll in nanoseconds.
     pub empty_stall_ns: Option<String>,
-    /// Cycles skipped after an empty poll.
+    /// Cycles that the strand pauses after an empty poll.
     pub slow_cycles: Option<String>,
-    /// Instructions per packet; not applicable to a task without input.
+    /// Instructions per packet; must be absent in a task without input.
     pub instructions: Option<String>,
     /// L1 misses per packet.
     pub l1_misses: Option<String>,
@@ -138,49 +139,49 @@ pub struct TaskSpec {
     pub l2_misses: Option<String>,
 }
 
-/// A measured placement, with its observations.
+/// A placement of roles on pipes, with its measurements if there are any.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
-    /// Name.
+    /// Name of the configuration in the document.
     pub name: String,
-    /// For each pipe, the work of its strands: `ROLE FLOW`, `while(1)` or `parked`.
+    /// What each pipe's strands do: `ROLE FLOW`, `while(1)` or `parked`.
     pub pipes: Vec<Vec<String>>,
-    /// The observations.
+    /// Measured results; `None` if the document has none.
     pub observed: Option<Observed>,
 }
 
-/// Observations of a configuration.
+/// A configuration's measured results.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Observed {
-    /// Rate of each flow in thousands of packets per second.
+    /// Rate per flow in kpps.
     pub kpps: f64,
     /// Cycles per instruction by role.
     pub cpi: BTreeMap<String, f64>,
 }
 
-/// Reasons why an application cannot be read or set up.
+/// Why an application cannot be read or placed on a chip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadApplication {
-    /// The text is not a valid application.
+    /// The text is not a valid application (parser message).
     Text(String),
-    /// An undefined name.
+    /// A name is not defined.
     Unknown {
-        /// `parameter`, `role`, `flow`, `queue` or `configuration`.
+        /// Kind of the missing item: `parameter`, `role`, `flow`, `queue` or `configuration`.
         what: &'static str,
-        /// The name.
+        /// The undefined name.
         name: String,
     },
-    /// A configuration needs more pipes or strands than the chip has.
+    /// The configuration needs more pipes or strands than the chip has.
     TooSmall {
-        /// The chip.
+        /// Chip name.
         chip: String,
-        /// `pipes` or `strands per pipe`.
+        /// Insufficient resource: `pipes` or `strands per pipe`.
         what: &'static str,
-        /// Number needed.
+        /// Number that the configuration needs.
         needed: usize,
-        /// Number available.
+        /// Number that the chip has.
         has: u32,
     },
 }
@@ -193,7 +194,7 @@ impl fmt::Display for BadApplication {
                 write!(f, "the application has no {what} `{name}`; add it or fix the name")
             }
             Self::TooSmall { chip, what, needed, has } => {
-                write!(f, "the configuration needs {needed} {what}, and {chip} has {has}")
+                write!(f, "the configuration needs {needed} {what}, but {chip} has {has}")
             }
         }
     }
@@ -201,48 +202,49 @@ impl fmt::Display for BadApplication {
 
 impl std::error::Error for BadApplication {}
 
-/// The built-in applications.
+/// Built-in applications, by name.
 const BUILT_IN: [(&str, &str); 1] = [("rlp", include_str!("../data/applications/rlp.toml"))];
 
 impl Application {
-    /// The built-in application with that name.
+    /// Returns the built-in application with this name.
     pub fn named(word: &str) -> Option<Self> {
         let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == word)?;
-        Some(Self::from_toml(text).expect("a test reads each of them"))
+        Some(Self::from_toml(text).expect("built-in files are valid: a test checks them"))
     }
 
-    /// Reads an application.
+    /// Parses an application from TOML.
     ///
     /// # Errors
-    /// The text is not TOML, or a key is missing, unknown or of the wrong type.
+    /// Returns an error if the text is not TOML, or if a key is missing, unknown or of the wrong
+    /// type.
     pub fn from_toml(text: &str) -> Result<Self, BadApplication> {
         toml::from_str(text).map_err(|error| BadApplication::Text(error.to_string()))
     }
 
-    /// The value of a parameter.
+    /// Returns a parameter's value.
     ///
     /// # Errors
-    /// There is no parameter with that name.
+    /// Returns an error if there is no such parameter.
     pub fn value(&self, name: &str) -> Result<f64, BadApplication> {
         let unknown = || BadApplication::Unknown { what: "parameter", name: name.to_owned() };
         Ok(self.parameters.get(name).ok_or_else(unknown)?.value)
     }
 
-    /// The configuration with that name.
+    /// Returns the configuration with this name.
     ///
     /// # Errors
-    /// There is no configuration with that name.
+    /// Returns an error if there is no such configuration.
     pub fn configuration(&self, name: &str) -> Result<&Configuration, BadApplication> {
         let unknown = || BadApplication::Unknown { what: "configuration", name: name.to_owned() };
         let named = |configuration: &&Configuration| configuration.name == name;
         self.configurations.iter().find(named).ok_or_else(unknown)
     }
 
-    /// Places the application on a chip; `pipes` gives the work of each pipe's strands.
+    /// Places the application on a chip. `pipes` lists what each pipe's strands do.
     ///
     /// # Errors
-    /// A name is undefined, or the chip is too small. [`System::check`] verifies that the result
-    /// can be simulated.
+    /// Returns an error if a name is undefined or the chip is too small. Call [`System::check`] to
+    /// verify that the result can be simulated.
     pub fn on(&self, chip: &Chip, pipes: &[Vec<String>]) -> Result<System, BadApplication> {
         let too_small = |what, needed, has| {
             let chip = chip.name.clone();
@@ -346,7 +348,7 @@ mod tests {
         Chip::new(&Processor::named("t1").unwrap()).unwrap()
     }
 
-    /// Recomputes the parameters marked as given.
+    /// Recomputes the parameters marked as given from the document's tables.
     #[test]
     fn given_parameters_follow_from_the_tables() {
         let cycles = |kpps: f64| 1.2e6 / kpps;
@@ -414,9 +416,9 @@ mod tests {
         assert!(said(&["PDSN 0"]).contains("no role `PDSN`"));
         assert!(said(&["RLP 4"]).contains("no flow `RLP 4`"));
         assert!(said(&["RLP"]).contains("no role `RLP`"));
-        assert!(said(&["parked"; 5]).contains("needs 5 strands per pipe, and"));
+        assert!(said(&["parked"; 5]).contains("needs 5 strands per pipe, but"));
         let pipes = vec![Vec::new(); 9];
-        assert!(rlp().on(&t1(), &pipes).unwrap_err().to_string().contains("needs 9 pipes, and"));
+        assert!(rlp().on(&t1(), &pipes).unwrap_err().to_string().contains("needs 9 pipes, but"));
         assert!(rlp().configuration("3").unwrap_err().to_string().contains("`3`"));
         let spoilt = BUILT_IN[0].1.replace("value = 20.0", "valu = 20.0");
         assert!(Application::from_toml(&spoilt).unwrap_err().to_string().contains("valu"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The properties of a processor that the simulator needs.
+//! Properties of a processor that the simulator needs.
 
 use crate::processor::Processor;
 use serde::Deserialize;
@@ -8,56 +8,56 @@ use std::fmt;
 /// Maximum number of strands per pipe.
 pub(super) const STRANDS_PER_PIPE_MAX: u32 = 4;
 
-/// Maximum number of simulated strands. A plan for this many strands still takes only seconds.
+/// Maximum number of strands to simulate. Even with this many, planning takes only seconds.
 const STRANDS_MAX: u64 = 4096;
 
-/// Strands that share a unit.
+/// Which strands share a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// All strands: one unit per chip.
+    /// All strands on the chip.
     Chip,
-    /// Strands of a core: one unit per core.
+    /// The strands on a core.
     Core,
-    /// Strands of a pipe: one unit per pipe.
+    /// The strands on a pipe.
     Pipe,
 }
 
-/// A unit that strands share. It accepts one instruction per interval.
+/// A functional unit shared by strands. It accepts one instruction per interval.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unit {
-    /// Name, such as `fpu`.
+    /// Name of the unit, such as `fpu`.
     pub name: String,
-    /// The strands that share it.
+    /// Which strands share one instance of the unit.
     pub scope: Scope,
-    /// Cycles from one accepted instruction to the next, at least 1.
+    /// Minimum cycles between two instructions that the unit accepts, at least 1.
     pub interval_cycles: u32,
-    /// Source of the figures.
+    /// Document that the figures are taken from.
     pub source: String,
 }
 
-/// A chip of cores whose pipes issue one instruction per cycle.
+/// A multithreaded chip, whose pipes issue one instruction per cycle.
 ///
-/// Strands are numbered consecutively by core, by pipe within the core, and by place on the pipe.
-/// These numbers are the chip's logical CPUs.
+/// Strands are numbered consecutively by core, by pipe within the core, and by position on the
+/// pipe. These numbers are the chip's logical CPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chip {
-    /// The maker's name.
+    /// The vendor's name for the chip.
     pub name: String,
-    /// Cycles per second.
+    /// Clock frequency in Hz.
     pub clock_hz: f64,
-    /// Cores.
+    /// Number of cores.
     pub cores: u32,
     /// Number of pipes per core.
     pub pipes_per_core: u32,
     /// Number of strands per pipe.
     pub strands_per_pipe: u32,
-    /// Additional cycles for an L1 miss that hits L2.
+    /// Additional latency of an L1 miss that hits L2, in cycles.
     pub l2_cycles: u32,
-    /// Additional cycles for an L2 miss.
+    /// Additional latency of an L2 miss, in cycles.
     pub memory_cycles: u32,
-    /// Units that strands share in addition to pipes.
+    /// Units shared by strands, in addition to the pipes.
     pub units: Vec<Unit>,
 }
 
@@ -66,26 +66,26 @@ pub struct Chip {
 pub enum NoChip {
     /// The processor's file has no latencies.
     NoLatency {
-        /// The processor.
+        /// Processor name.
         name: String,
     },
     /// The processor's pipes do not issue exactly one instruction per cycle.
     NotSingleIssue {
-        /// The processor.
+        /// Processor name.
         name: String,
     },
     /// More strands share a pipe than the simulator supports.
     TooManyWorkers {
-        /// The processor.
+        /// Processor name.
         name: String,
         /// Strands per pipe.
         strands: u32,
     },
     /// The chip has more strands than the simulator supports.
     TooLarge {
-        /// The processor.
+        /// Processor name.
         name: String,
-        /// Number of strands on the chip.
+        /// Strands on the chip.
         strands: u64,
     },
 }
@@ -108,8 +108,8 @@ impl fmt::Display for NoChip {
             ),
             Self::TooLarge { name, strands } => write!(
                 f,
-                "{name} cannot be simulated: it has {strands} strands; the limit is {STRANDS_MAX}: \
-                 reduce cores or pipes in its file"
+                "{name} cannot be simulated: it has {strands} strands, and the limit is \
+                 {STRANDS_MAX}; reduce the number of cores or pipes in its file"
             ),
         }
     }
@@ -118,11 +118,11 @@ impl fmt::Display for NoChip {
 impl std::error::Error for NoChip {}
 
 impl Chip {
-    /// Extracts the properties that the simulator needs.
+    /// Extracts the properties needed by the simulator from a processor description.
     ///
     /// # Errors
-    /// The processor's latencies are unknown, its pipes issue more or less than one instruction per
-    /// cycle, too many strands share a pipe, or the processor has too many strands.
+    /// Returns an error if the latencies are unknown, pipes issue more or less than one instruction
+    /// per cycle, too many strands share a pipe, or the processor has too many strands.
     pub fn new(processor: &Processor) -> Result<Self, NoChip> {
         let name = || processor.name.clone();
         let latency = processor.latency.ok_or_else(|| NoChip::NoLatency { name: name() })?;
@@ -148,22 +148,22 @@ impl Chip {
         })
     }
 
-    /// Number of pipes on the chip.
+    /// Returns the number of pipes on the chip.
     pub fn pipes(&self) -> u32 {
         self.cores * self.pipes_per_core
     }
 
-    /// Number of strands per core.
+    /// Returns the number of strands per core.
     pub fn strands_per_core(&self) -> u32 {
         self.pipes_per_core * self.strands_per_pipe
     }
 
-    /// Number of strands on the chip.
+    /// Returns the number of strands on the chip.
     pub fn strands(&self) -> u32 {
         self.cores * self.strands_per_core()
     }
 
-    /// Index of the unit with that name, as used in [`super::UnitUse::unit`].
+    /// Returns the index of a unit in [`Chip::units`], as used in [`super::UnitUse::unit`].
     pub fn unit(&self, name: &str) -> Option<usize> {
         self.units.iter().position(|unit| unit.name == name)
     }

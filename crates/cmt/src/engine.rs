@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Advances pipes in time order.
+//! Simulates a chip's pipes in time order.
 //!
-//! Pipes whose strands share a unit form a *group*, which is simulated in lockstep; in even cycles
-//! the lowest-numbered pipe goes first, in odd cycles the highest. Groups interact only through
-//! queues. Each group is simulated on its own for a window as long as the shortest hand-over of any
-//! queue between two groups:
+//! Pipes whose strands share a unit form a *group*, which is simulated in lockstep: in even cycles
+//! the lowest-numbered pipe issues first, in odd cycles the highest-numbered. Groups interact only
+//! through queues. Each group is simulated separately for a window as long as the shortest handoff
+//! delay of any queue between two groups:
 //!
 //! ```text
 //! start = the first cycle in which any group issues
-//! end   = start + shortest hand-over between groups
+//! end   = start + shortest handoff between groups
 //! for each group: issue in all cycles before end
 //! ```
 //!
 //! This is exact: a change that a group makes to a queue at a cycle `t >= start` is visible from
-//! `t + hand-over >= end`, so no other group can see it within this window, whichever group was
+//! `t + handoff >= end`, so no other group can see it within this window, whichever group was
 //! simulated first.
 //!
 //! On a pipe whose strands all run `while(1)`, strand `k` of `n` issues in the cycles `k`, `k + n`,
@@ -28,10 +28,10 @@ use super::thread::{NEVER, Thread};
 use linerate_record::random::Random;
 use std::collections::BTreeSet;
 
-/// Runs a system.
+/// Simulates a system.
 ///
 /// # Errors
-/// [`System::check`] finds a fault, or the run has zero or too many cycles.
+/// Returns an error if [`System::check`] finds a fault, or if `run` has no or too many cycles.
 pub fn simulate(system: &System, run: &Run) -> Result<Outcome, Fault> {
     system.check()?;
     let all = run.warm_up_cycles.saturating_add(run.cycles);
@@ -48,11 +48,10 @@ pub fn simulate(system: &System, run: &Run) -> Result<Outcome, Fault> {
 
 struct Engine<'s> {
     system: &'s System,
-    /// All pipes, by number. Pipes without running strands stay empty.
+    /// All pipes on the chip, indexed by pipe number. Pipes without running strands remain empty.
     pipes: Vec<Pipe>,
     groups: Vec<Vec<usize>>,
-    /// For each pipe, the number of its strands that run `while(1)`; `None` if any strand handles
-    /// packets.
+    /// For each pipe, how many strands run `while(1)`; `None` if any strand handles packets.
     all_busy: Vec<Option<u64>>,
     window: u64,
     links: Links,
@@ -108,7 +107,7 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Advances through all cycles before `end`.
+    /// Simulates all cycles before `end`.
     fn advance(&mut self, end: u64) {
         let Self { pipes, groups, links, window, .. } = self;
         loop {
@@ -127,7 +126,7 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Counts over all cycles before `end`. The engine must already have advanced to `end`.
+    /// Returns the counts for all cycles before `end`. The engine must have advanced to `end`.
     fn counts(&mut self, end: u64) -> Counts {
         let count = |strand: &Strand| {
             let (pipe, place) = position(&self.system.chip, strand.cpu);
@@ -148,7 +147,7 @@ impl<'s> Engine<'s> {
     }
 }
 
-/// The pipe of a logical CPU, and its place on that pipe.
+/// Returns a logical CPU's pipe, and its position on the pipe.
 fn position(chip: &Chip, cpu: u32) -> (usize, usize) {
     ((cpu / chip.strands_per_pipe) as usize, (cpu % chip.strands_per_pipe) as usize)
 }
@@ -166,7 +165,7 @@ fn all_busy(system: &System, pipe: usize) -> Option<u64> {
     Some(on_pipe(system, pipe).filter(|strand| strand.runs == Runs::Busy).count() as u64)
 }
 
-/// Counts of a strand on a pipe whose `strands` strands all run `while(1)`.
+/// Returns the counts for a strand on a pipe with `strands` strands that all run `while(1)`.
 fn busy(system: &System, strand: &Strand, strands: u64, end: u64) -> StrandOutcome {
     let (pipe, place) = position(&system.chip, strand.cpu);
     let before =
@@ -176,7 +175,7 @@ fn busy(system: &System, strand: &Strand, strands: u64, end: u64) -> StrandOutco
     StrandOutcome { instructions, waited: end - instructions, ..StrandOutcome::default() }
 }
 
-/// Index in `chip.units` of each unit of the chip, with the number of its instances, in order.
+/// Returns each unit's index in `chip.units` and its number of instances.
 fn instances(chip: &Chip) -> impl Iterator<Item = (usize, u32)> {
     chip.units.iter().enumerate().map(|(index, unit)| {
         let times = match unit.scope {
@@ -188,7 +187,7 @@ fn instances(chip: &Chip) -> impl Iterator<Item = (usize, u32)> {
     })
 }
 
-/// Chip-wide index of the instance of `unit` that a pipe uses.
+/// Returns the chip-wide index of the `unit` instance that serves a pipe.
 fn instance(chip: &Chip, unit: usize, pipe: usize) -> usize {
     let first: u32 = instances(chip).take(unit).map(|(_, times)| times).sum();
     let offset = match chip.units[unit].scope {
@@ -212,7 +211,7 @@ fn links(system: &System) -> Links {
     }
 }
 
-/// Pipes to simulate, grouped by shared units.
+/// Returns the pipes to simulate, grouped by shared units.
 fn groups(system: &System) -> Vec<Vec<usize>> {
     let chip = &system.chip;
     let mut groups: Vec<(Vec<usize>, BTreeSet<usize>)> = Vec::new();
@@ -238,7 +237,7 @@ fn groups(system: &System) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(pipes, _)| pipes).collect()
 }
 
-/// The shortest hand-over of a queue between two groups.
+/// Returns the shortest handoff delay, in cycles, of any queue between two groups.
 fn window(system: &System, groups: &[Vec<usize>]) -> u64 {
     let group_of = |ends: &dyn Fn(&super::Task) -> bool| {
         let strand = system.strands.iter().find(|strand| match &strand.runs {
@@ -256,7 +255,7 @@ fn window(system: &System, groups: &[Vec<usize>]) -> u64 {
     between.map(|(_, queue)| u64::from(queue.hand_over_cycles)).min().unwrap_or(NEVER)
 }
 
-/// Simulates the pipes of a group through all cycles before `end`.
+/// Simulates a group's pipes for all cycles before `end`.
 fn run_together(pipes: &mut [Pipe], group: &[usize], end: u64, links: &mut Links) {
     loop {
         let issues = group.iter().map(|pipe| pipes[*pipe].next_issue());

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares an application on a chip with observations, and fits its parameters to them.
+//! Compares a simulated application with observations, and fits the application's parameters to
+//! them.
 //!
 //! ```text
 //! error(parameters) = sum over configurations and figures of ((found / observed - 1) / within)^2
-//! fitted            = the parameters, each within its bounds, of the least error (`simplex`)
+//! fitted            = the parameters within their bounds with the smallest error (`simplex`)
 //! ```
 //!
 //! The application's file lists the observed figures and the parameters that may be fitted.
@@ -18,37 +19,36 @@ use simplex::least;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// An application on a chip.
+/// An application and the chip to simulate it on.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// The application, i.e. the work of the strands.
+    /// What the strands run, with the parameters to fit.
     pub application: Application,
-    /// Their placement.
+    /// Chip that the strands are placed on.
     pub chip: Chip,
 }
 
-/// Settings for simulations whose figures are printed.
+/// Simulation settings for printed figures.
 pub const LONG: Run = Run { warm_up_cycles: 3_000_000, cycles: 12_000_000, seed: 1 };
 
-/// Settings for the simulations of a fit.
+/// Simulation settings for fits, which need many runs.
 const SHORT: Run = Run { warm_up_cycles: 1_500_000, cycles: 2_500_000, seed: 1 };
 
-/// Weights of errors in a fit: the relative error that counts as 1, for rates and for cycles per
-/// instruction.
+/// Target accuracies of rates and of CPI: the relative errors that have weight 1 in a fit.
 const WITHIN: (f64, f64) = (0.05, 0.12);
 
-/// Reasons why an application cannot be compared or fitted.
+/// Why an application cannot be compared or fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FitError {
     /// A name is undefined, or the chip is too small.
     Application(BadApplication),
-    /// The result cannot be simulated.
+    /// The placed application cannot be simulated.
     System(Fault),
     /// The configuration has no observations.
     NotObserved(String),
-    /// A role with observations is not assigned to any strand.
+    /// There are observations for this role, but no strand has it.
     NoStrand(String),
-    /// The parameter has no bounds.
+    /// The parameter has no bounds for fitting.
     NoBounds(String),
 }
 
@@ -60,11 +60,9 @@ impl fmt::Display for FitError {
             Self::NotObserved(name) => {
                 write!(f, "configuration `{name}` has no observations; add [observed]")
             }
-            Self::NoStrand(role) => write!(
-                f,
-                "there are observations of `{role}`, but no strand \
-                 has this role"
-            ),
+            Self::NoStrand(role) => {
+                write!(f, "observations exist for `{role}`, but no strand has this role")
+            }
             Self::NoBounds(name) => {
                 write!(f, "parameter `{name}` has no `low` and `high`, which a fit needs")
             }
@@ -86,22 +84,22 @@ impl From<Fault> for FitError {
     }
 }
 
-/// Simulated results of a configuration.
+/// A configuration's simulated results.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// All counts.
+    /// All simulation counts.
     pub outcome: Outcome,
-    /// Rate at which packets leave, in thousands per second: the mean of the flows.
+    /// Rate at which packets leave the system in kpps, averaged over the flows.
     pub kpps: f64,
     /// Rate of the slowest flow, in kpps.
     pub slowest_kpps: f64,
-    /// Cycles per instruction by role: the mean of the flows.
+    /// Cycles per instruction by role, averaged over the flows.
     pub cpi: BTreeMap<String, f64>,
 }
 
 impl Found {
-    /// The mean of a figure over the strands with a role that have the figure; `None` if none of
-    /// them does.
+    /// Returns the mean of a figure over the strands with this role. Ignores strands without the
+    /// figure; `None` if no strand has it.
     pub fn mean(&self, role: &str, of: impl Fn(&StrandOutcome) -> Option<f64>) -> Option<f64> {
         let values: Vec<f64> = of_role(&self.outcome, role).filter_map(of).collect();
         (!values.is_empty()).then(|| mean(values.into_iter()))
@@ -111,24 +109,25 @@ impl Found {
 /// An observed figure and its simulated value.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// `kpps`, or `CPI of ROLE`.
+    /// Name: `kpps`, or `CPI of ROLE`.
     pub what: String,
-    /// Observed.
+    /// Value in the application's file.
     pub observed: f64,
-    /// Simulated.
+    /// Simulated value.
     pub found: f64,
-    /// Relative error that counts as 1: the target accuracy.
+    /// Target accuracy: the relative error that has weight 1 in a fit.
     pub within: f64,
 }
 
 impl Pair {
-    /// Relative error of the simulated value: positive if it is above the observed value.
+    /// Returns the relative error of the simulated value; positive if it exceeds the observed
+    /// value.
     pub fn error(&self) -> f64 {
         self.found / self.observed - 1.0
     }
 }
 
-/// The strands with a role, from the outcome of a run.
+/// Returns the counts of all strands with a role.
 fn of_role<'o>(
     outcome: &'o Outcome,
     role: &'o str,
@@ -145,10 +144,10 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 impl Model {
-    /// The model with other values for some parameters.
+    /// Returns a copy of the model in which the named parameters have these values.
     ///
     /// # Errors
-    /// A parameter is unknown.
+    /// Returns an error if a parameter is unknown.
     pub fn with(&self, values: &[(&str, f64)]) -> Result<Self, FitError> {
         let mut model = self.clone();
         for (name, value) in values {
@@ -160,18 +159,19 @@ impl Model {
         Ok(model)
     }
 
-    /// The configuration with that name.
+    /// Returns the configuration with this name.
     ///
     /// # Errors
-    /// There is no configuration with that name.
+    /// Returns an error if there is no such configuration.
     pub fn configuration(&self, name: &str) -> Result<&Configuration, FitError> {
         Ok(self.application.configuration(name)?)
     }
 
-    /// Simulates the application; `pipes` gives the work of each pipe's strands.
+    /// Simulates the application. `pipes` lists what each pipe's strands do.
     ///
     /// # Errors
-    /// A name is undefined, the chip is too small, or the system cannot be simulated.
+    /// Returns an error if a name is undefined, the chip is too small, or the system cannot be
+    /// simulated.
     pub fn run(&self, pipes: &[Vec<String>], run: &Run) -> Result<Found, FitError> {
         let system = self.application.on(&self.chip, pipes)?;
         let outcome = simulate(&system, run)?;
@@ -195,10 +195,10 @@ impl Model {
         Ok(Found { outcome, kpps, slowest_kpps, cpi })
     }
 
-    /// The observed figures of a configuration, each with its simulated value.
+    /// Returns a configuration's observed figures with their simulated values.
     ///
     /// # Errors
-    /// The configuration has no observations, or [`Model::run`] fails.
+    /// Returns an error if the configuration has no observations, or if [`Model::run`] fails.
     pub fn pairs(&self, name: &str, run: &Run) -> Result<Vec<Pair>, FitError> {
         let configuration = self.configuration(name)?;
         let observed = configuration.observed.as_ref();
@@ -219,11 +219,11 @@ impl Model {
         Ok(pairs)
     }
 
-    /// Fits `parameters` to the observations of `configurations`, using `calls` evaluations. The
-    /// other parameters are unchanged.
+    /// Fits `parameters` to the observations for `configurations` in `calls` function evaluations.
+    /// The other parameters are unchanged.
     ///
     /// # Errors
-    /// A parameter has no bounds, or [`Model::pairs`] fails.
+    /// Returns an error if a parameter has no bounds, or if [`Model::pairs`] fails.
     pub fn fitted(
         &self,
         parameters: &[&str],
@@ -257,11 +257,11 @@ impl Model {
         bounds.ok_or_else(|| FitError::NoBounds(name.to_owned()))
     }
 
-    /// The model with every fitted parameter at the midpoint of its bounds. Every fit starts from
-    /// these values, and the parameters that a fit does not change keep them.
+    /// Returns a copy of the model with every fitted parameter at the midpoint of its bounds. Every
+    /// fit starts from these values; parameters that a fit does not vary keep them.
     ///
     /// # Errors
-    /// A fitted parameter has no bounds.
+    /// Returns an error if a fitted parameter has no bounds.
     pub fn unfitted(&self) -> Result<Self, FitError> {
         let mut values = Vec::new();
         for name in self.names() {
@@ -271,7 +271,7 @@ impl Model {
         self.with(&values)
     }
 
-    /// Names of the parameters whose origin is a fit.
+    /// Returns the names of the parameters whose values are fitted.
     pub fn names(&self) -> Vec<&str> {
         let all = self.application.parameters.iter();
         let fitted = all.filter(|(_, parameter)| parameter.origin == Origin::Fitted);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A cycle-by-cycle simulator of chip multithreading: strands that share the pipelines of a
-//! processor.
+//! A cycle-by-cycle simulator for chip multithreading, in which strands share a processor's
+//! pipelines.
 //!
 //! A [`System`] consists of a [`Chip`], the work of its strands, the queues between the strands,
 //! and the lines that deliver packets. [`simulate`] runs it for a number of cycles and counts
@@ -9,34 +9,35 @@
 //! # The model
 //!
 //! ```text
-//! each cycle, each pipe:
-//!     of its strands that are ready, the one that issued longest ago issues an instruction
-//!     it is ready again after 1 cycle and
+//! in each cycle, on each pipe:
+//!     of the ready strands, the one that issued least recently issues an instruction
+//!     it is ready again after 1 cycle plus
 //!         the bubbles of the instruction                     pipeline: branches, load-use delays
-//!         for a miss of the first cache, the second's latency; for a miss of both, memory's too
-//!         the wait for a unit that strands share             its turn, one per interval
+//!         for an L1 miss, the L2 latency; for an L2 miss, also the memory latency
+//!         the wait for a shared unit                         one instruction per interval
 //!         at the end of a poll, the stall of the poll        uncached reads of an interface
-//! a strand, for ever, for each of its tasks in turn:
+//! each strand, forever, for each of its tasks in rotation:
 //!     polls the input
-//!     if a packet is there: works on it, hands it over
+//!     if there is a packet: processes it and hands it off
 //! ```
 //!
-//! A change to a queue at cycle `t` is visible at the other end at `t` plus the queue's hand-over,
-//! which is at least one cycle, so the order of pipes within a cycle has no effect.
+//! A change to a queue at cycle `t` is visible at the other end at `t` plus the queue's handoff
+//! delay, which is at least one cycle, so the order of pipes within a cycle has no effect.
 //!
-//! Means that are not whole numbers are met by carrying the remainder. The distances between
-//! misses, and between uses of a unit, are uniformly distributed between 0 and twice their mean.
-//! They are drawn from a random number generator per strand, initialized from the seed.
+//! Fractional means are reproduced by carrying the remainder. The distances between misses, and
+//! between uses of a unit, are uniformly distributed between 0 and twice their mean. Each strand
+//! draws them from its own random number generator, initialized from the seed.
 //!
-//! [`Application`] reads the work of strands from a file; [`rank`] compares all placements of an
-//! application. [`fit`] estimates an application's undocumented numbers. [`processor`] describes
-//! processors as data; [`planner`] recommends changes to a packet path on a processor.
+//! An [`Application`] is a description, read from a file, of what each strand does; [`rank`]
+//! compares all placements of an application. [`fit`] estimates an application's undocumented
+//! numbers. [`processor`] describes processors as data; [`planner`] recommends changes to a packet
+//! path on a processor.
 //!
 //! # Left out
 //!
-//! Not modelled: cache contents (misses are a property of the work, even if neighbours change),
-//! more than one outstanding miss per strand, bandwidth limits, use of units by polling, and
-//! interrupts.
+//! The simulator does not model cache contents (the work determines the misses, whatever the
+//! neighbours do), more than one outstanding miss per strand, bandwidth limits, the use of units by
+//! polling, or interrupts.
 //!
 //! Every figure is of evidence tier `model`.
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Objects shared by strands: queues, lines and units.
+//! Models the objects that strands share: queues, lines and units.
 //!
 //! A queue is a ring of slots. Each slot holds the cycle from which its next user can see it: the
 //! reader sees data, the writer free space. Writer and reader may be simulated out of step by less
-//! than the hand-over: a change made by the side that is ahead carries a cycle that the other side
-//! has not reached yet, so it is not visible there. The result is the same as in strict time order.
+//! than the handoff delay: a change made by the side that is ahead is marked with a cycle that the
+//! other side has not reached yet, so it is not visible there. The result is the same as in strict
+//! time order.
 
 use super::share::fixed;
 use super::system::{Queue, Source, WhenFull};
 
-/// Everything shared between strands.
+/// All shared objects.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     pub(super) queues: Vec<Ring>,
@@ -17,12 +18,12 @@ pub(super) struct Links {
     pub(super) units: Vec<Turns>,
 }
 
-/// State of a queue.
+/// State of a queue: a ring of slots.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
-    /// For each slot, the cycle from which its last change is visible to the other side.
+    /// For each slot, the cycle from which the other side sees its last change.
     seen_from: Vec<u64>,
-    /// Number of packets read and written so far, and the next slots to read and write.
+    /// Packets read and written so far, and the next slots to read and write.
     read: u64,
     written: u64,
     read_slot: usize,
@@ -72,12 +73,12 @@ impl Ring {
     }
 }
 
-/// A line and the ring of its interface. Packet `k`, counted from 1, arrives at cycle `k *
+/// A line and its interface's receive ring. Packet `k`, counted from 1, arrives at cycle `k *
 /// interval`, rounded down.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     interval: u64,
-    /// Arrival cycle of the next packet; like the interval, in fixed point with 32 fractional bits.
+    /// Arrival cycle of the next packet. Like the interval, in fixed point with 32 fractional bits.
     next: u64,
     waiting: u64,
     ring: u64,
@@ -92,8 +93,8 @@ impl Line {
         Self { interval, next: interval, waiting: 0, ring, offered: 0, dropped: 0 }
     }
 
-    /// Delivers the packets due before cycle `end`. No packet is taken meanwhile, so the ring
-    /// accepts packets until it is full, and the rest are dropped.
+    /// Delivers the packets that arrive before cycle `end`. Assumes that the ring is not read in
+    /// the meantime, so that packets beyond its capacity are dropped.
     pub(super) fn bring_until(&mut self, end: u64) {
         let end = end << 32;
         if self.next >= end {
@@ -116,7 +117,7 @@ impl Line {
     }
 }
 
-/// A unit that accepts one instruction per interval, in order of arrival.
+/// Admission to a unit that accepts one instruction per interval, in order of arrival.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turns {
     pub(super) free_from: u64,
@@ -124,7 +125,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Number of cycles until the unit accepts an instruction that arrives at `cycle`.
+    /// Returns how many cycles an instruction that arrives at `cycle` waits for the unit.
     pub(super) fn wait(&mut self, cycle: u64) -> u64 {
         let start = self.free_from.max(cycle);
         self.free_from = start + self.interval;

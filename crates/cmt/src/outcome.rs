@@ -1,46 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Result of a simulated run.
+//! Result of a simulation.
 
-/// Settings of a run.
+/// Simulation settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Number of cycles before counting starts, in which the queues fill.
+    /// Warm-up cycles before counting starts, in which the queues fill.
     pub warm_up_cycles: u64,
-    /// Number of cycles counted: at least 1 and, together with the warm-up, at most
-    /// [`Run::CYCLES_MAX`].
+    /// Cycles counted: at least 1 and, together with the warm-up, at most [`Run::CYCLES_MAX`].
     pub cycles: u64,
-    /// Random seed for the distances between misses.
+    /// Seed for the random distances between misses and between unit uses.
     pub seed: u64,
 }
 
 impl Run {
-    /// Maximum number of cycles in a run: fixed-point values have 32 integer bits.
+    /// Maximum cycles in a run; fixed-point values have 32 integer bits.
     pub const CYCLES_MAX: u64 = 1 << 31;
 }
 
-/// Counts of a run, excluding the warm-up. All are of evidence tier `model`.
+/// Counts from a run, excluding the warm-up. All are of evidence tier `model`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Cycles counted.
+    /// Cycles counted, excluding the warm-up.
     pub cycles: u64,
-    /// Clock of the chip in cycles per second.
+    /// Chip clock frequency in Hz.
     pub clock_hz: f64,
-    /// Counts of the strands, in the order of [`super::System::strands`].
+    /// Strand counts, in the order of [`super::System::strands`].
     pub strands: Vec<StrandOutcome>,
-    /// Counts of the sources, in the order of [`super::System::sources`].
+    /// Source counts, in the order of [`super::System::sources`].
     pub sources: Vec<SourceOutcome>,
-    /// Number of simulated cycles, including the warm-up, times the number of cores on which
-    /// anything is simulated.
+    /// Simulation effort: the number of cycles, including the warm-up, times the number of
+    /// simulated cores.
     pub core_cycles: u64,
 }
 
-/// Counts of a strand.
+/// Counts for one strand.
 ///
-/// The cycles of a strand that is not parked are its instructions, its stalls and the cycles in
+/// The cycles of a strand that is not parked are its instructions, its stalls, and the cycles in
 /// which it was ready while another strand issued: `cycles = instructions + stalls.sum() + waited`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StrandOutcome {
-    /// Name.
+    /// Strand name.
     pub name: String,
     /// Logical CPU.
     pub cpu: u32,
@@ -48,49 +47,49 @@ pub struct StrandOutcome {
     pub instructions: u64,
     /// Cycles in which the strand could not issue, by cause.
     pub stalls: Stalls,
-    /// Cycles in which the strand was ready, but a neighbour issued.
+    /// Cycles in which the strand was ready but another strand on its pipe issued.
     pub waited: u64,
-    /// By task.
+    /// Counts of the strand's tasks.
     pub tasks: Vec<TaskOutcome>,
 }
 
-/// Packets and polls of a task.
+/// A task's packet and poll counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskOutcome {
-    /// Packets handed over or sent.
+    /// Packets written to a queue or sent out of the system.
     pub packets: u64,
     /// Packets dropped because the queue was full ([`super::WhenFull::Drop`]).
     pub dropped: u64,
-    /// Polls that found no packet.
+    /// Empty polls.
     pub idle_polls: u64,
-    /// Attempts to hand over a packet that found no room ([`super::WhenFull::Wait`]).
+    /// Failed attempts to enqueue a packet because the queue was full ([`super::WhenFull::Wait`]).
     pub blocked: u64,
 }
 
-/// Stall cycles of a strand by cause.
+/// A strand's stall cycles by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
-    /// Bubbles in the pipe.
+    /// Bubbles: branches, load-use delays and other dependences.
     pub bubbles: u64,
-    /// L1 misses.
+    /// L2 latency of L1 misses.
     pub l1: u64,
-    /// Additional cycles for L2 misses.
+    /// Memory latency of L2 misses, on top of the L2 latency.
     pub l2: u64,
     /// Waits for shared units.
     pub units: u64,
-    /// Uncached reads made by polls.
+    /// Poll stalls: uncached reads of an interface.
     pub io: u64,
-    /// Deliberate pauses.
+    /// Deliberate pauses after empty polls.
     pub slow: u64,
 }
 
 impl Stalls {
-    /// Sum of all causes.
+    /// Returns the sum over all causes.
     pub fn sum(&self) -> u64 {
         self.bubbles + self.l1 + self.l2 + self.units + self.io + self.slow
     }
 
-    /// The causes, in the order in which an instruction incurs them.
+    /// Returns the stall counts in the order in which an instruction incurs them.
     fn in_order(&mut self) -> [&mut u64; 6] {
         let Self { bubbles, l1, l2, units, io, slow } = self;
         [bubbles, l1, l2, units, io, slow]
@@ -103,8 +102,9 @@ impl Stalls {
         }
     }
 
-    /// Subtracts the last `cycles` stall cycles of the last instruction, which has the stalls
-    /// `last` after its bubbles.
+    /// Subtracts the `cycles` stall cycles that come after the end of counting, starting with the
+    /// latest cause. These cycles all belong to the last instruction; `last` holds the stalls of
+    /// this instruction, excluding bubbles.
     pub(super) fn cut(&mut self, mut cycles: u64, last: &Self) {
         let mut last = Self { bubbles: u64::MAX, ..*last };
         for (mine, last) in self.in_order().into_iter().zip(last.in_order()).rev() {
@@ -123,27 +123,27 @@ impl Stalls {
     }
 }
 
-/// Counts of a source.
+/// A packet source's counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceOutcome {
-    /// Packets that arrived.
+    /// Packets that arrived on the line.
     pub offered: u64,
-    /// Packets dropped because the ring was full.
+    /// Packets dropped because the interface's ring was full.
     pub dropped: u64,
 }
 
 impl Outcome {
-    /// Rate of `packets` packets in this run, in thousands of packets per second.
+    /// Converts `packets` packets in this run to a rate in kpps.
     pub fn kpps(&self, packets: u64) -> f64 {
         packets as f64 * self.clock_hz / self.cycles as f64 / 1e3
     }
 
-    /// Cycles per instruction of a strand; `None` if it issued no instruction.
+    /// Returns a strand's CPI; `None` if it issued no instruction.
     pub fn cpi(&self, strand: &StrandOutcome) -> Option<f64> {
         (strand.instructions > 0).then(|| self.cycles as f64 / strand.instructions as f64)
     }
 
-    /// The strand with that name.
+    /// Returns the counts for the strand with this name.
     pub fn strand(&self, name: &str) -> Option<&StrandOutcome> {
         self.strands.iter().find(|strand| strand.name == name)
     }
@@ -179,12 +179,12 @@ impl StrandOutcome {
         }
     }
 
-    /// Packets handed over or sent by all of the strand's tasks.
+    /// Returns the number of packets that the strand's tasks enqueued or sent.
     pub fn packets(&self) -> u64 {
         self.tasks.iter().map(|task| task.packets).sum()
     }
 
-    /// Instructions per packet, polling included; `None` if there were no packets.
+    /// Returns the instructions per packet, polling included; `None` if there were no packets.
     pub fn instructions_per_packet(&self) -> Option<f64> {
         let packets = self.packets();
         (packets > 0).then(|| self.instructions as f64 / packets as f64)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A pipe: of the ready strands, the one that issued least recently issues next.
+//! Simulates one pipe: of the ready strands, the one that issued least recently issues next.
 //!
 //! The state that determines which strand issues is kept in a few machine words. Strands that will
 //! be ready within [`SLOTS`] cycles are in a calendar, which has one bit per strand and cycle and
@@ -7,17 +7,18 @@
 //!
 //! ```text
 //! each cycle:
-//!     place, order = NEXT[order][ready]       who issues, and the order of last issues after it
-//!     take place from ready
-//!     put place into the calendar, as many slots on as its instruction has bubbles
-//!     ready |= the first slot of the calendar, which moves on; those whose sleep ends
-//! while nobody is ready and the calendar is empty:
-//!     go to where the first sleep ends
+//!     place, order = NEXT[order][ready]       the place that issues, and the new order
+//!     remove place from ready
+//!     enter place in the calendar, as many slots ahead as its instruction has bubbles
+//!     ready |= the first slot of the calendar, which is then shifted out
+//!     ready |= the places whose sleep ends
+//! while no place is ready and the calendar is empty:
+//!     skip to the cycle in which the first sleep ends
 //! ```
 //!
-//! The bubbles of a strand's next instruction are known before it issues, so that finding the next
-//! ready strand needs no arithmetic. In a cycle without a ready strand, [`NO_PLACE`], an extra
-//! place that is not in the calendar, issues.
+//! The bubbles of a strand's next instruction are known before it issues, so finding the next ready
+//! strand needs no arithmetic. In a cycle without a ready strand, a dummy place that is not in the
+//! calendar issues ([`NO_PLACE`]).
 
 use super::chip::STRANDS_PER_PIPE_MAX;
 use super::link::Links;
@@ -26,28 +27,29 @@ use super::share::fixed;
 use super::system::BUBBLE_CYCLES_MAX;
 use super::thread::{NEVER, Thread};
 
-/// Number of places on a pipe.
+/// Strand places per pipe.
 const PLACES: usize = STRANDS_PER_PIPE_MAX as usize;
 
-/// Number of cycles that the calendar covers: the number of bit groups in its word.
+/// Cycles covered by the calendar, whose word has one group of bits for each.
 const SLOTS: u64 = u64::BITS as u64 / PLACES as u64;
 
 const _: () = assert!((BUBBLE_CYCLES_MAX as u64) < SLOTS - 1);
 
-/// The place that issues if no strand is ready.
+/// Dummy place that issues if no strand is ready.
 const NO_PLACE: usize = PLACES;
 
-/// Mask of all places in a slot.
+/// Bit mask of all places in a slot.
 const ALL: u64 = (1 << PLACES) - 1;
 
-/// Number of orders in which four strands can last have issued.
+/// Number of orders in which four strands can have last issued.
 const ORDERS: usize = 24;
 
-/// The place that issues and the order afterwards, by current order and set of ready places.
+/// Transition table, by current order and set of ready places: which place issues, and the new
+/// order.
 static NEXT: [[(u8, u8); 1 << PLACES]; ORDERS] = next();
 
-/// The orders: each is a sequence of four digits, which are places. The first is the place that
-/// issued least recently.
+/// Returns all orders. An order is a permutation of the places, starting with the place that issued
+/// least recently.
 const fn orders() -> [[u8; PLACES]; ORDERS] {
     let mut orders = [[0; PLACES]; ORDERS];
     let (mut found, mut number) = (0, 0);
@@ -115,35 +117,36 @@ const fn same(a: &[u8; PLACES], b: &[u8; PLACES]) -> bool {
     at == PLACES
 }
 
-/// A pipe.
+/// A pipe with its strands.
 #[derive(Clone, Debug)]
 pub(super) struct Pipe {
-    /// The next cycle to simulate; all earlier cycles are done.
+    /// Next cycle to simulate; all earlier cycles are complete.
     now: u64,
-    /// Bits of the places that are ready at `now`.
+    /// Bit mask of the places that are ready at `now`.
     ready: u64,
     /// Current order, as a row of [`NEXT`].
     order: usize,
-    /// The calendar. Its lowest slot holds the places that become ready in the cycle after `now`.
+    /// The calendar. The lowest slot holds the places that become ready in the cycle after `now`.
     near: u64,
-    /// Cycle in which the first sleeping place wakes up.
+    /// Cycle in which the next sleeping place wakes up.
     far: u64,
     sleeping: u64,
-    /// For each place, including [`NO_PLACE`], the cycle from which it can issue again.
+    /// For each place, including [`NO_PLACE`], the first cycle in which it can issue again.
     ready_from: [u64; PLACES + 1],
-    /// Bubbles per instruction, and accumulated bubbles; both with 32 fractional bits.
+    /// Bubbles per instruction, and accumulated bubbles, both with 32 fractional bits.
     bubble: [u64; PLACES + 1],
     bubbles: [u64; PLACES + 1],
-    /// Calendar entry for the next instruction.
+    /// Each place's calendar entry for its next instruction.
     entry: [u64; PLACES + 1],
-    /// Number of quiet instructions before the next instruction that the thread has to handle: in
-    /// total since the previous such instruction, and still left.
+    /// For each place, the current run of quiet instructions, after which comes an instruction that
+    /// the thread has to handle: the length of the run (`span`), and how many of its instructions
+    /// are left (`quiet`).
     span: [u64; PLACES + 1],
     quiet: [u64; PLACES + 1],
     threads: [Option<Thread>; PLACES],
 }
 
-/// State of a pipe that changes every cycle.
+/// State that changes every cycle, kept in registers while the pipe runs.
 #[derive(Clone, Copy)]
 struct State {
     ready: u64,
@@ -152,7 +155,7 @@ struct State {
 }
 
 impl Pipe {
-    /// A pipe with all places empty.
+    /// Creates a pipe with all places empty.
     pub(super) fn new() -> Self {
         Self {
             now: 0,
@@ -171,7 +174,7 @@ impl Pipe {
         }
     }
 
-    /// Places a strand that handles packets.
+    /// Adds a strand that handles packets and begins with `quiet` quiet instructions.
     pub(super) fn put(&mut self, place: usize, bubble: f64, (thread, quiet): (Thread, u64)) {
         self.put_busy(place);
         self.bubble[place] = fixed(bubble);
@@ -188,7 +191,7 @@ impl Pipe {
         self.entry[place] = entry(place, 0);
     }
 
-    /// The next cycle in which a strand issues.
+    /// Returns the next cycle in which a strand issues.
     pub(super) fn next_issue(&self) -> u64 {
         if self.ready != 0 {
             return self.now;
@@ -217,7 +220,7 @@ impl Pipe {
         State { ready: self.ready, order: self.order, near: self.near } = state;
     }
 
-    /// Decides cycle `now`.
+    /// Simulates cycle `now`: selects the strand that issues, and advances by one cycle.
     #[inline]
     fn cycle(&mut self, state: &mut State, links: &mut Links) {
         let (place, order) = NEXT[state.order][state.ready as usize];
@@ -244,10 +247,11 @@ impl Pipe {
         }
     }
 
-    /// Lets the thread issue. Returns the calendar entry for the cycle in which it is ready again,
-    /// or 0 if it sleeps.
+    /// Issues an instruction that the thread has to handle. Returns the calendar entry for the
+    /// cycle in which the strand is ready again, or 0 if it sleeps.
     fn issue_for_thread(&mut self, place: usize, links: &mut Links) -> u64 {
-        let thread = self.threads[place].as_mut().expect("others have quiet instructions only");
+        let thread =
+            self.threads[place].as_mut().expect("only a strand with a thread needs handling");
         let (stall, quiet) = thread.issue(self.span[place], self.now, links);
         self.span[place] = quiet;
         self.quiet[place] = quiet;
@@ -262,7 +266,7 @@ impl Pipe {
         0
     }
 
-    /// Wakes the places whose sleep ends now; returns their bits.
+    /// Wakes the places whose sleep ends now, and returns them as a bit mask.
     fn wake(&mut self) -> u64 {
         let mut woken = 0;
         self.far = NEVER;
@@ -280,8 +284,8 @@ impl Pipe {
         woken
     }
 
-    /// Counts of the strand at a place over all cycles before `end`. All instructions in these
-    /// cycles must have been issued.
+    /// Returns the counts for the strand at a place for all cycles before `end`. All instructions
+    /// in these cycles must have been issued.
     pub(super) fn counts(&self, place: usize, end: u64) -> StrandOutcome {
         let quiet = self.span[place] - self.quiet[place];
         let bubbles = self.bubbles[place] >> 32;
@@ -299,7 +303,7 @@ impl Pipe {
     }
 }
 
-/// The bit of a place in the calendar, `away` slots ahead; zero for [`NO_PLACE`].
+/// Returns a place's calendar bit `away` slots ahead; zero for [`NO_PLACE`].
 fn entry(place: usize, away: u64) -> u64 {
     ((1 << place) & ALL) << (away * PLACES as u64)
 }

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Strand placement: ranks all placements of an application. Placements that differ only by
-//! symmetry count as one.
+//! Ranks all placements of an application's strands. Placements that differ only by symmetry count
+//! as one.
 //!
-//! The pipes of a chip are interchangeable, as are the places on a pipe, and the flows. A pipe is
-//! therefore described by its *kind*, the number of strands of each role on it. A placement is a
+//! A chip's pipes are interchangeable, as are the places on a pipe, and the flows. A pipe is
+//! therefore described by its *kind*, the number of strands per role on it. A placement is a
 //! multiset of kinds that contains each role once per flow.
 //!
 //! There are many placements but few kinds, and strands on different pipes interact only through
-//! queues. Each kind is therefore simulated separately, with a line in front of every strand: its
+//! queues. Each kind is therefore simulated separately, with every strand fed by its own links. Its
 //! *capacity* is the highest rate at which all of its strands keep up, found by bisection. The rate
 //! of a placement's slowest flow is the lowest capacity among its pipes:
 //!
 //! ```text
-//! for each kind:       capacity = greatest rate, up to the line's, with every strand keeping up
-//! for each placement:  rate = least capacity of its kinds, at most the bound
-//! bound:               least of the rates of the roles, each alone on a pipe, offered the line's
+//! for each kind:       capacity = highest rate, up to line rate, at which all strands keep up
+//! for each placement:  rate = lowest capacity of its kinds, at most the bound
+//! bound:               lowest rate of any role when alone on a pipe and offered line rate
 //! ```
 //!
 //! No placement exceeds the bound. A strand that runs alone and always has a packet available
-//! issues the instructions of a packet and of the poll before it, each as soon as the stalls of the
-//! previous instruction are over. In a placement it issues the same instructions plus empty polls,
+//! issues the instructions for a packet and for the poll before it, each as soon as the previous
+//! instruction's stalls are over. In a placement it issues the same instructions plus empty polls,
 //! and neighbours can only delay it. The best placement in the ranking, simulated as a whole, is
 //! therefore within a known gap of the optimum.
 //!
-//! Not modelled: units shared between pipes, and flows that are faster than the slowest one. A
+//! The ranking does not model units shared between pipes, or flows faster than the slowest flow. A
 //! simulation of the whole placement includes both.
 
 mod best;
@@ -37,52 +37,52 @@ use super::outcome::Run;
 use super::system::{Fault, Input, Runs, Source, Strand, System};
 use std::fmt;
 
-/// Placements, ranked by rate.
+/// All placements of an application, ranked by rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
-    /// The roles placed.
+    /// Roles to place, each once per flow.
     pub roles: Vec<String>,
-    /// All kinds of pipes.
+    /// Kinds of pipes that occur in the placements, with their capacities.
     pub kinds: Vec<Kind>,
-    /// All placements, fastest first; among placements of equal rate, those with fewer pipes first.
+    /// All placements, fastest first; at equal rates, those with fewer pipes first.
     pub placements: Vec<Placement>,
-    /// Upper bound for all placements, in thousands of packets per second per flow.
+    /// Upper bound on the rate of any placement, in kpps per flow.
     pub bound_kpps: f64,
-    /// Cycles simulated.
+    /// Simulation effort: the number of simulated cycles times the number of cores.
     pub core_cycles: u64,
 }
 
-/// A kind of pipe: the strands on it.
+/// A kind of pipe, defined by its strands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
-    /// Number of strands by role.
+    /// Strands per role.
     pub strands: Vec<u32>,
-    /// Highest rate per strand at which all strands keep up, in thousands of packets per second; at
-    /// most the line rate.
+    /// Capacity in kpps: the highest rate per strand at which all strands keep up; at most the line
+    /// rate.
     pub kpps: f64,
 }
 
-/// A placement.
+/// A placement of all strands, up to symmetry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// For each pipe in use, the index of its kind in [`Ranking::kinds`].
+    /// Index in [`Ranking::kinds`] of each pipe in use.
     pub pipes: Vec<usize>,
-    /// Rate of the slowest flow in thousands of packets per second.
+    /// Rate of the slowest flow in kpps.
     pub kpps: f64,
 }
 
-/// Reasons why placements cannot be ranked.
+/// Why placements cannot be ranked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CannotRank {
-    /// An error in the application.
+    /// A name in the application is undefined, or the chip is too small.
     Application(BadApplication),
-    /// The result cannot be simulated.
+    /// A kind of pipe cannot be simulated.
     System(Fault),
-    /// The strands do not fit on the chip.
+    /// There are more strands to place than the chip has.
     Full {
         /// Strands to place.
         strands: u32,
-        /// Number of strands on the chip.
+        /// Strands on the chip.
         has: u32,
     },
 }
@@ -101,19 +101,20 @@ impl fmt::Display for CannotRank {
 
 impl std::error::Error for CannotRank {}
 
-/// Number of bisection steps for a capacity. For the strands that compute most, the interval starts
-/// at a fifth of the line rate; it ends at less than a hundredth of the rate.
+/// Bisection steps per capacity. For the most compute-intensive strands, the initial interval is a
+/// fifth of the line rate, and the final one less than a hundredth of the rate.
 const HALVINGS: u32 = 5;
 
-/// Share of its line's packets that a strand must handle to count as keeping up. It is below 1
-/// because the number of packets in the ring when counting starts and ends is noise.
+/// Fraction of its link's packets that a strand must process to count as keeping up. Below 1
+/// because the number of packets in the ring at the start and end of counting varies.
 const KEEPS_UP: f64 = 0.995;
 
-/// Ranks all placements of `roles`; each role occurs once per flow. `run` gives the settings for
-/// simulating one kind at one rate.
+/// Ranks all placements of `roles`, each of which occurs once per flow. `run` holds the settings
+/// for simulating one kind at one rate.
 ///
 /// # Errors
-/// A role is unknown, the strands do not fit on the chip, or they cannot be simulated.
+/// Returns an error if a role is unknown, the strands do not fit on the chip, or they cannot be
+/// simulated.
 pub fn rank(
     application: &Application,
     chip: &Chip,
@@ -134,7 +135,7 @@ pub fn rank(
         let system = system.map_err(CannotRank::Application)?;
         let mut probe = Probe::new(system, application.line.ring, run);
         if strands.iter().sum::<u32>() == 1 {
-            // Add one packet: depending on when counting starts and ends, one may be missed.
+            // Add one packet, since one may be missed at the start or end of counting.
             let alone = probe.at(line).map_err(CannotRank::System)?.0;
             bound = bound.min(alone + chip.clock_hz / run.cycles as f64);
         }
@@ -155,15 +156,15 @@ pub fn rank(
 }
 
 impl Ranking {
-    /// Work of each pipe's strands, as input for [`Application::on`]. The strands of a role are
-    /// assigned the flows in order.
+    /// Returns what each pipe's strands do, as input for [`Application::on`]. A role's strands are
+    /// assigned to the flows in order.
     pub fn pipes(&self, placement: &Placement) -> Vec<Vec<String>> {
         let mut flows = vec![0; self.roles.len()];
         let strands = placement.pipes.iter().map(|kind| &self.kinds[*kind].strands);
         strands.map(|strands| words(&self.roles, strands, &mut flows)).collect()
     }
 
-    /// Index of the placement with these kinds; `None` if it is not in this ranking.
+    /// Returns the rank of the placement with these kinds; `None` if it is not in this ranking.
     pub fn place_of(&self, kinds: &[Vec<u32>]) -> Option<usize> {
         let index =
             |strands: &Vec<u32>| self.kinds.iter().position(|kind| kind.strands == *strands);
@@ -178,8 +179,8 @@ impl Ranking {
     }
 }
 
-/// Work of the strands of a pipe that has `strands` strands of each role. `flows` counts, by role,
-/// the flows assigned so far.
+/// Returns what the strands do on a pipe with `strands` strands per role. `flows` counts the flows
+/// assigned to each role so far.
 fn words(roles: &[impl fmt::Display], strands: &[u32], flows: &mut [u32]) -> Vec<String> {
     let mut words = Vec::new();
     for ((role, times), flow) in roles.iter().zip(strands).zip(flows) {
@@ -189,7 +190,8 @@ fn words(roles: &[impl fmt::Display], strands: &[u32], flows: &mut [u32]) -> Vec
     words
 }
 
-/// All kinds of pipes with at most `wanted` strands of each role, and 1 to `room` strands in total.
+/// Returns all kinds of pipes with at most `wanted` strands per role, and 1 to `room` strands in
+/// total.
 fn kinds_of(wanted: &[u32], room: u32) -> Vec<Vec<u32>> {
     let mut kinds = vec![Vec::new()];
     for &most in wanted {
@@ -204,8 +206,8 @@ fn kinds_of(wanted: &[u32], room: u32) -> Vec<Vec<u32>> {
     kinds
 }
 
-/// All multisets of at most `pipes` kinds that together have `wanted` strands of each role. Each is
-/// given as ascending indices into `kinds`.
+/// Returns all multisets of at most `pipes` kinds that together have `wanted` strands per role, as
+/// ascending indices into `kinds`.
 fn multisets(kinds: &[Vec<u32>], wanted: &[u32], pipes: u32) -> Vec<Vec<usize>> {
     let most = kinds.iter().map(|kind| kind.iter().sum::<u32>()).max().unwrap_or(0);
     let mut found = Vec::new();
@@ -216,14 +218,15 @@ fn multisets(kinds: &[Vec<u32>], wanted: &[u32], pipes: u32) -> Vec<Vec<usize>> 
 
 struct Search<'s> {
     kinds: &'s [Vec<u32>],
-    /// Number of strands in the largest kind.
+    /// Number of strands in the largest kind, used to prune hopeless branches.
     most: u32,
     chosen: Vec<usize>,
     found: &'s mut Vec<Vec<usize>>,
 }
 
 impl Search<'_> {
-    /// Adds kinds, starting at index `first`, until nothing is left to place.
+    /// Adds kinds, starting at index `first`, until no strand is left to place; tries all
+    /// possibilities by backtracking.
     fn go_on(&mut self, first: usize, left: Vec<u32>, pipes: u32) {
         let strands: u32 = left.iter().sum();
         if strands == 0 {
@@ -245,10 +248,10 @@ impl Search<'_> {
     }
 }
 
-/// A pipe on which each input of a strand has a line of its own.
+/// A test system with a single pipe of one kind, in which each strand input has its own link.
 struct Probe<'p> {
     system: System,
-    /// For each line, the number of its packets per packet of a flow.
+    /// For each link, the number of packets it delivers per packet of a flow.
     shares: Vec<f64>,
     run: &'p Run,
     core_cycles: u64,
@@ -272,7 +275,8 @@ impl<'p> Probe<'p> {
         Self { system, shares, run, core_cycles: 0 }
     }
 
-    /// Gives each strand a share of the packets instead of all packets.
+    /// Sets how many packets each strand receives per packet of a flow; `strands` has one value per
+    /// strand.
     fn with_shares(mut self, strands: Vec<f64>) -> Self {
         let takes = |strand: &Strand| match &strand.runs {
             Runs::Packets { tasks, .. } => {
@@ -285,8 +289,9 @@ impl<'p> Probe<'p> {
         self
     }
 
-    /// Offers every strand its share of `rate`. Returns the rate of the slowest strand in packets
-    /// per second, and whether all strands keep up. A pipe without work always keeps up.
+    /// Simulates the pipe with every strand offered its share of `rate`. Returns the slowest
+    /// strand's rate in packets per second, and whether all strands keep up. A pipe without work
+    /// always keeps up.
     fn at(&mut self, rate: f64) -> Result<(f64, bool), Fault> {
         for (source, share) in self.system.sources.iter_mut().zip(&self.shares) {
             source.packets_per_s = rate * share;
@@ -300,8 +305,7 @@ impl<'p> Probe<'p> {
         let asked = self.system.strands.iter().flat_map(tasks);
         let counts = outcome.strands.iter().flat_map(|strand| &strand.tasks);
         let pairs = asked.zip(counts).filter(|(task, _)| task.input != Input::Nothing);
-        // Allow for one packet: it is counted or not depending only on the moment at which counting
-        // begins.
+        // Allow for one packet, which is counted or not depending on when counting begins.
         let per_packet = self.system.chip.clock_hz / outcome.cycles as f64;
         let (mut least, mut keeps_up) = (rate, true);
         for ((_, counts), share) in pairs.zip(&self.shares) {
@@ -312,16 +316,17 @@ impl<'p> Probe<'p> {
         Ok((least, keeps_up))
     }
 
-    /// The highest rate, at most `line`, at which all strands keep up.
+    /// Returns the highest rate, at most `line`, at which all strands keep up.
     fn capacity(&mut self, line: f64) -> Result<f64, Fault> {
         let (mut low, keeps_up) = self.at(line)?;
         if keeps_up {
             return Ok(line);
         }
-        // Neighbours with less work have more empty polls, which may slow a strand down.
+        // At a lower rate, neighbours have more empty polls, which may slow a strand down so that
+        // it cannot keep up even with the rate that it handled before.
         let mut high = line;
         loop {
-            // One packet takes longer than the whole run.
+            // A packet takes longer than the entire run.
             if low <= 0.0 {
                 return Ok(0.0);
             }
@@ -352,8 +357,8 @@ mod tests {
         Chip::new(&Processor::named("t1").unwrap()).unwrap()
     }
 
-    /// Checks the placements of two roles and three flows on three pipes with two strands each
-    /// against all assignments.
+    /// Compares the placements of two roles and three flows, on three pipes with two strands each,
+    /// with an enumeration of all assignments.
     #[test]
     fn every_placement_is_there_once() {
         let wanted = [3, 3];

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plans for processors whose strands share pipelines: each mapping is simulated cycle by cycle.
+//! Plans for processors whose strands share pipelines. Each mapping is simulated cycle by cycle.
 //!
-//! A setting is a `Setup`: which strands run which stages and where, which other threads are on the
-//! chip, and how they poll. A change is a single step from one setting to another, which is
-//! simulated as a whole; [`linerate_plan::search`] chains changes.
+//! A setting is a `Setup`: the strands that run each stage, with their CPUs; the other threads on
+//! the chip; and how all of these poll. A change is a single step from one setting to another. Each
+//! changed setting is simulated as a whole; [`linerate_plan::search`] chains changes.
 //!
 //! ```text
 //! rate(setup)     = packets that leave the path, simulated
-//! interval        = the rate with all costs up and down by their spread, and the error of the
-//!                   simulator on top; the line bounds it
+//! interval        = the rates with all costs raised and lowered by their spread, widened by the
+//!                   simulator's own error, and capped at the line rate
 //! changes         = park, slow polling, relieve, replicate, split, merge, place elsewhere;
-//!                   of the mapping as written also the best of all placements
+//!                   for the mapping as written, also the best of all placements
 //! ```
 //!
-//! Untried mappings may be faster by at most the gap to a bound (`bound.rs`). Cores without a
-//! strand of the path are not simulated: they share nothing with it.
+//! An upper bound (`bound.rs`) limits how much faster an untried mapping could be. Cores without a
+//! strand of the path are not simulated, because they share nothing with the path.
 //!
-//! Not modelled: bursts (packets are handed over one by one), kernel variants, and misses that
-//! change when strands move.
+//! The simulation does not model bursts (it hands off packets one by one), kernel variants, or
+//! changes in misses when strands move.
 
 mod basis;
 mod bound;
@@ -54,35 +54,35 @@ use simulator::Simulator;
 
 const METHOD: &str = "simulated cycle by cycle from instructions, misses and stalls per packet";
 
-/// Divisor of the number of cycles when a kind of pipe is simulated rather than a mapping: there
-/// are many kinds, and the best placement is simulated as a whole afterwards.
+/// Divisor of the cycle count when simulating a kind of pipe rather than a whole setup. There are
+/// many kinds, and the best placement is simulated as a whole afterwards.
 const KIND_SHARE: u64 = 4;
 
-/// Rates that differ by less than this share count as equal, since a simulation counts only a few
-/// hundred packets per flow.
+/// Relative difference below which rates count as equal; a simulation counts only a few hundred
+/// packets per flow.
 const SAME: f64 = 0.01;
 
-/// Simulator inputs in addition to the path.
+/// Simulator inputs other than the path.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulation<'a> {
-    /// Costs from the path file.
+    /// Stage costs from the path file.
     pub costs: &'a GivenCosts,
-    /// The machine.
+    /// Chip that the path is planned for.
     pub chip: &'a Chip,
-    /// Number of usable strands, starting with the first.
+    /// Number of usable strands, starting with the chip's first.
     pub cpus: u32,
-    /// Number of cycles counted in each simulation, after a warm-up of a quarter as many cycles.
+    /// Cycles counted per simulation, after a warm-up of a quarter as many.
     pub cycles: u64,
 }
 
-/// Predicts how the mapping of a path performs on a chip, and recommends changes.
+/// Predicts the rate of a path's mapping on a chip, and recommends changes.
 ///
 /// # Errors
-/// A stage has no instructions, or the mapping does not fit the chip or names processors that the
-/// chip does not have.
+/// Returns an error if a stage has no instructions, or if the mapping does not fit the chip or
+/// names CPUs that the chip does not have.
 ///
 /// # Panics
-/// If the specifications or the costs do not belong to the path.
+/// Panics if the specifications or the costs do not belong to the path.
 pub fn plan(
     subject: &Subject<'_>,
     simulation: &Simulation<'_>,
@@ -92,13 +92,13 @@ pub fn plan(
     search::plan(subject, &planning)
 }
 
-/// Predicts how the mapping of a path performs on a chip as written, without recommendations.
+/// Predicts the rate of a path's mapping as written on a chip, without recommendations.
 ///
 /// # Errors
-/// As [`plan`].
+/// As for [`plan`].
 ///
 /// # Panics
-/// As [`plan`].
+/// As for [`plan`].
 pub fn written(
     subject: &Subject<'_>,
     simulation: &Simulation<'_>,
@@ -109,9 +109,9 @@ pub fn written(
 struct Planning<'a> {
     simulator: Simulator<'a>,
     written: Predicted<Setup, Outcome>,
-    /// Rates of the mapping as written. They are the baseline for all gains.
+    /// Rates of the mapping as written, the baseline for all gains.
     written_rates: Rates,
-    /// The best placement of the mapping as written, if placements were examined.
+    /// Best placement for the mapping as written; `None` if placements were not examined.
     relocated: Option<Relocated>,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Planning<'a> {
         Ok(Self { simulator, written, written_rates, relocated: None })
     }
 
-    /// Examines the placements of the mapping as written.
+    /// Finds the best placement for the mapping as written.
     fn relocate(&mut self) -> Result<(), SimulationError> {
         let Simulator { simulation, world, .. } = &self.simulator;
         let run = self.simulator.run(KIND_SHARE);
@@ -142,7 +142,8 @@ impl<'a> Planning<'a> {
         Simulated::new(&self.simulator, predicted)
     }
 
-    /// The pipes used by each segment, and by each group of polling strands outside the path.
+    /// Returns the pipes used by each segment, and by each group of polling strands outside the
+    /// path.
     fn pipes(&self, setup: &Setup) -> Vec<Vec<u32>> {
         let polls = setup.beside.iter().filter(|beside| beside.does == Idling::Polls);
         let groups = setup.segments.iter().map(|one| &one.cpus).chain(polls.map(|one| &one.cpus));
@@ -155,7 +156,7 @@ impl<'a> Planning<'a> {
         pipes.collect()
     }
 
-    /// Polling strands outside the path that have been moved.
+    /// Returns the polling strands outside the path that the setup moves to other CPUs.
     fn moved(&self, setup: &Setup) -> Vec<WorkersBeside> {
         let written = &self.simulator.simulation.costs.neighbours;
         let is_there = |beside: &Outsiders| {
@@ -195,8 +196,9 @@ impl Planner for Planning<'_> {
         &self.written
     }
 
-    /// Excludes placements that use the same pipes as before: they are faster only because endless
-    /// loops made way, and parking the loops has the same effect.
+    /// Returns the possible changes, except for placements on the same pipes as before. Such
+    /// placements are faster only because they displace endless loops; parking the loops has the
+    /// same effect.
     fn changes(&self, of: &PredictedBy<Self>) -> Vec<Changed<Setup>> {
         let Simulator { subject, simulation, world } = &self.simulator;
         let changes = Changes { world, specs: subject.specs, cpus: simulation.cpus };
@@ -212,8 +214,8 @@ impl Planner for Planning<'_> {
         all
     }
 
-    /// Drops each candidate that is no faster than another one of the same kind that uses fewer
-    /// strands or parks fewer.
+    /// Drops a candidate if another candidate of the same kind is about as fast, but uses fewer
+    /// strands or parks fewer strands.
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         let strands = |one: &CandidateOf<Self>| one.predicted.setting.strands();
         let parks_more = |one: &CandidateOf<Self>, other: &CandidateOf<Self>| {
@@ -260,10 +262,10 @@ impl Planner for Planning<'_> {
         let after = self.simulated(predicted);
         let busy = match after.is_line_reached() {
             true => String::new(),
-            false => format!(", or idle polls on worker {}", after.most().1.name),
+            false => format!(", or any idle polls on worker {},", after.most().1.name),
         };
         let sentence = format!(
-            "run it on such a machine and count the packets of a flow: less than {} kpps{busy} \
+            "run it on such a machine and measure a flow's packet rate: a rate below {} kpps{busy} \
              disproves the prediction",
             three_digits(bounds.kpps.low)
         );
@@ -287,8 +289,8 @@ impl Planner for Planning<'_> {
             reason: format!("it {ONE_STATE}"),
         });
         let burst = RuledOut {
-            name: "other burst sizes, other kernels".to_owned(),
-            reason: "the simulator hands over packets one at a time and does not model kernels"
+            name: "other burst sizes or kernels".to_owned(),
+            reason: "the simulator passes packets one at a time and does not model kernels"
                 .to_owned(),
         };
         held.chain([burst]).collect()

@@ -1,82 +1,82 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processors as data: shared resources, memory latencies, and bandwidths.
+//! Describes processors as data: shared resources, memory latencies, and bandwidths.
 //!
-//! A processor is a TOML file. The built-in ones are in `data/processors`; users' own files are
-//! read the same way.
+//! A processor is described in a TOML file. The built-in ones are in `data/processors`; users'
+//! files have the same format.
 
 use crate::Unit;
 use serde::Deserialize;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// Minimum frame size in bytes, FCS included (IEEE 802.3).
+/// Minimum frame size in bytes, including FCS (IEEE 802.3).
 pub const FRAME_MIN: u32 = 64;
 
-/// Maximum frame size in bytes: a jumbo frame with room to spare.
+/// Maximum frame size in bytes, far above the size of a jumbo frame.
 pub const FRAME_MAX: u32 = 65_536;
 
-/// Maximum number of cores per processor, pipes per core and strands per pipe: far above any real
-/// value.
+/// Maximum cores per processor, pipes per core and strands per pipe, far above any real value.
 pub const COUNT_MAX: u32 = 65_536;
 
-/// Valid core clocks in GHz: from emulators to ten times what cooling allows.
+/// Valid core clocks in GHz, from the speed of an emulator to ten times the clock of any chip that
+/// can be cooled.
 pub const CLOCK_GHZ: RangeInclusive<f64> = 0.01..=100.0;
 
-/// Limits on latencies, bandwidths and rates, in the file's units: far beyond any real value, so
-/// that results stay finite.
+/// Limits on latencies, bandwidths and rates, in the units of the file. They are far beyond any
+/// real value, but keep results finite.
 const SMALLEST: f64 = 1e-6;
 const LARGEST: f64 = 1e6;
 
-/// A processor.
+/// A processor, as read from its TOML file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Processor {
-    /// The maker's name.
+    /// The vendor's name for the processor.
     pub name: String,
-    /// Source of the figures.
+    /// Documents that the figures are taken from.
     pub source: String,
     /// Core clock in GHz.
     pub clock_ghz: f64,
-    /// Cores.
+    /// Number of cores.
     pub cores: u32,
     /// Independent issue pipelines per core.
     pub pipes_per_core: u32,
     /// Strands that share a pipe.
     pub strands_per_pipe: u32,
-    /// Instructions that a pipe issues per cycle; `None` if that depends on the program.
+    /// Instructions that a pipe issues per cycle; `None` if it depends on the program.
     pub instructions_per_cycle: Option<f64>,
-    /// Cycles per instruction above which a strand waits for memory rather than computes; `None` if
-    /// there is no such rule.
+    /// CPI above which a strand counts as memory-bound rather than compute-bound; `None` if the
+    /// vendor gives no rule for this.
     pub compute_bound_cpi_max: Option<f64>,
-    /// Cache and memory latencies.
+    /// Cache and memory latencies; `None` if unknown.
     pub latency: Option<Latency>,
-    /// Interconnects that move bytes.
+    /// Memory and I/O bandwidths.
     #[serde(default)]
     pub bandwidth: Bandwidth,
-    /// Units that strands share in addition to pipes.
+    /// Units shared by strands, in addition to pipes.
     #[serde(default, rename = "unit")]
     pub units: Vec<Unit>,
-    /// Events that the processor's PMU counts, by code.
+    /// Events counted by the processor's PMU, by code.
     #[serde(default, rename = "event")]
     pub events: Vec<Event>,
-    /// Measured forwarding rates.
+    /// Forwarding rates measured on the processor.
     #[serde(default)]
     pub forwarded: Vec<Forwarded>,
 }
 
-/// An event that the processor's PMU counts.
+/// A PMU event.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// Event code.
+    /// Code that selects the event in a PMU control register.
     pub code: u64,
-    /// Name as in `<name>_pti`; `instructions` for the instruction count.
+    /// Name used in metrics, as in `<name>_pti`; `instructions` for the instruction count.
     pub name: String,
-    /// The maker's name.
+    /// The vendor's name for the event.
     pub native: String,
-    /// The closest portable event, if any.
+    /// Closest portable event, if any.
     pub portable: Option<String>,
-    /// The longest wait per occurrence; `None` if unknown or zero.
+    /// Longest wait that one occurrence can cause; `None` if unknown or zero.
     pub waits_for: Option<WaitsFor>,
 }
 
@@ -84,15 +84,15 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {
-    /// L2.
+    /// A load served by L2.
     L2,
-    /// Memory.
+    /// A load served by memory.
     Memory,
-    /// One cycle: the event counts cycles.
+    /// One cycle, because the event counts cycles.
     Cycle,
 }
 
-/// Cache and memory latencies.
+/// Cache and memory latencies of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
@@ -100,7 +100,7 @@ pub struct Latency {
     pub l1_cycles: f64,
     /// Latency of L2 in cycles.
     pub l2_cycles: f64,
-    /// Latency of memory in nanoseconds.
+    /// Latency of a memory access, in nanoseconds.
     pub memory_ns: f64,
 }
 
@@ -108,7 +108,7 @@ pub struct Latency {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bandwidth {
-    /// Memory.
+    /// Memory bandwidth.
     pub memory_gb_per_s: Option<f64>,
     /// Bandwidth of the I/O bus to and from network cards.
     pub io_gb_per_s: Option<f64>,
@@ -117,13 +117,13 @@ pub struct Bandwidth {
     pub has_interfaces: bool,
 }
 
-/// A measured forwarding rate.
+/// Forwarding rate measured for one frame size.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forwarded {
-    /// Frame size in bytes, FCS included.
+    /// Frame size in bytes, including FCS.
     pub frame_bytes: u32,
-    /// Rate over all ports in thousands of packets per second.
+    /// Rate over all ports in kpps.
     pub kpps: f64,
 }
 
@@ -133,7 +133,7 @@ const BUILT_IN: [(&str, &str); 2] = [
     ("t2", include_str!("../data/processors/t2.toml")),
 ];
 
-/// Reason why a text is not a valid processor.
+/// Why a string does not describe a valid processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoProcessor(String);
 
@@ -146,22 +146,22 @@ impl fmt::Display for NoProcessor {
 impl std::error::Error for NoProcessor {}
 
 impl Processor {
-    /// Names of the built-in processors.
+    /// Returns the names of the built-in processors.
     pub fn names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(word, _)| *word)
     }
 
-    /// The processor with that name.
+    /// Returns the built-in processor with this name.
     pub fn named(word: &str) -> Option<Self> {
         let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == word)?;
-        Some(Self::from_toml(text).expect("a test reads each of them"))
+        Some(Self::from_toml(text).expect("built-in files are valid: a test checks them"))
     }
 
-    /// Reads a processor.
+    /// Parses a processor description from TOML.
     ///
     /// # Errors
-    /// The text is not TOML, a key is missing, unknown or of the wrong type, or a value is invalid;
-    /// the error names the key.
+    /// Returns an error that names the key if the text is not TOML, a key is missing, unknown or of
+    /// the wrong type, or a value is invalid.
     pub fn from_toml(text: &str) -> Result<Self, NoProcessor> {
         let processor: Self =
             toml::from_str(text).map_err(|error| NoProcessor(error.to_string()))?;
@@ -198,7 +198,8 @@ impl Processor {
         Ok(self)
     }
 
-    /// Every number in the file that may be invalid, with its valid range.
+    /// Returns the key, value and valid range of each number in the file whose range must be
+    /// checked.
     fn numbers(&self) -> Vec<(&'static str, f64, RangeInclusive<f64>)> {
         let count = |key, count: u32| (key, f64::from(count), 1.0..=f64::from(COUNT_MAX));
         let rate = |key, value| (key, value, SMALLEST..=LARGEST);
@@ -228,7 +229,7 @@ impl Processor {
         all
     }
 
-    /// Number of strands on the entire processor.
+    /// Returns the total number of strands.
     pub fn strands(&self) -> u64 {
         u64::from(self.cores) * u64::from(self.pipes_per_core) * u64::from(self.strands_per_pipe)
     }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fractional means, realized with integers: fixed-point arithmetic with 32 integer and 32
-//! fractional bits, so that a run is the same on every machine.
+//! Integer sequences with fractional means, in fixed-point arithmetic with 32 integer and 32
+//! fractional bits, so that runs are identical on all machines.
 
 use linerate_record::random::Random;
 
-/// `value` with 32 fractional bits. Values are at most 2^31 here, so nothing overflows.
+/// Converts `value`, at most 2^31, to fixed point with 32 fractional bits.
 pub(super) fn fixed(value: f64) -> u64 {
     (value * 4_294_967_296.0).round() as u64
 }
 
-/// Integers with a given mean, each as close to the mean as the carried remainder allows.
+/// A sequence of integers with a given mean. Each is the mean rounded down or up, with the
+/// remainder carried to the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     step: u64,
@@ -28,23 +29,23 @@ impl Share {
     }
 }
 
-/// Distribution of events among instructions: the instruction on which each event falls.
+/// Distributes events among instructions at random.
 ///
-/// Distances are uniformly distributed from 0 to twice the mean, with remainders carried, so that
-/// events occur at their rate however long the run.
+/// Distances between events are uniformly distributed from 0 to twice the mean, with remainders
+/// carried, so that the event rate is exact even over a long run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gaps {
     twice_mean: u64,
     rest: u64,
-    /// Instructions before the one with the next event.
+    /// Number of instructions left before the instruction that has the next event.
     left: u64,
 }
 
 impl Gaps {
-    /// Distributes `events` among `instructions`, at most one event per instruction; `None` if
-    /// there are no events.
+    /// Creates a distribution of `events` events per `instructions` instructions, at most one event
+    /// per instruction; `None` if there are no events.
     pub(super) fn new(events: f64, instructions: f64, random: &mut Random) -> Option<Self> {
-        // Events rarer than one in 2^30 instructions never occur: no run is that long.
+        // Events rarer than one in 2^30 instructions never occur, because no run is that long.
         let mean = instructions / events;
         if events <= 0.0 || mean > f64::from(1u32 << 30) {
             return None;
@@ -64,17 +65,17 @@ impl Gaps {
         self.left += sum >> 32;
     }
 
-    /// Number of upcoming instructions that are guaranteed to have no event.
+    /// Returns how many upcoming instructions are certain to have no event.
     pub(super) fn quiet(&self) -> u64 {
         self.left
     }
 
-    /// Skips `instructions` of the quiet instructions.
+    /// Advances by `instructions`, which must not exceed [`Self::quiet`].
     pub(super) fn pass(&mut self, instructions: u64) {
         self.left -= instructions;
     }
 
-    /// Number of events on the next instruction, which is consumed.
+    /// Consumes the next instruction and returns how many events it has.
     pub(super) fn events(&mut self, random: &mut Random) -> u64 {
         let mut events = 0;
         while self.left == 0 {

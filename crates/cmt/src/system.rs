@@ -1,72 +1,72 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The simulated system: the strands of a chip, their work, and the connections between them.
+//! A system to simulate: a chip's strands, what they do, and how they are connected.
 
 use super::chip::Chip;
 use serde::Deserialize;
 use std::fmt;
 
-/// A chip with everything that runs on it.
+/// A chip with the strands, queues and sources to simulate on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct System {
-    /// Chip.
+    /// Chip that the strands run on.
     pub chip: Chip,
-    /// Strands. Logical CPUs not listed are parked.
+    /// Running strands. Logical CPUs without an entry are parked.
     pub strands: Vec<Strand>,
-    /// Queues between strands.
+    /// Queues through which strands hand off packets.
     pub queues: Vec<Queue>,
-    /// Sources of packets.
+    /// Sources that deliver packets to strands.
     pub sources: Vec<Source>,
 }
 
 /// A hardware thread and its work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strand {
-    /// Name.
+    /// Name used in results and errors.
     pub name: String,
-    /// The logical CPU, counted by core, pipe and place.
+    /// Logical CPU, numbered by core, pipe and position on the pipe.
     pub cpu: u32,
-    /// Its work.
+    /// What the strand does.
     pub runs: Runs,
 }
 
-/// The work of a strand.
+/// What a strand does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Runs {
-    /// Packet processing.
+    /// Polls inputs and processes packets.
     Packets {
-        /// Average stall cycles per instruction due to branches and dependences.
+        /// Mean stall cycles per instruction due to branches and dependences.
         bubble_cycles: f64,
-        /// Tasks, run in rotation.
+        /// Tasks, executed in rotation.
         tasks: Vec<Task>,
     },
     /// `while(1)`: issues an instruction whenever it can.
     Busy,
-    /// Idle.
+    /// Parked: issues no instructions.
     Parked,
 }
 
-/// An input that a strand polls, and the processing of its packets.
+/// An input that a strand polls, and what the strand does with the packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// The input. A queue and a source have one reader.
+    /// Input to poll. Each queue or source can have only one reader.
     pub input: Input,
-    /// Polling behaviour.
+    /// Cost of polling the input.
     pub poll: Poll,
-    /// Processing of each packet.
+    /// Cost of processing a packet.
     pub work: Work,
-    /// Queues that packets go to in rotation; if there are none, packets leave the system. A queue
-    /// has one writer.
+    /// Queues that receive the packets in rotation; if there are none, packets leave the system.
+    /// Each queue can have only one writer.
     pub outputs: Vec<usize>,
 }
 
-/// Input of a task.
+/// A task's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// Index into [`System::queues`].
+    /// A queue, by its index in [`System::queues`].
     Queue(usize),
-    /// Index into [`System::sources`].
+    /// A source, by its index in [`System::sources`].
     Source(usize),
-    /// Polling that never finds a packet.
+    /// An input that never has a packet.
     Nothing,
 }
 
@@ -75,26 +75,26 @@ pub enum Input {
 pub struct Poll {
     /// Instructions per poll; at least 1.
     pub instructions: f64,
-    /// Stall cycles of a poll that finds a packet, such as an uncached read of an interface.
+    /// Stall cycles of a successful poll, such as an uncached read of an interface.
     pub packet_stall_cycles: f64,
-    /// Stall cycles of a poll that finds no packet.
+    /// Stall cycles of an empty poll.
     pub empty_stall_cycles: f64,
-    /// Cycles that the strand skips deliberately after an empty poll (slow polling).
+    /// Cycles that the strand deliberately pauses after an empty poll (slow polling).
     pub slow_cycles: f64,
 }
 
-/// Cost of a packet after the poll.
+/// Cost of processing a packet, excluding polling.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
     /// Instructions per packet; at least 1.
     pub instructions: f64,
-    /// Loads that miss caches.
+    /// Cache misses per packet.
     pub misses: Misses,
-    /// Instructions that use shared units.
+    /// Shared unit uses per packet.
     pub units: Vec<UnitUse>,
 }
 
-/// Misses per packet.
+/// Mean cache misses per packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Misses {
     /// L1 misses, whether or not they hit L2.
@@ -103,10 +103,10 @@ pub struct Misses {
     pub l2: f64,
 }
 
-/// How often a unit is used.
+/// Use of a shared unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnitUse {
-    /// Index into [`Chip::units`].
+    /// Index of the unit in [`Chip::units`].
     pub unit: usize,
     /// Uses per packet; at most one per instruction.
     pub per_packet: f64,
@@ -117,83 +117,83 @@ pub struct UnitUse {
 pub struct Queue {
     /// Capacity in packets.
     pub capacity: u32,
-    /// Cycles until one end sees a change made by the other, at least 1.
+    /// Cycles until a change at one end of the queue is visible at the other; at least 1.
     pub hand_over_cycles: u32,
-    /// Behaviour of a writer that finds no room.
+    /// What a writer does when the queue is full.
     pub when_full: WhenFull,
 }
 
-/// Behaviour of a writer that finds no room.
+/// What a writer does when its queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WhenFull {
-    /// Polls again until there is room.
+    /// Poll until there is room.
     Wait,
-    /// Drops the packet.
+    /// Drop the packet and count it.
     Drop,
 }
 
-/// A line that delivers packets at a constant rate, and the ring of its interface.
+/// A line, that is, a link that delivers packets at a constant rate, and its interface's receive
+/// ring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Source {
-    /// Packets per second, more than 0 and at most one per cycle.
+    /// Packets per second; above 0 and at most one per cycle.
     pub packets_per_s: f64,
     /// Ring capacity in packets; excess packets are dropped.
     pub ring: u32,
 }
 
-/// Reasons why a system cannot be simulated.
+/// Why a system cannot be simulated.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
     /// The chip has no such logical CPU.
     NoSuchCpu {
-        /// The strand.
+        /// Strand name.
         strand: String,
-        /// Its logical CPU.
+        /// Requested logical CPU.
         cpu: u32,
-        /// Number available.
+        /// Logical CPUs on the chip.
         strands: u32,
     },
     /// Two strands are on the same logical CPU.
     CpuTaken {
-        /// The strand.
+        /// The second strand.
         strand: String,
-        /// Its logical CPU.
+        /// The logical CPU.
         cpu: u32,
     },
     /// A strand refers to a nonexistent queue, source or unit.
     NoSuch {
-        /// The strand.
+        /// Strand name.
         strand: String,
         /// `queue`, `source` or `unit`.
         what: &'static str,
-        /// The index.
+        /// The nonexistent index.
         index: usize,
     },
-    /// A second strand or task reads or writes an object that allows only one reader and one
-    /// writer.
+    /// A queue or source has a second reader or writer.
     Shared {
-        /// The strand.
+        /// The second strand.
         strand: String,
-        /// `reader of queue`, `writer of queue` or `reader of source`.
+        /// Role that is already taken: `reader of queue`, `writer of queue` or `reader of source`.
         what: &'static str,
-        /// The index.
+        /// Index of the queue or source.
         index: usize,
     },
-    /// An invalid number.
+    /// A number is out of range.
     Number {
-        /// Its owner.
+        /// Strand, queue, source or chip that the number belongs to.
         of: String,
-        /// Name of the parameter.
+        /// Parameter name.
         what: &'static str,
-        /// Value.
+        /// The value.
         value: f64,
-        /// The requirement.
+        /// Description of the valid range.
         must: &'static str,
     },
-    /// A packet-handling strand has no task.
+    /// A strand that handles packets has no task.
     NoTask {
-        /// The strand.
+        /// Strand name.
         strand: String,
     },
 }
@@ -203,11 +203,11 @@ impl fmt::Display for Fault {
         match self {
             Self::NoSuchCpu { strand, cpu, strands } => write!(
                 f,
-                "strand `{strand}` is on processor {cpu}; the chip has processors 0 to {}",
+                "strand `{strand}` is on CPU {cpu}; the chip has CPUs 0 to {}",
                 strands.saturating_sub(1)
             ),
             Self::CpuTaken { strand, cpu } => {
-                write!(f, "strand `{strand}` is on processor {cpu}, which is already taken")
+                write!(f, "strand `{strand}` is on CPU {cpu}, which is already taken")
             }
             Self::NoSuch { strand, what, index } => {
                 write!(f, "strand `{strand}` refers to {what} {index}, which does not exist")
@@ -227,19 +227,20 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Maximum accepted number: strands keep their carries with 32 integer bits.
+/// Upper bound on every number in a system: fixed-point values have only 32 integer bits.
 const NUMBER_MAX: f64 = 1e9;
 
-/// Maximum bubbles per instruction: including the carry, one less than the number of slots in a
-/// pipe's calendar. Longer stalls belong to loads and polls.
+/// Maximum bubble cycles per instruction. The bubbles, together with the carried remainder, must
+/// fit in a pipe's calendar. Longer stalls must therefore be specified as stalls of loads or polls.
 pub(super) const BUBBLE_CYCLES_MAX: f64 = 14.0;
 
 impl System {
-    /// Checks that the system can be simulated.
+    /// Checks whether the system can be simulated.
     ///
     /// # Errors
-    /// A strand refers to a nonexistent object or shares one that cannot be shared, or a number is
-    /// invalid; the error names it.
+    /// Returns an error if a strand has no task, refers to an object that does not exist, or claims
+    /// a CPU or the end of a queue or source that another strand already has, or if a number is out
+    /// of range. The error names the object.
     pub fn check(&self) -> Result<(), Fault> {
         self.check_queues_and_sources()?;
         let mut taken = vec![false; self.chip.strands() as usize];
@@ -292,9 +293,9 @@ impl System {
             let of = format!("source {index}");
             at_least(1.0, &of, "ring", f64::from(source.ring))?;
             let per_cycle = source.packets_per_s / self.chip.clock_hz;
-            // The time between packets must be at least one cycle, and fit in 32 bits.
+            // Packets must be at least one cycle apart, and the interval must fit in 32 bits.
             if !(per_cycle > 1.0 / f64::from(u32::MAX) && per_cycle <= 1.0) {
-                let must = "at most one per cycle, at least one per 4e9 cycles";
+                let must = "at most one per cycle and at least one per 4e9 cycles";
                 let value = source.packets_per_s;
                 return Err(Fault::Number { of, what: "packets_per_s", value, must });
             }
@@ -342,7 +343,7 @@ fn at_least(least: f64, of: &str, what: &'static str, value: f64) -> Result<(), 
     Err(Fault::Number { of: of.to_owned(), what, value, must })
 }
 
-/// Marks an exclusive object as used; fails if it already is.
+/// Marks an exclusive object as used. Returns an error if another strand already uses it.
 fn claim(
     used: &mut [bool],
     index: usize,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Executes a strand, instruction by instruction, independently of issue scheduling.
+//! Executes a strand's instructions, independently of when the pipe issues them.
 //!
-//! Most instructions have only bubbles. The number of these *quiet* instructions ahead is known,
-//! and the pipe counts them down by itself; the instruction after them is handled here.
+//! Most instructions are *quiet*: they have bubbles, but no other stalls or effects. The number of
+//! quiet instructions before the next one that is not quiet is known in advance, so the pipe simply
+//! counts them down; this module handles only the others.
 
 use super::link::{Links, Ring};
 use super::outcome::{Stalls, TaskOutcome};
@@ -10,20 +11,20 @@ use super::share::{Gaps, Share};
 use super::system::{Input, Task, WhenFull};
 use linerate_record::random::Random;
 
-/// A cycle that no run reaches.
+/// A cycle beyond the end of any run.
 pub(super) const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Polling for a packet.
+    /// The strand polls for a packet.
     Poll,
-    /// Working on a packet.
+    /// The strand processes a packet.
     Work,
-    /// Waiting for room.
+    /// The strand waits for room in a queue.
     Offer,
 }
 
-/// A strand that handles packets.
+/// Execution state of a strand that handles packets.
 #[derive(Clone, Debug)]
 pub(super) struct Thread {
     tasks: Vec<Job>,
@@ -35,15 +36,15 @@ pub(super) struct Thread {
     random: Random,
     l2_cycles: u64,
     memory_cycles: u64,
-    /// Instructions, excluding the quiet ones that are being counted down.
+    /// Instructions issued so far, excluding the quiet ones that the pipe is counting down.
     pub(super) instructions: u64,
-    /// Stalls, without bubbles.
+    /// Stall cycles so far, excluding bubbles.
     pub(super) stalls: Stalls,
-    /// Stalls of the last instruction handled here.
+    /// Stalls of the last instruction that was not quiet.
     pub(super) last: Stalls,
 }
 
-/// State of a task.
+/// Execution state of a task.
 #[derive(Clone, Debug)]
 struct Job {
     input: Input,
@@ -53,7 +54,7 @@ struct Job {
     slow: Share,
     instructions: Share,
     misses: Option<Gaps>,
-    /// Share of the L1 misses that also miss L2.
+    /// Fraction of L1 misses that also miss L2.
     l2_share: Share,
     units: Vec<(usize, Gaps)>,
     outputs: Vec<usize>,
@@ -62,7 +63,7 @@ struct Job {
 }
 
 impl Job {
-    /// `unit` maps each unit use to the instance of the unit that this strand uses.
+    /// Creates a task's initial state. `unit` maps a unit to the instance that serves this strand.
     fn new(task: &Task, unit: impl Fn(usize) -> usize, random: &mut Random) -> Self {
         let (poll, work) = (&task.poll, &task.work);
         let misses = Gaps::new(work.misses.l1, work.instructions, random);
@@ -103,8 +104,8 @@ impl Job {
 }
 
 impl Thread {
-    /// A strand at the start of its first poll, and the number of quiet instructions it begins
-    /// with.
+    /// Creates a strand that is about to start its first poll. Also returns the number of quiet
+    /// instructions with which it begins.
     pub(super) fn new(
         tasks: &[Task],
         unit: impl Fn(usize) -> usize,
@@ -131,13 +132,13 @@ impl Thread {
         (thread, left - 1)
     }
 
-    /// Counts of the tasks.
+    /// Returns the task counts.
     pub(super) fn tasks(&self) -> Vec<TaskOutcome> {
         self.tasks.iter().map(|job| job.counts).collect()
     }
 
-    /// Issues, at `cycle`, the instruction after `quiet` quiet ones. Returns its stall cycles
-    /// beyond its bubbles, and the number of quiet instructions that follow.
+    /// Issues the instruction that follows `quiet` quiet ones, at `cycle`. Returns its stall
+    /// cycles, excluding bubbles, and the number of quiet instructions that follow it.
     pub(super) fn issue(&mut self, quiet: u64, cycle: u64, links: &mut Links) -> (u64, u64) {
         self.instructions += quiet + 1;
         self.left -= quiet + 1;
@@ -161,7 +162,8 @@ impl Thread {
         (stalls.sum(), ahead)
     }
 
-    /// Misses and unit uses of the instruction.
+    /// Executes one packet-processing instruction, and adds the stalls for its misses and unit
+    /// waits to `stalls`.
     fn work(&mut self, quiet: u64, cycle: u64, links: &mut Links, stalls: &mut Stalls) {
         let job = &mut self.tasks[self.at];
         if let Some(gaps) = &mut job.misses {
@@ -193,7 +195,7 @@ impl Thread {
         }
     }
 
-    /// Hands over the packet, drops it, or retries.
+    /// Hands off the packet. If the queue is full, drops it or prepares to retry.
     fn offer(&mut self, cycle: u64, links: &mut Links) {
         let job = &mut self.tasks[self.at];
         let ring: Option<&mut Ring> =

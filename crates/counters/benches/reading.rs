@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the cost of reading counters: a group of events read with one read(2), compared with
-//! reading one event; and a switch of event sets, in which one set is stopped and read and another
-//! one is started.
+//! Measures how long it takes to read an event group with one read(2), and how long it takes to
+//! switch event sets (stop and read one set, then start another). Compares both with reading a
+//! single event.
 //!
-//! Each round makes many calls of each kind, with the kinds in random order. The benchmark prints,
-//! for each kind, the minimum time per call over all rounds in ns, and the median of the ratio to
-//! one event within a round with its 95 % interval. The events are page faults, which the kernel
-//! counts itself; with PMU events, each event would add a read of its hardware counter.
+//! Each round makes many calls of each kind, in random order. For each kind, the benchmark prints
+//! the minimum time per call in ns over all rounds, and the median within-round ratio to one event
+//! with its 95 % interval. The events are page faults, which the kernel counts in software; with
+//! PMU events, each event would add a read of its hardware counter.
 //!
 //! `cargo bench -p linerate-counters --bench reading`
 
@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 const ROUNDS: usize = 201;
 const CALLS: u32 = 200;
-/// Maximum cost of reading a group, as a multiple of reading one event.
+/// Maximum time of a group read, as a multiple of the time of a single-event read.
 const TARGET: f64 = 1.5;
 
 fn group(len: usize) -> Result<Vec<perf::Event>, OpenError> {
@@ -31,7 +31,7 @@ fn group(len: usize) -> Result<Vec<perf::Event>, OpenError> {
     while group.len() < len {
         group.push(perf::open(&member, Target::CurrentThread, Some(&group[0]))?);
     }
-    // If the group cannot be started, reads return 0 but cost the same, so the error is ignored.
+    // If the group cannot be started, reads return 0 but cost the same.
     let _ = group[0].enable();
     Ok(group)
 }
@@ -47,7 +47,7 @@ fn rotating() -> Session {
     };
     let (root, scope) = (Path::new("/"), Scope::CurrentThread);
     let events = [event(0), event(1)];
-    // Two events that never fit on the counters together, so that their sets are multiplexed.
+    // Two events that never fit on the counters together, so their sets are multiplexed.
     let mut session = Session::open(&with_counters(1), root, &events, &scope, &Options::default());
     session.start().expect("events that were opened can be started");
     session

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds the event tables and checks them: every portable name has an event or a reason why there
-//! is none, and every native name is unique.
+//! Builds the event tables, and checks that every portable name has an event or a reason why there
+//! is none, and that every native name is unique.
 
 use super::{Data, check_prose, normal, parse};
 use serde::Deserialize;
@@ -17,7 +17,7 @@ struct NamesFile {
 struct Name {
     name: String,
     prose: String,
-    /// Name of the portable event whose native event is used if a table has no entry for this name.
+    /// Portable event to use if a table has no event with this name.
     like: Option<String>,
     #[serde(default)]
     aliases: Vec<String>,
@@ -27,23 +27,23 @@ struct Name {
 #[serde(deny_unknown_fields)]
 struct TableFile {
     title: String,
-    /// Source of the event codes.
+    /// Where the event codes come from.
     manual: String,
-    /// Name of the base table, which this table's events extend or override.
+    /// Base table, whose events this table extends or overrides.
     base: Option<String>,
     /// Native names in the base table that this processor lacks.
     #[serde(default)]
     without: Vec<String>,
-    /// Name prefixes of units whose sysfs files list their events.
+    /// Name prefixes of PMUs whose sysfs files list their events.
     #[serde(default)]
     units: Vec<String>,
-    /// Native names of the events that emulators of these processors do count. Without this list,
-    /// all events are assumed to work on emulators too.
+    /// Native names of the events that emulators of these processors count. If omitted, all events
+    /// are assumed to work on emulators too.
     emulated: Option<Vec<String>>,
     #[serde(default)]
     processor: Vec<Processor>,
-    /// Vendors whose processors use this table if they have no table of their own; it is correct
-    /// for them, but possibly incomplete.
+    /// Vendors whose processors use this table if they have none of their own. Its events are valid
+    /// on those processors, but the list may be incomplete.
     #[serde(default)]
     fallback: Vec<Fallback>,
     event: Vec<Event>,
@@ -76,19 +76,18 @@ struct Fallback {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Event {
-    /// Portable names of the event.
+    /// Portable names.
     #[serde(default)]
     names: Vec<String>,
     native: String,
     code: Option<u64>,
-    /// Codes of the same event on other counters, for users who choose the counter themselves.
+    /// Codes for the same event on other counters, for users who choose the counter themselves.
     #[serde(default)]
     also: Vec<u64>,
-    /// Sources of the event, if the table gives them per event.
+    /// Where the event code comes from, in tables that name the source of each event.
     #[serde(default)]
     sources: Vec<String>,
-    /// Value that selects the event in the PMU's register, if Linux uses a different number
-    /// (`code`).
+    /// PMU register event number, if it differs from Linux's number (`code`).
     register: Option<u64>,
     event: Option<u64>,
     umask: Option<u64>,
@@ -96,8 +95,8 @@ struct Event {
     cache: Option<(String, String, String)>,
     software: Option<u64>,
     unit: Option<String>,
-    /// Description of what the event counts on this processor; by default, the description of the
-    /// first portable name is used.
+    /// What the event counts on this processor; defaults to the description of the first portable
+    /// name.
     prose: Option<String>,
     #[serde(default)]
     aliases: Vec<String>,
@@ -106,7 +105,7 @@ struct Event {
     kernel_only: bool,
 }
 
-/// Returns the portable names of all events, and the event tables as Rust source.
+/// Returns all portable event names, and the event tables as Rust source.
 pub(super) fn tables(data: &Data) -> Result<(BTreeSet<String>, String), String> {
     let names = Names::read(&data.names)?;
     let mut files = BTreeMap::new();
@@ -158,12 +157,12 @@ fn check_processors(table: &str, file: &TableFile) -> Result<(), String> {
         }
     }
     match file.processor.is_empty() {
-        true => Err(format!("{place}: no `[[processor]]` has this table")),
+        true => Err(format!("{place}: no `[[processor]]` uses this table")),
         false => Ok(()),
     }
 }
 
-/// Returns the list of events that emulators count, as Rust source.
+/// Returns the events that emulators count, as Rust source.
 fn emulated(table: &str, file: &TableFile) -> Result<String, String> {
     let Some(natives) = &file.emulated else { return Ok("None".to_owned()) };
     let is_there = |native: &String| file.event.iter().any(|event| event.native == *native);
@@ -182,9 +181,8 @@ fn own_aliases(file: &TableFile) -> Vec<(String, String)> {
     file.event.iter().flat_map(of).collect()
 }
 
-/// Returns a table merged with its base. The table inherits the events whose native names it
-/// neither defines nor excludes. An inherited event loses the portable names that the table itself
-/// defines.
+/// Merges a table with its base. The table inherits the events whose native names it neither
+/// defines nor excludes. An inherited event loses the portable names that the table itself defines.
 fn merge(
     table: &str,
     files: &BTreeMap<&str, TableFile>,
@@ -200,7 +198,7 @@ fn merge(
     for name in &file.without {
         if !base.event.iter().any(|event| event.native == *name) || natives.contains(&normal(name))
         {
-            return Err(format!("{}: without: the base gives no `{name}`", place(table)));
+            return Err(format!("{}: without: the base has no event `{name}`", place(table)));
         }
     }
     let own: BTreeSet<String> = file.event.iter().flat_map(|event| event.names.clone()).collect();
@@ -259,7 +257,7 @@ impl Names {
         self.list.iter().find(|known| known.name == name).map(|known| known.prose.as_str())
     }
 
-    /// Returns a table as Rust source, after checking that the table is complete and consistent.
+    /// Returns a table as Rust source, checked to be complete and consistent.
     fn table(&self, table: &str, file: &TableFile, is_hardware: bool) -> Result<String, String> {
         let mut file = file.clone();
         if is_hardware {
@@ -283,7 +281,7 @@ impl Names {
         ))
     }
 
-    /// Checks that every portable name has either an event or a reason why there is none.
+    /// Checks that every portable name has an event or a reason why there is none.
     fn check_hardware(&self, table: &str, file: &mut TableFile) -> Result<(), String> {
         let place = place(table);
         let known = |name: &str| self.list.iter().any(|known| known.name == name);
@@ -299,10 +297,12 @@ impl Names {
                 (0, true) | (1, false) => continue,
                 (2.., false) if !file.units.is_empty() => continue,
                 (0, false) => {}
-                (_, true) => return Err(format!("{place}: `{name}` has an event and is absent")),
+                (_, true) => {
+                    return Err(format!("{place}: `{name}` has an event, but is in [absent]"));
+                }
                 (_, false) => return Err(format!("{place}: `{name}` is used for several events")),
             }
-            let missing = || format!("{place}: `{name}` has no event, nor a reason in [absent]");
+            let missing = || format!("{place}: `{name}` has no event and no reason in [absent]");
             let like = like.as_ref().ok_or_else(missing)?;
             match file.absent.get(like).cloned() {
                 Some(reason) => drop(file.absent.insert(name.clone(), reason)),
@@ -338,7 +338,7 @@ impl Names {
         check_prose(&place, prose)?;
         let (kind, config, shown) = selector(&place, event)?;
         if event.register.is_some() && event.code.is_none() {
-            return Err(format!("{place}: register: no `code` that differs from it"));
+            return Err(format!("{place}: register: requires a `code` with a different value"));
         }
         let class = if event.software.is_some() { "Software" } else { "Hardware" };
         let unit = event.unit.as_deref().unwrap_or("events");
@@ -360,14 +360,17 @@ fn check_codes(table: &str, file: &TableFile) -> Result<(), String> {
     for event in &file.event {
         let native = &event.native;
         if event.code.is_none() && !event.also.is_empty() {
-            return Err(format!("{place}: {native}: also: no `code`"));
+            return Err(format!("{place}: {native}: also: requires `code`"));
         }
         if has_sources && event.sources.is_empty() {
-            return Err(format!("{place}: {native}: sources: other events have theirs"));
+            return Err(format!(
+                "{place}: {native}: sources: missing, although other events in the \
+                                file have sources"
+            ));
         }
         for code in event.code.iter().chain(&event.also) {
             if let Some(other) = seen.insert(*code, native) {
-                return Err(format!("{place}: {native} and {other} have the code {code:#x}"));
+                return Err(format!("{place}: {native} and {other} have the same code {code:#x}"));
             }
         }
     }
@@ -395,11 +398,11 @@ fn processor(processor: &Processor) -> String {
     }
 }
 
-/// Returns an event's type as in `perf`, its configuration word, and the native name to display.
+/// Returns an event's type as in `perf`, its config word, and its native name for display.
 ///
-/// On x86, the event number is in bits 0 to 7 and 32 to 35 of the configuration word, and the unit
-/// mask in bits 8 to 15 (PERFEVTSEL of AMD APM volume 2, section 13.2.1; Intel's register has no
-/// bits 32 to 35, and Intel's events do not need them).
+/// On x86, the event number is in bits 0 to 7 and 32 to 35 of the config word, and the unit mask in
+/// bits 8 to 15 (PERFEVTSEL of AMD APM volume 2, section 13.2.1; Intel's register has no bits 32 to
+/// 35, and Intel's events do not need them).
 fn selector(place: &str, event: &Event) -> Result<(&'static str, u64, String), String> {
     let native = &event.native;
     let Event { code, event: number, umask, hardware, cache, software, .. } = event;
@@ -418,22 +421,22 @@ fn selector(place: &str, event: &Event) -> Result<(&'static str, u64, String), S
         (None, None, None, None, Some(number)) => ("SOFTWARE", *number, native.clone()),
         _ => {
             return Err(format!(
-                "{place}: one of code, event, hardware, cache, software is to be there"
+                "{place}: expected exactly one of code, event, hardware, cache, software"
             ));
         }
     };
     match umask {
-        Some(0x100..) => Err(format!("{place}: umask is a byte")),
+        Some(0x100..) => Err(format!("{place}: umask must fit in a byte")),
         Some(_) if number.is_none() => Err(format!("{place}: umask requires event")),
         _ => Ok(found),
     }
 }
 
-/// Returns the configuration word of a `PERF_COUNT_HW_CACHE_*` event: cache, operation and result,
-/// one byte each (perf_event_open(2)).
+/// Returns the config word of a `PERF_COUNT_HW_CACHE_*` event: cache, operation and result, one
+/// byte each (perf_event_open(2)).
 fn cache_config(place: &str, words: &(String, String, String)) -> Result<u64, String> {
     let find = |word: &str, words: &[&str]| {
-        let place = format!("{place}: cache: `{word}` is none of {}", words.join(", "));
+        let place = format!("{place}: cache: `{word}` is not one of {}", words.join(", "));
         words.iter().position(|known| *known == word).map(|at| at as u64).ok_or(place)
     };
     let cache = find(&words.0, &["l1d", "l1i", "ll", "dtlb", "itlb", "branch", "node"])?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds the metric sets and checks them: formulas are valid and use existing events, and names
-//! are unique.
+//! Builds the metric sets, and checks that formulas are valid and use existing events, and that
+//! names are unique.
 
 use super::formula::Formula;
 use super::{check_prose, parse};
@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SetFile {
-    /// Position in the list of metric sets.
+    /// Position of the set in the list of metric sets.
     rank: u32,
     prose: String,
-    /// Events to count in addition to those in the formulas; they come first in the set.
+    /// Events to count in addition to those in the formulas. They are listed first.
     #[serde(default)]
     events: Vec<String>,
-    /// Names of the set's metrics in order; each metric is defined in this file or in another one.
+    /// The set's metrics, in order. Each is defined in this file or another one.
     metrics: Vec<String>,
     #[serde(default)]
     define: BTreeMap<String, Metric>,
@@ -46,7 +46,7 @@ pub(super) fn source(
             let place = format!("{file}: define.{metric}");
             check_metric(&place, metric, definition, names)?;
             if defined.insert(metric.clone(), definition.clone()).is_some() {
-                return Err(format!("{place}: defined in another file too"));
+                return Err(format!("{place}: also defined in another file"));
             }
         }
         sets.push((set.rank, name.clone(), file, set));
@@ -54,7 +54,7 @@ pub(super) fn source(
     sets.sort_by_key(|(rank, ..)| *rank);
     let used: BTreeSet<_> = sets.iter().flat_map(|(.., set)| &set.metrics).collect();
     if let Some(unused) = defined.keys().find(|name| !used.contains(name)) {
-        return Err(format!("data/metrics: define.{unused}: no set has it"));
+        return Err(format!("data/metrics: define.{unused}: no set uses it"));
     }
     let mut source = String::from("const SETS: &[MetricSet] = &[\n");
     for (_, name, file, set) in &sets {
@@ -70,7 +70,7 @@ fn check_metric(
     names: &BTreeSet<String>,
 ) -> Result<(), String> {
     if names.contains(name) {
-        return Err(format!("{place}: an event has this name"));
+        return Err(format!("{place}: an event already has this name"));
     }
     check_prose(&format!("{place}.prose"), &metric.prose)?;
     check_prose(&format!("{place}.limits"), &metric.limits)?;
@@ -81,7 +81,7 @@ fn check_metric(
     }
     match formula.value(|_| Some(1.0)) {
         Some(_) => Ok(()),
-        None => Err(format!("{place}: has no value even where every event counted 1")),
+        None => Err(format!("{place}: has no value even if every count is 1")),
     }
 }
 
@@ -96,13 +96,13 @@ fn set_source(
     for event in &set.events {
         match names.get(event) {
             Some(event) if !events.contains(event) => events.push(event.clone()),
-            Some(_) => return Err(format!("{file}: events: `{event}` twice")),
+            Some(_) => return Err(format!("{file}: events: `{event}` is listed twice")),
             None => return Err(format!("{file}: events: no event is named `{event}`")),
         }
     }
     let mut metrics = String::new();
     for metric in &set.metrics {
-        let unknown = || format!("{file}: metrics: `{metric}` is defined nowhere");
+        let unknown = || format!("{file}: metrics: `{metric}` is not defined");
         let Metric { formula, unit, prose, limits } = defined.get(metric).ok_or_else(unknown)?;
         metrics += &format!(
             "Metric {{ name: {metric:?}, formula: {formula:?}, unit: {unit:?}, prose: {prose:?}, \

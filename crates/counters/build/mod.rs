@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the data files, cross-checks them, and writes them as Rust source.
+//! Reads and cross-checks the data files, and generates Rust source from them.
 
 mod events;
 #[path = "../src/formula.rs"]
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Contents of the data files, by file name without `.toml`.
+/// Contents of the data files, keyed by file name without extension.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Data {
     pub(crate) names: String,
@@ -25,7 +25,7 @@ pub(crate) struct Source {
     pub(crate) metrics: String,
 }
 
-/// Reads the files of the directory `data`.
+/// Reads the files in the directory `data`.
 pub(crate) fn read(data: &Path) -> Result<Data, String> {
     Ok(Data {
         names: text(&data.join("names.toml"))?,
@@ -51,14 +51,14 @@ fn folder(path: &Path) -> Result<BTreeMap<String, String>, String> {
     Ok(files)
 }
 
-/// Checks the data and writes it as Rust source.
+/// Checks the data and converts it to Rust source.
 pub(crate) fn generate(data: &Data) -> Result<Source, String> {
     let (names, tables) = events::tables(data)?;
     let metrics = metrics::source(&data.metrics, &names)?;
     Ok(Source { tables, metrics })
 }
 
-/// Parses a TOML file; the error names the file and the line.
+/// Parses a TOML file. Errors name the file and the line.
 fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, String> {
     toml::from_str(text).map_err(|error| {
         let before = error.span().map_or(0, |span| span.start);
@@ -67,15 +67,15 @@ fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, String> {
     })
 }
 
-/// Returns a name normalized for comparison: in lower case, with `_` instead of `-`.
+/// Normalizes a name for comparison: lower case, with `_` instead of `-`.
 fn normal(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
 
-/// Checks that a description is not empty and ends like a sentence.
+/// Checks that a description is not empty and ends with `.` or `)`.
 fn check_prose(what: &str, prose: &str) -> Result<(), String> {
     match prose.ends_with(['.', ')']) && prose.len() > 3 {
         true => Ok(()),
-        false => Err(format!("{what}: prose is to be sentences: `{prose}`")),
+        false => Err(format!("{what}: prose must consist of sentences: `{prose}`")),
     }
 }

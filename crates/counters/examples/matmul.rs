@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes one product of two square matrices, with the textbook loops or with the two inner loops
+//! Multiplies two square matrices once, with the textbook loops or with the two inner loops
 //! interchanged.
 //!
-//! This is the workload of `docs/tutorials/matmul.md`: both variants perform the same
-//! multiplications and additions, and differ only in their memory access order.
+//! This is the workload for `docs/tutorials/matmul.md`. Both variants perform the same
+//! multiplications and additions, and differ only in memory access order.
 
 use std::process::ExitCode;
 
-/// Two square matrices of `n` rows with `n` numbers each, and space for their product.
+/// Two square `n` x `n` matrices, and space for their product.
 struct Matrices {
     n: usize,
     a: Vec<f64>,
@@ -21,8 +21,8 @@ impl Matrices {
         Self { n, a: filled(7), b: filled(5), product: vec![0.0; n * n] }
     }
 
-    /// Multiplies with the textbook loops: computes each element of the product from a row of `a`
-    /// and a column of `b`, and so walks down a column of `b` for each element.
+    /// Multiplies with the textbook loops, which walk down a column of `b` for each element of the
+    /// product.
     fn naive(&mut self) {
         let rows = self.a.chunks_exact(self.n).zip(self.product.chunks_exact_mut(self.n));
         for (row_of_a, row) in rows {
@@ -33,8 +33,8 @@ impl Matrices {
         }
     }
 
-    /// Multiplies with the column loop and the summation loop interchanged, so that memory is
-    /// accessed only along rows.
+    /// Multiplies with the column and summation loops interchanged, so that memory is accessed only
+    /// along rows.
     fn interchanged(&mut self) {
         let rows = self.a.chunks_exact(self.n).zip(self.product.chunks_exact_mut(self.n));
         for (row_of_a, row) in rows {

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events that this processor counts, by portable and native names.
+//! Catalog of the events that this machine can count, indexed by their portable and native names.
 //!
 //! | notation | meaning | numbers come from |
 //! |---|---|---|
 //! | `l1d_misses` | a portable name | the processor's table |
 //! | `l1d_cache_refill` | the processor's own name, in any case | the processor's table |
-//! | `L1-dcache-loads` | a generalised event of the kernel | the kernel |
-//! | `context_switches` | a software event of the kernel | the table `software` |
-//! | `r1a8` | a code of the processor, in hex | the user |
-//! | `cpu/event=0x3c,umask=0x1/`, `power/energy-pkg/` | an event of a unit | files of the unit |
+//! | `L1-dcache-loads` | a generalised kernel event | the kernel |
+//! | `context_switches` | a kernel software event | the table `software` |
+//! | `r1a8` | a raw event code, in hex | the user |
+//! | `cpu/event=0x3c,umask=0x1/`, `power/energy-pkg/` | a PMU event | the PMU's sysfs files |
 //! | `net:netif_rx` | a tracepoint | tracefs |
 //!
-//! Each name may end in `:u`, which counts user mode only. The tables are the data files of
-//! data/events; the build makes them static, so that nothing is parsed when a program starts. A
-//! processor without a table of its own gets its vendor's architectural events, or the events that
-//! the kernel generalises, and [`Catalog::is_known_processor`] returns false. On ARM's PMUv3, an
-//! event that a core does not implement would count 0; the kernel lists the implemented events, and
-//! this module rejects the others. It also rejects events that an emulator leaves at 0 although the
-//! kernel opens them.
+//! The suffix `:u` restricts any of these to user mode. The tables are the data files in
+//! data/events; the build makes them static, so that nothing is parsed at program start. A
+//! processor without its own table gets its vendor's architectural events or the kernel's
+//! generalised events, and [`Catalog::is_known_processor`] returns false. On ARM's PMUv3, an event
+//! that a core does not implement would count 0; the kernel lists the implemented events, and this
+//! module rejects the others. It also rejects events that the kernel opens but an emulator leaves
+//! at 0.
 //!
-//! This module does not open events, and does not know the kernel's reasons for refusing them (see
-//! `refusal`).
+//! This module does not open events. The reasons why the kernel refuses events are in `refusal`.
 
 mod table;
 pub mod tracepoint;
@@ -35,75 +34,75 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use table::{Row, Table};
 
-/// Catalog of the events of one machine.
+/// Event catalog for one machine.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     table: &'static Table,
     is_known: bool,
-    /// Names of the PMU units whose sysfs files list which events of the table they implement.
+    /// Names of the PMUs whose sysfs files list which of the table's events they implement.
     units: Vec<String>,
     is_emulated: bool,
     is_x86: bool,
     sysfs: PathBuf,
 }
 
-/// An event of the catalog, whether or not it is available on this machine.
+/// A catalog event, whether or not it is available on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventInfo {
-    /// Name of the event: the portable name if there is one, otherwise the native name.
+    /// Portable name if there is one, otherwise the native name.
     pub name: &'static str,
-    /// Native name and code of the event; `None` if this processor does not count the event.
+    /// Native name and code; `None` if this processor does not count the event.
     pub native: Option<&'static str>,
-    /// Description of what the event counts on this processor.
+    /// What the event counts on this processor.
     pub prose: &'static str,
-    /// What counts the event: the PMU or the kernel.
+    /// Hardware, software or tracepoint event.
     pub class: Class,
-    /// Reason why this processor does not count the event; `None` if it does.
+    /// Why this processor does not count the event; `None` if it does.
     pub absent: Option<String>,
 }
 
-/// Reason why a name is not a valid event on this machine.
+/// Why a name does not identify an event on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// The name is not in any table, unit or tracepoint list.
+    /// The name is not in any table, PMU or tracepoint list.
     Unknown {
-        /// The event name as given.
+        /// Event name as given.
         name: String,
         /// Similar names that exist, best match first.
         nearest: Vec<String>,
     },
     /// The name is known, but this processor does not count it.
     NotInTable {
-        /// The event name as given.
+        /// Event name as given.
         name: String,
-        /// Name of the processor's event table.
+        /// The processor's event table.
         table: &'static str,
-        /// Reason why this processor does not count the event.
+        /// Why this processor does not count the event.
         reason: String,
     },
-    /// The name is not valid event notation, or has a term that the unit lacks.
+    /// The notation is invalid, or uses a term that the PMU does not have.
     Malformed {
-        /// The event name as given.
+        /// Event name as given.
         name: String,
-        /// Description of the error and of the correct form.
+        /// The problem, and the correct form.
         reason: String,
     },
-    /// The event belongs to a unit that this machine does not have.
+    /// The event belongs to a PMU that this machine does not have.
     NoUnit {
-        /// The event name as given.
+        /// Event name as given.
         name: String,
-        /// Text that names the missing unit and lists the available ones.
+        /// Text that names the missing PMU and lists the available ones.
         reason: String,
         /// Similar names that exist, best match first.
         nearest: Vec<String>,
     },
     /// The tracepoint cannot be looked up in tracefs.
     NoTracefs {
-        /// The tracepoint's name as given.
+        /// Tracepoint name as given.
         name: String,
-        /// Reason why the tracepoint cannot be looked up.
+        /// Why the tracepoint cannot be looked up.
         reason: String,
-        /// Shell command that would make the tracepoint accessible.
+        /// Shell command that makes the tracepoint accessible.
         fix: &'static str,
     },
 }
@@ -138,8 +137,8 @@ impl fmt::Display for NameError {
 impl std::error::Error for NameError {}
 
 impl Catalog {
-    /// Returns the catalog of this machine. Takes a few microseconds; files are read only when a
-    /// name requires them.
+    /// Returns this machine's catalog. Takes a few microseconds; files are read only when a name
+    /// requires them.
     pub fn of_this_machine() -> Self {
         let catalog = Self::for_processor(&identity(), Path::new("/sys"));
         let is_emulated = || platform(Path::new("/")).emulated == Some(true);
@@ -149,11 +148,10 @@ impl Catalog {
         }
     }
 
-    /// Returns the catalog for a processor whose PMU units and tracepoints are described under
-    /// `sysfs`.
+    /// Returns the catalog for a processor whose PMUs and tracepoints are described under `sysfs`.
     pub fn for_processor(identity: &Identity, sysfs: &Path) -> Self {
-        // x86 and Power processors are identified by CPUID or PVR alone, so no directory needs to
-        // be read.
+        // x86 and Power processors are identified by CPUID or PVR alone, without reading a
+        // directory.
         let names = match identity {
             Identity::X86 { .. } | Identity::Power { .. } => Vec::new(),
             Identity::Arm { .. } | Identity::Other { .. } => unit::names(sysfs),
@@ -164,29 +162,29 @@ impl Catalog {
         Self { table, is_known, units, is_emulated: false, is_x86, sysfs: sysfs.to_owned() }
     }
 
-    /// Returns the same catalog for an emulated processor, without the events that its emulators do
-    /// not count.
+    /// Returns this catalog for an emulated processor, without the events that its emulators do not
+    /// count.
     #[must_use]
     pub fn on_emulator(self) -> Self {
         Self { is_emulated: true, ..self }
     }
 
-    /// Returns the name of the processor's event table: `armv8`, `generic`, ...
+    /// Returns the name of the processor's event table, such as `armv8` or `generic`.
     pub fn table(&self) -> &'static str {
         self.table.name
     }
 
-    /// Returns the title of the event table, which names the processors that the table is for.
+    /// Returns the event table's title, which names the processors it is for.
     pub fn title(&self) -> &'static str {
         self.table.title
     }
 
-    /// Returns the title of the manual that the table's event codes come from.
+    /// Returns the title of the manual that the event codes come from.
     pub fn manual(&self) -> &'static str {
         self.table.manual
     }
 
-    /// Returns whether the event table is specific to this processor; otherwise, the table has only
+    /// Returns whether the event table is specific to this processor rather than limited to
     /// architectural events or generic kernel events.
     pub fn is_known_processor(&self) -> bool {
         self.is_known
@@ -195,7 +193,7 @@ impl Catalog {
     /// Resolves an event name in one of the notations listed at the top of this module.
     ///
     /// # Errors
-    /// [`NameError`] if the name is not a valid event on this machine.
+    /// Returns [`NameError`] if the name does not identify an event on this machine.
     pub fn resolve(&self, name: &str) -> Result<Event, NameError> {
         let (plain, is_user_only) = split_mode(name)?;
         let event = if plain.contains('/') {
@@ -208,14 +206,15 @@ impl Catalog {
             self.by_code(plain).ok_or_else(|| self.unknown(name, plain))?
         };
         if is_user_only && is_kernel_only(&event) {
-            let reason = "it occurs only in the kernel, so `:u` would count nothing; drop `:u`";
+            let reason = "the event occurs only in the kernel, so `:u` would count nothing; drop \
+                          `:u`";
             return Err(NameError::Malformed { name: name.to_owned(), reason: reason.to_owned() });
         }
         Ok(Event { is_user_only, ..event })
     }
 
-    /// Returns all events that have names: the portable events, whether or not this processor
-    /// counts them, the other native events, and the kernel's software events.
+    /// Returns all named events: the portable events, whether or not this processor counts them,
+    /// the other native events, and the kernel's software events.
     pub fn list(&self) -> Vec<EventInfo> {
         let portable = table::portable().iter().map(|&(name, prose)| match self.portable(name) {
             Ok(row) => row.info(name),
@@ -235,8 +234,7 @@ impl Catalog {
         portable.chain(others).chain(software).collect()
     }
 
-    /// Resolves a portable name, a native name or an alias. Returns `None` if no table has the
-    /// name.
+    /// Resolves a portable name, a native name or an alias; `None` if no table has the name.
     fn by_table(&self, name: &str) -> Result<Option<Event>, NameError> {
         let normal = normal(name);
         let normal = table::alias(&normal).unwrap_or(&normal);
@@ -266,7 +264,7 @@ impl Catalog {
         Ok(generic.map(|row| row.event(row.id)))
     }
 
-    /// Returns the table's event with this portable name, or the reason why there is none.
+    /// Returns the table's event with this portable name, or why there is none.
     fn portable(&self, name: &str) -> Result<&'static Row, String> {
         let mut lack = None;
         for row in self.table.rows.iter().filter(|row| row.names.contains(&name)) {
@@ -279,16 +277,16 @@ impl Catalog {
         Err(lack.or_else(|| absent.map(|(_, reason)| (*reason).to_owned())).unwrap_or_default())
     }
 
-    /// Returns the portable name that resolves to this event on this machine, if there is one.
+    /// Returns the portable name that resolves to this event on this machine, if any.
     fn portable_name(&self, row: &Row) -> Option<&'static str> {
         let is_found =
             |name: &&&str| self.portable(name).is_ok_and(|found| std::ptr::eq(found, row));
         row.names.iter().find(is_found).copied()
     }
 
-    /// Returns the reason why this machine's cores lack an event of their table: they are emulated,
-    /// or a PMU unit has no sysfs file for the event. If the kernel lists no events at all, the
-    /// table is trusted.
+    /// Returns why this machine does not count an event that is in its table: the cores are
+    /// emulated, or a PMU has no sysfs file for the event. `None` if it counts the event, or if the
+    /// kernel lists no events at all, in which case the table is trusted.
     fn lack(&self, row: &Row) -> Option<String> {
         let counted = self.table.emulated.filter(|_| self.is_emulated);
         if counted.is_some_and(|ids| !ids.contains(&row.id)) {
@@ -303,12 +301,12 @@ impl Catalog {
             events.is_dir() && !events.join(row.id).exists()
         })?;
         let native = row.native;
-        Some(format!("the cores of unit {lacking} do not implement {native}, and would count 0"))
+        Some(format!("the cores of PMU {lacking} do not implement {native} and would count 0"))
     }
 
-    /// Returns the reason why the kernel never counts this software event here; `None` if it counts
-    /// the event. On x86, the kernel opens alignment and emulation faults like other events, but
-    /// their counts stay at 0: only other architectures count them (perf_sw_event with
+    /// Returns why the kernel never counts this software event on this machine; `None` if it counts
+    /// it. On x86, the kernel opens alignment and emulation faults like other events, but leaves
+    /// their counts at 0: only other architectures count them (perf_sw_event with
     /// PERF_COUNT_SW_ALIGNMENT_FAULTS or PERF_COUNT_SW_EMULATION_FAULTS under arch/).
     fn never(&self, row: &Row) -> Option<String> {
         let is_never = ["alignment_faults", "emulation_faults"].contains(&row.name());
@@ -335,8 +333,8 @@ impl Catalog {
         })
     }
 
-    /// Resolves `subsystem:tracepoint`. If the part before the colon is the name of an event, the
-    /// part after it is reported as an invalid mode.
+    /// Resolves `subsystem:tracepoint`. If the part before the colon is an event name, the part
+    /// after it is reported as an invalid mode.
     fn by_tracepoint(&self, name: &str) -> Result<Event, NameError> {
         let (before, mode) = name.split_once(':').unwrap_or((name, ""));
         if !matches!(self.by_table(before), Ok(None)) || self.by_code(before).is_some() {
@@ -373,8 +371,8 @@ impl Row {
     }
 }
 
-/// Returns whether an event occurs only in the kernel. Such an event would read 0 if restricted to
-/// user mode, so it must not be opened that way.
+/// Returns whether an event occurs only in the kernel. If so, it must not be opened for user mode
+/// only, because it would always count 0.
 pub fn is_kernel_only(event: &Event) -> bool {
     match event.class {
         Class::Hardware => false,
@@ -386,15 +384,15 @@ pub fn is_kernel_only(event: &Event) -> bool {
     }
 }
 
-/// Returns a name without its suffix `:u` (or `u` after the last `/` of a unit's event), and
-/// whether that suffix was present.
+/// Returns a name without its suffix `:u` (or `u` after the last `/` of a PMU event), and whether
+/// the suffix was present.
 fn split_mode(name: &str) -> Result<(&str, bool), NameError> {
     let malformed =
         |reason: &str| NameError::Malformed { name: name.to_owned(), reason: reason.to_owned() };
     let (plain, is_user_only) = match name.rsplit_once('/') {
         Some((unit, "")) if !unit.is_empty() => (name, false),
         Some((_, "u" | ":u")) => (name.trim_end_matches('u').trim_end_matches(':'), true),
-        Some(_) => return Err(malformed("an event of a PMU unit must end in `/`, `/u` or `/:u`")),
+        Some(_) => return Err(malformed("a PMU event must end in `/`, `/u` or `/:u`")),
         None => match name.strip_suffix(":u") {
             Some(plain) => (plain, true),
             None => (name, false),
@@ -406,7 +404,7 @@ fn split_mode(name: &str) -> Result<(&str, bool), NameError> {
     }
 }
 
-/// Returns whether a text is a plain file name, without directories.
+/// Returns whether a string is a plain file name without directories.
 fn is_file_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('.')

@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events that have been resolved for this machine, and lists of event names.
+//! Resolved events, and lists of event names.
 
 use linerate_linux::perf::Selector;
 use std::fmt;
 
-/// What counts an event.
+/// Kind of counter that counts an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// A hardware counter of the PMU; hardware counters are scarce.
+    /// A PMU hardware counter, of which there are only a few.
     Hardware,
-    /// The kernel itself, which can always count its software events.
+    /// A software event, which the kernel can always count.
     Software,
-    /// A tracepoint of the kernel, which can always be counted too.
+    /// A kernel tracepoint, which the kernel can always count.
     Tracepoint,
 }
 
-/// An event that has been resolved for this machine.
+/// An event resolved for this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The event's name in the record: the portable name if there is one, otherwise the name as
-    /// requested.
+    /// Name in the record: the portable name if there is one, otherwise as requested.
     pub name: String,
-    /// The processor's own name and code, e.g. `INST_RETIRED (0x08)`.
+    /// The processor's own name and code, such as `INST_RETIRED (0x08)`.
     pub native: Option<String>,
     /// Unit of one count, such as `events` or `ns`.
     pub unit: &'static str,
-    /// What counts the event: the PMU, the kernel, or a tracepoint.
+    /// Hardware, software or tracepoint event.
     pub class: Class,
-    /// The event's encoding for perf_event_open(2).
+    /// Encoding for perf_event_open(2).
     pub selector: Selector,
-    /// Whether the user asked for user mode only (`name:u`).
+    /// Whether the name had the suffix `:u`, which restricts counting to user mode.
     pub is_user_only: bool,
 }
 
@@ -44,11 +43,11 @@ pub fn split_names(list: &str) -> Vec<String> {
     list.split(at_comma).map(|name| name.trim().to_owned()).collect()
 }
 
-/// Parses a comma-separated list of event names. Only the last name may be empty, after a trailing
-/// comma: perf(1) accepts such a comma, and generated lists have one.
+/// Parses a comma-separated list of event names. A trailing comma is allowed, because perf(1)
+/// accepts one and generated lists have one.
 ///
 /// # Errors
-/// [`NameMissing`] if the list is empty or any other name is.
+/// Returns [`NameMissing`] if the list, or any name other than the last, is empty.
 pub fn parse_names(list: &str) -> Result<Vec<String>, NameMissing> {
     let mut names = split_names(list);
     if names.last().is_some_and(String::is_empty) {
@@ -61,13 +60,13 @@ pub fn parse_names(list: &str) -> Result<Vec<String>, NameMissing> {
     }
 }
 
-/// Error for a list of event names in which a name is missing.
+/// A name is missing in a list of event names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameMissing;
 
 impl fmt::Display for NameMissing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name is missing; write e.g. instructions,l1d_misses")
+        f.write_str("an event name is missing; an example of a list is instructions,l1d_misses")
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Formulas of metrics, made of event names, numbers, `+ - * /` and parentheses.
+//! Metric formulas, composed of event names, numbers, `+ - * /` and parentheses.
 //!
 //! The build checks the data files with this module, so it uses only the standard library.
 
@@ -7,7 +7,7 @@ use std::fmt;
 
 /// A parsed formula, which can be evaluated any number of times.
 ///
-/// It is stored in reverse Polish notation, which is evaluated in one pass with a stack:
+/// Stored in reverse Polish notation, evaluated in one pass with a stack:
 ///
 /// ```text
 /// 1000 * misses / (hits + misses)   ->   1000 misses * hits misses + /
@@ -32,14 +32,14 @@ enum Operator {
     Divide,
 }
 
-/// Error from parsing a formula.
+/// A formula could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormulaError {
-    /// Text of the formula.
+    /// The formula.
     pub formula: String,
-    /// Byte offset of the error in the formula.
+    /// Byte offset of the error.
     pub at: usize,
-    /// Description of the token that was expected at this offset.
+    /// What was expected there.
     pub expected: &'static str,
 }
 
@@ -47,30 +47,29 @@ impl fmt::Display for FormulaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rest = &self.formula[self.at..];
         let found = if rest.is_empty() { "its end" } else { rest };
-        write!(f, "formula `{}`: {} expected at `{found}`", self.formula, self.expected)
+        write!(f, "formula `{}`: expected {} at `{found}`", self.formula, self.expected)
     }
 }
 
 impl std::error::Error for FormulaError {}
 
 impl Formula {
-    /// Parses a formula with the grammar `sum = product {(+|-) product}`,
-    /// `product = factor {(*|/) factor}`, `factor = number | name | ( sum )`. Names begin with a
-    /// letter, followed by letters, digits, `_` and `.`; numbers are decimal, without sign or
-    /// exponent.
+    /// Parses a formula with the grammar `sum = product {(+|-) product}`, `product = factor {(*|/)
+    /// factor}`, `factor = number | name | ( sum )`. Names begin with a letter, followed by
+    /// letters, digits, `_` and `.`; numbers are decimal, without sign or exponent.
     ///
     /// # Errors
-    /// [`FormulaError`] with the position of the error.
+    /// Returns [`FormulaError`] with the position of the error.
     pub fn parse(text: &str) -> Result<Self, FormulaError> {
         let mut parser = Parser { text, at: 0, depth: 0, steps: Vec::new() };
         parser.sum()?;
         match parser.peek() {
             None => Ok(Self { steps: parser.steps }),
-            Some(_) => Err(parser.error("an operator or the end")),
+            Some(_) => Err(parser.error("an operator or the end of the formula")),
         }
     }
 
-    /// Returns the names of the events in the formula, without duplicates, in order of appearance.
+    /// Returns the event names in the formula without duplicates, in order of appearance.
     pub fn events(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for step in &self.steps {
@@ -82,8 +81,8 @@ impl Formula {
         names
     }
 
-    /// Evaluates the formula; `count` returns the count of an event, if it has one. Returns `None`
-    /// if a count is missing or the result is not finite, as after division by 0.
+    /// Evaluates the formula, getting event counts from `count`. Returns `None` if a count is
+    /// missing or the result is not finite, as after division by 0.
     pub fn value(&self, count: impl Fn(&str) -> Option<f64>) -> Option<f64> {
         let mut stack = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
@@ -106,7 +105,7 @@ impl Formula {
     }
 }
 
-/// Maximum nesting depth of parentheses, which keeps hostile input from overflowing the stack.
+/// Maximum nesting depth, which keeps hostile input from overflowing the stack.
 const DEPTH_MAX: usize = 64;
 
 /// A recursive descent parser that emits operators after their operands.
@@ -118,7 +117,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Skips white space, and returns the next character without consuming it.
+    /// Skips white space and returns the next character without consuming it.
     fn peek(&mut self) -> Option<char> {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The performance counters available on this machine: event names, counting, multiplexing,
-//! metrics.
+//! Performance counters: event names, counting, multiplexing, metrics.
 //!
-//! Other crates make the system calls (`linerate-linux`), explain refusals and their fixes
-//! (`linerate-doctor`), and print results (`linerate-report`).
+//! System calls are in `linerate-linux`, explanations for refused events in `linerate-doctor`, and
+//! output in `linerate-report`.
 
 pub mod catalog;
 pub mod event;
 mod formula;
+pub mod known_loops;
 pub mod metrics;
 pub mod opener;
+pub mod overflow;
 pub mod reading;
 pub mod refusal;
 pub mod registers;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Metrics derived from counts: ratios and rates, grouped into sets that each answer one question.
+//! Metrics derived from counts, i.e. ratios and rates. They are grouped into sets, each of which
+//! answers one question.
 //!
-//! The sets are the data files in data/metrics; the build turns them into the static tables here.
-//! Counting, and the intervals of metrics, are in `rotation`.
+//! The sets are the data files in data/metrics, which the build turns into static tables.
+//! `rotation` estimates counts and computes the confidence intervals of metrics.
 
 pub use crate::formula::{Formula, FormulaError};
 use crate::suggest::nearest;
@@ -11,37 +12,37 @@ use std::fmt;
 /// A set of metrics that together answer one question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricSet {
-    /// The set's name, as given to `-m`.
+    /// Name, as given to `-m`.
     pub name: &'static str,
-    /// The question that the set answers, and how to read the answer.
+    /// Which question the set answers, and how to interpret the answer.
     pub prose: &'static str,
     /// Portable names of the required events, in display order.
     pub events: &'static [&'static str],
-    /// The set's metrics. A metric may belong to several sets.
+    /// Metrics. A metric may belong to several sets.
     pub metrics: &'static [Metric],
 }
 
-/// A value computed from events.
+/// A value computed from event counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// The metric's name in the record, unique among events and metrics.
+    /// Name in the record, unique among events and metrics.
     pub name: &'static str,
-    /// The metric's formula with portable event names, in the syntax of [`Formula::parse`].
+    /// Formula with portable event names, in the syntax of [`Formula::parse`].
     pub formula: &'static str,
-    /// The unit of the value: `ratio`, `percent`, `per thousand instructions`, ...
+    /// Unit of the value: `ratio`, `percent`, `per thousand instructions`, ...
     pub unit: &'static str,
-    /// Meaning of the metric.
+    /// Meaning of the metric, and how to interpret its value.
     pub prose: &'static str,
     /// Limits of the metric, and cases in which it misleads.
     pub limits: &'static str,
 }
 
-/// Error for a name that is not the name of a metric set.
+/// Unknown metric set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownSet {
-    /// The name as given.
+    /// Name as given.
     pub name: String,
-    /// Names of similar metric sets, best match first.
+    /// Similar metric sets, best match first.
     pub nearest: Vec<String>,
 }
 
@@ -60,7 +61,7 @@ impl std::error::Error for UnknownSet {}
 
 include!(concat!(env!("OUT_DIR"), "/metrics.rs"));
 
-/// Returns all metric sets, in the order of the manual.
+/// Returns all metric sets, in the order used by the manual.
 pub fn sets() -> &'static [MetricSet] {
     SETS
 }
@@ -68,7 +69,7 @@ pub fn sets() -> &'static [MetricSet] {
 /// Returns the metric set with this name.
 ///
 /// # Errors
-/// [`UnknownSet`] with the most similar names.
+/// Returns [`UnknownSet`] with the most similar names.
 pub fn set(name: &str) -> Result<&'static MetricSet, UnknownSet> {
     let unknown = || {
         let names = SETS.iter().map(|set| set.name);
@@ -114,7 +115,7 @@ mod tests {
                 let formula = Formula::parse(metric.formula).unwrap();
                 assert!(formula.events().iter().all(|name| events.contains(name)), "{metric:?}");
                 assert!(!known.contains(metric.name), "{}", metric.name);
-                // A metric that is in several sets must have the same formula in each.
+                // A metric in several sets must have the same formula in each.
                 let before = formulas.insert(metric.name, metric.formula);
                 assert!(before.is_none_or(|before| before == metric.formula), "{}", metric.name);
             }
@@ -136,8 +137,8 @@ mod tests {
         assert_eq!(named("default").events, expected);
     }
 
-    /// The counts were published by rpistat's author for naive matrix multiplication. From these
-    /// scaled counts of rpistat, the formulas must compute the ratios that rpistat printed.
+    /// Given the scaled counts that rpistat's author published for naive matrix multiplication, the
+    /// formulas must yield the ratios that rpistat printed.
     #[test]
     fn rpistat_gives_the_published_ratios() {
         let counts = BTreeMap::from([

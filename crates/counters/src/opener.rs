@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opens events through the kernel or, in tests, through a stand-in that refuses as requested.
+//! Opens events through the kernel or, in tests, through a test double that refuses events on
+//! request.
 
 use linerate_linux::errno;
 use linerate_linux::perf::{self, OpenError, Request, Target};
 
-/// Interface for opening perf events: the kernel, or a stand-in in tests.
+/// Interface for opening perf events, implemented by the kernel and by a test double.
 pub trait Opener {
     /// Opens an event like [`perf::open`].
     ///
     /// # Errors
-    /// The same as those of [`perf::open`].
+    /// Returns the same errors as [`perf::open`].
     fn open(
         &self,
         request: &Request,
@@ -18,7 +19,7 @@ pub trait Opener {
     ) -> Result<perf::Event, OpenError>;
 }
 
-/// Opener that opens events through the kernel of this machine.
+/// Opens events through the kernel.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kernel;
 
@@ -33,14 +34,15 @@ impl Opener for Kernel {
     }
 }
 
-/// Opens an event with the best modes the kernel grants, and returns the event and those modes.
+/// Opens an event with the best combination of privilege modes that the kernel permits. Returns the
+/// event and those modes.
 ///
 /// Tries kernel and user mode together, then user mode alone if `may_leave_out_the_kernel` is set.
 /// Each combination is tried first without the hypervisor, then with it: some processors (ARM1176)
 /// cannot distinguish modes and refuse to exclude any.
 ///
 /// # Errors
-/// The kernel's error for `request` itself, if none of the combinations is granted.
+/// Returns the kernel's error for `request` itself if no combination is permitted.
 pub(crate) fn open_best(
     request: &Request,
     may_leave_out_the_kernel: bool,

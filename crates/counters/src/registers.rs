@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters read directly from the PMU registers that the kernel module `kmod/pmu_user` made
-//! accessible. Such a read takes a few instructions and does not involve perf.
+//! Reads counters directly from the PMU registers that the kernel module `kmod/pmu_user` makes
+//! accessible. A read takes a few instructions and does not involve perf.
 //!
 //! No operating system saves these registers per thread. The counts between two reads therefore
 //! belong to the thread only if it stayed on its CPU from before the first read until after the
-//! second, as shown by the [`Mark`] of each read. A register has 32 bits (the cycle counter 64 on
+//! second, as shown by each read's [`Mark`]. A register has 32 bits (the cycle counter 64 on
 //! AArch64); counts are
 //!
 //! ```text
 //! count += (register - register at the last read) modulo 2^32
 //! ```
 //!
-//! which is correct if fewer than 2^32 events occurred between the reads. If reads are further
-//! apart than `MOST_PER_NS` allows, their marks differ too.
+//! which is correct if fewer than 2^32 events occurred between the reads. If two reads are further
+//! apart than `MOST_PER_NS` allows, their marks differ.
 //!
-//! Events are not selected here but when the module is loaded. PowerPC is not supported: its
+//! Events are selected when the kernel module is loaded, not here. PowerPC is not supported: its
 //! registers are always readable, but Rust 1.85 lacks inline assembly for it.
 
 mod module;
@@ -32,29 +32,29 @@ pub use trial::count_cycles;
 /// Whether a kernel module can give user mode access to the PMU registers on this architecture.
 pub const CAN_BE_OPENED: bool = cfg!(any(target_arch = "aarch64", target_arch = "arm"));
 
-/// Upper limits on the number of cycles and on the number of events per nanosecond, in this order.
-/// On ARMv7, no core reaches 4 GHz, and none retires more than 3 instructions per cycle. On
-/// AArch64, cycles are counted in 64 bits, and 64 events per ns would be 14 events per cycle at 4.5
-/// GHz, which no core retires.
+/// Upper bounds on the number of cycles and of other events per nanosecond. On ARMv7, no core
+/// reaches 4 GHz, and none retires more than 3 instructions per cycle. On AArch64, the cycle
+/// counter has 64 bits, and 64 events per ns would be 14 per cycle at 4.5 GHz, which no core
+/// reaches.
 const MOST_PER_NS: [u64; 2] = [4, if cfg!(target_arch = "aarch64") { 64 } else { 16 }];
 
-/// Access to the counter registers of the CPU on which a thread runs.
+/// Access to the counter registers of a thread's CPU.
 pub(crate) trait Bank {
-    /// Reads a counter of the thread's current CPU; number 31 is the cycle counter. Returns `None`
+    /// Reads a counter of the thread's current CPU. Number 31 is the cycle counter. Returns `None`
     /// if the register is not accessible.
     fn counter(&self, number: u32) -> Option<u64>;
-    /// Returns the time of a monotonic clock, in ns.
+    /// Returns monotonic time in ns.
     fn now_ns(&self) -> u64;
-    /// Returns the number of times the thread has left its CPU.
+    /// Returns how often the thread has left its CPU.
     fn switches(&self) -> u64;
 }
 
-/// The counter registers as read by one thread; the value cannot be shared with other threads.
+/// Counter registers opened by one thread. Only this thread can read them.
 #[derive(Debug)]
 pub(crate) struct Registers<B = Processor> {
     bank: B,
     counters: Vec<Counter>,
-    /// Maximum time between two reads, in ns, for which counter wraps are detected.
+    /// Maximum time between two reads, in ns, at which counter wraps are still detected.
     apart_ns: u64,
     read_ns: Cell<u64>,
     gaps: Cell<u64>,
@@ -62,7 +62,7 @@ pub(crate) struct Registers<B = Processor> {
 
 #[derive(Debug)]
 struct Counter {
-    /// Index of the counted event in the caller's list.
+    /// Index of the event in the caller's list.
     place: usize,
     number: u32,
     is_wide: bool,
@@ -84,7 +84,8 @@ impl Counter {
         self.count.get()
     }
 
-    /// Returns a time in ns during which fewer than 2^32 events occur even at the maximum rate.
+    /// Returns the longest time, in ns, in which fewer than 2^32 events occur even at the maximum
+    /// rate.
     fn apart_ns(&self) -> u64 {
         match (self.is_wide, self.number) {
             (true, _) => u64::MAX,
@@ -95,8 +96,8 @@ impl Counter {
 }
 
 impl<B: Bank> Registers<B> {
-    /// Opens the given counters, each paired with its index among the caller's events. Returns
-    /// `None` if any of them is not accessible.
+    /// Opens the given counters, each paired with its index among the caller's events; `None` if
+    /// any is not accessible.
     fn new(bank: B, counters: &[(usize, u32)]) -> Option<Self> {
         let counters: Vec<Counter> =
             counters.iter().map(|&(place, number)| Counter::new(place, number)).collect();
@@ -107,9 +108,10 @@ impl<B: Bank> Registers<B> {
         Some(registers)
     }
 
-    /// Does the first read of a pair, as close as possible to the code that follows. Returns `None`
-    /// if a register is not accessible. Neither read of a pair is ever inlined: the overhead must
-    /// be the same everywhere, since it is measured once and subtracted elsewhere.
+    /// Performs the first read of a pair. Reads the counters as late as possible, just before the
+    /// measured code. `None` if a register is not accessible. Neither read of a pair is ever
+    /// inlined. Its overhead is therefore the same everywhere, so it is measured only once and then
+    /// subtracted.
     #[inline(never)]
     pub(crate) fn first(&self, counts: &mut Counts) -> Option<Mark> {
         let switches = self.bank.switches();
@@ -118,8 +120,8 @@ impl<B: Bank> Registers<B> {
         Some(Mark { switches, gaps: self.gaps.get() })
     }
 
-    /// Does the second read of a pair, as close as possible to the code that precedes it. Returns
-    /// `None` if a register is not accessible.
+    /// Performs the second read of a pair. Reads the counters as early as possible, just after the
+    /// measured code. `None` if a register is not accessible.
     #[inline(never)]
     pub(crate) fn second(&self, counts: &mut Counts) -> Option<Mark> {
         self.read(counts)?;
@@ -135,7 +137,7 @@ impl<B: Bank> Registers<B> {
         Some(())
     }
 
-    /// Counts a gap if the last read was too long ago to detect a counter wrap.
+    /// Records a gap if the last read was too long ago to detect a counter wrap.
     #[inline]
     fn step(&self) {
         let now = self.bank.now_ns();
@@ -144,12 +146,12 @@ impl<B: Bank> Registers<B> {
         }
     }
 
-    /// Returns whether the event at this index of the caller's list is read from a register.
+    /// Returns whether the event at this index in the caller's list is read from a register.
     pub(crate) fn has(&self, place: usize) -> bool {
         self.counters.iter().any(|counter| counter.place == place)
     }
 
-    /// Returns the maximum time between two reads for which counter wraps are detected, in ms,
+    /// Returns the maximum time between two reads at which counter wraps are still detected, in ms,
     /// rounded down.
     pub(crate) fn apart_ms(&self) -> u64 {
         self.apart_ns / 1_000_000

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A test double of the kernel, which refuses events as scripted and counts software events in
-//! place of hardware events. It is the only [`Opener`] other than [`Kernel`].
+//! A kernel test double, which refuses events as scripted and counts software events in place of
+//! hardware events. It is the only [`Opener`] other than [`Kernel`].
 
 use crate::opener::{Kernel, Opener};
 use linerate_linux::errno::EINVAL;
@@ -8,22 +8,22 @@ use linerate_linux::perf::{self, OpenError, Request, SOFTWARE, Selector, Target}
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// Software event that is counted in place of hardware events unless [`Scripted::counting`] sets
-/// another one: page faults, which a test can cause one at a time.
+/// Software event counted in place of hardware events unless [`Scripted::counting`] sets another:
+/// page faults, which a test can cause one at a time.
 pub const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
 
-/// Software event that counts the CPU time of the target in nanoseconds.
+/// Software event that counts the target's CPU time in nanoseconds.
 pub const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
 
-/// A test double of the kernel that calls `refuse` before it opens an event. Given a request and
-/// the events already in its group, leader first, `refuse` returns the error number, if any.
+/// A kernel test double that calls `refuse` before opening an event. Given a request and the events
+/// already in its group, leader first, `refuse` returns the error number, if any.
 pub struct Scripted<R> {
     refuse: R,
     counts: fn(Selector) -> Selector,
     groups: Mutex<BTreeMap<String, Vec<Member>>>,
 }
 
-/// An open event, which is a member of a group.
+/// An open event in a group.
 struct Member {
     descriptor: String,
     selector: Selector,
@@ -35,22 +35,22 @@ impl<R: Fn(&Request, &[Selector]) -> Option<i32>> Scripted<R> {
         Self { refuse, counts: |_| PAGE_FAULTS, groups: Mutex::default() }
     }
 
-    /// Counts the software event `counts(event)` in place of each hardware event.
+    /// Sets the software event to count in place of each hardware event: `counts(event)`.
     pub fn counting(self, counts: fn(Selector) -> Selector) -> Self {
         Self { counts, ..self }
     }
 
-    /// Returns the events in this leader's group, the leader first; none without a leader.
+    /// Returns the events in this leader's group, leader first; none without a leader.
     fn group(&self, leader: Option<&perf::Event>) -> Vec<Selector> {
-        let groups = self.groups.lock().expect("no test panics while it opens");
+        let groups = self.groups.lock().expect("no test panics while it opens events");
         let group = leader.and_then(|leader| groups.get(&descriptor(leader)));
         group.map_or_else(Vec::new, |group| group.iter().map(|member| member.selector).collect())
     }
 
     fn note(&self, event: &perf::Event, selector: Selector, leader: Option<&perf::Event>) {
         let member = Member { descriptor: descriptor(event), selector };
-        let mut groups = self.groups.lock().expect("no test panics while it opens");
-        // The kernel reuses the descriptor number of a closed event for the next one.
+        let mut groups = self.groups.lock().expect("no test panics while it opens events");
+        // The kernel reuses a closed event's descriptor number for the next one.
         groups.remove(&member.descriptor);
         groups.values_mut().for_each(|group| group.retain(|m| m.descriptor != member.descriptor));
         groups
@@ -99,7 +99,7 @@ impl<R: Fn(&Request, &[Selector]) -> Option<i32>> Opener for Scripted<R> {
     }
 }
 
-/// Returns a text that identifies an open event by its file descriptor and target.
+/// Returns a string that identifies an open event by file descriptor and target.
 fn descriptor(event: &perf::Event) -> String {
     format!("{event:?}")
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opens, starts, multiplexes and reads events, and passes the counts to
+//! Opens, starts, multiplexes and reads events, and passes their counts to
 //! [`rotation`](crate::rotation).
 //!
 //! Software events are always counted. Hardware events are counted all the time if they all fit on
-//! the counters; otherwise they are multiplexed in sets, and the owner of the session calls
-//! [`Session::turn`] when the next switch of sets is due. A refused event does not affect the
-//! others.
+//! the counters. Otherwise they are multiplexed in sets, and the session's owner must call
+//! [`Session::turn`] whenever the next set is due. A refused event does not affect the others.
 //!
-//! The owner of the session provides the clock and waits. Event names are in
+//! The session's owner provides the clock and does the waiting. Event names are in
 //! [`catalog`](crate::catalog), and `linerate-doctor` explains refusals.
 
 mod groups;
@@ -24,37 +23,36 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// Threads, processes or CPUs on which events are counted.
+/// Target of a session: threads, processes or CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// A child process that is waiting to call execve(2), given by its process ID; counting begins
-    /// with that call.
+    /// A child process, by ID, that is about to call execve(2), which starts counting.
     Held(u32),
-    /// One thread, given by its thread ID.
+    /// One thread, by ID.
     Thread(u32),
-    /// All current threads of a process, given by its process ID.
+    /// All current threads of a process, by ID.
     Process(u32),
-    /// Everything that runs on the given logical CPUs.
+    /// Everything that runs on these logical CPUs.
     Cpus(Vec<u32>),
     /// The calling thread.
     CurrentThread,
 }
 
-/// Options for counting events.
+/// Counting session options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Whether hardware events count user mode only. With `None`, they count both modes, or user
-    /// mode only if this machine grants no more. Software events such as page faults count user
-    /// mode only if this machine grants no more, too.
+    /// Whether hardware events count user mode only rather than both modes. With `None`, they count
+    /// both modes if the kernel permits it, otherwise user mode only. Software events, such as page
+    /// faults, are always counted as with `None`.
     pub user_only: Option<bool>,
-    /// Whether threads and processes that the target creates from now on are counted.
+    /// Whether threads and processes that the target creates later are counted too.
     pub inherit: bool,
-    /// Nominal slice length when event sets are multiplexed.
+    /// Nominal slice length when multiplexing.
     pub slice: Duration,
-    /// Random seed for the order of the sets.
+    /// Random seed for the set order.
     pub seed: u64,
-    /// Index of the event that is the base for scaled counts; `None` for time. The event is then
-    /// always counted. If that is impossible, time is the base: see [`Session::scaled_by`].
+    /// Index of the event that scaled counts are based on; `None` for time. The event is then
+    /// counted all the time if possible; otherwise time is the base. See [`Session::scaled_by`].
     pub scale_by: Option<usize>,
 }
 
@@ -64,7 +62,7 @@ impl Default for Options {
     }
 }
 
-/// Events opened on a target. They are closed when the session is dropped.
+/// Events opened on a target. Closed on drop.
 #[derive(Debug)]
 pub struct Session {
     events: Vec<Event>,
@@ -73,29 +71,29 @@ pub struct Session {
     starts_with_exec: bool,
     plan: Plan,
     groups: Groups,
-    /// For each event of [`Plan::always`], the number of its group and its index in that group.
+    /// For each event in [`Plan::always`], its group and its index in that group.
     always: Vec<(usize, usize)>,
-    /// Number of the group of each event set of the plan.
+    /// Group of each event set in the plan.
     sets: Vec<usize>,
-    /// Index in `always` of the event chosen by [`Options::scale_by`].
+    /// Index in `always` of the event chosen with [`Options::scale_by`].
     base: Option<usize>,
     turns: Option<Turns>,
-    /// Index of the event set that is being counted.
+    /// Index of the event set being counted.
     current: usize,
     /// Length of the first slice.
     first_length: Duration,
-    /// Last reading of each event set; the next field is that of the scaling base.
+    /// Last reading of each event set. The next field holds the last reading of the scaling base.
     shown: Vec<Sums>,
     base_shown: Sums,
     slices: Slices,
-    /// Whether the last event set could not be read, so that its last counts are missing.
+    /// Whether the last event set could not be read, in which case its last counts are missing.
     is_behind: bool,
-    /// All counts at the start of the current lap, i.e. at the last call of [`Session::lap`].
+    /// All counts at the start of the current lap, i.e. the last call of [`Session::lap`].
     lap: Option<Mark>,
     is_counting: bool,
 }
 
-/// All counts from the start of the session up to a point in time.
+/// All counts from the start of the session up to one moment.
 #[derive(Clone, Debug)]
 struct Mark {
     slices: Slices,
@@ -104,17 +102,16 @@ struct Mark {
     enabled_ns: u64,
 }
 
-/// Slice length if there is only one event set. Slices are then needed only in case another user of
-/// the PMU takes counters.
+/// Slice length if there is only one event set. Slices then only serve to detect that another user
+/// of the PMU takes counters.
 const SLICE_ALONE: Duration = Duration::from_millis(100);
 
-/// Time until the next slice is due if there is no event set to count in slices.
+/// Delay until the next call if no event set is counted in slices.
 const NEVER: Duration = Duration::from_secs(3600);
 
 impl Session {
-    /// Opens events without starting them. A refused event does not affect the others: see
-    /// [`Session::outcomes`]. The threads of a process are read from /proc under the directory
-    /// `root`.
+    /// Opens events without starting them. A refused event does not affect the others; see
+    /// [`Session::outcomes`]. A process's threads are read from /proc under the directory `root`.
     pub fn open(
         opener: &dyn Opener,
         root: &Path,
@@ -130,25 +127,23 @@ impl Session {
         &self.events
     }
 
-    /// Returns, for each event, whether it is counted or why it is not. [`Session::finish`] adds a
-    /// refusal for events that were opened but never got a counter.
+    /// Returns `Ok` for each event that is counted, otherwise why it is not. [`Session::finish`]
+    /// adds a refusal for events that were opened but never got a counter.
     pub fn outcomes(&self) -> &[Result<(), Refusal>] {
         &self.outcomes
     }
 
-    /// Returns the schedule of the events: which are counted all the time, and which are
-    /// multiplexed.
+    /// Returns the schedule: which events are counted all the time, and which are multiplexed.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Returns the index of the event that is the base for scaled counts; `None` if the base is
-    /// time.
+    /// Returns the index of the event that scaled counts are based on; `None` for time.
     pub fn scaled_by(&self) -> Option<usize> {
         self.base.map(|place| self.plan.always[place])
     }
 
-    /// Returns whether only user mode is counted for the event with this index.
+    /// Returns whether only user mode is counted for this event.
     pub fn is_user_only(&self, event: usize) -> bool {
         self.user_only[event]
     }
@@ -162,11 +157,11 @@ impl Session {
         hardware.map(|(_, &is_user_only)| if is_user_only { Tier::User } else { Tier::Hw }).min()
     }
 
-    /// Starts counting, except for [`Scope::Held`], where execve(2) starts it. Returns the time
-    /// until [`Session::turn`] is due.
+    /// Starts counting, except for [`Scope::Held`], where execve(2) does. Returns the time until
+    /// [`Session::turn`] is due.
     ///
     /// # Errors
-    /// The error of ioctl(2) if a group of events cannot be started.
+    /// Returns the error from ioctl(2) if a group cannot be started.
     pub fn start(&mut self) -> io::Result<Duration> {
         self.is_counting = true;
         if !self.starts_with_exec {
@@ -185,8 +180,8 @@ impl Session {
         (0..self.groups.len()).filter(move |group| !sets.contains(group))
     }
 
-    /// Ends the current slice and begins the next. Returns the time until the next call is due; a
-    /// late call does not affect the counts, only their intervals.
+    /// Ends the current slice and starts the next. Returns the time until the next call is due.
+    /// Late calls do not bias the counts but widen their intervals.
     pub fn turn(&mut self) -> Duration {
         let ended = self.current;
         let length = match &mut self.turns {
@@ -205,8 +200,8 @@ impl Session {
         length
     }
 
-    /// Stops counting one event set and starts another. If stopping or starting fails, the set's
-    /// time on the counters shows it; there is no other remedy, so the errors are ignored.
+    /// Stops counting one event set and starts another. Ignores errors, because a set that fails to
+    /// start shows up as missing time on the counters, and nothing else can be done about it.
     fn switch(&self, from: usize, to: usize) {
         if from != to {
             let _ = self.groups.disable(self.sets[from]);
@@ -214,8 +209,8 @@ impl Session {
         }
     }
 
-    /// Adds the counts of an event set since it was last read. If the set cannot be read now, the
-    /// next read includes these counts.
+    /// Adds an event set's counts since it was last read. If it cannot be read now, the next read
+    /// includes these counts.
     fn collect(&mut self, set: usize) {
         let base = match self.base {
             Some(place) => self.groups.read(self.always[place].0),
@@ -231,7 +226,7 @@ impl Session {
         let around = base.since(&self.base_shown);
         let base_of_slice = match self.base {
             None => counted.running_ns as f64,
-            // Only the part of the base during which the set was counted is used: the set started a
+            // Use only the part of the base during which the set was counted: the set started a
             // little later than the slice, or had no counters for a while.
             Some(_) if around.enabled_ns == 0 => 0.0,
             Some(place) => {
@@ -249,14 +244,14 @@ impl Session {
         self.base_shown = base;
     }
 
-    /// Ends the current slice, and returns the counts from the start until now.
+    /// Ends the current slice and returns the counts since the start.
     pub fn snapshot(&mut self) -> Counts {
         let now = self.mark();
         self.counts(&now, None)
     }
 
-    /// Ends the current slice, and returns the counts since the last call of this function, or
-    /// since the start on the first call.
+    /// Ends the current slice and returns the counts since the last call, or since the start on the
+    /// first call.
     pub fn lap(&mut self) -> Counts {
         let now = self.mark();
         let counts = self.counts(&now, self.lap.as_ref());
@@ -264,8 +259,8 @@ impl Session {
         counts
     }
 
-    /// Stops counting, so that a final call of [`Session::lap`] and [`Session::finish`] end at the
-    /// same time.
+    /// Stops counting, so that final calls of [`Session::lap`] and [`Session::finish`] cover time
+    /// up to the same moment.
     pub fn stop(&mut self) {
         for group in 0..self.groups.len() {
             // The events of a finished target cannot be stopped and need not be.
@@ -308,10 +303,10 @@ impl Session {
 
     /// Returns the target's CPU time, derived from all groups.
     ///
-    /// There are two measures of this time, and neither is ever too long; the longer one is used.
-    /// The time of the groups that are always counted includes the gaps between sets, but whenever
-    /// the target is scheduled, the kernel starts the clocks of software events after those of
-    /// hardware events. The sum over the sets lacks only the gaps, unless a set could not be read.
+    /// This time is measured in two ways. Neither ever overestimates it, so the larger value is
+    /// used. The time of the always-counted groups includes the gaps between sets, but whenever the
+    /// target is scheduled, the kernel starts the clocks of software events after those of hardware
+    /// events. The sum over the sets lacks only the gaps, unless a set could not be read.
     fn enabled_ns(&self, readings: &[Option<Sums>]) -> u64 {
         let of_sets = self.shown.iter().map(|sums| sums.enabled_ns).sum();
         if self.turns.is_none() && !self.is_behind {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Suggestions for a misspelled name.
+//! Suggestions for misspelled names.
 
 /// Maximum number of suggestions.
 const SUGGESTIONS: usize = 3;
 
-/// Returns the candidates most similar to a misspelled name, best match first, at most three.
+/// Returns at most three candidates similar to a misspelled name, best match first.
 ///
 /// A candidate is similar if there is at most one typo (insertion, deletion, replacement,
-/// transposition) per three characters of the longer name. After those come candidates that contain
-/// the misspelled name, if that has three or more characters. `-` equals `_`, and case is ignored.
+/// transposition) per three characters of the longer name. Candidates that contain the misspelled
+/// name follow, if it has three or more characters. `-` and `_` are equivalent, and case is
+/// ignored.
 pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let wanted = normal(written);
     let length = wanted.chars().count();
@@ -26,7 +27,7 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
     near.into_iter().take(SUGGESTIONS).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// Returns a name normalized for comparison: in lower case, with `_` instead of `-`.
+/// Normalizes a name for comparison: lower case, with `_` instead of `-`.
 pub fn normal(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters of one thread, opened as one perf group and read with the cheapest method available.
+//! Counters of one thread, opened as one perf group and read with the cheapest available method.
 //!
-//! The group is pinned: it is on the counters whenever its thread runs, or the kernel refuses it.
-//! Counts between two reads are therefore complete, and nothing is scaled. If the kernel module
-//! `pmu_user` made the PMU registers accessible, hardware events are read from them
+//! The group is pinned: either it is on the counters whenever its thread runs, or the kernel
+//! refuses it. Counts between two reads are therefore complete, and nothing is scaled. If the
+//! kernel module `pmu_user` made the PMU registers accessible, hardware events are read from them
 //! (`registers.rs`), and only the other events through perf. Nothing is multiplexed here (see
 //! [`session`](crate::session)).
 
@@ -20,30 +20,29 @@ use linerate_record::Tier;
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-/// Tolerance in ns: the group's enabled and running times may differ by this much although the
-/// group did not lose its counters.
+/// Maximum difference, in ns, between the group's enabled and running times. If it is larger, the
+/// group has lost its counters.
 const LOST_NS: u64 = 1_000;
 
-/// Method by which the events of the group are read.
+/// How a group's events are read.
 #[derive(Debug)]
 enum Way {
     /// The group has no events.
     TicksOnly,
-    /// The thread reads the counters itself, without a system call; read(2) of the group is the
-    /// fallback.
+    /// The thread reads the counters without a system call; read(2) on the group is the fallback.
     User(Vec<UserCounter>),
     /// The whole group is read with read(2).
     Kernel,
 }
 
-/// Counters of the thread that opened the group. The group cannot be moved to another thread.
+/// Counters of the thread that opened the group, which cannot be moved to another thread.
 #[derive(Debug)]
 pub struct ThreadGroup {
     registers: Option<Registers>,
     way: Way,
-    /// Events of the perf group, the leader first.
+    /// Perf group events, leader first.
     group: Vec<perf::Event>,
-    /// Index in the caller's list of events, for each member of the group.
+    /// Each group member's index in the caller's list of events.
     places: Vec<usize>,
     outcomes: Vec<Outcome>,
     /// Total time in ns that the group had been without counters at the last check.
@@ -51,28 +50,29 @@ pub struct ThreadGroup {
     stays_in_its_thread: PhantomData<*const ()>,
 }
 
-/// Means by which counters are opened on this machine, and options for that.
+/// What is needed to open counters on this machine.
 #[derive(Clone, Copy)]
 pub struct Machine<'a> {
-    /// Opens the perf events.
+    /// Interface for opening perf events.
     pub opener: &'a dyn Opener,
-    /// Current state of the kernel module `pmu_user`, which holds the counters; `None` if the
-    /// module is not loaded.
+    /// Current state of the kernel module `pmu_user`, which holds the counters; `None` if not
+    /// loaded.
     pub pmu_user: Option<&'a PmuUser>,
     /// Whether the caller compares the marks of two reads ([`ThreadGroup::first`],
-    /// [`ThreadGroup::second`]). Otherwise, counts from PMU registers would include other threads.
+    /// [`ThreadGroup::second`]). If not, registers are not used, because their counts would include
+    /// other threads.
     pub compares_marks: bool,
 }
 
 impl ThreadGroup {
-    /// Opens `events` on the calling thread and starts them. [`ThreadGroup::outcomes`] reports the
-    /// events that were refused; the others are counted.
+    /// Opens `events` on the calling thread and starts them. [`ThreadGroup::outcomes`] reports
+    /// refused events; the others are counted.
     ///
     /// ```text
     /// loop
-    ///     open a group of all events not yet refused; what does not open is refused
+    ///     open a group of all events not yet refused; refuse those that do not open
     ///     start it and read it; if that works: done
-    ///     another user holds a counter: the last hardware event is refused
+    ///     otherwise another user holds a counter: refuse the last hardware event
     /// ```
     pub fn open(machine: Machine<'_>, events: &[Event], user_only: bool) -> Self {
         let mut opened = Self {
@@ -99,14 +99,15 @@ impl ThreadGroup {
             }
             let is_hardware = |place: &&usize| events[**place].class == Class::Hardware;
             let hardware = opened.places.iter().rev().find(is_hardware);
-            let last = *hardware.or(opened.places.last()).expect("a group has members");
+            let last = *hardware.or(opened.places.last()).expect("the group has an event");
             opened.outcomes[last] = Err(Refusal::NeverScheduled);
         }
         opened.way = opened.user_counters().map_or(Way::Kernel, Way::User);
         opened
     }
 
-    /// Opens the PMU registers for the hardware events. Events for which that fails are refused.
+    /// Opens the PMU registers for the hardware events. Marks an event as refused if its register
+    /// cannot be opened.
     fn open_registers(
         &mut self,
         pmu_user: &PmuUser,
@@ -126,7 +127,7 @@ impl ThreadGroup {
         }
     }
 
-    /// Opens all members of the group again, without starting them.
+    /// Reopens all group members, without starting them.
     fn open_group(&mut self, machine: Machine<'_>, events: &[Event], user_only: bool) {
         self.group.clear();
         self.places.clear();
@@ -142,7 +143,7 @@ impl ThreadGroup {
         }
     }
 
-    /// Opens one event as a member of the group, including kernel mode if permitted.
+    /// Opens one event as a group member, including kernel mode if permitted.
     fn join(
         &self,
         machine: Machine<'_>,
@@ -173,14 +174,14 @@ impl ThreadGroup {
             .map_err(|error| refused(error, request, self.group.len()))
     }
 
-    /// Maps all members of the group for reads from user mode; `None` unless all of them can be
-    /// read that way now.
+    /// Maps all group members for user-mode reads; `None` unless all of them can currently be read
+    /// that way.
     fn user_counters(&self) -> Option<Vec<UserCounter>> {
         let map = |event| UserCounter::map(event).ok().filter(|c| c.count().is_some());
         self.group.iter().map(map).collect()
     }
 
-    /// Returns the tier of each requested event, or the reason why it is not counted.
+    /// Returns each requested event's tier, or why it is not counted.
     pub fn outcomes(&self) -> &[Outcome] {
         &self.outcomes
     }
@@ -196,21 +197,21 @@ impl ThreadGroup {
         self.registers.as_ref().map(Registers::apart_ms)
     }
 
-    /// Returns the read method in the words of the record.
+    /// Returns the read method as worded in the record.
     pub fn reading(&self) -> &'static str {
         match (&self.registers, &self.way) {
             (None, Way::TicksOnly) => "timestamp counter only",
             (None, Way::User(_)) => "user read",
             (None, Way::Kernel) => "read(2)",
             (Some(_), Way::TicksOnly) => "registers",
-            (Some(_), _) => "registers; read(2) for kernel events",
+            (Some(_), _) => "registers, with read(2) for kernel events",
         }
     }
 
-    /// Does the first read of a pair, close to the code that follows. Returns `None` if
-    /// [`ThreadGroup::read`] fails, or PMU registers became inaccessible. Counts that are read
-    /// [by registers](Self::is_by_registers) belong to this thread only if the second read has the
-    /// same mark.
+    /// Performs the first read of a pair, just before the measured code. `None` if
+    /// [`ThreadGroup::read`] fails, or if PMU registers became inaccessible. Counts read [from
+    /// registers](Self::is_by_registers) belong to this thread only if the second read has the same
+    /// mark.
     #[inline]
     pub fn first(&self, counts: &mut Counts) -> Option<Mark> {
         let is_read = self.read_group(counts);
@@ -221,8 +222,8 @@ impl ThreadGroup {
         is_read.then_some(mark)
     }
 
-    /// Does the second read of a pair, close to the code that precedes it. Returns `None` as the
-    /// first read does.
+    /// Performs the second read of a pair, just after the measured code. `None` under the same
+    /// conditions as [`ThreadGroup::first`].
     #[inline]
     pub fn second(&self, counts: &mut Counts) -> Option<Mark> {
         let mark = match &self.registers {
@@ -233,8 +234,8 @@ impl ThreadGroup {
     }
 
     /// Reads every event. Returns whether the read worked and the group kept its counters since the
-    /// last read. The group loses its counters on a core type that does not count its events, and
-    /// permanently on a CPU that is brought online and whose NMI watchdog takes a counter.
+    /// last read. A group loses its counters on a core type that does not count its events. It
+    /// loses them permanently on a newly onlined CPU whose NMI watchdog takes a counter.
     #[inline]
     pub fn read(&self, counts: &mut Counts) -> bool {
         self.first(counts).is_some()
@@ -257,8 +258,8 @@ impl ThreadGroup {
         }
     }
 
-    /// Reads all events of the group with read(2). Returns whether that worked and the group kept
-    /// its counters.
+    /// Reads all group events with read(2). Returns whether that worked and the group kept its
+    /// counters.
     fn ask(&self, counts: &mut Counts) -> bool {
         let Some(Ok(reading)) = self.group.first().map(perf::Event::read) else { return false };
         for (value, place) in reading.values().iter().zip(&self.places) {
@@ -267,8 +268,8 @@ impl ThreadGroup {
         self.is_whole(reading.enabled_ns.saturating_sub(reading.running_ns))
     }
 
-    /// Returns whether the group has kept its counters since the last read, given its total time in
-    /// ns without counters.
+    /// Returns whether the group has kept its counters since the last read, given its total time
+    /// without counters in ns.
     #[inline]
     fn is_whole(&self, lost_ns: u64) -> bool {
         let is_whole = lost_ns <= self.lost_ns.get() + LOST_NS;
@@ -278,7 +279,7 @@ impl ThreadGroup {
         is_whole
     }
 
-    /// Starts counting again after [`ThreadGroup::stop`] stopped it.
+    /// Restarts counting after [`ThreadGroup::stop`].
     pub fn start(&self) {
         // A group that cannot be started cannot be read either, and the read reports that.
         let _ = self.group.first().map(perf::Event::enable);
@@ -290,7 +291,7 @@ impl ThreadGroup {
     }
 }
 
-/// Returns the refusal for an event of the calling thread that was to join a group of `group_len`
+/// Returns the refusal for an event on the calling thread that was to join a group of `group_len`
 /// events.
 fn refused(error: OpenError, request: Request, group_len: usize) -> Refusal {
     Refusal::NotOpened(Attempt { error, request, target: Target::CurrentThread, group_len })

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters that a thread reads itself from user mode, without a system call.
+//! Reads a thread's counters from user mode, without system calls.
 //!
-//! For each event, the kernel keeps a page that says which hardware counter the event is on and
-//! what to add to it (`perf_event_mmap_page` in the kernel's `linux/perf_event.h`). The kernel
-//! changes the page only on the processor that runs this thread, so a reader detects every change
-//! by a sequence number and retries:
+//! For each event, the kernel maintains a page with the hardware counter that the event is on and
+//! the offset to add to it (`perf_event_mmap_page` in the kernel's `linux/perf_event.h`). The
+//! kernel changes the page only on the processor that runs this thread, so a reader detects every
+//! change by a sequence number and retries:
 //!
 //! ```text
 //! do  before  = sequence
 //!     count   = offset + sign extension of counter[index - 1] from its width
-//!     enabled = enabled so far + time since the kernel's last note; running likewise
+//!     enabled = enabled so far + time since the kernel's last update; running likewise
 //! while sequence != before
 //! ```
 //!
-//! If a read returns `None`, call [`perf::Event::read`] instead: the event is not on a counter at
-//! the moment, or the kernel or the processor does not allow user-mode reads.
+//! A read returns `None` if the event is currently not on a counter, or if the kernel or the
+//! processor does not allow user-mode reads. In this case, call [`perf::Event::read`].
 //!
 //! Reads are not ordered with the code around them. A counter may be read some tens of cycles
-//! before or after its place in the program, as with [`ticks`](linerate_machine::ticks).
+//! earlier or later than program order implies, as with [`ticks`](linerate_machine::ticks).
 
 use linerate_linux::perf::{self, Page, PageFields, Request};
 use std::io;
@@ -25,36 +25,35 @@ use std::marker::PhantomData;
 
 /// An event of the calling thread, which only that thread can read.
 ///
-/// For another thread's event, the values are meaningless.
+/// For an event of another thread, the values are meaningless.
 #[derive(Debug)]
 pub struct UserCounter {
     page: Page,
     stays_in_its_thread: PhantomData<*const ()>,
 }
 
-/// Reading of a [`UserCounter`].
+/// Count and times read from a [`UserCounter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserReading {
-    /// The count since the event was opened.
+    /// Count since the event was opened.
     pub count: u64,
-    /// Times that the event was enabled and on a counter; `None` if the kernel provides no clock
-    /// for them.
+    /// Enabled and running times; `None` if the kernel provides no clock for them.
     pub times: Option<Times>,
 }
 
-/// Enabled and running times of an event up to now, as in [`perf::Reading`].
+/// An event's enabled and running times up to now, as in [`perf::Reading`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// Time that the event was enabled and its thread ran, in ns.
+    /// Time during which the event was enabled and its thread running, in ns.
     pub enabled_ns: u64,
-    /// Time that the event was on a counter, in ns.
+    /// Time during which the event was on a counter, in ns.
     pub running_ns: u64,
 }
 
-/// Returns `request` with user-mode reads enabled where the kernel requires a request for them: on
-/// arm64, this is bit 1 of `config1` (Documentation/arch/arm64/perf.rst). Such an event stays on
-/// one counter, which the kernel extends to 64 bits. If `kernel.perf_user_access` is off, the event
-/// still opens, but [`UserCounter::count`] returns `None`.
+/// Returns `request` with user-mode reads enabled where the kernel requires that: bit 1 of
+/// `config1` on arm64 (Documentation/arch/arm64/perf.rst). The event then stays on one counter,
+/// which the kernel extends to 64 bits. If `kernel.perf_user_access` is off, the event still opens,
+/// but [`UserCounter::count`] returns `None`.
 #[must_use]
 pub fn with_user_access(request: Request) -> Request {
     let mut request = request;
@@ -65,28 +64,27 @@ pub fn with_user_access(request: Request) -> Request {
 }
 
 impl UserCounter {
-    /// Maps the kernel's page of `event`, which must count the calling thread.
+    /// Maps the kernel's page for `event`, which must count the calling thread.
     ///
     /// # Errors
-    /// The error of mmap(2), e.g. EPERM if too much memory is locked already.
+    /// Returns the error from mmap(2), such as EPERM if too much memory is already locked.
     pub fn map(event: &perf::Event) -> io::Result<Self> {
         Ok(Self { page: event.map()?, stays_in_its_thread: PhantomData })
     }
 
-    /// Returns the count since the event was opened; `None` if reading the event requires a system
-    /// call.
+    /// Returns the count since the event was opened; `None` if reading it requires a system call.
     #[inline]
     pub fn count(&self) -> Option<u64> {
         settled(&self.page, |fields| count(fields, &Processor))?
     }
 
-    /// Returns the time, in ns, that the event was enabled but not on a counter, up to the time
-    /// when the event was last scheduled.
+    /// Returns the time, in ns, that the event was enabled but not on a counter, up to when it was
+    /// last scheduled.
     #[inline]
     pub fn lost_ns(&self) -> u64 {
         let PageFields { enabled_ns, running_ns, .. } = self.page.fields();
-        // The kernel may change the page between the two reads. The result is not wrong then,
-        // because the enabled time was read first.
+        // The kernel may change the page between the two reads. The result is still right, because
+        // the enabled time was read first.
         enabled_ns.saturating_sub(running_ns)
     }
 
@@ -101,8 +99,8 @@ impl UserCounter {
     }
 }
 
-/// Access to the kernel's page of an event, in the steps that its protocol requires; tests use a
-/// synthetic page.
+/// The kernel's page for an event, accessed step by step as the kernel's protocol requires. Tests
+/// use a synthetic page.
 trait KernelPage {
     fn sequence(&self) -> u32;
     fn fields(&self) -> PageFields;
@@ -122,19 +120,19 @@ impl KernelPage for Page {
 
 /// User-mode access to the PMU; simulated in tests.
 trait Registers {
-    /// Reads the hardware counter that the page calls `index`; `None` if the counter is not
+    /// Reads the hardware counter that the page identifies by `index`; `None` if it is not
     /// accessible.
     fn counter(&self, index: u32) -> Option<u64>;
-    /// Returns the time of the clock to which the `time` fields of the page refer, in ticks.
+    /// Returns the clock that the page's `time` fields refer to, in ticks.
     fn ticks(&self) -> u64;
 }
 
-/// Maximum number of attempts to read a page that does not change, more than a healthy system
-/// needs. After that, the counter is read through the kernel, which always works.
+/// Maximum number of attempts to read a page consistently. A healthy system needs fewer. If all of
+/// them fail, the counter is read through the kernel, which always works.
 const ATTEMPTS: u32 = 64;
 
-/// Returns the result of `read` for fields that did not change during the read; `None` if they
-/// changed in every attempt.
+/// Returns the result of `read`, which is retried until the fields do not change during the read;
+/// `None` if they changed in every attempt.
 #[inline]
 fn settled<T>(page: &impl KernelPage, mut read: impl FnMut(&PageFields) -> T) -> Option<T> {
     for _ in 0..ATTEMPTS {
@@ -153,7 +151,7 @@ fn count(fields: &PageFields, registers: &impl Registers) -> Option<u64> {
         return None;
     }
     let unused = 64 - u32::from(fields.width);
-    // Shifting up and down again extends the sign: the kernel starts counters below 0.
+    // Shifting up and down again sign-extends: the kernel starts counters below 0.
     let counter = (registers.counter(fields.index)? << unused) as i64 >> unused;
     Some(fields.offset.wrapping_add(counter) as u64)
 }
@@ -167,8 +165,8 @@ fn times(fields: &PageFields, registers: &impl Registers) -> Option<Times> {
         let since = ticks.wrapping_sub(fields.time_cycles) & fields.time_mask;
         ticks = fields.time_cycles.wrapping_add(since);
     }
-    // The product is computed in two parts, because ticks * mult may need more than 64 bits, and
-    // modulo 2^64, because `time_offset` may represent a negative number.
+    // The product is computed in two parts because ticks * mult may need more than 64 bits, and
+    // modulo 2^64 because `time_offset` may represent a negative number.
     let mult = u64::from(fields.time_mult);
     let (whole, rest) = (ticks >> fields.time_shift, ticks & ((1 << fields.time_shift) - 1));
     let since_ns = fields
@@ -182,7 +180,7 @@ fn times(fields: &PageFields, registers: &impl Registers) -> Option<Times> {
     })
 }
 
-/// The PMU and the clock of this processor.
+/// This processor's PMU and clock.
 struct Processor;
 
 #[cfg(target_arch = "x86_64")]
@@ -205,8 +203,8 @@ impl Registers for Processor {
     }
 }
 
-/// Reads the counter register with number `$index`. Every register needs its own `mrs`, because
-/// register numbers are part of the instruction.
+/// Reads counter register `$index`. Every register needs its own `mrs`, because register numbers
+/// are part of the instruction.
 #[cfg(target_arch = "aarch64")]
 macro_rules! counter_register {
     ($index:expr, $($number:literal $name:literal),+) => {
@@ -248,8 +246,8 @@ impl Registers for Processor {
     }
 }
 
-/// On these architectures, counters are read through the kernel: it does not support user-mode
-/// reads there, or they are not requested here yet.
+/// Fallback for other architectures: counters are read through the kernel, because the kernel does
+/// not support user-mode reads there or this module does not enable them yet.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 impl Registers for Processor {
     fn counter(&self, _index: u32) -> Option<u64> {

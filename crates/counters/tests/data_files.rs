@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Invalid data files must fail the build, with an error that names the file and the key.
+//! Tests that invalid data files fail the build with an error that names the file and the key.
 
 #[path = "../build/mod.rs"]
 pub mod build;
@@ -11,7 +11,7 @@ fn data() -> Data {
     read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data")).unwrap()
 }
 
-/// Returns the error that the build reports after a change to the data files.
+/// Returns the build's error after a change to the data files.
 #[track_caller]
 fn error_of(change: impl FnOnce(&mut Data)) -> String {
     let mut data = data();
@@ -63,10 +63,10 @@ fn wrong_tables_are_named_with_the_key() {
     events("arm1176", "names = [\"instructions\"]", "", &["`instructions` has no event"]);
     events("arm1176", "prose = \"Half lines", "unit = \"", &["DCACHE_WBACK", "prose"]);
     events("arm1176", "unaligned = ", "un_aligned = ", &["un_aligned"]);
-    events("arm1176", "unaligned = ", "branches = ", &["branches", "and is absent"]);
+    events("arm1176", "unaligned = ", "branches = ", &["branches", "is in [absent]"]);
     events(
         "arm1176",
-        "exceptions = \"this core has no event for it\"",
+        "exceptions = \"this core has no such event\"",
         "",
         &["`exceptions`", "reason"],
     );
@@ -115,13 +115,13 @@ fn wrong_metrics_are_named() {
         "pipeline",
         "[define.ipc]",
         "[define.loads]",
-        &["define.loads", "an event has this name"],
+        &["define.loads", "an event already has this name"],
     );
     metrics("pipeline", "[\"ipc\", ", "[\"ipcc\", ", &["`ipcc`"]);
-    metrics("branch", "\"branch_miss_pti\"]", "]", &["define.branch_miss_pti", "no set has it"]);
+    metrics("branch", "\"branch_miss_pti\"]", "]", &["define.branch_miss_pti", "no set uses it"]);
     metrics("branch", "[define.branch_pti]", "[define.cpi]", &["cpi", "another file"]);
     metrics("branch", "\"branches\", ", "\"branchs\", ", &["`branchs`"]);
     metrics("branch", "\"branches\", ", "\"instructions\", ", &["twice"]);
     metrics("branch", "unit = ", "units = ", &["line", "units"]);
-    metrics("branch", "limits = \"What one costs", "limits = \"\" # ", &["limits"]);
+    metrics("branch", "limits = \"The cost of a", "limits = \"\" # ", &["limits"]);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests scaled counts for loads with known totals: intervals must have their nominal coverage, and
-//! errors per unit of work must be small. Since there are few runs per load, the limits are wide
-//! for a single load and narrow for all loads together; the example `rotation_coverage` does many
-//! runs.
+//! errors per unit of work must be small. With few runs per load, limits are wide for a single load
+//! and narrow for all loads together; the example `rotation_coverage` does many runs.
 
 #[path = "../examples/rotation_coverage/simulation.rs"]
 mod simulation;
@@ -19,8 +18,8 @@ fn outcomes(run_ms: usize, runs: usize) -> Vec<(&'static Load, Outcome)> {
 }
 
 /// Asserts the coverage of the intervals. Each run of a load has three intervals of each kind,
-/// which may be correlated, so the coverage for one load has a standard deviation of up to 5 %;
-/// over all loads, the standard deviation is 0.8 %.
+/// possibly correlated, so the coverage for one load has a standard deviation of up to 5 %; over
+/// all loads, it is 0.8 %.
 fn assert_covered(outcomes: &[(&Load, Outcome)]) {
     let mut mean = [0.0; 2];
     for (load, outcome) in outcomes {
@@ -44,7 +43,7 @@ fn intervals_of_two_seconds_hold_the_truth_and_errors_per_unit_of_work_are_small
     let outcomes = outcomes(2000, 24);
     assert_covered(&outcomes);
     for (load, outcome) in &outcomes {
-        // Only 20 of 80 spikes are seen, and no other rotation would see more. See
+        // Only 20 of 80 spikes are counted, and no other rotation would count more. See
         // docs/results/rotation.md.
         let limit = if load.name == "rare spikes" { 0.2 } else { 0.05 };
         let error = outcome.by_packets.p95_error();
@@ -57,7 +56,7 @@ fn intervals_of_two_seconds_hold_the_truth_and_errors_per_unit_of_work_are_small
         let (ours, fixed) = (outcome.by_time.p95_error(), outcome.round_robin.p95_error());
         assert!(fixed > 3.0 * ours, "{name}: {ours} {fixed}");
     }
-    // Intervals computed from a fixed order would be far from covering 95 %.
+    // Intervals computed from a fixed order would cover far less than 95 %.
     for name in ["warm-up", "period 8 ms", "period 16 ms", "period 400 ms"] {
         let (_, outcome) = outcomes.iter().find(|(load, _)| load.name == name).unwrap();
         assert!(outcome.round_robin.coverage() < 0.75, "{name}");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ring compared with rtrb: items per second between two CPUs, in bursts of 1, 8 and 32.
+//! Compares the ring with rtrb: items per second between two CPUs, in bursts of 1, 8 and 32.
 //!
-//! Both rings run in the same process, in many short repetitions, with the order randomized in each
-//! round. A repetition is divided into 1 ms windows; windows that are not clean in both threads are
-//! dropped. The result printed is the median of the per-round ratios, with its 95 % interval.
+//! Both rings run in the same process, in many short repetitions in random order within each round.
+//! A repetition consists of 1 ms windows; those that are not clean in both threads are dropped.
+//! Prints the median of the per-round ratios and its 95 % interval.
 //!
 //! `cargo bench -p linerate-dataplane --bench ring [-- REPETITIONS]`
 
@@ -20,8 +20,8 @@ const CAPACITY: usize = 1_024;
 const WINDOWS: u64 = 30;
 const WINDOW_NS: f64 = 1e6;
 
-/// One end of a queue of numbers, the producer for `Push` and the consumer for `Pop`. `items` holds
-/// the items to push, or has room for popped items.
+/// One end of a queue of numbers. `Push` is the producer and takes its items from `items`; `Pop` is
+/// the consumer and appends to `items`.
 trait Push: Send {
     fn push(&mut self, items: &mut Vec<u64>);
 }
@@ -89,14 +89,14 @@ impl Pop for rtrb::Consumer<u64> {
     }
 }
 
-/// A window of one thread: items moved, and whether the thread stayed on its CPU.
+/// One thread's window: the number of items moved, and whether the window was clean.
 #[derive(Clone, Copy, Default)]
 struct Window {
     items: u64,
     clean: bool,
 }
 
-/// One thread's windows, on a grid shared by both threads.
+/// One thread's windows, on a time grid shared by both threads.
 struct Grid {
     start: u64,
     length: u64,
@@ -116,7 +116,7 @@ impl Grid {
         Self { start, length, index: 0, boundary: start, moved: 0, clock, account, windows }
     }
 
-    /// Counts `items`; returns false after the last window.
+    /// Adds `items` to the current window. Returns `false` after the last window.
     #[inline]
     fn count(&mut self, items: usize) -> bool {
         self.moved += items as u64;
@@ -140,10 +140,10 @@ impl Grid {
     }
 }
 
-/// Returns the throughput of a queue in million items per second, the median over the clean
-/// windows.
+/// Returns the throughput of a queue in million items per second, as the median over clean windows.
 ///
-/// Each end of the queue is moved into its thread: adjacent ends would share a cache line.
+/// Each end is moved into its thread, because ends that are adjacent in memory would share a cache
+/// line.
 fn rate<P: Push, C: Pop>((tx, rx): (P, C), burst: usize, cpus: [u32; 2]) -> Option<f64> {
     let start = AtomicU64::new(0);
     let ready = Barrier::new(2);

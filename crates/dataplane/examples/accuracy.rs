@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Accuracy of the profile on this machine: each quantity is measured several times and compared
-//! with a known value, and the median error is compared with its limit.
+//! Checks the accuracy of the profile on this machine: measures each quantity several times,
+//! compares it with a known value, and checks the median error against a limit.
 //!
-//! Prints a line per quantity for `cargo xtask accuracy`, which judges them. Needs CPU 0 to itself:
-//! a measurement that gives no figure, because other threads occupied the CPU all the time, counts
-//! as infinitely wrong. The arithmetic for the same quantities, on a clock without noise, is tested
-//! in `src/simulation.rs`.
+//! Prints one line per quantity for `cargo xtask accuracy`, which enforces the limits. Requires
+//! exclusive use of CPU 0: if other threads keep the CPU busy throughout a measurement, that
+//! measurement has no result and its error counts as infinite. `src/simulation.rs` tests the same
+//! quantities on a noise-free clock.
 //!
 //! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS [PART]]` measures
 //! all quantities, or those with `PART` in their names.
@@ -26,10 +26,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Default number of measurements per quantity.
 const MEASUREMENTS: usize = 9;
 
-/// How the quantities below are judged, for the printed checks.
+/// Reason printed with every check.
 const WHY: &str = "median error against what is known of it";
 
-/// A quantity: its name, its limit, and a function that returns the error of one measurement.
+/// A quantity: its name, its limit, and a function that measures it once and returns the error.
 struct Quantity {
     name: &'static str,
     limit: f64,
@@ -59,7 +59,9 @@ const QUANTITIES: &[Quantity] = &[
     Quantity { name: "lost-time-paced", limit: 0.05, error: || lost_time(pps(100_000.0)) },
     Quantity { name: "replay-of-twice-the-calls", limit: 0.1, error: replay_of_twice_the_calls },
     Quantity { name: "replay-against-stage", limit: 0.25, error: replay_against_stage },
-    Quantity { name: "shares-above-one", limit: 0.0, error: shares_above_one },
+    // The stage does nothing but these calls. It overlaps calls of the two kernels, which the
+    // replay of one kernel at a time cannot.
+    Quantity { name: "shares-above-one", limit: 0.05, error: shares_above_one },
     Quantity { name: "selected-above-best-variant", limit: 0.25, error: selected_above_best },
 ];
 
@@ -117,7 +119,8 @@ fn paced_time() -> Option<f64> {
     (time.starved > 0.5).then_some((1.0 - time.busy - time.starved - time.lost).abs())
 }
 
-/// Compares the inverse of the service time with the counted rate; the two must agree.
+/// Returns the error of the service time: its inverse, as a rate, is compared with the counted
+/// rate.
 fn service_time(burst: u32, turns: i64) -> Option<f64> {
     let options = RunOptions { burst, ..options(0.4, Rate::Max) };
     let report = report(vec![stage("spin", "turns", turns)], options, false);
@@ -131,8 +134,9 @@ fn sum_of_parts() -> Option<f64> {
     Some(off(parts?, worker.ticks_per_packet.as_number()?))
 }
 
-/// Measures the costs of three stages with growing amounts of work in one run, so that a change of
-/// the clock frequency between runs does not count as a difference.
+/// Returns the error of the second difference. The work of three stages increases in equal steps,
+/// so their costs must increase in equal steps, too. All three stages belong to the same run, so
+/// that clock frequency changes between runs have no effect.
 fn second_difference() -> Option<f64> {
     let spins = [("once", 500), ("twice", 1_000), ("thrice", 1_500)];
     let stages = spins
@@ -143,7 +147,7 @@ fn second_difference() -> Option<f64> {
     Some(off(thrice - twice, twice - once))
 }
 
-/// Returns the error of a rate that is measured with fewer packets than windows.
+/// Returns the error of the measured packet rate when there are fewer packets than windows.
 fn rare_packets() -> Option<f64> {
     Some(off(spinning(0.6, pps(400.0), 10).throughput_kpps.as_number()?, 0.4))
 }
@@ -155,8 +159,8 @@ fn grown_work() -> Option<f64> {
     reached_the_expensive_part.then_some((1.0 - worker.time?.busy).abs())
 }
 
-/// Compares the CPU time taken by another thread, according to the profile, with the scheduler's
-/// accounting.
+/// Returns the error of the lost time: the CPU time that the profile attributes to other threads is
+/// compared with the scheduler's accounting.
 fn lost_time(rate: Rate) -> Option<f64> {
     let worker = &with_a_rival(|| spinning(0.6, rate, 10)).workers[0];
     let was_disturbed = worker.time?.lost >= 0.2 && worker.windows.preempted > 0;
@@ -180,11 +184,12 @@ fn with_a_rival<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Returns a stage that checksums `bytes` bytes `calls` times per packet and copies them once.
+/// Returns a stage that, for each packet, checksums `bytes` bytes `calls` times and copies them
+/// once.
 fn call(name: &str, calls: i64, bytes: i64) -> StageUse {
     let params = [("calls", calls), ("bytes", bytes)];
     let params = params.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
-    StageUse { name: name.to_owned(), kind: "call".to_owned(), params: params.into() }
+    StageUse { name: name.to_owned(), params: params.into(), ..stage("call", "calls", calls) }
 }
 
 fn replayed(stages: Vec<StageUse>) -> RunReport {
@@ -199,8 +204,8 @@ fn used(stage: &StageReport, kernel: Kernel) -> Option<&KernelUse> {
     stage.kernels.as_ref()?.iter().find(|one| one.kernel == kernel)
 }
 
-/// Returns the ticks per packet for a stage with three checksums and for one with six: from the
-/// replay, and for the whole stage.
+/// Returns the ticks per packet of two stages, one with three checksums and one with six. Both are
+/// measured in two ways: by replaying the calls, and by timing the whole stage.
 fn three_and_six() -> Option<[[f64; 2]; 2]> {
     let report = replayed(vec![call("three", 3, 900), call("six", 6, 900)]);
     let number = |figure: &Figure| figure.as_number();
@@ -217,7 +222,8 @@ fn replay_of_twice_the_calls() -> Option<f64> {
     Some(off(six, 2.0 * three))
 }
 
-/// Compares the cost of three more calls in the replay with the additional time of the stage.
+/// Returns the replay error: the replayed cost of three additional calls compared with the
+/// additional time of the stage.
 fn replay_against_stage() -> Option<f64> {
     let [[three, with_three], [six, with_six]] = three_and_six()?;
     Some(off(six - three, with_six - with_three))

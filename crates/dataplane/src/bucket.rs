@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RSS in software: packets hash into buckets, and an indirection table maps buckets to replicas.
+//! Software RSS: packets hash into buckets, and an indirection table maps buckets to replicas.
 //!
-//! Left out: ports (fragments have none, and must stay with the rest of their packet) and inner
-//! addresses in tunnels. The hash has no key, so the sender controls which buckets its packets fall
-//! into.
+//! The hash excludes ports, because fragments without ports must stay with the rest of their
+//! packet. It also excludes the inner addresses of tunnels. The hash is not keyed, so senders can
+//! choose the buckets of their packets.
 
 use crate::stage::BUCKETS;
 use linerate_record::random::mix;
@@ -15,21 +15,22 @@ const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPES_VLAN: [u16; 2] = [0x8100, 0x88a8];
 const VLAN_TAGS: usize = 2;
 
-/// Returns the bucket (below [`BUCKETS`]) of a frame: by its IP address pair, after up to two VLAN
-/// tags; by its MAC address pair if the frame is not IP or is truncated before the end of the IP
-/// addresses; 0 if it is truncated even earlier.
+/// Returns the bucket (below [`BUCKETS`]) of a frame. Hashes the IP address pair, looking past up
+/// to two VLAN tags. Falls back to the MAC address pair if the frame is not IP or is truncated
+/// before the end of the IP addresses, and returns bucket 0 if the MAC addresses are truncated as
+/// well.
 ///
-/// Both directions of a flow, and all fragments of a packet, fall into the same bucket.
+/// Both directions of a flow and all fragments of a packet fall into the same bucket.
 pub fn address_bucket(frame: &[u8]) -> u8 {
     (address_hash(frame) % BUCKETS as u64) as u8
 }
 
-/// Returns the hash from which [`address_bucket`] derives the bucket, for other uses. Both
-/// directions of a flow have the same hash.
+/// Returns the hash that [`address_bucket`] derives the bucket from. It is the same for both
+/// directions of a flow.
 pub fn address_hash(frame: &[u8]) -> u64 {
     let pair = ip_pair(frame).or_else(|| mac_pair(frame));
-    // The sum does not depend on the order; mixing before adding distinguishes the pair (1, 4) from
-    // (2, 3).
+    // The sum is symmetric, so both directions have the same hash. Mixing before adding
+    // distinguishes the pair (1, 4) from (2, 3).
     pair.map_or(0, |[a, b]| mix(mix(a).wrapping_add(mix(b))))
 }
 
@@ -59,18 +60,18 @@ fn mac_pair(frame: &[u8]) -> Option<[u64; 2]> {
     Some([number(&pair[..6]), number(&pair[6..])])
 }
 
-/// Builds the indirection table: a replica (below `replicas`, 1 to 256) for each bucket, such that
-/// the most loaded replica has little more than its share of `weights`.
+/// Builds an indirection table that maps each bucket to one of `replicas` (1 to 256) replicas and
+/// balances `weights` between them.
 ///
-/// The heaviest remaining bucket goes to the replica with the least load so far; ties go to the
-/// lower number, so equal weights give equal tables. For `m` replicas, the largest load is at most
-/// `4/3 - 1/(3m)` times that of the best possible table (Graham, Bounds on Multiprocessing Timing
-/// Anomalies, 1969).
+/// Assigns the heaviest remaining bucket to the least loaded replica; ties go to the lower-numbered
+/// replica, so the same weights always give the same table. For `m` replicas, the largest load is
+/// at most `4/3 - 1/(3m)` times the optimum (Graham, Bounds on Multiprocessing Timing Anomalies,
+/// 1969).
 ///
 /// # Panics
-/// If `replicas` is out of range.
+/// Panics if `replicas` is not in 1 to 256.
 pub fn indirection(weights: &[u64; BUCKETS], replicas: u32) -> [u8; BUCKETS] {
-    assert!((1..=256).contains(&replicas), "a table for {replicas} replicas");
+    assert!((1..=256).contains(&replicas), "replicas must be 1 to 256, not {replicas}");
     let mut heaviest_first: Vec<usize> = (0..BUCKETS).collect();
     heaviest_first.sort_by_key(|&bucket| std::cmp::Reverse(weights[bucket]));
     let mut loads = vec![0u64; replicas as usize];
@@ -83,11 +84,11 @@ pub fn indirection(weights: &[u64; BUCKETS], replicas: u32) -> [u8; BUCKETS] {
     table
 }
 
-/// Returns the share of `weights` on the most loaded of `replicas` replicas under [`indirection`]:
-/// `1 / replicas` for an even load (or no load), 1 if all the load is in one bucket.
+/// Returns the share of `weights` assigned to the most loaded of `replicas` replicas by
+/// [`indirection`]: `1 / replicas` if the load is even (or zero), 1 if all of it is in one bucket.
 ///
 /// # Panics
-/// If `replicas` is not in 1 to 256.
+/// Panics if `replicas` is not in 1 to 256.
 #[cfg(test)]
 pub(crate) fn largest_share(weights: &[u64; BUCKETS], replicas: u32) -> f64 {
     let mut loads = vec![0u64; replicas as usize];
@@ -198,8 +199,8 @@ mod tests {
         }
     }
 
-    /// Chi-squared statistic of the counts against a uniform distribution. With 127 degrees of
-    /// freedom, a random hash exceeds 181.99 once in a thousand times.
+    /// Returns the chi-squared statistic of the bucket counts against a uniform distribution. With
+    /// 127 degrees of freedom, a random hash exceeds 181.99 once in a thousand times.
     fn chi_squared(frames: impl Iterator<Item = Vec<u8>>) -> f64 {
         let mut counts = [0u32; BUCKETS];
         for frame in frames {

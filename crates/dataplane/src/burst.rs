@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bursts: groups of packets that are handed over together.
+//! Bursts: groups of packets that are processed and passed on together.
 
 use crate::context::StageContext;
 use crate::packet::Packet;
@@ -7,25 +7,27 @@ use crate::packet::Packet;
 /// Maximum number of packets in a burst.
 pub const MAX_BURST: usize = 256;
 
-/// What happens to a packet after a stage has processed it.
+/// A stage's decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The packet continues to the next stage.
     Pass,
-    /// The packet is dropped; the index into the stage's `drop_causes` says why.
+    /// The packet is dropped. The value is an index into the stage's `drop_causes`.
     Drop(u8),
     /// The packet ends in this stage by design.
     Consume,
 }
 
-/// Packets handed over together, in order.
+/// A burst: packets that are processed together, in order, and passed on together.
 pub struct Burst<'p> {
     pub(crate) packets: Vec<Packet<'p>>,
-    /// Dropped or consumed packets, whose buffers the worker returns.
+    /// Dropped or consumed packets, whose buffers the worker will return.
     pub(crate) released: Vec<Packet<'p>>,
-    /// Index of the packet being processed, for reporting a panic; past the end when none is.
+    /// Index of the packet being processed, used to report panics; past the end if no packet is
+    /// being processed.
     cursor: usize,
-    /// Number of packets before the cursor that passed, during a pass over the burst.
+    /// While verdicts are being applied: number of packets before the cursor that stay in the
+    /// burst.
     kept: usize,
 }
 
@@ -52,20 +54,18 @@ impl<'p> Burst<'p> {
         self.packets.is_empty()
     }
 
-    /// Returns the packets of the burst, in order.
+    /// Iterates over the packets, in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Packet<'p>> {
         self.packets.iter()
     }
 
-    /// Appends a packet.
-    ///
-    /// Never allocates below [`MAX_BURST`] packets.
+    /// Appends a packet. Does not allocate while the burst has fewer than [`MAX_BURST`] packets.
     #[inline]
     pub fn push(&mut self, packet: Packet<'p>) {
         self.packets.push(packet);
     }
 
-    /// Returns the dropped or consumed packets that have not been returned to their pool yet.
+    /// Returns the dropped and consumed packets whose buffers have not been returned yet.
     pub fn released(&self) -> &[Packet<'p>] {
         &self.released
     }
@@ -80,8 +80,8 @@ impl<'p> Burst<'p> {
         self.packets.iter().map(|p| p.length() as u64).sum()
     }
 
-    /// Calls `f` on each packet in order and applies the verdict it returns. Passed packets keep
-    /// their order; the others are counted in the account of `context`.
+    /// Calls `f` on each packet in order and applies the returned verdict. Passed packets keep
+    /// their order; dropped and consumed ones are counted in the account of `context`.
     #[inline]
     pub fn sift(
         &mut self,
@@ -109,14 +109,19 @@ impl<'p> Burst<'p> {
         self.cursor = usize::MAX;
     }
 
+    /// Sets the cursor to the packet being processed, or past the end if no packet is being
+    /// processed. Call only if no packet before the cursor has been dropped.
+    pub(crate) fn set_cursor(&mut self, index: usize) {
+        (self.cursor, self.kept) = (index, index);
+    }
+
     /// Returns the packet that a stage was processing when it panicked; `None` if it was between
     /// packets.
     pub(crate) fn at_cursor(&self) -> Option<&Packet<'p>> {
         self.packets.get(self.cursor)
     }
 
-    /// Returns the packets that are still in the burst after a stage panicked while it processed
-    /// the burst.
+    /// Returns the packets still in the burst after a stage panicked.
     pub(crate) fn remaining(&self) -> impl Iterator<Item = &Packet<'p>> {
         let gone = if self.at_cursor().is_some() { self.kept..self.cursor } else { 0..0 };
         let left = self.packets.iter().enumerate().filter(move |(i, _)| !gone.contains(i));

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware events for each part of a worker, counted in some of its iterations.
+//! Counts hardware events for each part of a worker (head, stages, tail) in a sample of iterations.
 //!
-//! In a counted iteration, picked at random, the worker's counters are read before its first part
-//! and after each part. The difference between two reads, minus the overhead of a read (measured
-//! before the run), belongs to one part. These counts therefore never include empty polls. An
-//! iteration that was interrupted, or that had to wait for room, is left out.
+//! In a counted iteration, picked at random, the counters are read before the first part and after
+//! each part. The difference between two reads, less the read overhead measured before the run, is
+//! attributed to the part in between. Empty polls are not counted, and iterations in which the
+//! worker was interrupted or waited for room in a ring are discarded.
 //!
-//! The sampling rate depends on the cost of a read: see [`TurnCounter::new`].
+//! The sampling rate depends on the cost of a read; see [`TurnCounter::new`].
 //!
-//! Not supported: multiplexing. The few events in a profile fit on the hardware counters of every
-//! processor in the event tables at the same time; an event that does not fit is refused with the
-//! reason.
+//! Multiplexing is not supported. The few events in a profile fit the hardware counters of every
+//! processor with an event table; an event that does not fit is reported with the reason.
 
 use crate::stage::MAX_PARTS;
 use linerate_counters::catalog::Catalog;
@@ -24,22 +23,23 @@ use linerate_machine::ticks::ticks;
 use linerate_record::Tier;
 use linerate_record::run::CountedEvent;
 
-/// Hardware events to count around each stage in a run.
+/// Hardware events to count around each stage.
 pub struct Counting {
     opener: Box<dyn Opener + Sync>,
     host_facts: HostFacts,
     is_known_processor: bool,
     events: Vec<Event>,
-    /// Events that this processor lacks, with the reason.
+    /// Events that this processor cannot count, and why.
     absent: Vec<CountedEvent>,
 }
 
-/// The events reported per packet, by portable name: amount of work, speed, and stalls.
+/// Portable names of the events reported per packet. Together, they show how much work a packet
+/// takes, how long it takes, and what stalls it.
 const EVENTS: [&str; 4] = ["instructions", "cycles", "ll_misses", "branch_misses"];
 
 impl Counting {
-    /// Selects instructions, cycles, last-level cache misses and branch mispredictions, as far as
-    /// this machine counts them. Does not open any event yet.
+    /// Selects the events that this machine can count, out of instructions, cycles, last-level
+    /// cache misses and branch mispredictions. Does not open any events yet.
     pub fn of_this_machine() -> Self {
         let catalog = Catalog::of_this_machine();
         let mut events = Vec::new();
@@ -58,7 +58,7 @@ impl Counting {
         Self { absent, is_known_processor, ..Self::new(Box::new(Kernel), events) }
     }
 
-    /// Selects these events, to be opened by `opener`.
+    /// Creates a selection of events to be opened with `opener`.
     pub fn new(opener: Box<dyn Opener + Sync>, events: Vec<Event>) -> Self {
         Self {
             opener,
@@ -77,53 +77,54 @@ impl std::fmt::Debug for Counting {
     }
 }
 
-/// Maximum number of counted iterations kept; beyond that, every other one is discarded.
+/// Maximum number of counted iterations to keep. When it is reached, every second one is discarded.
 const KEPT: usize = 2_048;
 
-/// Number of pairs of reads for calibrating the overhead of one read; with this many, a kernel
-/// timer tick does not affect the median.
+/// Number of read pairs used to calibrate the read overhead. With this many, a timer tick does not
+/// affect the median.
 const PAIRS: usize = 63;
 
-/// Hardware counters of one worker, with their readings.
+/// A worker's hardware counters and the counts read from them.
 pub(crate) struct TurnCounter {
     group: ThreadGroup,
-    /// Counts that one read of the counters adds, by event.
+    /// Read overhead, by event.
     own: Counts,
     /// Duration of one read, in ticks.
     read_ticks: u64,
     one_iteration_in: u32,
     marks: [Counts; MAX_PARTS + 1],
     parts: usize,
-    /// Values for each counted iteration and each part: the number of packets, then the count of
-    /// each event.
+    /// For every kept iteration and part, the number of packets followed by the count of each
+    /// event.
     turns: Vec<u64>,
-    /// One counted iteration in `stride` is kept; `skipped` is the number of iterations since the
-    /// last one kept.
+    /// One in `stride` counted iterations is kept; `skipped` is the number of iterations that were
+    /// counted since the last kept iteration.
     stride: u64,
     skipped: u64,
     /// Whether a read failed in this iteration.
     is_broken: bool,
-    /// Iterations with a failed read.
+    /// Number of iterations with a failed read.
     broken: u64,
 }
 
-/// Sampling interval in iterations if a read needs no system call. It is a multiple of the meter's
-/// intervals for sampling times and logging calls, so that one random number chooses between the
-/// three.
+/// Sampling interval in iterations if reads need no system call. A multiple of the meter's
+/// intervals for timing and logging, so that a single random number selects an iteration for at
+/// most one of timing, logging and counting.
 const ONE_IN_BY_USER_READ: u32 = 64;
 
-/// Sampling interval in iterations if each read is a system call of some 1500 ticks (2.6 GHz, group
-/// of four). With ten parts, that costs 15 ticks per iteration, 0.2 % of an iteration with 32
-/// packets on the edge path.
+/// Sampling interval in iterations if each read is a system call of some 1500 ticks (for a group of
+/// four events, at 2.6 GHz). With ten parts, the reads cost 15 ticks per iteration on average, or
+/// 0.2 % of an iteration with 32 packets on the edge path.
 const ONE_IN_BY_CALL: u32 = 1_024;
 
-/// Residue of the random number that marks a counted iteration: different from those for sampling
-/// (0) and logging (1).
+/// An iteration is counted if its random number, modulo the sampling interval, is this value. Timed
+/// iterations have 0, logged ones 1.
 const COUNTED: u32 = 2;
 
 impl TurnCounter {
-    /// Opens and starts the counters of the calling thread. Returns `None` in their place if none
-    /// could be opened; the outcome of each event is returned in any case.
+    /// Opens and starts the counters on the calling thread. Returns the counter, or `None` if no
+    /// event could be opened. Also returns all events, with a reason for each event that could not
+    /// be opened.
     pub(crate) fn new(counting: &Counting, parts: usize) -> (Option<Self>, Vec<CountedEvent>) {
         let Counting { opener, host_facts, is_known_processor, events, absent } = counting;
         let pmu_user = host_facts.pmu_user();
@@ -161,27 +162,25 @@ impl TurnCounter {
         (Some(counter), told)
     }
 
-    /// Returns whether the iteration with this random number is counted.
+    /// Returns whether an iteration with this random number is counted.
     #[inline]
     pub(crate) fn wants(&self, random: u32) -> bool {
         random % self.one_iteration_in == COUNTED
     }
 
-    /// Returns the duration of all reads in a counted iteration, in ticks: one read at its start
-    /// and one after each part.
+    /// Returns how many ticks a counted iteration spends reading counters: once at its start and
+    /// once after each part.
     pub(crate) fn turn_ticks(&self) -> u64 {
         self.read_ticks * (self.parts as u64 + 1)
     }
 
-    /// Reads the counters: mark 0 at the start of the iteration, mark `n` at the end of part `n -
-    /// 1`.
+    /// Reads the counters. Mark 0 is the start of the iteration, mark `n` the end of part `n - 1`.
     #[inline(never)]
     pub(crate) fn mark(&mut self, mark: usize) {
         self.is_broken = (mark > 0 && self.is_broken) || !self.group.read(&mut self.marks[mark]);
     }
 
-    /// Keeps the counts of the iteration that has just ended, with the number of packets passed to
-    /// each part.
+    /// Keeps the counts of the iteration just ended, along with the packets passed to each part.
     pub(crate) fn keep(&mut self, given: &[u64]) {
         if self.is_broken {
             self.broken += 1;
@@ -205,7 +204,7 @@ impl TurnCounter {
         }
     }
 
-    /// Discards every other iteration; `row` is the number of values per iteration.
+    /// Discards every second iteration kept. `row` is the number of values per iteration.
     fn thin_out(&mut self, row: usize) {
         let kept = KEPT / 2;
         for turn in 0..kept {
@@ -215,7 +214,8 @@ impl TurnCounter {
         self.stride *= 2;
     }
 
-    /// Returns the number of values per part and iteration: packets and counts.
+    /// Returns the number of values kept per part and iteration: the packet count and the event
+    /// counts.
     fn width(&self) -> usize {
         1 + self.group.outcomes().len()
     }
@@ -236,8 +236,8 @@ impl TurnCounter {
     }
 }
 
-/// Measures the counts that a read adds, and its duration in ticks: medians of the differences
-/// between consecutive reads.
+/// Measures the read overhead, in counts and in ticks, as the medians over pairs of back-to-back
+/// reads.
 fn own_cost(group: &ThreadGroup) -> (Counts, u64) {
     let mut pairs: Vec<[Counts; 2]> = vec![[[0; EVENTS_MAX]; 2]; PAIRS];
     let mut read_ticks = Vec::with_capacity(PAIRS);
@@ -258,12 +258,12 @@ fn median(mut values: Vec<u64>) -> u64 {
     values[values.len() / 2]
 }
 
-/// Hardware-event counts of a worker, from its counted iterations.
+/// A worker's event counts, from its counted iterations.
 pub(crate) struct CountedTurns {
-    /// Method of reading the counters, as worded in the record.
+    /// How counters were read, as worded in the record.
     pub(crate) reading: &'static str,
     pub(crate) one_iteration_in: u64,
-    /// Evidence tier of each event; `None` if refused.
+    /// Evidence tier of each event; `None` if it could not be counted.
     pub(crate) tiers: Vec<Option<Tier>>,
     own: Counts,
     parts: usize,
@@ -274,14 +274,14 @@ pub(crate) struct CountedTurns {
 }
 
 impl CountedTurns {
-    /// Returns the packets passed to a part, for each iteration with any packets.
+    /// Returns how many packets were passed to a part in each kept iteration, leaving out
+    /// iterations without packets for this part.
     pub(crate) fn packets(&self, part: usize) -> Vec<f64> {
         self.cells(part).map(|cell| cell[0] as f64).collect()
     }
 
-    /// Returns an event's counts in a part, for each iteration. A part with few events may have
-    /// negative counts after the read overhead is subtracted: clamping them at 0 would bias their
-    /// sum.
+    /// Returns an event's counts in a part, one for each kept iteration with packets. Subtracting
+    /// the read overhead can make rare counts negative; clamping them to 0 would bias the sum.
     pub(crate) fn counts(&self, part: usize, event: usize) -> Vec<f64> {
         let own = self.own[event] as f64;
         self.cells(part).map(|cell| cell[1 + event] as f64 - own).collect()
@@ -293,7 +293,8 @@ impl CountedTurns {
         cells.filter(|cell| cell[0] > 0)
     }
 
-    /// Creates iterations of one part, each with its packets and the count of one event.
+    /// Creates counts for iterations with a single part. Each row holds the packets and the count
+    /// of one event.
     #[cfg(test)]
     pub(crate) fn synthetic(rows: Vec<[u64; 2]>, own: u64) -> Self {
         let mut counts = [0; EVENTS_MAX];

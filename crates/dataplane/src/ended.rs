@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A finished worker, as input to the report.
+//! A worker's state after the run, from which the report is built.
 
 use crate::layout::Place;
 use crate::meter::Readings;
@@ -7,22 +7,22 @@ use crate::replay::Replayed;
 use crate::worker::Worker;
 use linerate_record::run::CountedEvent;
 
-/// A finished worker and its readings, from which the report is built.
+/// A finished worker and its readings.
 pub(crate) struct Ended<'g> {
     pub(crate) place: Place,
     pub(crate) worker: Worker<'g, 'g>,
     pub(crate) readings: Readings,
-    /// CPU time of the whole run, including warm-up.
+    /// CPU time of the worker's thread over the whole run, including warm-up, in nanoseconds.
     pub(crate) cpu_ns: u64,
-    /// Core cycles per tick of the timestamp counter, measured before and after the run; `None` if
-    /// not measurable.
+    /// Core cycles per tick of the timestamp counter, before and after the run; `None` if they
+    /// could not be measured.
     pub(crate) clock: [Option<f64>; 2],
     /// Panic message, if the worker panicked.
     pub(crate) panic: Option<String>,
-    /// Replayed calls of kernels (checksum and copy routines) for each part: head, stages, tail.
-    /// Empty if no replay was requested; `None` for a part without logged calls.
+    /// Replayed kernel calls (checksum and copy routines) per part: head, stages, tail. Empty
+    /// unless replay was requested; `None` for a part without logged calls.
     pub(crate) kernels: Vec<Option<Vec<Replayed>>>,
-    /// Hardware events requested for this worker, each with the reason if it could not be counted;
-    /// empty if none were requested.
+    /// Hardware events requested for this worker. Each event that could not be counted has the
+    /// reason. May be empty.
     pub(crate) counted: Vec<CountedEvent>,
 }

@@ -1,37 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors of a run.
+//! Run errors.
 
 use crate::stage::BuildError;
 use linerate_linux as linux;
 use linerate_record::run::RunReport;
 
-/// Reason why a run failed.
+/// Error returned by a failed run.
 #[derive(Debug)]
 pub enum RunError {
-    /// The path names an unknown kind of stage.
+    /// Unknown stage kind.
     UnknownKind(String),
     /// A stage cannot be built.
     Stage {
         /// Index of the stage in the path.
         stage: usize,
-        /// Description of the error.
+        /// The invalid parameter, and why it is invalid.
         error: BuildError,
     },
-    /// A system call failed.
+    /// A system call failed, for example while starting or pinning a thread.
     System(linux::Error),
     /// A stage panicked.
     Panicked {
         /// Name of the worker, as `segment.replica`.
         worker: String,
-        /// Name of the part that panicked: a stage, or the worker's input or output, such as
-        /// `source`.
+        /// Stage that panicked, or the head or tail of the worker, such as `source`.
         stage: String,
-        /// Position of the packet in the source's sequence; `None` if the stage was not processing
-        /// a packet when it panicked.
+        /// The packet's position in the source sequence; `None` if no packet was being processed.
         packet: Option<u64>,
-        /// Panic message of the stage.
+        /// Panic message.
         message: String,
-        /// Profile of the run up to the panic.
+        /// Profile up to the panic.
         report: Box<RunReport>,
     },
 }
@@ -39,7 +37,7 @@ pub enum RunError {
 impl std::fmt::Display for RunError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::UnknownKind(kind) => write!(f, "unknown kind of stage '{kind}'"),
+            Self::UnknownKind(kind) => write!(f, "unknown stage kind '{kind}'"),
             Self::Stage { stage, error } => write!(f, "stage {stage}: {error}"),
             Self::System(error) => error.fmt(f),
             Self::Panicked { worker, stage, packet, message, .. } => {

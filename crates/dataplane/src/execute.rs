@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Executes the workers of a run, each on a pinned thread, from a common start to the end.
+//! Runs the workers on pinned threads, from a common start to the end of the run.
 
 use crate::counting::TurnCounter;
 use crate::ended::Ended;
 use crate::error::RunError;
+use crate::idle::cost::wake_up_ticks;
+use crate::idle::wake::Waker;
 use crate::job::Job;
 use crate::layout::{Pace, Place, Placed};
 use crate::meter::{Meter, Setup, Span, ThisThread};
@@ -12,34 +14,40 @@ use crate::worker::{Control, Head, Worker};
 use linerate_linux as linux;
 use linerate_machine::core_clock;
 use linerate_machine::ticks::ticks;
-use linerate_path::model::RunLength;
+use linerate_path::model::{IdlePolicy, RunLength};
 use linerate_trial::Watch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// Warm-up time before measuring, in which caches, TLBs and clocks settle.
+/// Warm-up time before the measurement, during which caches, TLBs and clocks settle.
 const WARM_UP: Duration = Duration::from_millis(60);
 
-/// Delay before a paced source starts: a source that starts before its worker would have a backlog.
+/// Delay before a paced source starts. Without it, the source would build up a backlog before its
+/// worker starts.
 const START_DELAY: Duration = Duration::from_millis(20);
 
 /// Interval at which the waiting thread checks whether the workers have ended.
 const LOOK_UP: Duration = Duration::from_millis(5);
 
-/// Start times of a run.
+/// Check interval in runs whose workers may sleep: with [`LOOK_UP`], the checks would cost more CPU
+/// time than the workers.
+const RARE_LOOK_UP: Duration = Duration::from_millis(25);
+
+/// When the source and the measurement start.
 #[derive(Clone, Copy)]
 struct Start {
-    /// Due time of a paced source's first packet, in ticks.
+    /// Time at which a paced source's first packet is due, in ticks.
     source: u64,
-    /// The measured part of the run.
+    /// The measurement phase of the run.
     span: Span,
 }
 
 impl Start {
-    /// Returns the start times, counted from now. The layout must be complete: a paced source does
-    /// not wait for the workers. A run limited by a number of packets is measured from the first
+    /// Computes the start times from the current time. The layout must be complete, because a paced
+    /// source does not wait for the workers. With a packet limit, measurement begins at the first
     /// packet.
     fn soon(job: &Job<'_>, pace: Pace<'_>) -> Self {
         let Pace { timetable, ticks_per_s } = pace;
@@ -60,16 +68,24 @@ impl Start {
 /// Starts the workers, waits for them, and stops them when their time is up.
 ///
 /// # Errors
-/// If a thread cannot be started or pinned; all others have ended by the time this returns.
+/// Returns an error if a thread cannot be started or pinned. All other threads have ended by then.
 pub(crate) fn execute<'g, const ON: bool>(
     job: &Job<'_>,
     watch: &Watch<'_>,
     pace: Pace<'_>,
-    workers: Vec<Placed<'g>>,
+    mut workers: Vec<Placed<'g>>,
 ) -> Result<Vec<Ended<'g>>, RunError> {
     let (abort, stop) = (AtomicBool::new(false), AtomicBool::new(false));
-    let control =
-        &Control { stop: &stop, abort: &abort, yields: job.oversubscribe, audit: job.audit };
+    let control = &Control {
+        stop: &stop,
+        abort: &abort,
+        yields: job.oversubscribe,
+        ticks_per_s: pace.ticks_per_s,
+        audit: job.audit,
+    };
+    set_break_even(job, pace.ticks_per_s, &mut workers)?;
+    let sleepers = workers.iter().filter_map(|(_, worker)| worker.rest.sleeper.as_ref());
+    let wakers: Vec<Arc<Waker>> = sleepers.map(|sleeper| Arc::clone(&sleeper.waker)).collect();
     let start = Start::soon(job, pace);
     std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(workers.len());
@@ -86,21 +102,47 @@ pub(crate) fn execute<'g, const ON: bool>(
                 }
             }
         }
-        wait_for(&threads, job.options.length, watch, control);
+        wait_for(&threads, job.options.length, watch, control, &wakers);
         let ended = threads
             .into_iter()
-            .map(|thread| thread.join().expect("outside its stages a worker does not panic"));
+            .map(|thread| thread.join().expect("a worker does not panic outside its stages"));
         let ended = ended.collect::<Result<_, _>>()?;
         refused.map_or(Ok(ended), Err)
     })
 }
 
+/// Sets the idle time after which workers with the policy `auto` sleep: the time specified in the
+/// path or, if there is none, the cost of a wake-up, which is measured on the CPU of the first of
+/// these workers.
+fn set_break_even(
+    job: &Job<'_>,
+    ticks_per_s: f64,
+    workers: &mut [Placed<'_>],
+) -> Result<(), RunError> {
+    let is_auto = |(_, worker): &&mut Placed<'_>| worker.rest.policy == IdlePolicy::Auto;
+    let mut measured = None;
+    for (place, worker) in workers.iter_mut().filter(is_auto) {
+        worker.rest.ladder.park_after = match (job.idle.park_after_s, measured) {
+            (Some(seconds), _) => (seconds * ticks_per_s) as u64,
+            (None, Some(ticks)) => ticks,
+            (None, None) => {
+                // Its neighbour is on another CPU, unless they share one.
+                let other = job.cpus.iter().copied().find(|cpu| *cpu != place.cpu);
+                let ticks = wake_up_ticks(place.cpu, other.unwrap_or(place.cpu), ticks_per_s)
+                    .map_err(RunError::System)?;
+                *measured.insert(ticks)
+            }
+        };
+    }
+    Ok(())
+}
+
 fn no_thread(place: Place, error: &std::io::Error) -> RunError {
     RunError::System(linux::Error::Call {
         call: "clone",
-        value: format!("a thread for worker {}", place.name()),
+        value: format!("thread of worker {}", place.name()),
         errno: error.raw_os_error().unwrap_or(0),
-        advice: "raise the process limit (ulimit -u, or the container's)",
+        advice: "raise the process limit (ulimit -u or the container's limit)",
     })
 }
 
@@ -109,7 +151,9 @@ fn wait_for<T>(
     length: RunLength,
     watch: &Watch<'_>,
     control: &Control<'_>,
+    wakers: &[Arc<Waker>],
 ) {
+    let look_up = if wakers.is_empty() { LOOK_UP } else { RARE_LOOK_UP };
     let begun = Instant::now();
     let length = match length {
         RunLength::Seconds(seconds) => Some(WARM_UP + Duration::from_secs_f64(seconds)),
@@ -121,16 +165,20 @@ fn wait_for<T>(
         if over || watch.is_stopped() {
             control.stop.store(true, Ordering::Relaxed);
         }
+        if control.is_ending() {
+            wakers.iter().for_each(|waker| waker.notify());
+        }
         if let Some(length) = length {
             let share = passed.as_secs_f64() / length.as_secs_f64();
             watch.progress("packets", share.min(1.0));
         }
-        std::thread::sleep(LOOK_UP);
+        let left = length.map_or(look_up, |length| length.saturating_sub(passed));
+        std::thread::sleep(if over { LOOK_UP } else { look_up.min(left) });
     }
 }
 
-/// A guard that makes the other workers exit if the worker that holds the guard panics outside its
-/// stages.
+/// Guard that a worker thread holds: if the thread panics outside its stages, the guard makes the
+/// other workers exit.
 struct AbortOnPanic<'a>(&'a AtomicBool);
 
 impl Drop for AbortOnPanic<'_> {
@@ -159,6 +207,9 @@ fn worker_main<'g, const ON: bool>(
         true => None,
     };
     let before = core_clock();
+    if worker.rest.policy.parks() {
+        linux::use_precise_timers();
+    }
     let seed = 0x9E37_79B9 ^ ((place.segment as u32) << 8) ^ place.replica as u32;
     if let Head::Source(queue) = &mut worker.head {
         queue.start_at(start.source);
@@ -184,11 +235,11 @@ fn worker_main<'g, const ON: bool>(
     Ok(Ended { place, worker, readings, cpu_ns, clock, panic, kernels, counted })
 }
 
-/// Replays the logged kernel calls of each part of a worker: head, stages, tail.
+/// Replays the kernel calls logged by each part of a worker: head, stages, tail.
 fn replays(worker: &Worker<'_, '_>) -> Vec<Option<Vec<Replayed>>> {
     let burst = worker.burst_size;
     let head = match &worker.head {
-        Head::Source(queue) => replay(&queue.kernels, burst),
+        Head::Source(queue) => replay(&queue.stock.kernels, burst),
         Head::Rings { .. } => Some(Vec::new()),
     };
     let stages = worker.parts.iter().map(|part| replay(&part.context.kernels, burst));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds the report of a run from the workers' readings.
+//! Builds a run's report from its workers' readings.
 
 mod estimate;
 mod events;
@@ -12,14 +12,17 @@ use crate::error::RunError;
 use crate::job::{Job, Outcome};
 use crate::layout::Pace;
 use crate::meter::{Readings, Window};
+use crate::queue::Origin;
 use crate::sink::Kept;
 use crate::source::Timetable;
 use crate::worker::{Head, Tail};
 use estimate::ticks_figure;
 use hdrhistogram::Histogram;
 use linerate_path::mapping::describe;
+use linerate_path::model::IdlePolicy;
 use linerate_record::run::{
-    InputReport, Latency, LineReport, RingReport, RunReport, TimeShares, WindowCount, WorkerReport,
+    CutSegments, IdleReport, InputReport, InterfaceReport, Latency, LineReport, RingReport,
+    RunReport, TimeShares, WindowCount, WorkerReport,
 };
 use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE};
 use linerate_record::{Figure, Tier};
@@ -31,16 +34,17 @@ use std::collections::BTreeMap;
 /// Returns the result of a finished run.
 ///
 /// # Errors
-/// [`RunError::Panicked`] if a stage panicked, with the profile up to that point.
+/// Returns [`RunError::Panicked`], with the profile so far, if a stage panicked.
 pub(crate) fn gather(
     job: &Job<'_>,
     watch: &Watch<'_>,
     pace: Pace<'_>,
     ended: Vec<Ended<'_>>,
+    interfaces: Vec<InterfaceReport>,
 ) -> Result<Outcome, RunError> {
     let panicked = ended.iter().find(|e| e.panic.is_some());
     let interrupted = watch.is_stopped() || panicked.is_some();
-    let report = report(job, &ended, pace, interrupted);
+    let report = RunReport { interfaces, ..report(job, &ended, pace, interrupted) };
     if let Some(ended) = panicked {
         return Err(panic_error(ended, report));
     }
@@ -69,7 +73,11 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
     let readings: Vec<&Readings> = ended.iter().map(|e| &e.readings).collect();
     let rates = Rates::from_readings(&readings, ticks_per_s, !job.oversubscribe);
     let seconds = ended.iter().map(|e| e.readings.wall_ns).max().unwrap_or(0) as f64 / 1e9;
-    let mean_bytes = job.traffic.mean_bytes();
+    let input = input(job, ended);
+    let mean_bytes = input.offered.bytes as f64 / input.offered.packets.max(1) as f64;
+    let is_live = !job.path.source.ports().is_empty();
+    // Without a packet, the size of the packets is unknown.
+    let line = job.path.line.filter(|_| input.offered.packets > 0);
     RunReport {
         path: job.path.name.clone(),
         mapping: describe(job.mapping, &job.path.stages),
@@ -77,23 +85,20 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
         counted: events::counted(ended),
         elapsed_s: seconds,
         ticks_per_s,
-        offered_kpps: Some(offered(timetable, ticks_per_s)),
+        offered_kpps: Some(offered(timetable, ticks_per_s, is_live)),
         throughput_kpps: rates.figure(&rates.delivered, "packets at the sink"),
-        processed_kpps: rates.figure(
-            &rates.processed,
-            "packets delivered, or dropped by a stage \
-                                                        on purpose",
-        ),
-        line_rate_kpps: job.path.line.map(|line| line.packets_per_second(mean_bytes) / 1e3),
+        processed_kpps: rates
+            .figure(&rates.processed, "packets delivered or intentionally dropped by a stage"),
+        line_rate_kpps: line.map(|line| line.packets_per_second(mean_bytes) / 1e3),
         latency: latency(ended, ticks_per_s),
         workers: ended.iter().map(|e| worker_report(job, e, ticks_per_s)).collect(),
         rings: ring_reports(ended),
-        rejected: rejected(job.traffic.input()),
-        input: Some(job.traffic.input().clone()),
+        rejected: rejected(&input),
+        input: Some(input),
         interrupted,
-        frames: Some(job.traffic.len() as u64),
+        frames: (!is_live).then(|| job.traffic.len() as u64),
         cpus_available: None,
-        line: job.path.line.map(|line| LineReport {
+        line: line.map(|line| LineReport {
             bits_per_s: line.bits_per_s,
             ports: line.ports,
             mean_frame_bytes: mean_bytes,
@@ -102,7 +107,32 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
         causes: Vec::new(),
         kernel_advice: None,
         packets_home: None,
+        interfaces: Vec::new(),
     }
+}
+
+/// Returns the report on the input packets: those prepared before the run, plus those received and
+/// repaired during the run.
+fn input(job: &Job<'_>, ended: &[Ended<'_>]) -> InputReport {
+    let mut input = job.traffic.input().clone();
+    for ended in ended {
+        if let Head::Source(queue) = &ended.worker.head
+            && let Origin::Live(live) = &queue.origin
+        {
+            input.offered = input.offered + queue.stock.taken;
+            input.completed_checksums += live.counts.completed;
+            input.cut_segments = live.counts.cut().map_or(input.cut_segments, |cut| {
+                let before =
+                    input.cut_segments.unwrap_or(CutSegments { mtu: 0, frames: 0, segments: 0 });
+                Some(CutSegments {
+                    frames: before.frames + cut.frames,
+                    segments: before.segments + cut.segments,
+                    mtu: before.mtu.max(cut.mtu),
+                })
+            });
+        }
+    }
+    input
 }
 
 /// Returns the number of input packets that were skipped, by cause.
@@ -110,8 +140,8 @@ fn rejected(input: &InputReport) -> BTreeMap<String, u64> {
     input.left_out.iter().map(|(cause, tally)| (cause.clone(), tally.packets)).collect()
 }
 
-/// Returns the packet rate that the run requested from the source.
-fn offered(timetable: Option<&Timetable>, ticks_per_s: f64) -> Figure {
+/// Returns the rate at which the source offers packets; absent if the run does not fix it.
+fn offered(timetable: Option<&Timetable>, ticks_per_s: f64, is_live: bool) -> Figure {
     const METHOD: &str = "frames in one pass, divided by its duration";
     match timetable {
         Some(timetable) => {
@@ -119,8 +149,12 @@ fn offered(timetable: Option<&Timetable>, ticks_per_s: f64) -> Figure {
             Figure::exact("kpps", kpps, Tier::Model, METHOD)
         }
         None => {
-            let reason =
-                "the source has no fixed rate: packets arrive as fast as they are accepted";
+            let reason = match is_live {
+                true => "live traffic: the sender determines the rate",
+                false => {
+                    "the source has no fixed rate: packets arrive as fast as the path accepts them"
+                }
+            };
             Figure::absent("kpps", Tier::Model, METHOD, reason)
         }
     }
@@ -133,7 +167,7 @@ fn latency(ended: &[Ended<'_>], ticks_per_s: f64) -> Latency {
             continue;
         };
         match &mut all {
-            // All workers' histograms have the same bounds, so adding cannot fail.
+            // All histograms have the same bounds, so adding them cannot fail.
             Some(all) => drop(all.add(histogram)),
             None => all = Some(histogram.clone()),
         }
@@ -142,11 +176,12 @@ fn latency(ended: &[Ended<'_>], ticks_per_s: f64) -> Latency {
     Latency { p50: figure(0.5), p99: figure(0.99), p999: figure(0.999) }
 }
 
-/// Returns a latency quantile with its rank-based interval: the rank of the true quantile among `n`
-/// independent samples is binomially distributed, so ranks `n q -+ 1.96 sqrt(n q (1 - q))` contain
-/// it in 95 % of cases.
+/// Returns a latency quantile with its rank-based interval. The rank of the true quantile among `n`
+/// independent samples is binomially distributed, so it is within `n q -+ 1.96 sqrt(n q (1 - q))`
+/// in 95 % of cases.
 fn latency_figure(all: Option<&Histogram<u64>>, quantile: f64, ns_per_tick: f64) -> Figure {
-    const METHOD: &str = "first packet of each burst (every packet, if paced), source to sink";
+    const METHOD: &str = "from source to sink, for the first packet of each burst (for every \
+                          packet, if paced)";
     let samples = all.map_or(0, Histogram::len);
     let n = samples as f64;
     if n * (1.0 - quantile) < 10.0 {
@@ -181,12 +216,28 @@ fn worker_report(job: &Job<'_>, ended: &Ended<'_>, ticks_per_s: f64) -> WorkerRe
         time,
         run_delay_ns: readings.run_delay_ns,
         lost_ns: (readings.lost as f64 * 1e9 / ticks_per_s) as u64,
-        ticks_per_packet: ticks_figure(&busy, "busy ticks per packet, windows without preemption"),
+        ticks_per_packet: ticks_figure(
+            &busy,
+            "busy ticks per packet in windows without preemption",
+        ),
         empty_polls: readings.empty_polls,
         burst_sizes: readings.burst_sizes.to_vec(),
         windows: WindowCount { total: readings.windows_total, preempted: readings.windows_lost },
         involuntary_switches: readings.switches,
         cpu_ns: ended.cpu_ns,
+        idle: Some(idle_report(ended, ticks_per_s)),
+    }
+}
+
+fn idle_report(ended: &Ended<'_>, ticks_per_s: f64) -> IdleReport {
+    let (rest, rested) = (&ended.worker.rest, &ended.readings.rested);
+    let ns = |ticks: u64| (ticks as f64 * 1e9 / ticks_per_s) as u64;
+    IdleReport {
+        policy: rest.policy.word().to_owned(),
+        park_after_ns: (rest.policy == IdlePolicy::Auto).then(|| ns(rest.ladder.park_after)),
+        parked_ns: ns(rested.ticks),
+        parks: rested.parks,
+        wake_ups: rested.woken,
     }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Generates UDP over IPv4: the given sizes in rotation, the given number of flows, valid
-//! checksums.
+//! Generates UDP packets over IPv4 with valid checksums, given a list of sizes to use in rotation
+//! and a number of flows.
 //!
-//! Left out: IPv6, TCP, and return traffic from the servers; use a capture for those.
+//! Not supported: IPv6, TCP, and return traffic from the servers. Use a capture instead.
 
 use crate::pool::MAX_BUFFER_BYTES;
 use linerate_record::random::{Random, mix};
@@ -15,55 +15,56 @@ const UDP_BYTES: usize = 8;
 /// Smallest frame: Ethernet, IPv4 and UDP headers without payload.
 pub const MIN_FRAME_BYTES: u32 = (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES) as u32;
 
-/// Maximum total size of the frames: with buffers and records, a run stays below 200 MB.
+/// Maximum total frame size in bytes, which keeps a run's memory, including buffers and records,
+/// below 200 MB.
 pub const MAX_TRAFFIC_BYTES: u64 = 64 << 20;
 
-/// Minimum number of packets: several times what the rings and bursts of a run hold.
+/// Minimum number of packets: several times what the rings and bursts of a run can hold.
 const MIN_PACKETS: u64 = 4096;
 
-/// Maximum number of inside hosts for the flows; eight for each RSS bucket of the source.
+/// Maximum number of inside hosts: eight per RSS bucket. Additional flows differ in their ports.
 const MAX_HOSTS: u64 = 1024;
 const INSIDE_NET: u64 = 0x0a00_0000;
-/// Network of the servers: TEST-NET-2 (RFC 5737).
+/// Server network: TEST-NET-2 (RFC 5737).
 const SERVER_NET: u64 = 0xc633_6400;
 const SERVERS: u64 = 32;
-/// Ports of the servers: the discard port (RFC 863) and unassigned ports, so that the payload need
-/// not follow any protocol.
+/// Server ports: discard (RFC 863) and unassigned ones, so that the payload need not follow a
+/// protocol.
 const SERVER_PORTS: [u16; 4] = [9, 60001, 60002, 60003];
-/// Lowest client port. Clients use the upper half of the dynamic ports (RFC 6335), which are not
-/// used by any known protocol.
+/// First client port. Clients use the upper half of the dynamic ports (RFC 6335), which no known
+/// protocol uses.
 const FIRST_CLIENT_PORT: u64 = 57344;
 const CLIENT_PORTS: u64 = 65536 - FIRST_CLIENT_PORT;
 
-/// Value of every payload byte: random bytes occasionally look like a protocol to a dissector.
+/// Value of all payload bytes. Random bytes would occasionally look like a protocol to a dissector.
 const PAYLOAD: u8 = 0x55;
 
-/// Parameters of the generator. The same values give the same frames.
+/// Generator parameters. The same parameters always give the same frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator<'a> {
-    /// Frame sizes in bytes, without FCS, used in rotation.
+    /// Frame sizes in bytes without FCS, in rotation.
     pub sizes: &'a [u32],
     /// Number of distinct 5-tuples; each is used at least once.
     pub flows: u32,
-    /// Seed of the random choice of servers, ports and the order of the flows.
+    /// Random seed for servers, ports and flow order.
     pub seed: u64,
 }
 
-/// Reason why a generator cannot make frames.
+/// Error returned for invalid generator parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GeneratorError {
-    /// The list of sizes is empty.
+    /// No frame sizes.
     NoSizes,
-    /// The number of flows is 0.
+    /// No flows.
     NoFlows,
-    /// A size is out of range.
+    /// Frame size out of range.
     FrameSize {
-        /// The size in bytes.
+        /// Requested frame size in bytes.
         bytes: u32,
-        /// Largest frame that fits into a buffer.
+        /// Maximum frame size, given the buffer size.
         max: u32,
     },
-    /// One frame of each flow takes more than [`MAX_TRAFFIC_BYTES`].
+    /// One frame per flow would take more than [`MAX_TRAFFIC_BYTES`] in total; holds that total.
     TooMuch(u64),
 }
 
@@ -79,7 +80,7 @@ impl fmt::Display for GeneratorError {
             ),
             Self::TooMuch(bytes) => write!(
                 f,
-                "one frame of each flow takes {bytes} bytes, more than the limit of \
+                "one frame per flow takes {bytes} bytes, more than the limit of \
                  {MAX_TRAFFIC_BYTES}: use fewer flows or smaller frames"
             ),
         }
@@ -89,9 +90,9 @@ impl fmt::Display for GeneratorError {
 impl std::error::Error for GeneratorError {}
 
 impl Generator<'_> {
-    /// Generates frames and passes each to `keep`: complete rotations of the sizes, at least one
-    /// frame of each flow and at least 4096 frames. Flows alternate, in a new random order in each
-    /// pass over the flows.
+    /// Generates frames and passes each to `keep`. The sequence consists of complete rotations of
+    /// the sizes, with at least one frame per flow and at least 4096 frames. Each pass over the
+    /// flows takes them in a new random order.
     pub fn generate(
         &self,
         buffer_bytes: u32,
@@ -134,9 +135,9 @@ impl Generator<'_> {
         Ok(rounds * round)
     }
 
-    /// Builds a frame of a flow. Flows of the same host differ in the client port: the `n`th flow
-    /// uses the `n`th port after the first. There are at most `MAX_TRAFFIC_BYTES / MIN_FRAME_BYTES`
-    /// flows, 1561 for each of 1024 hosts, so no host runs out of its 8192 ports.
+    /// Builds a frame of a flow. Flows of the same host differ in client port: the `n`th flow uses
+    /// the `n`th port after the first. There are at most `MAX_TRAFFIC_BYTES / MIN_FRAME_BYTES`
+    /// flows, or 1561 for each of 1024 hosts, which never exhausts a host's 8192 ports.
     fn build(&self, flow: u64, bytes: usize, frame: &mut Vec<u8>) {
         let hosts = u64::from(self.flows).min(MAX_HOSTS);
         let (host, nth) = (flow % hosts, flow / hosts);
@@ -163,15 +164,15 @@ struct Tuple {
 }
 
 impl Tuple {
-    /// Appends Ethernet, IPv4 and UDP headers for a frame of `bytes` bytes, with zero checksums.
+    /// Appends Ethernet, IPv4 and UDP headers with zero checksums for a frame of `bytes` bytes.
     fn headers(&self, bytes: usize, frame: &mut Vec<u8>) {
         let ip_bytes = (bytes - ETHERNET_BYTES) as u16;
         let udp_bytes = ip_bytes - IPV4_BYTES as u16;
-        // Locally administered addresses: to the router, from the inside network.
+        // Locally administered addresses, from the inside network to the router.
         frame.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00]);
         frame.extend([0x45, 0]);
         frame.extend(ip_bytes.to_be_bytes());
-        // No identification, since the packet must not be fragmented (RFC 6864); TTL 64; UDP.
+        // ID 0, since the packet must not be fragmented (RFC 6864); TTL 64; UDP.
         frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
         frame.extend(self.client.to_be_bytes());
         frame.extend(self.server.to_be_bytes());
@@ -182,14 +183,14 @@ impl Tuple {
     }
 }
 
-/// Fills in the IPv4 and the UDP checksum.
+/// Fills in the IPv4 and UDP checksums.
 fn seal(frame: &mut [u8]) {
     let (ip, udp) = frame[ETHERNET_BYTES..].split_at_mut(IPV4_BYTES);
     let header_sum = !folded(word_sum(ip));
     ip[10..12].copy_from_slice(&header_sum.to_be_bytes());
     // Pseudo-header: addresses, protocol, datagram length.
     let pseudo = word_sum(&ip[12..20]) + 17 + udp.len() as u64;
-    // A checksum of 0 would mean that there is no checksum; all ones is the same number (RFC 768).
+    // A checksum of 0 would mean "none"; all ones is the equivalent value (RFC 768).
     let datagram_sum = match !folded(pseudo + word_sum(udp)) {
         0 => u16::MAX,
         sum => sum,
@@ -197,14 +198,14 @@ fn seal(frame: &mut [u8]) {
     udp[6..8].copy_from_slice(&datagram_sum.to_be_bytes());
 }
 
-/// Returns the sum of 16-bit words, with an odd last byte padded with 0. A frame is far too short
-/// for the sum to overflow.
+/// Returns the sum of 16-bit words, padding an odd last byte with 0. Frames are far too short for
+/// the sum to overflow.
 fn word_sum(bytes: &[u8]) -> u64 {
     let word = |pair: &[u8]| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |o| u64::from(*o));
     bytes.chunks(2).map(word).sum()
 }
 
-/// Folds `sum` to a 16-bit ones' complement sum.
+/// Folds `sum` to 16 bits with end-around carry.
 fn folded(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -212,7 +213,7 @@ fn folded(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Shuffles `list` (Fisher-Yates). The modulo bias is below 2^-32: the list has at most 2^32
+/// Shuffles `list` (Fisher-Yates). The modulo bias is below 2^-32, as the list has at most 2^32
 /// entries.
 fn shuffle(list: &mut [u32], random: &mut Random) {
     for last in (1..list.len()).rev() {
@@ -232,7 +233,7 @@ mod tests {
         frames
     }
 
-    /// Computes the RFC 1071 sum word by word, with immediate end-around carry.
+    /// Computes the RFC 1071 sum one word at a time, with immediate end-around carry.
     fn plain_sum(bytes: impl Iterator<Item = u8>) -> u16 {
         let bytes: Vec<u8> = bytes.collect();
         let mut sum = 0u16;
@@ -289,8 +290,7 @@ mod tests {
         tuple.headers(44, &mut frame);
         frame.extend([0, 0]);
         seal(&mut frame);
-        // The payload word that brings the sum to all ones is the checksum of the frame without
-        // that word.
+        // The payload word that makes the sum all ones is the checksum of the frame without it.
         let missing = [frame[40], frame[41]];
         frame[24..26].fill(0);
         frame[40..42].fill(0);

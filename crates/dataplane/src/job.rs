@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Description and result of one run.
+//! Input and result of one run.
 
 use crate::counting::Counting;
 use crate::error::RunError;
 use crate::kernels::StageKernels;
+use crate::live::Ports;
 use crate::sink::Kept;
 use crate::stage::{StageKind, Steer};
 use crate::traffic::Traffic;
 use linerate_kernels::Kernels;
-use linerate_path::model::{Mapping, Path, RunOptions};
+use linerate_path::model::{IdlePolicy, IdleRules, Mapping, Path, RunOptions};
 use linerate_record::run::RunReport;
 use std::sync::Arc;
 
-/// Everything one run needs.
+/// Input of one run.
 ///
-/// [`Job::new`] takes the values without a default; everything else is set by struct update:
+/// [`Job::new`] takes the fields without a default; set the others with struct update syntax:
 ///
 /// ```no_run
 /// # use linerate_dataplane::{Job, StageKind, traffic::Traffic};
@@ -25,40 +26,46 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
-    /// The path. Its own mapping and options are only defaults for this job.
+    /// The path. Its mapping and run options are used unless this job overrides them.
     pub path: &'a Path,
-    /// The kinds of stage that the path may name.
+    /// Stage kinds available to the path.
     pub kinds: &'a [StageKind],
-    /// The packets that the source offers.
+    /// Packets to offer.
     pub traffic: &'a Traffic,
-    /// Assignment of stages to workers; by default that of the path.
+    /// The path's open interfaces, which the run takes over; `None` if the path has none. With
+    /// `None`, a path that has interfaces runs without packets.
+    pub live: Option<&'a Ports>,
+    /// Assignment of stages to workers, by default the path's mapping.
     pub mapping: &'a Mapping,
-    /// One CPU per worker, in order of segment, then replica.
+    /// The CPU of each worker, ordered by segment, then by replica.
     pub cpus: &'a [u32],
-    /// Run options; by default those of the path.
+    /// Run options, by default the path's.
     pub options: RunOptions,
-    /// Whether workers may share CPUs; if so, they yield while they wait.
+    /// What workers do while they have no packets, by default as specified in the path. Policies of
+    /// individual workers apply if the segments have the same stages as in the path's mapping.
+    pub idle: &'a IdleRules,
+    /// Whether workers may share CPUs. If so, they yield while waiting.
     pub oversubscribe: bool,
-    /// Offer only this number of frames per queue, in a loop, so that all data the stages look up
-    /// is in L1.
+    /// Number of frames that each queue repeats in a loop, so that all data the stages look up
+    /// stays in L1; `None` offers all frames.
     pub confine: Option<usize>,
-    /// Whether to recount the bytes after every stage instead of trusting the stages' accounts.
+    /// Whether to recount bytes after every stage, which checks the stages' accounts.
     pub audit: bool,
-    /// Checksum and copy kernels for all workers; by default the best variant of each on this CPU.
+    /// Checksum and copy kernels for all workers, by default the best variants on this CPU.
     pub kernels: Kernels,
-    /// Whether to log the calls of kernels (checksum and copy routines) in a sample of iterations
-    /// and to replay them at the end, which finds their share of each stage's time. The replay
-    /// takes some 50 ms more per stage with calls. Disabled if workers share CPUs, since the
-    /// replays would disturb each other.
+    /// Whether to log kernel calls (checksum and copy routines) in a sample of iterations and
+    /// replay them after the run, which determines the fraction of each stage's time spent in
+    /// kernels. Replay takes about 50 ms per stage with calls. Ignored if workers share CPUs,
+    /// because the replays would compete for them.
     pub replay: bool,
-    /// Hardware events to count around the stages, in a sample of iterations. Disabled if workers
-    /// share CPUs, like `replay`.
+    /// Hardware events to count around the stages, in a sample of iterations. Like `replay`,
+    /// ignored if workers share CPUs.
     pub counting: Option<&'a Counting>,
 }
 
 impl<'a> Job<'a> {
-    /// Creates a job for `path` with the path's mapping and options and one CPU of `cpus` per
-    /// worker; nothing is audited, replayed or counted.
+    /// Creates a job with the path's mapping and options, and with one of `cpus` for each worker.
+    /// Audit, replay and counting are off.
     pub fn new(
         path: &'a Path,
         kinds: &'a [StageKind],
@@ -69,9 +76,11 @@ impl<'a> Job<'a> {
             path,
             kinds,
             traffic,
+            live: None,
             mapping: &path.mapping,
             cpus,
             options: path.run,
+            idle: &path.idle,
             oversubscribe: false,
             confine: None,
             audit: false,
@@ -81,12 +90,23 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Returns the idle policy of a segment's workers.
+    pub(crate) fn idle_policy(&self, segment: usize) -> IdlePolicy {
+        let stages = |mapping: &Mapping| -> Vec<_> {
+            mapping.segments.iter().map(|segment| segment.stages.clone()).collect()
+        };
+        match stages(self.mapping) == stages(&self.path.mapping) {
+            true => self.idle.of_segment(segment),
+            false => self.idle.policy,
+        }
+    }
+
     /// Returns whether kernel calls are logged and replayed.
     pub(crate) fn replays(&self) -> bool {
         self.replay && !self.oversubscribe
     }
 
-    /// Returns the kernels for one stage of one worker, with a call log if calls are replayed.
+    /// Returns the kernels for one stage on one worker, with a call log if calls are replayed.
     pub(crate) fn stage_kernels(&self) -> StageKernels {
         match self.replays() {
             true => StageKernels::logging(self.kernels),
@@ -95,19 +115,19 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Result of a run.
+/// Result of a successful run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Profile of the run.
+    /// Profile.
     pub report: RunReport,
-    /// Packets kept by the sinks.
+    /// Packets kept in memory by the sinks.
     pub kept: Kept,
 }
 
-/// Returns the steering that the stages of a path require, in order.
+/// Returns the steering required by a path's stages, in order.
 ///
 /// # Errors
-/// If a stage is unknown or refuses its parameters.
+/// Returns an error if a stage kind is unknown or rejects its parameters.
 pub fn steering(path: &Path, kinds: &[StageKind]) -> Result<Vec<Arc<dyn Steer>>, RunError> {
     let mut all = Vec::new();
     for (stage, used) in path.stages.iter().enumerate() {
@@ -117,7 +137,7 @@ pub fn steering(path: &Path, kinds: &[StageKind]) -> Result<Vec<Arc<dyn Steer>>,
     Ok(all)
 }
 
-/// Finds a kind of stage by its name.
+/// Finds a stage kind by name.
 pub(crate) fn find<'k>(kinds: &'k [StageKind], kind: &str) -> Result<&'k StageKind, RunError> {
     let found = kinds.iter().find(|k| k.spec.kind == kind);
     found.ok_or_else(|| RunError::UnknownKind(kind.to_owned()))

@@ -1,63 +1,82 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels (checksum, copy and fill routines) that one stage calls, with a log of the calls.
+//! The kernels (checksum, copy and fill routines) called by one stage, with a log of the calls.
 //!
-//! The cost of a call cannot be measured in place: a call takes 10 to 100 ticks, as do two reads of
-//! the timestamp counter. Calls are therefore logged in a random sample of iterations and replayed
-//! after the run (see `replay`). Iterations whose stages are timed are never logged, so logging
-//! adds nothing to a stage's service time. It affects one in 64 of a worker's iterations.
+//! Calls cannot be timed during the run: a call takes 10 to 100 ticks, about as long as two reads
+//! of the timestamp counter. Instead, calls are logged in a random sample of iterations and
+//! replayed after the run (see `replay`). Iterations in which stages are timed are never logged, so
+//! logging does not affect service times. One in 64 iterations is logged.
 //!
-//! Inline header checksums (`linerate_kernels::checksum::header`) are not calls and are not logged.
+//! Header checksums are inlined (`linerate_kernels::checksum::header`), so they are not calls and
+//! are not logged.
 
+use linerate_kernels::checksum::Buffer;
 use linerate_kernels::{Kernel, Kernels, Sum};
 
-/// Capacity of a log, in calls (128 KiB): more than the packets of a short capture, so that a
-/// branch predictor cannot learn the replay more easily than the run itself.
+/// Log capacity in calls (192 KiB). It exceeds the number of packets in a short capture, so
+/// branches are as hard to predict in the replay as in the run.
 const LOGGED: usize = 1 << 14;
 
-/// One logged call of a kernel.
+/// A logged kernel call. If a call processes several buffers, each of them has its own entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) bytes: u32,
     pub(crate) kernel: Kernel,
-    /// Address of the source modulo 64; 0 if there is no source.
+    /// Source address modulo 64; 0 if the kernel has no source.
     pub(crate) src: u8,
-    /// Address of the destination modulo 64; 0 if there is no destination.
+    /// Destination address modulo 64; 0 if the kernel has no destination.
     pub(crate) dst: u8,
+    /// Whether this buffer was summed in the same call as the previous entry.
+    pub(crate) is_same_call: bool,
+    /// Whether this buffer was summed by [`StageKernels::checksum_burst`].
+    pub(crate) is_burst: bool,
 }
 
-/// Totals over the calls of one kernel in the logged iterations.
+impl Call {
+    fn new(kernel: Kernel, bytes: usize, src: *const u8, dst: *const u8) -> Self {
+        let offset = |pointer: *const u8| (pointer.addr() % 64) as u8;
+        Self {
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            kernel,
+            src: offset(src),
+            dst: offset(dst),
+            is_same_call: false,
+            is_burst: false,
+        }
+    }
+}
+
+/// Totals for one kernel over all logged iterations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallTotal {
     pub(crate) calls: u64,
     pub(crate) bytes: u64,
 }
 
-/// The kernels (checksum, copy and fill routines) that a stage calls. There is one instance per
-/// stage and worker.
+/// The kernels (checksum, copy and fill routines) for one stage on one worker.
 ///
-/// An instance has a log of its calls only if the run requests one.
+/// Calls are logged only if the run requests it.
 #[derive(Clone, Debug)]
 pub struct StageKernels {
     kernels: Kernels,
     is_logging: bool,
-    /// The log, if calls may be logged.
+    /// Call log; `None` unless requested.
     log: Option<Box<Log>>,
 }
 
 impl Default for StageKernels {
-    /// Selects the best variant of each kernel on this CPU.
+    /// Selects the best variant of each kernel for this CPU.
     fn default() -> Self {
         Self::new(Kernels::selected())
     }
 }
 
 impl StageKernels {
-    /// Creates an instance that uses these kernels and logs no calls.
+    /// Creates an instance with the given kernels and no log.
     pub fn new(kernels: Kernels) -> Self {
         Self { kernels, is_logging: false, log: None }
     }
 
-    /// Creates an instance that uses these kernels and has a log, which this function allocates.
+    /// Creates an instance with the given kernels and a newly allocated log.
     pub(crate) fn logging(kernels: Kernels) -> Self {
         Self { kernels, is_logging: false, log: Some(Box::new(Log::new())) }
     }
@@ -71,10 +90,23 @@ impl StageKernels {
         self.kernels.checksum(bytes, sum)
     }
 
+    /// Adds the checksum of each buffer to the sum with the same index. If the buffers are short,
+    /// this is faster than one call per buffer. Logged as one call per buffer.
+    ///
+    /// # Panics
+    /// Panics if the numbers of buffers and sums differ.
+    #[inline]
+    pub fn checksum_burst(&mut self, buffers: &[Buffer<'_>], sums: &mut [Sum]) {
+        if self.is_logging {
+            self.note_burst(buffers);
+        }
+        self.kernels.checksum_burst(buffers, sums);
+    }
+
     /// Copies `src` to `dst`.
     ///
     /// # Panics
-    /// If the lengths of `dst` and `src` differ.
+    /// Panics if `dst` and `src` differ in length.
     #[inline]
     pub fn copy(&mut self, dst: &mut [u8], src: &[u8]) {
         if self.is_logging {
@@ -86,7 +118,7 @@ impl StageKernels {
     /// Copies `src` to `dst` and adds the checksum of the bytes to `sum`.
     ///
     /// # Panics
-    /// If the lengths of `dst` and `src` differ.
+    /// Panics if `dst` and `src` differ in length.
     #[inline]
     pub fn copy_checksum(&mut self, dst: &mut [u8], src: &[u8], sum: Sum) -> Sum {
         if self.is_logging {
@@ -107,15 +139,23 @@ impl StageKernels {
     #[cold]
     #[inline(never)]
     fn note(&mut self, kernel: Kernel, bytes: usize, src: *const u8, dst: *const u8) {
-        let offset = |pointer: *const u8| (pointer.addr() % 64) as u8;
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         if let Some(log) = &mut self.log {
-            log.note(Call { bytes, kernel, src: offset(src), dst: offset(dst) });
+            log.note(Call::new(kernel, bytes, src, dst));
         }
     }
 
-    /// Starts a logged iteration, which lasts until [`StageKernels::end_turn`]. `given` is the
-    /// number of packets passed to the stage so far.
+    #[cold]
+    #[inline(never)]
+    fn note_burst(&mut self, buffers: &[Buffer<'_>]) {
+        let Some(log) = &mut self.log else { return };
+        for (i, bytes) in buffers.iter().map(Buffer::bytes).enumerate() {
+            let call = Call::new(Kernel::Checksum, bytes.len(), bytes.as_ptr(), std::ptr::null());
+            log.note(Call { is_burst: true, is_same_call: i > 0, ..call });
+        }
+    }
+
+    /// Begins a logged iteration, which [`StageKernels::end_turn`] ends. `given` is the number of
+    /// packets passed to the stage so far.
     pub(crate) fn begin_turn(&mut self, given: u64) {
         if let Some(log) = &mut self.log {
             log.begin_turn(given);
@@ -136,47 +176,47 @@ impl StageKernels {
         &self.kernels
     }
 
-    /// Returns the number of packets passed to the stage in the logged iterations.
+    /// Returns the number of packets passed to the stage in logged iterations.
     pub(crate) fn logged_packets(&self) -> u64 {
         self.log.as_ref().map_or(0, |log| log.packets)
     }
 
-    /// Returns the total of the logged calls of `kernel`.
+    /// Returns the totals for `kernel`.
     pub(crate) fn total(&self, kernel: Kernel) -> CallTotal {
         self.log.as_ref().map_or_else(CallTotal::default, |log| log.totals[kernel as usize])
     }
 
-    /// Returns the logged calls of `kernel`, in stretches of consecutive calls.
+    /// Returns the logged calls of `kernel`, in the order of the log.
     pub(crate) fn calls(&self, kernel: Kernel) -> Vec<Call> {
         let all = self.log.iter().flat_map(|log| &log.calls);
         all.filter(|call| call.kernel == kernel).copied().collect()
     }
 }
 
-/// The log of one stage: totals of all logged iterations, and a random sample of the calls.
+/// A stage's log: totals over all logged iterations, and a random sample of their calls.
 ///
 /// ```text
 /// a turn begins: keep it with probability LOGGED / calls so far (always until LOGGED are there),
 ///                from the end of the log, or from a random place once it is full
-/// a call:        count it; if the turn is kept, write it over what stood at the place, place + 1
+/// a call:        count it; if the turn is kept, write the call to the log's next place
 /// ```
 ///
-/// Each iteration is kept as a whole, but later ones may overwrite part of it.
+/// Iterations are kept whole, but may be partly overwritten by later ones.
 #[derive(Clone, Debug)]
 struct Log {
     calls: Vec<Call>,
     place: usize,
     is_kept: bool,
-    /// Totals by kernel, in the order of [`Kernel::ALL`].
+    /// Totals by kernel, indexed as in [`Kernel::ALL`].
     totals: [CallTotal; Kernel::ALL.len()],
     packets: u64,
-    /// Number of packets passed to the stage before the current iteration.
+    /// Packets passed to the stage before the current iteration.
     given: u64,
     random: fastrand::Rng,
 }
 
 impl Log {
-    /// Creates an empty, fully allocated log; every log draws the same random numbers.
+    /// Creates an empty, fully allocated log. All logs use the same random sequence.
     fn new() -> Self {
         Self {
             calls: Vec::with_capacity(LOGGED),
@@ -217,7 +257,7 @@ impl Log {
 mod tests {
     use super::*;
 
-    /// Logs an iteration of `calls` calls, whose lengths identify iteration and call.
+    /// Logs an iteration of `calls` calls. Call lengths encode the iteration and the call.
     fn turn(kernels: &mut StageKernels, turn: usize, calls: usize, bytes: &[u8]) {
         kernels.begin_turn(7 * turn as u64);
         for call in 0..calls {
@@ -254,10 +294,34 @@ mod tests {
             (Kernel::Fill, 60, 0, at),
         ];
         for (kernel, bytes, src, dst) in expected {
-            assert_eq!(kernels.calls(kernel), [Call { bytes, kernel, src, dst }]);
+            let call = Call { bytes, kernel, src, dst, is_same_call: false, is_burst: false };
+            assert_eq!(kernels.calls(kernel), [call]);
             assert_eq!(kernels.total(kernel), CallTotal { calls: 1, bytes: bytes.into() });
         }
         assert_eq!(kernels.logged_packets(), 2);
+    }
+
+    #[test]
+    fn buffers_of_a_burst_are_logged_as_calls_that_belong_together() {
+        let mut kernels = StageKernels::logging(Kernels::selected());
+        let bytes = [7; 90];
+        let buffers = [20, 0, 90].map(|length| Buffer::new(&bytes[..length]));
+        kernels.begin_turn(0);
+        kernels.checksum_burst(&buffers, &mut [Sum::ZERO; 3]);
+        kernels.checksum_burst(&buffers[..1], &mut [Sum::ZERO]);
+        kernels.checksum(&bytes[..30], Sum::ZERO);
+        kernels.end_turn(5);
+        let calls = kernels.calls(Kernel::Checksum);
+        let logged = calls.iter().map(|call| (call.bytes, call.is_burst, call.is_same_call));
+        let expected = [
+            (20, true, false),
+            (0, true, true),
+            (90, true, true),
+            (20, true, false),
+            (30, false, false),
+        ];
+        assert!(logged.eq(expected), "{calls:?}");
+        assert_eq!(kernels.total(Kernel::Checksum), CallTotal { calls: 5, bytes: 160 });
     }
 
     #[test]
@@ -278,8 +342,7 @@ mod tests {
         assert!(breaks < 2 * LOGGED / CALLS, "{breaks}");
         let early = calls.iter().filter(|call| (call.bytes as usize) < TURNS * CALLS / 2).count();
         let share = early as f64 / LOGGED as f64;
-        // The calls to overwrite are drawn with replacement, which slightly favours later
-        // iterations.
+        // Overwritten calls are drawn with replacement, which slightly favours later iterations.
         assert!((0.4..0.6).contains(&share), "{share}");
     }
 }

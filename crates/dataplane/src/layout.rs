@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lays out a path: creates a mapping's workers and everything between them.
+//! Lays out a path: creates the workers of a mapping and everything that connects them.
 //!
 //! The layout for a mapping whose segments have `r0, r1, ...` replicas:
 //!
@@ -9,26 +9,35 @@
 //!            +------ buffer return rings: one per (later worker, queue) <--+
 //! ```
 //!
-//! A packet of bucket `b` goes to replica `table_k[b]` of segment `k`; the tables balance the
-//! traffic's packets, so no dispatcher is needed. Buffers belong to the source queue that fills
-//! them and return to it over rings as well: every buffer has exactly one owner at any time.
+//! A packet in bucket `b` goes to replica `table_k[b]` of segment `k`; no dispatcher is needed,
+//! because the tables balance the load. A buffer belongs to the source queue that fills it, and
+//! returns to that queue over another ring. At any time, a buffer has exactly one owner.
 
 use crate::bucket::indirection;
 use crate::burst::{Burst, MAX_BURST};
 use crate::context::{Account, StageContext};
 use crate::error::RunError;
-use crate::job::{Job, find};
+use crate::idle::Rest;
+use crate::idle::wake::{Sleeper, Waker};
+use crate::job::{Job, find, steering};
+use crate::live::receive::{LiveQueue, Rules};
+use crate::live::transmit::LiveSink;
 use crate::packet::Packet;
 use crate::pool::Pool;
+use crate::queue::{Origin, SourceQueue};
 use crate::ring::{Consumer, Producer, ring};
 use crate::sink::Sink;
-use crate::source::{Feed, Progress, SourceQueue, Timetable};
+use crate::source::{Feed, Progress, Replay, Timetable};
 use crate::stage::{BUCKETS, BuildContext};
+use crate::stock::Stock;
+use crate::worker::bypass::{Branch, Bypass};
 use crate::worker::{Head, Inlet, OCCUPANCY_STEPS, Outlet, Part, Tail, Worker};
-use linerate_path::model::{Mapping, Path, RunLength, RunOptions, Sink as SinkSpec};
+use linerate_path::model::{Mapping, Path, RunLength, RunOptions, Sink as SinkSpec, Source};
 use linerate_record::run::Tally;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-/// Position of a worker in the mapping.
+/// A worker's place in the mapping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) segment: usize,
@@ -42,17 +51,19 @@ impl Place {
     }
 }
 
-/// Data that the workers of a run share and borrow. It outlives the workers.
+/// Data that a run's workers share and borrow, and that outlives them.
 pub(crate) struct Ground {
     timetable: Option<Timetable>,
     ticks_per_s: f64,
     progress: Progress,
-    /// The pools of buffers, one per source queue.
+    /// Buffer pools, one per source queue.
     pools: Vec<Pool>,
+    /// Number of packets that the run may still receive from interfaces.
+    left: AtomicU64,
 }
 
 impl Ground {
-    /// Allocates the buffers and computes the due time of each frame.
+    /// Allocates the buffers and computes when each frame is due.
     pub(crate) fn new(job: &Job<'_>, ticks_per_s: f64) -> Self {
         let line_bits = job.path.line.map(|l| l.bits_per_s * f64::from(l.ports));
         let rate = job.options.rate;
@@ -63,81 +74,99 @@ impl Ground {
             ticks_per_s,
             progress: Progress::new(queues),
             pools: (0..queues).map(|_| Pool::new(slots, buffer)).collect(),
+            left: AtomicU64::new(limit(&job.options).unwrap_or(0)),
         }
     }
 }
 
-/// Timing of a run: tick rate, and due times of the frames.
+/// Timing of a run: tick rate and frame due times.
 #[derive(Clone, Copy)]
 pub(crate) struct Pace<'g> {
-    /// Due times of the frames; `None` if packets arrive as fast as they are accepted.
+    /// Frame due times; `None` if packets arrive as fast as the path can accept them.
     pub(crate) timetable: Option<&'g Timetable>,
     pub(crate) ticks_per_s: f64,
 }
 
-/// A worker that has not started yet, and its place.
+/// A worker that has not started yet, and its place in the mapping.
 pub(crate) type Placed<'g> = (Place, Worker<'g, 'g>);
 
-/// Creates the workers and everything between them.
+/// Creates the workers and everything that connects them.
 ///
 /// # Errors
-/// If a stage is unknown or cannot be built.
+/// Returns an error if a stage kind is unknown or a stage cannot be built.
 pub(crate) fn lay_out<'g>(
     job: &Job<'g>,
     ground: &'g mut Ground,
 ) -> Result<(Pace<'g>, Vec<Placed<'g>>), RunError> {
-    let Ground { timetable, ticks_per_s, progress, pools } = ground;
+    let Ground { timetable, ticks_per_s, progress, pools, left } = ground;
     let pace = Pace { timetable: timetable.as_ref(), ticks_per_s: *ticks_per_s };
     let feed = Feed {
         traffic: job.traffic,
         timetable: pace.timetable,
         progress,
-        limit: match job.options.length {
-            RunLength::Packets(packets) => packets,
-            RunLength::Seconds(_) => u64::MAX,
-        },
+        limit: limit(&job.options).unwrap_or(u64::MAX),
         pass_ns: job.traffic.duration_ns() + 1,
     };
-    Ok((pace, workers(job, feed, pools)?))
+    Ok((pace, workers(job, feed, left, pools)?))
+}
+
+/// Returns the number of packets to offer; `None` for no limit.
+fn limit(options: &RunOptions) -> Option<u64> {
+    match options.length {
+        RunLength::Packets(packets) => Some(packets),
+        RunLength::Seconds(_) => None,
+    }
 }
 
 fn workers<'g>(
-    job: &Job<'_>,
+    job: &Job<'g>,
     feed: Feed<'g>,
+    left: &'g AtomicU64,
     pools: &'g mut [Pool],
 ) -> Result<Vec<Placed<'g>>, RunError> {
     let places = places(job);
-    let weights = job.traffic.bucket_weights();
+    let weights = match job.path.source {
+        // Which buckets live packets fall into is not known in advance.
+        Source::Interface(_) => [1; BUCKETS],
+        _ => job.traffic.bucket_weights(),
+    };
     let segments = &job.mapping.segments;
     let tables: Vec<[u8; BUCKETS]> =
         segments.iter().map(|s| indirection(&weights, s.replicas)).collect();
-    let (mut outlets, mut inlets) = rings(job, &places);
+    let wakers = wakers(job, &places)?;
+    let (mut outlets, mut inlets) = rings(job, &places, &wakers);
     let (mut homes, mut returns) = return_rings(job, &places);
     let mut pools = pools.iter_mut().enumerate();
     let mut workers = Vec::with_capacity(places.len());
     for (index, place) in places.iter().enumerate() {
         let head = if place.segment == 0 {
-            let (queue, pool) = pools.next().expect("one pool per replica of segment 0");
-            let order = order(job, &tables[0], queue);
+            let (queue, pool) = pools.next().expect("there is one pool per replica of segment 0");
+            let origin = match live_queue(job, queue, left)? {
+                Some(live) => Origin::Live(Box::new(live)),
+                None => Origin::Replay(Replay::new(feed, queue, order(job, &tables[0], queue))),
+            };
             let returns = std::mem::take(&mut returns[queue]);
             let free = pool.packets(queue as u16);
-            let kernels = job.stage_kernels();
-            let source = SourceQueue::new(feed, queue, order, free, returns, kernels);
-            Head::Source(Box::new(source))
+            let stock = Stock::new(free, returns, job.stage_kernels());
+            Head::Source(Box::new(SourceQueue { origin, stock }))
         } else {
             Head::Rings { inlets: std::mem::take(&mut inlets[index]), turn: 0 }
         };
         let tail = match tables.get(place.segment + 1) {
-            None => Tail::Sink(Sink::keeping(kept_packets(job))),
+            None => Tail::Sink(sink(job, place.replica)),
             Some(&replica_of) => Tail::Rings {
                 outlets: std::mem::take(&mut outlets[index]),
                 replica_of,
                 full: job.options.full_ring,
             },
         };
+        let rest = rest(job, *place, &head, wakers[index].as_ref());
+        let parts = parts(job, *place)?;
         let worker = Worker {
             head,
-            parts: parts(job, *place)?,
+            rest,
+            bypass: Bypass::new(parts.iter().any(|part| part.branch.is_some())),
+            parts,
             tail,
             homes: std::mem::take(&mut homes[index]),
             burst_size: job.options.burst as usize,
@@ -153,11 +182,61 @@ fn workers<'g>(
     Ok(workers)
 }
 
+/// Creates a waker for each worker that may sleep; the other workers get `None`.
+fn wakers(job: &Job<'_>, places: &[Place]) -> Result<Vec<Option<Arc<Waker>>>, RunError> {
+    let parks = |place: &Place| job.idle_policy(place.segment).parks();
+    let waker = |place| parks(place).then(|| Waker::new().map(Arc::new)).transpose();
+    places.iter().map(waker).collect::<Result<_, _>>().map_err(RunError::System)
+}
+
+/// Returns a worker's idle policy, together with what the worker sleeps on, given its input `head`.
+fn rest(job: &Job<'_>, place: Place, head: &Head<'_, '_>, waker: Option<&Arc<Waker>>) -> Rest {
+    let live = match head {
+        Head::Source(queue) => match &queue.origin {
+            Origin::Live(live) => Some(live),
+            Origin::Replay(_) => None,
+        },
+        Head::Rings { .. } => None,
+    };
+    let descriptors = live.into_iter().flat_map(|live| live.descriptors());
+    let sleeper = waker.map(|waker| Sleeper::new(waker, descriptors));
+    Rest::new(job.idle_policy(place.segment), job.oversubscribe, sleeper)
+}
+
+/// Returns the queue of a live source; `None` if packets are replayed from memory.
+fn live_queue<'g>(
+    job: &Job<'g>,
+    queue: usize,
+    left: &'g AtomicU64,
+) -> Result<Option<LiveQueue<'g>>, RunError> {
+    let (Source::Interface(live), Some(ports)) = (&job.path.source, job.live) else {
+        return Ok(None);
+    };
+    let rules = Rules {
+        buffer_bytes: live.buffer_bytes as usize,
+        cuts: live.cut_segments,
+        steers: steering(job.path, job.kinds)?,
+        left: limit(&job.options).map(|_| left),
+        queue: [queue as u64, job.mapping.segments[0].replicas.into()],
+    };
+    Ok(Some(LiveQueue::new(ports, ports.take_receivers(queue), rules)))
+}
+
+/// Returns the sink of worker `replica` of the last segment.
+fn sink(job: &Job<'_>, replica: usize) -> Sink {
+    match (&job.path.sink, job.live) {
+        (SinkSpec::Interface(_), Some(ports)) => {
+            Sink::sending(LiveSink::new(ports.take_senders(replica), job.options.full_ring))
+        }
+        _ => Sink::keeping(kept_packets(job)),
+    }
+}
+
 /// Returns the places of a job's workers, in order of segment, then replica.
 fn places(job: &Job<'_>) -> Vec<Place> {
-    assert_eq!(job.cpus.len(), job.mapping.workers(), "one processor per worker");
+    assert_eq!(job.cpus.len(), job.mapping.workers(), "a job needs one CPU per worker");
     let burst = job.options.burst as usize;
-    assert!((1..=MAX_BURST).contains(&burst), "a burst of {burst}: not 1 to {MAX_BURST}");
+    assert!((1..=MAX_BURST).contains(&burst), "burst size {burst} is not in 1 to {MAX_BURST}");
     let all = job.mapping.segments.iter().enumerate();
     all.flat_map(|(segment, s)| (0..s.replicas as usize).map(move |replica| (segment, replica)))
         .zip(job.cpus)
@@ -165,9 +244,8 @@ fn places(job: &Job<'_>) -> Vec<Place> {
         .collect()
 }
 
-/// Returns the number of buffers for one source queue: enough to fill one ring to each later worker
-/// and to keep two bursts on every worker. With fewer, the source would wait for buffers before the
-/// rings are full.
+/// Returns the number of buffers per source queue: enough to fill a ring to each later worker, plus
+/// two bursts per worker. With fewer, the source would run out of buffers before the rings fill up.
 fn slots(mapping: &Mapping, options: &RunOptions) -> usize {
     let workers = mapping.workers();
     let later = workers - mapping.segments[0].replicas as usize;
@@ -184,7 +262,7 @@ fn buffer(path: &Path) -> usize {
     path.source.buffer_bytes() as usize
 }
 
-/// Returns the indices of one source queue's frames, in order; at most `job.confine` of them.
+/// Returns the indices of a source queue's frames, in order; at most `job.confine` of them.
 fn order(job: &Job<'_>, table: &[u8; BUCKETS], queue: usize) -> Vec<u32> {
     let frames = job.traffic.frames().iter().enumerate();
     let own = frames.filter(|(_, frame)| usize::from(table[usize::from(frame.bucket)]) == queue);
@@ -193,7 +271,7 @@ fn order(job: &Job<'_>, table: &[u8; BUCKETS], queue: usize) -> Vec<u32> {
 
 fn kept_packets(job: &Job<'_>) -> u64 {
     match job.path.sink {
-        SinkSpec::Null => 0,
+        SinkSpec::Null | SinkSpec::Interface(_) => 0,
         SinkSpec::Capture { packets, .. } => packets,
     }
 }
@@ -212,6 +290,7 @@ fn parts(job: &Job<'_>, place: Place) -> Result<Vec<Part>, RunError> {
                 drop_causes: kind.spec.drop_causes,
                 stage: made.map_err(|error| RunError::Stage { stage, error })?,
                 context: StageContext { account: Account::default(), kernels: job.stage_kernels() },
+                branch: Branch::new(used.only),
                 input_packets: 0,
                 measured: [0, u64::MAX],
                 audited_output: Tally::default(),
@@ -223,9 +302,12 @@ fn parts(job: &Job<'_>, place: Place) -> Result<Vec<Part>, RunError> {
 type Outlets<'p> = Vec<Vec<Outlet<'p>>>;
 type Inlets<'p> = Vec<Vec<Inlet<'p>>>;
 
-/// Creates the rings between the workers; returns the output rings and the input rings of each
-/// worker.
-fn rings<'p>(job: &Job<'_>, places: &[Place]) -> (Outlets<'p>, Inlets<'p>) {
+/// Creates the rings between workers. Returns each worker's output and input rings.
+fn rings<'p>(
+    job: &Job<'_>,
+    places: &[Place],
+    wakers: &[Option<Arc<Waker>>],
+) -> (Outlets<'p>, Inlets<'p>) {
     let capacity = job.options.ring as usize;
     let mut outlets: Outlets<'_> = places.iter().map(|_| Vec::new()).collect();
     let mut inlets: Inlets<'_> = places.iter().map(|_| Vec::new()).collect();
@@ -233,7 +315,8 @@ fn rings<'p>(job: &Job<'_>, places: &[Place]) -> (Outlets<'p>, Inlets<'p>) {
         for (to, receiver) in places.iter().enumerate() {
             if receiver.segment == sender.segment + 1 {
                 let (producer, consumer) = ring(capacity);
-                outlets[from].push(Outlet::new(producer));
+                let waker = wakers[to].clone();
+                outlets[from].push(Outlet { waker, ..Outlet::new(producer) });
                 let occupancy = [0; OCCUPANCY_STEPS];
                 inlets[to].push(Inlet { ring: consumer, capacity, occupancy });
             }
@@ -245,8 +328,8 @@ fn rings<'p>(job: &Job<'_>, places: &[Place]) -> (Outlets<'p>, Inlets<'p>) {
 type Homes<'p> = Vec<Vec<Producer<Packet<'p>>>>;
 type Returns<'p> = Vec<Vec<Consumer<Packet<'p>>>>;
 
-/// Creates the buffer return rings, one from each later worker to every source queue. Returns their
-/// producers by worker and their consumers by source queue.
+/// Creates the buffer return rings, one from each later worker to each source queue. Returns the
+/// producers by worker and the consumers by source queue.
 fn return_rings<'p>(job: &Job<'_>, places: &[Place]) -> (Homes<'p>, Returns<'p>) {
     let queues = job.mapping.segments[0].replicas as usize;
     let capacity = slots(job.mapping, &job.options).next_power_of_two();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs a packet path: buffers, rings, workers, traffic, and the profile of each worker.
+//! Runs packet paths and profiles their workers. Contains buffers, rings, stages, traffic sources
+//! and the measurement.
 
 pub mod bucket;
 pub mod burst;
@@ -9,15 +10,20 @@ mod counting;
 mod ended;
 mod error;
 mod execute;
+pub mod foreign;
 mod gather;
 pub mod generator;
+mod idle;
 mod job;
 pub mod kernels;
 mod layout;
+pub mod live;
 mod meter;
 pub mod packet;
 pub mod params;
 pub mod pool;
+mod queue;
+mod reconcile;
 mod replay;
 pub mod ring;
 pub mod runner;
@@ -26,10 +32,11 @@ mod simulation;
 mod sink;
 mod source;
 pub mod stage;
+mod stock;
 pub mod traffic;
 mod worker;
 
-pub use burst::{Burst, Verdict};
+pub use burst::{Burst, MAX_BURST, Verdict};
 pub use context::{Account, StageContext};
 pub use counting::Counting;
 pub use error::RunError;
@@ -37,6 +44,7 @@ pub use job::{Job, Outcome, steering};
 pub use kernels::StageKernels;
 pub use layout::buffers_bytes;
 pub use linerate_trial::Watch;
+pub use live::Ports;
 pub use packet::Packet;
 pub use runner::run;
 pub use sink::Kept;

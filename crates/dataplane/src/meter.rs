@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The profile of one worker, kept by the worker itself while it runs.
+//! Profiles a running worker, on the worker's own thread.
 //!
 //! The meter reads the timestamp counter once per iteration of the worker's loop. An iteration that
 //! moved packets is *busy*, one that found none is *starved*, and waiting at a full ring is
-//! *blocked*. An iteration far longer than usual reveals that the worker was not running: the
-//! excess is *lost*. These times never come from the wall clock; the report compares their sum with
-//! it.
+//! *blocked*. If an iteration takes far longer than usual, the worker was not running, and the
+//! excess is *lost*. None of these times comes from the wall clock, so the report can use the wall
+//! clock to check their sum.
 //!
-//! In one iteration in sixteen, picked at random to avoid aliasing with a periodic load, the
-//! counter is also read between the stages. Stage times therefore come from a sample, the worker's
-//! times from every iteration. In one iteration in 64, disjoint from these, the stages log their
-//! kernel calls. In yet other iterations, hardware events are counted ([`crate::counting`]).
+//! In one of 16 iterations, picked at random to avoid aliasing with a periodic load, the counter is
+//! also read between stages. Worker times are thus based on all iterations, stage times on a
+//! sample. One in 64 iterations logs kernel calls, and others count hardware events
+//! ([`crate::counting`]); no iteration does more than one of the three.
 //!
-//! Iterations are grouped into windows of [`WINDOW_NS`]. At the end of a window, the meter queries
-//! the kernel for preemptions of the thread; estimates use only clean windows.
+//! Iterations are grouped into windows of [`WINDOW_NS`]. At the end of each window, the meter asks
+//! the kernel whether the thread was preempted; estimates use only clean windows.
 //!
-//! With `ON` false, everything here compiles to nothing: the baseline for the overhead of
-//! profiling.
+//! With `ON` set to false, all of this compiles to nothing, which is the baseline for measuring the
+//! profiling overhead.
 
 mod clock;
 mod readings;
@@ -30,24 +30,25 @@ use linerate_trial::Account;
 pub(crate) use readings::{BURST_BUCKETS, Readings, Window, Work};
 use windows::{KEPT, WINDOW_NS};
 
-/// Gap between two counter reads above which the worker was off the CPU rather than waiting. A poll
-/// takes well under 1 us; a scheduler's shortest time slice is longer than this gap.
+/// If two counter reads of a waiting worker are further apart than this, the worker must have been
+/// off the CPU in between. A poll takes well under 1 us, and the shortest scheduler time slice is
+/// longer than this.
 const AWAY_NS: u64 = 10_000;
 
-/// Multiple of the usual duration above which an iteration with packets counts as interrupted; see
+/// Multiple of the usual time above which an iteration with packets counts as interrupted; see
 /// `account_busy`.
 const AWAY_FACTOR: u64 = 4;
 
-/// Sampling interval in iterations. A sampled iteration reads the counter once per part (25 ticks
-/// each where measured); at an interval of 16, that is 0.2 % of an iteration with 32 packets on the
-/// edge path.
+/// Sampling interval in iterations. A sampled iteration reads the counter once per part, at about
+/// 25 ticks each. At an interval of 16, this amounts to 0.2 % of an iteration with 32 packets on
+/// the edge path.
 const SAMPLED: u32 = 16;
 
-/// Logging interval in iterations: a multiple of [`SAMPLED`], so that the same random number
-/// selects an iteration for sampling or for logging, never for both.
+/// Logging interval in iterations. A multiple of [`SAMPLED`], so that a single random number
+/// selects an iteration for sampling or logging, but never both.
 const LOGGED: u32 = 64;
 
-/// The measured part of a run, in ticks.
+/// The part of a run during which figures are collected: its start and end in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) start: u64,
@@ -55,7 +56,7 @@ pub(crate) struct Span {
     pub(crate) ticks_per_s: f64,
 }
 
-/// Maximum latency recorded, in ticks: minutes, for any timestamp counter.
+/// Maximum latency that can be recorded, in ticks: several minutes at any timestamp counter rate.
 const LATENCY_TICKS_MAX: u64 = 1 << 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,52 +66,56 @@ enum Phase {
     After,
 }
 
-/// Settings of a meter.
+/// Meter settings.
 pub(crate) struct Setup {
-    /// The measured part of the run.
+    /// When to collect figures.
     pub(crate) span: Span,
-    /// Number of parts of the worker: head, stages, tail.
+    /// Number of parts: head, stages, tail.
     pub(crate) parts: usize,
-    /// Seed for the random choice of iterations.
+    /// Seed for picking iterations.
     pub(crate) seed: u32,
-    /// Whether the worker yields its CPU while it waits, so that a long absence is not lost time.
+    /// Whether the worker yields its CPU while waiting. If it does, a long absence from the CPU is
+    /// not lost time.
     pub(crate) yields: bool,
-    /// Whether kernel calls are logged in some iterations.
+    /// Whether some iterations log kernel calls.
     pub(crate) logs: bool,
     /// The worker's hardware counters, if any.
     pub(crate) counter: Option<TurnCounter>,
 }
 
-/// The meter of one worker.
+/// Meter of one worker, owned by the worker's thread.
 pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     clock: C,
     span: Span,
     phase: Phase,
     window_ticks: u64,
     away_ticks: u64,
-    /// The last timestamp: the start of the current iteration.
+    /// Last timestamp, which is the start of the current iteration.
     last: u64,
-    /// Usual busy ticks per packet, times 16.
+    /// Moving average of busy ticks per packet, times 16.
     usual_x16: u64,
     waited_in_turn: u64,
     random: u32,
     sampling: bool,
-    /// Whether kernel calls are logged in some iterations (`logs`), and whether they are logged in
-    /// this one (`logging`).
+    /// Whether some iterations log kernel calls (`logs`) and whether the current one does
+    /// (`logging`).
     logs: bool,
     logging: bool,
-    /// The worker's hardware counters, and whether they are read in this iteration (`counting`).
+    /// Hardware counters, if any. `counting` is true if the current iteration is counted.
     counter: Option<Box<TurnCounter>>,
     counting: bool,
-    /// Whether part of the current window was lost because the worker was off its CPU.
+    /// Whether the worker was off its CPU during the current window.
     interrupted: bool,
+    /// Time asleep in the current window, in ticks.
+    asleep: u64,
     wall_start_ns: u64,
     delay_start_ns: Option<u64>,
     switches_start: u64,
     account: Account,
     window: Window,
     window_start: u64,
-    /// End of the current window, or of the time before the first window.
+    /// Timestamp at which the current window ends. Before the measurement, the timestamp at which
+    /// the first window begins.
     boundary: u64,
     stride: u64,
     marks: [u64; MAX_PARTS + 1],
@@ -121,10 +126,10 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
 }
 
 impl<const ON: bool, C: Clock> Meter<ON, C> {
-    /// Creates a meter on `clock`. Allocates all of the meter's memory.
+    /// Creates a meter that reads `clock`, allocating all of its memory.
     pub(crate) fn new(clock: C, setup: Setup) -> Self {
         let Setup { span, parts, seed, yields, logs, counter } = setup;
-        assert!(parts <= MAX_PARTS, "a worker of {parts} parts");
+        assert!(parts <= MAX_PARTS, "{parts} parts exceed the maximum of {MAX_PARTS}");
         let in_ticks = |ns: u64| (ns as f64 * span.ticks_per_s / 1e9) as u64;
         let readings = Readings {
             windows: Vec::with_capacity(KEPT),
@@ -147,6 +152,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
             counter: counter.map(Box::new),
             counting: false,
             interrupted: false,
+            asleep: 0,
             wall_start_ns: 0,
             delay_start_ns: None,
             switches_start: 0,
@@ -163,21 +169,21 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Starts the first iteration; earlier work is not counted.
+    /// Starts the first iteration; earlier time is not counted.
     pub(crate) fn begin(&mut self) {
         if ON {
             self.turn_over(self.clock.ticks());
         }
     }
 
-    /// Returns the last timestamp: the current time to within one iteration, at no cost.
+    /// Returns the last timestamp, which is at most one iteration old, without reading the clock.
     #[inline]
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
-    /// Returns `Some(0)` if the measurement has begun since the last call and `Some(1)` if it has
-    /// ended: running totals must be recorded now.
+    /// Returns `Some(0)` once after the measurement has begun and `Some(1)` once after it has
+    /// ended. The caller must then record its running totals.
     #[inline]
     pub(crate) fn edge(&mut self) -> Option<usize> {
         if ON { self.edge.take() } else { None }
@@ -189,19 +195,20 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         ON && self.sampling
     }
 
-    /// Returns whether the kernel calls of this iteration are logged.
+    /// Returns whether this iteration logs kernel calls.
     #[inline]
     pub(crate) fn is_logging(&self) -> bool {
         ON && self.logging
     }
 
-    /// Begins an iteration and decides whether it is sampled, logged or counted.
+    /// Begins an iteration, deciding whether it is sampled, logged or counted.
     #[inline]
     pub(crate) fn begin_turn(&mut self) {
         if !ON {
             return;
         }
-        // xorshift32 (Marsaglia, 2003): three shifts, cheaper than a library's generator.
+        // xorshift32 (Marsaglia, 2003) takes only three shifts and is cheaper than a library
+        // generator.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 17;
         self.random ^= self.random << 5;
@@ -218,7 +225,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Ends part number `part` of the iteration; that part processed `packets` packets.
+    /// Ends a part that processed `packets` packets in this iteration.
     #[inline]
     pub(crate) fn mark(&mut self, part: usize, packets: usize) {
         if ON && self.sampling {
@@ -232,7 +239,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Records that a poll of the source or ring found nothing.
+    /// Records that polling the source or ring found nothing.
     #[inline]
     pub(crate) fn starved(&mut self) {
         if ON {
@@ -245,8 +252,26 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Records that the worker found no room in a ring and will retry: the time since `since` is
-    /// blocked. Returns the current time, in ticks. Called within an iteration that has packets.
+    /// Records a sleep that was ended by a neighbour or the kernel (`woken`), or that timed out.
+    /// All of it counts as starved: the time that the scheduler took to run the worker again cannot
+    /// be measured separately.
+    pub(crate) fn rested(&mut self, woken: bool) {
+        if ON {
+            let now = self.clock.ticks();
+            if self.phase == Phase::During {
+                let elapsed = now.saturating_sub(self.last);
+                self.readings.starved += elapsed;
+                self.readings.rested.ticks += elapsed;
+                self.readings.rested.parks += 1;
+                self.readings.rested.woken += u64::from(woken);
+                self.asleep += elapsed;
+            }
+            self.turn_over(now);
+        }
+    }
+
+    /// Records a retry on a full ring, counting the time since `since` as blocked. Returns the
+    /// current time in ticks. Call only within an iteration that has packets.
     #[inline]
     pub(crate) fn blocked_within(&mut self, since: u64) -> u64 {
         if !ON {
@@ -264,7 +289,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         now
     }
 
-    /// Records that the iteration could not start because no buffer was free.
+    /// Records that an iteration could not start because no buffer was free.
     #[inline]
     pub(crate) fn blocked(&mut self) {
         if ON {
@@ -276,7 +301,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Splits the time since the last timestamp into ticks of waiting and ticks off the CPU.
+    /// Splits the time since the last timestamp into waiting time and off-CPU time, in ticks.
     #[inline]
     fn wait(&mut self, now: u64) -> (u64, u64) {
         let elapsed = now.saturating_sub(self.last);
@@ -310,9 +335,10 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Splits an iteration with packets into busy and lost time. The iteration counts as
-    /// interrupted if it exceeds the sum of [`AWAY_FACTOR`] times the usual time and the time for
-    /// counter reads by more than [`AWAY_NS`]; the usual time is then busy, and the rest lost.
+    /// Splits the time of an iteration with packets into busy and lost time. An iteration counts as
+    /// interrupted if it exceeds [`AWAY_FACTOR`] times the usual time, plus the time for counter
+    /// reads, by more than [`AWAY_NS`]; only the usual time of an interrupted iteration counts as
+    /// busy.
     #[inline]
     fn account_busy(&mut self, now: u64, packets: u64) {
         let waited = std::mem::take(&mut self.waited_in_turn);
@@ -324,12 +350,12 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
             self.sampling = false;
             self.counting = false;
             self.interrupted = true;
-            // The usual time grows, so that it soon catches up if the work has become permanently
+            // Raise the usual time so that it catches up soon if packets have become permanently
             // more expensive.
             self.usual_x16 += self.usual_x16 / 8 + 1;
         } else if self.usual_x16 == 0 || self.sampling || self.phase == Phase::Before {
-            // Exponential moving average over 16 sampled iterations; a division in every iteration
-            // would cost too much.
+            // Exponential moving average over 16 sampled iterations; dividing in every iteration
+            // would be too expensive.
             let x16 = elapsed * 16 / packets.max(1);
             let before = if self.usual_x16 == 0 { x16 } else { self.usual_x16 };
             self.usual_x16 = (before * 15 + x16) / 16;
@@ -348,8 +374,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Returns the ticks that this iteration spends on reading the hardware counters; 0 if it is
-    /// not counted.
+    /// Returns the ticks that this iteration spends reading hardware counters, or 0 if it does not
+    /// read them.
     #[inline]
     fn counting_ticks(&self) -> u64 {
         match &self.counter {
@@ -365,7 +391,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Adds the marks of a sampled iteration to the window's sums. Only the last part can wait
+    /// Adds the times of a sampled iteration's parts to the window. Only the last part can wait
     /// within an iteration.
     #[inline(never)]
     fn gather_marks(&mut self, waited: u64) {
@@ -377,20 +403,21 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Returns the current time in ticks: for when a burst reaches the sink or a worker begins to
-    /// wait.
+    /// Returns the current time in ticks, or 0 if the meter is off. Called when a burst reaches the
+    /// sink or a worker begins to wait at a full ring.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         if ON { self.clock.ticks() } else { 0 }
     }
 
-    /// Returns the clock, for callers that need the time with or without a profile.
+    /// Returns the meter's clock, which can be read even if the meter is off.
     #[inline]
     pub(crate) fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// Records that a packet timed at the source has reached the sink.
+    /// Records the latency of a packet that was timestamped at the source and reached the sink at
+    /// `now`.
     #[inline]
     pub(crate) fn arrived(&mut self, born_ticks: u64, now: u64) {
         if !ON || self.phase != Phase::During || born_ticks < self.span.start {
@@ -402,7 +429,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Returns the meter's readings after the worker has ended.
+    /// Returns the readings after the worker has ended.
     pub(crate) fn finish(mut self) -> Readings {
         if ON && self.phase == Phase::During {
             self.close_window(self.clock.ticks(), Account::now(&self.clock));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A packet: the handle of a preallocated buffer.
+//! Packets, which are handles to preallocated buffers.
 //!
 //! A buffer is a cache line of metadata followed by room for the frame. Buffers live in a [`Pool`];
-//! a [`Packet`] is the only handle to its buffer, so its holder may read and write without locks,
-//! on any worker. If a packet is dropped without being released, its buffer is lost to the pool
-//! until the pool itself is dropped: a leak of one buffer, never a dangling handle.
+//! a [`Packet`] is the only handle to its buffer, so its owner may access the buffer without locks,
+//! on any worker. Dropping a packet without releasing it leaks its buffer until the pool is
+//! dropped, but never leaves a dangling handle.
 //!
 //! [`Pool`]: crate::pool::Pool
 
@@ -12,80 +12,89 @@ use crate::context::Account;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Headroom before a frame, in bytes, for prepended headers (GRE over IPv6 needs 48).
+/// Headroom in front of a frame, in bytes, for prepending headers (GRE over IPv6 needs 48).
 pub const HEADROOM_BYTES: usize = 128;
 
-/// IP fragmentation state of a packet.
+/// IP fragmentation state of a packet. Takes two bytes, so that [`Layers`] has no padding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u16)]
 pub enum Fragment {
-    /// The packet is not a fragment.
+    /// Not a fragment.
     #[default]
     Whole,
-    /// The fragment with offset 0: its transport header is present but its payload is incomplete.
+    /// The fragment with offset 0, which has a transport header but an incomplete payload.
     First,
     /// Any other fragment, which has no transport header.
     Later,
 }
 
-/// Offsets of the headers, from the first byte of the frame.
+/// Header offsets from the first byte of the frame, and properties of the IP packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Layers {
-    /// Offset of the IP header; 0 for an unparsed frame.
+    /// Offset of the IP header; 0 if the frame has not been parsed.
     pub l3: u16,
-    /// Offset after the IP header and its extension headers.
+    /// Offset of the first byte after the IP header and its extension headers.
     pub l4: u16,
-    /// Offset after the IP packet, according to its total length field; link-layer padding follows.
+    /// Offset of the first byte after the IP packet, according to its total length field;
+    /// link-layer padding may follow.
     pub l3_end: u16,
-    /// IP version: 4 or 6; 0 for an unparsed frame.
+    /// IP version: 4 or 6; 0 if the frame has not been parsed.
     pub ip_version: u8,
     /// IP protocol number of the header at `l4`.
     pub protocol: u8,
-    /// IP fragmentation state of the packet.
+    /// IP fragmentation state.
     pub fragment: Fragment,
 }
 
-/// Packet metadata that stages may read and write.
+/// Packet metadata, which stages may read and write.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct Meta {
-    /// Position in the source's sequence, from 0.
+    /// Position in the source sequence, 0-based.
     pub position: u64,
     /// Time of capture, nanoseconds since 1970-01-01 UTC.
     pub time_ns: u64,
-    /// Value of the timestamp counter when the source delivered the packet (for a paced source,
-    /// when the packet was due); 0 if not sampled.
+    /// Timestamp counter value when the source delivered the packet or, if the source is paced,
+    /// when the packet was due; 0 if not sampled.
     pub born_ticks: u64,
-    /// Offsets of the headers, once parsed.
+    /// Header offsets, once parsed.
     pub layers: Layers,
-    /// RSS bucket of the packet.
+    /// RSS bucket.
     pub bucket: u8,
+    /// Port that the packet came from: index into the path's ports; 0 for packets from memory.
+    pub port: u8,
+    /// Explicit padding, so that all bytes are initialised.
+    reserved: [u8; 4],
 }
 
-/// The cache line before a frame: the packet's metadata and the location of the frame. The location
-/// is not part of [`Meta`], which may be copied between buffers of any size.
+/// The cache line before a frame, with the packet's metadata and the location of the frame. The
+/// location is kept out of [`Meta`] so that metadata can be copied between buffers of any size.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Line {
-    meta: Meta,
+    pub(crate) meta: Meta,
     /// Offset of the frame from the end of this line.
-    start: u16,
+    pub(crate) start: u16,
     /// Length of the frame.
-    bytes: u16,
+    pub(crate) bytes: u16,
     /// Size of the buffer after this line; `start + bytes <= room` always holds.
-    room: u16,
+    pub(crate) room: u16,
     /// Index of the source queue that owns the buffer.
-    home: u16,
+    pub(crate) home: u16,
 }
 
-const _: () = assert!(size_of::<Line>() == 64);
+const _: () = assert!(size_of::<Line>() == 64 && size_of::<Layers>() == 10);
 
 impl Line {
-    /// Creates the line of an empty packet.
+    /// Creates the metadata line of an empty packet.
     pub(crate) fn new(room: u16, home: u16) -> Self {
         Self { meta: Meta::default(), start: 0, bytes: 0, room, home }
     }
 }
 
 /// The only handle to one buffer of a pool.
+#[repr(transparent)]
 pub struct Packet<'p> {
     slot: NonNull<Line>,
     pool: PhantomData<&'p mut [u8]>,
@@ -99,20 +108,22 @@ impl Packet<'_> {
     /// Creates a handle to the buffer at `slot`.
     ///
     /// # Safety
-    /// `slot` points to an initialised `Line` followed by `room` initialised bytes, all valid for
-    /// reads and writes for the lifetime of the result, and no other handle to them exists.
+    /// `slot` must point to an initialised `Line` followed by `room` initialised bytes, all valid
+    /// for reads and writes for the lifetime of the result, and there must be no other handle to
+    /// them.
     pub(crate) unsafe fn from_slot(slot: NonNull<Line>) -> Self {
         Self { slot, pool: PhantomData }
     }
 
     #[inline]
-    fn line(&self) -> &Line {
+    pub(crate) fn line(&self) -> &Line {
         // SAFETY: `slot` is valid and this handle is the only one (contract of `from_slot`).
         unsafe { self.slot.as_ref() }
     }
 
+    /// Returns the line for writing. The caller must maintain `start + bytes <= room`.
     #[inline]
-    fn line_mut(&mut self) -> &mut Line {
+    pub(crate) fn line_mut(&mut self) -> &mut Line {
         // SAFETY: `slot` is valid and this handle is the only one (contract of `from_slot`).
         unsafe { self.slot.as_mut() }
     }
@@ -123,10 +134,16 @@ impl Packet<'_> {
         &self.line().meta
     }
 
-    /// Returns the metadata of the packet for writing.
+    /// Returns the packet's metadata for writing.
     #[inline]
     pub fn meta_mut(&mut self) -> &mut Meta {
         &mut self.line_mut().meta
+    }
+
+    /// Returns a number that identifies the buffer: no two packets of a run have the same.
+    #[inline]
+    pub(crate) fn id(&self) -> usize {
+        self.slot.addr().get()
     }
 
     /// Returns the index of the source queue that owns the buffer.
@@ -142,7 +159,7 @@ impl Packet<'_> {
         unsafe { self.slot.as_ptr().add(1).cast::<u8>().add(start) }
     }
 
-    /// Returns the bytes of the frame, from its first byte.
+    /// Returns the frame.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         let line = self.line();
@@ -153,7 +170,7 @@ impl Packet<'_> {
         }
     }
 
-    /// Returns the bytes of the frame for writing, from its first byte.
+    /// Returns the frame for writing.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let (start, bytes) = (self.line().start, self.line().bytes);
@@ -161,17 +178,17 @@ impl Packet<'_> {
         unsafe { std::slice::from_raw_parts_mut(self.frame(start.into()), usize::from(bytes)) }
     }
 
-    /// Returns the length of the frame in bytes.
+    /// Returns the frame length in bytes.
     #[inline]
     pub fn length(&self) -> usize {
         self.line().bytes.into()
     }
 
-    /// Replaces the packet with an unparsed frame of `bytes` bytes after the full headroom; the
-    /// caller writes the frame. The bytes are not counted in any stage's account: this function is
-    /// for sources that fill a buffer.
+    /// Replaces the packet with an unparsed frame of `bytes` bytes, preceded by the full headroom,
+    /// for the caller to write. For use by sources: the bytes are not charged to any stage's
+    /// account.
     ///
-    /// Returns `None`, and changes nothing, if the buffer is too small.
+    /// Returns `None`, leaving the packet unchanged, if the buffer is too small.
     #[inline]
     pub fn renew(&mut self, bytes: usize) -> Option<&mut [u8]> {
         if bytes > usize::from(self.line().room) - HEADROOM_BYTES {
@@ -184,17 +201,17 @@ impl Packet<'_> {
         Some(self.bytes_mut())
     }
 
-    /// Replaces the packet with a copy of `frame`, like [`Packet::renew`]; returns `false` if the
+    /// Replaces the packet with a copy of `frame`, like [`Packet::renew`]. Returns `false` if the
     /// buffer is too small.
     #[inline]
     pub fn fill(&mut self, frame: &[u8]) -> bool {
         self.renew(frame.len()).map(|renewed| renewed.copy_from_slice(frame)).is_some()
     }
 
-    /// Makes room for `bytes` bytes before the frame; their content is unspecified. Offsets in
-    /// [`Layers`] are not adjusted.
+    /// Prepends `bytes` bytes of unspecified content to the frame. Does not adjust the offsets in
+    /// [`Layers`].
     ///
-    /// Returns `None`, and changes nothing, if the headroom is too small.
+    /// Returns `None`, leaving the packet unchanged, if the headroom is too small.
     #[inline]
     pub fn push_front(&mut self, bytes: usize, account: &mut Account) -> Option<&mut [u8]> {
         let line = self.line_mut();
@@ -206,9 +223,10 @@ impl Packet<'_> {
         Some(&mut self.bytes_mut()[..bytes])
     }
 
-    /// Removes `bytes` bytes from the front of the frame. Offsets in [`Layers`] are not adjusted.
+    /// Removes `bytes` bytes from the front of the frame. Does not adjust the offsets in
+    /// [`Layers`].
     ///
-    /// Returns `false`, and changes nothing, if the frame is shorter than `bytes`.
+    /// Returns `false`, leaving the packet unchanged, if the frame is shorter than that.
     #[inline]
     pub fn trim_front(&mut self, bytes: usize, account: &mut Account) -> bool {
         let line = self.line_mut();
@@ -221,7 +239,7 @@ impl Packet<'_> {
         true
     }
 
-    /// Truncates the frame to `bytes` bytes if it is longer.
+    /// Truncates the frame to `bytes` bytes if it is longer than that.
     #[inline]
     pub fn truncate(&mut self, bytes: usize, account: &mut Account) {
         let line = self.line_mut();
@@ -231,16 +249,15 @@ impl Packet<'_> {
         }
     }
 
-    /// Returns the maximum frame length for [`Packet::resize`].
+    /// Returns the maximum frame length that [`Packet::resize`] accepts.
     #[inline]
     pub fn capacity(&self) -> usize {
         usize::from(self.line().room - self.line().start)
     }
 
-    /// Resizes the frame to `bytes` bytes by moving its end; the content of added bytes is
-    /// unspecified.
+    /// Resizes the frame to `bytes` bytes by moving its end. Added bytes have unspecified content.
     ///
-    /// Returns `None`, and changes nothing, if the buffer has no room for the added bytes.
+    /// Returns `None`, leaving the packet unchanged, if the buffer is too small.
     #[inline]
     pub fn resize(&mut self, bytes: usize, account: &mut Account) -> Option<&mut [u8]> {
         if bytes > self.capacity() {
@@ -255,8 +272,8 @@ impl Packet<'_> {
         Some(self.bytes_mut())
     }
 
-    /// Prefetches the cache lines of the metadata and of the first headers, which another worker
-    /// has written.
+    /// Prefetches the cache lines of the metadata and the first headers, which another worker
+    /// wrote.
     #[inline]
     pub(crate) fn prefetch(&self) {
         #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads parameters of stages and sources: typed values from validated parameters, addresses from
-//! strings.
+//! Typed access to the validated parameters of stages and sources, and parsing of addresses.
 //!
-//! The path checker validates presence and range.
+//! The path checker has already checked that parameters are present and in range.
 
 use crate::stage::BuildError;
 use linerate_path::model::{Params, Value};
@@ -18,10 +17,10 @@ impl<'a> Reader<'a> {
         self.0.get(name).ok_or_else(|| fail(name, "missing value".into()))
     }
 
-    /// Returns a parameter that is `true` or `false`.
+    /// Returns a boolean parameter.
     ///
     /// # Errors
-    /// If the parameter is missing or of another type.
+    /// Returns an error if the parameter is missing or has another type.
     pub fn bool(self, name: &'static str) -> Result<bool, BuildError> {
         match self.value(name)? {
             Value::Bool(b) => Ok(*b),
@@ -32,7 +31,7 @@ impl<'a> Reader<'a> {
     /// Returns an integer parameter.
     ///
     /// # Errors
-    /// If the parameter is missing or of another type, or out of the range of `T`.
+    /// Returns an error if the parameter is missing, has another type, or is out of range for `T`.
     pub fn integer<T: TryFrom<i64>>(self, name: &'static str) -> Result<T, BuildError> {
         match self.value(name)? {
             Value::Integer(n) => {
@@ -45,7 +44,7 @@ impl<'a> Reader<'a> {
     /// Like [`Reader::integer`], but the parameter may be absent.
     ///
     /// # Errors
-    /// If the parameter is of another type, or out of the range of `T`.
+    /// Returns an error if the parameter has another type or is out of range for `T`.
     pub fn integer_if_given<T: TryFrom<i64>>(
         self,
         name: &'static str,
@@ -53,10 +52,10 @@ impl<'a> Reader<'a> {
         if self.0.contains_key(name) { self.integer(name).map(Some) } else { Ok(None) }
     }
 
-    /// Returns a floating-point parameter; 0 if the parameter is absent.
+    /// Returns a floating-point parameter; 0 if absent.
     ///
     /// # Errors
-    /// If the parameter is of another type.
+    /// Returns an error if the parameter has another type.
     pub fn number_or_zero(self, name: &'static str) -> Result<f64, BuildError> {
         match self.0.get(name) {
             None => Ok(0.0),
@@ -68,7 +67,7 @@ impl<'a> Reader<'a> {
     /// Returns a string parameter.
     ///
     /// # Errors
-    /// If the parameter is missing or of another type.
+    /// Returns an error if the parameter is missing or has another type.
     pub fn text(self, name: &'static str) -> Result<&'a str, BuildError> {
         match self.value(name)? {
             Value::Text(text) => Ok(text),
@@ -79,7 +78,7 @@ impl<'a> Reader<'a> {
     /// Returns a parameter that is a list of strings.
     ///
     /// # Errors
-    /// If the parameter is missing or of another type.
+    /// Returns an error if the parameter is missing or has another type.
     pub fn texts(self, name: &'static str) -> Result<&'a [String], BuildError> {
         match self.value(name)? {
             Value::Texts(texts) => Ok(texts),
@@ -87,18 +86,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns a string parameter parsed as a `T`.
+    /// Returns a string parameter, parsed as a `T`.
     ///
     /// # Errors
-    /// The errors of [`Reader::text`], or the reason that the parser gives for rejecting the text.
+    /// Returns an error as for [`Reader::text`], or if parsing fails.
     pub fn parsed<T: FromStr<Err = String>>(self, name: &'static str) -> Result<T, BuildError> {
         self.text(name)?.parse().map_err(|message| fail(name, message))
     }
 
-    /// Like [`Reader::parsed`], but an empty string means no value.
+    /// Like [`Reader::parsed`], but returns `None` for an empty string.
     ///
     /// # Errors
-    /// See [`Reader::parsed`].
+    /// Returns an error as for [`Reader::parsed`].
     pub fn optional<T: FromStr<Err = String>>(
         self,
         name: &'static str,
@@ -107,12 +106,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns an error about the parameter `param`.
+/// Creates an error about the parameter `param`.
 pub fn fail(param: &'static str, message: String) -> BuildError {
     BuildError { param, index: None, message }
 }
 
-/// An IPv4 address as a number, with its first byte most significant.
+/// An IPv4 address as an integer in host byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address4(pub u32);
 
@@ -127,7 +126,7 @@ impl FromStr for Address4 {
     }
 }
 
-/// A MAC address.
+/// A MAC address, parsed from six colon-separated hexadecimal bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mac(pub [u8; 6]);
 

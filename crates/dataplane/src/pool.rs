@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 const LINE_BYTES: usize = size_of::<Line>();
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Maximum buffer size in bytes: offsets in a packet are 16 bits wide.
+/// Maximum buffer size in bytes. The limit follows from packet offsets, which are 16 bits wide.
 pub const MAX_BUFFER_BYTES: usize = u16::MAX as usize - HEADROOM_BYTES;
 
 /// A pool of buffers of equal size.
@@ -24,10 +24,13 @@ pub struct Pool {
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// Allocates `slots` buffers for frames of up to `buffer_bytes` bytes
-    /// (at most [`MAX_BUFFER_BYTES`]) and touches every page.
+    /// Allocates `slots` buffers for frames of up to `buffer_bytes` bytes (at most
+    /// [`MAX_BUFFER_BYTES`]) and faults in every page.
     pub fn new(slots: usize, buffer_bytes: usize) -> Self {
-        assert!(slots > 0 && buffer_bytes <= MAX_BUFFER_BYTES, "pool of {slots} x {buffer_bytes}");
+        assert!(
+            slots > 0 && buffer_bytes <= MAX_BUFFER_BYTES,
+            "invalid pool: {slots} x {buffer_bytes} bytes"
+        );
         let room = HEADROOM_BYTES + buffer_bytes;
         let stride = Self::stride(buffer_bytes);
         let layout = slots
@@ -37,16 +40,16 @@ impl Pool {
         // SAFETY: the layout has a size above 0, since `slots` and `stride` are.
         let base = unsafe { alloc(layout) };
         let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
-        // Must precede the first touch, which determines the size of each page. Errors are ignored
-        // because the pool also works with small pages.
+        // Must precede the first access to the memory, which determines the page size. Errors are
+        // ignored, as the pool also works with small pages.
         let _ = linerate_linux::advise_huge_pages(base.as_ptr(), layout.size());
         // SAFETY: the memory was allocated with this size above.
         unsafe { base.write_bytes(0, layout.size()) }
         Self { base, layout, slots, stride, room: room as u16 }
     }
 
-    /// Returns the distance between buffers for frames of up to `buffer_bytes` bytes: an odd number
-    /// of cache lines, so that the first lines of consecutive buffers fall into different cache
+    /// Returns the distance between buffers for frames of up to `buffer_bytes` bytes. It is an odd
+    /// number of cache lines, so that the first lines of consecutive buffers map to different cache
     /// sets.
     pub(crate) fn stride(buffer_bytes: usize) -> usize {
         let lines = 1 + (HEADROOM_BYTES + buffer_bytes).div_ceil(LINE_BYTES);
@@ -58,9 +61,8 @@ impl Pool {
         self.layout.size()
     }
 
-    /// Returns handles to all buffers. Each buffer belongs to source queue `home` and returns to
-    /// it. The exclusive borrow lasts as long as the handles, so no buffer is handed out twice or
-    /// outlives the pool.
+    /// Returns handles to all buffers, which are owned by source queue `home`. The handles borrow
+    /// the pool exclusively, so no buffer is handed out twice or outlives the pool.
     pub fn packets(&mut self, home: u16) -> Vec<Packet<'_>> {
         (0..self.slots)
             .map(|i| {

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost of a stage's kernel calls, replayed by the same worker after its run.
+//! Measures what a stage's kernel calls cost, by replaying them on the same worker after the run.
 //!
 //! ```text
 //! ROUNDS times:
-//!     stretch <- calls of one kernel as they came, from a random place in the log
-//!     in random order: the variant in use, every other variant, and a loop that calls nothing
-//!         make the first calls of the stretch, untimed; then all, on warm buffers; ticks of these
+//!     stretch <- consecutive calls of one kernel, from a random position in the log
+//!     in random order, for the variant in use, every other variant, and a loop without calls:
+//!         make the first calls of the stretch untimed, then time all of them on warm buffers
 //!     ticks per call   <- (ticks - ticks of the empty loop) / calls
 //!     ratio of variant <- (its ticks - empty) / (ticks of the one in use - empty)
 //! ```
 //!
-//! Lengths and offsets are those of the run, in the same order, so branches are just as hard to
-//! predict. The data differ: a burst's worth of buffers, used in rotation, stays in the cache.
-//! Calls that waited for memory in the run are therefore cheaper here, and calls that overlapped
-//! with other work are more expensive.
+//! Lengths and offsets are as in the run and in the same order, so branches are equally hard to
+//! predict. Buffers summed in one call are replayed in one call. The data is different: a burst's
+//! worth of buffers is used in rotation and stays in cache. Calls that waited for memory in the run
+//! are therefore cheaper in the replay, and calls that overlapped with other work are more
+//! expensive.
 //!
-//! Left out: the cache misses that the calls cause in other code, and inline header checksums.
+//! Not included: cache misses that the calls cause in other code, and inline header checksums.
 
 use crate::kernels::{Call, StageKernels};
+use linerate_kernels::checksum::Buffer;
 use linerate_kernels::{Kernel, Kernels, Sum, variants};
 use linerate_machine::ticks::ticks;
 use linerate_record::stats::{CONFIDENCE, Estimate, median_interval, paired_ratio};
@@ -25,46 +27,46 @@ use linerate_trial::{Dropped, Length, Machine, Rules, Samples, Watch, Window, ro
 use std::convert::Infallible;
 use std::hint::black_box;
 
-/// Number of rounds. Each round takes half a millisecond with variants that move 10 to 50 bytes per
-/// tick.
+/// Number of rounds. With kernel variants that process 10 to 50 bytes per tick, a round takes half
+/// a millisecond.
 const ROUNDS: u32 = 40;
 
-/// Maximum number of calls per stretch (consecutive logged calls that are timed together). A
-/// stretch of this length takes tens of microseconds: long compared with the counter's granularity,
-/// short compared with the time between disturbances.
+/// Maximum number of calls per stretch (consecutive logged calls that are timed together). Such a
+/// stretch takes tens of microseconds, which is long relative to the counter's granularity and
+/// short relative to the time between interruptions.
 const STRETCH_CALLS: usize = 2_048;
 
-/// Approximate maximum number of bytes per stretch.
+/// Approximate maximum number of bytes processed by a stretch of more than [`CALLS_MIN`] calls.
 const STRETCH_BYTES: u64 = 1 << 20;
 
-/// Reciprocal of the untimed share at the start of a stretch: some processors take about 10 us to
-/// power up wide vector units, a cost that a path using them continuously does not pay, and system
-/// calls leave predictors cold.
+/// Before a stretch is timed, the first `1 / WARM_PART` of its calls are executed untimed. Some
+/// processors take about 10 us to power up wide vector units, a cost that does not arise in a path
+/// that uses them continuously, and system calls leave predictors cold.
 const WARM_PART: usize = 4;
 
-/// Minimum number of calls worth timing.
+/// Minimum number of logged calls needed for a replay.
 const CALLS_MIN: usize = 32;
 
-/// Maximum length of a replayed call; longer calls are replayed with this length.
+/// Maximum length of a replayed call in bytes; longer calls are truncated.
 const BYTES_MAX: u32 = 1 << 20;
 
-/// Result of replaying the calls of one kernel by one stage.
+/// Result of replaying a stage's calls to one kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct Replayed {
     pub(crate) kernel: Kernel,
     pub(crate) in_use: &'static str,
-    /// The variant that is selected by default on this machine.
+    /// The variant selected by default on this machine.
     pub(crate) selected: &'static str,
     pub(crate) calls_per_packet: f64,
     pub(crate) bytes_per_call: f64,
-    /// Ticks per call for the variant in use, or the reason why they are unknown.
+    /// Ticks per call with the variant in use, or why they are unknown.
     pub(crate) ticks_per_call: Result<Estimate, String>,
-    /// Time relative to the variant in use, for each variant that can run here.
+    /// Time taken by each variant that this machine supports, relative to the variant in use.
     pub(crate) ratios: Vec<(&'static str, Estimate)>,
 }
 
-/// Replays a stage's logged calls; returns one entry per kernel called. `None` if no iteration with
-/// packets was logged. `burst` is the number of packets per burst.
+/// Replays a stage's logged calls. Returns one entry per kernel called, or `None` if no iteration
+/// with packets was logged. `burst` is the number of packets per burst.
 pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>> {
     let packets = stage.logged_packets();
     if packets == 0 {
@@ -96,11 +98,11 @@ pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>
     Some(replayed.collect())
 }
 
-/// A routine for a kernel, and its variant.
+/// A variant and its kernels.
 type Routine = (&'static str, Kernels);
 
-/// Returns the routines for a kernel that this CPU can run: the one in use first, without
-/// duplicates if several variants share a routine.
+/// Returns a kernel's routines supported by this CPU, starting with the one in use. A routine
+/// shared by several variants is listed once.
 fn routines(stage: &StageKernels, kernel: Kernel) -> Vec<Routine> {
     let in_use = stage.kernels().origin(kernel);
     let supported = variants().filter_map(|v| Some((v.name(), v.kernels().ok()?)));
@@ -109,19 +111,19 @@ fn routines(stage: &StageKernels, kernel: Kernel) -> Vec<Routine> {
     std::iter::once((in_use, *stage.kernels())).chain(others).collect()
 }
 
-/// Net ticks for each routine in each round.
+/// Net ticks per routine and round.
 struct Rounds {
     kernel: Kernel,
     routines: Vec<Routine>,
-    /// Net ticks by routine, then by round: the ticks of the routine minus those of the empty loop;
-    /// `None` if either was disturbed or the difference is not positive.
+    /// Net ticks by routine, then by round: the ticks of the routine minus the ticks of the empty
+    /// loop. `None` if one of the two was preempted or if the difference is not positive.
     net: Vec<Vec<Option<f64>>>,
     /// Number of calls per round.
     calls: f64,
 }
 
 impl Rounds {
-    /// Computes net ticks from the ticks of each routine and, last, of the empty loop.
+    /// Computes net ticks from the ticks of each routine and, in last place, the empty loop.
     fn new(kernel: Kernel, routines: Vec<Routine>, samples: &Samples<f64>, calls: usize) -> Self {
         let empty = samples.each(routines.len());
         let net = |which: usize| {
@@ -135,13 +137,13 @@ impl Rounds {
         Self { kernel, routines, net, calls: calls as f64 }
     }
 
-    /// Returns ticks per call for the routine in use; `None` without a valid round.
+    /// Returns the ticks per call of the routine in use; `None` if no round is valid.
     fn ticks_per_call(&self) -> Option<Estimate> {
         let all: Vec<f64> = self.net[0].iter().flatten().map(|net| net / self.calls).collect();
         (!all.is_empty()).then(|| median_interval(&all, CONFIDENCE))
     }
 
-    /// Returns the time relative to the routine in use, for every variant that can run here.
+    /// Returns each supported variant's time relative to the routine in use.
     fn ratios(&self) -> Vec<(&'static str, Estimate)> {
         let supported = variants().filter_map(|v| Some((v.name(), v.kernels().ok()?)));
         let timed = supported.filter_map(|(name, kernels)| {
@@ -179,7 +181,7 @@ fn timed(
     let Ok(samples) = rounds(&rules, &clock, &Watch::unattended(), |turn| {
         if turn.is_first {
             from = random.usize(..=calls.len() - stretch);
-            // Brings the stretch into the cache.
+            // Bring the stretch into the cache.
             _ = scratch.empty(&calls[from..from + stretch]);
         }
         let calls = &calls[from..from + stretch];
@@ -191,17 +193,19 @@ fn timed(
     Ok(Rounds::new(kernel, routines, &samples, stretch))
 }
 
-/// Maximum total size of the source buffers, in bytes: less than half of an L2. There is always at
-/// least one buffer, even if it is larger.
+/// Maximum total size of the source buffers in bytes, less than half of an L2 cache. There is
+/// always at least one buffer, even if it is larger.
 const WARM_BYTES: usize = 256 << 10;
 
-/// Buffers for the calls: for each packet of a burst, one to read and one to write.
+/// Buffers for replayed calls, in pairs of one to read and one to write. There is one pair per
+/// packet of a burst, or fewer if the buffers to read would exceed [`WARM_BYTES`].
 struct Scratch {
     from: Vec<u8>,
     to: Vec<u8>,
-    /// Offsets of the first buffers, which are 64-byte aligned.
+    /// Offsets of the first source buffer and of the first destination buffer. Both are aligned to
+    /// 64 bytes.
     first: [usize; 2],
-    /// Distance between buffers (`stride`), and their total size (`all`).
+    /// Distance between buffers (`stride`) and their total size (`all`).
     stride: usize,
     all: usize,
     clock: Machine,
@@ -210,16 +214,15 @@ struct Scratch {
 impl Scratch {
     fn new(calls: &[Call], burst: usize, clock: Machine) -> Self {
         let longest = calls.iter().map(|call| call.bytes).max().unwrap_or(0).min(BYTES_MAX);
-        // The stride is an odd number of cache lines, as in a pool: the first lines of the buffers
-        // fall into different cache sets.
+        // As in a pool, the stride is an odd number of cache lines, so that the first lines of the
+        // buffers map to different cache sets.
         let stride = 64 * ((longest as usize + 63).div_ceil(64) | 1);
         let all = stride * burst.min(WARM_BYTES / stride).max(1);
-        // Filled with a nonzero value: pages that were never written all map to the same physical
-        // page.
+        // Must not be zero: pages that were never written all map to the same physical page.
         let from = vec![0xa5; all + 64];
         let to = vec![0x5a; all + 64 + 4_096];
         let [start_from, start_to] = [&from, &to].map(|bytes| bytes.as_ptr().align_offset(64));
-        // The buffers for reading and writing are half a page apart: a load waits for an earlier
+        // Keep the buffers for reading and writing half a page apart: a load waits for an earlier
         // store to an address with the same low 12 bits (4K aliasing).
         let [a, b] = [from.as_ptr().addr() + start_from, to.as_ptr().addr() + start_to];
         let apart = (a + 2_048).wrapping_sub(b) % 4_096;
@@ -227,13 +230,13 @@ impl Scratch {
         Self { from, to, first, stride, all, clock }
     }
 
-    /// Returns the ticks that `one` takes for all of `calls`, after a lead-in with the first of
-    /// them.
+    /// Runs the first part of `calls` untimed, then times all of them. `one` executes a single
+    /// call. Returns the ticks taken by all `calls`.
     #[inline]
-    fn timed(
-        &mut self,
+    fn timed<'s>(
+        &'s mut self,
         calls: &[Call],
-        mut one: impl FnMut(&mut [u8], &[u8]),
+        mut one: impl FnMut(&mut [u8], &'s [u8], &Call),
     ) -> Result<f64, Dropped> {
         let (from, to) = (&self.from[self.first[0]..], &mut self.to[self.first[1]..]);
         let (stride, all) = (self.stride, self.all);
@@ -242,7 +245,7 @@ impl Scratch {
             for call in calls {
                 let bytes = call.bytes.min(BYTES_MAX) as usize;
                 let (src, dst) = (at + usize::from(call.src), at + usize::from(call.dst));
-                one(&mut to[dst..dst + bytes], &from[src..src + bytes]);
+                one(&mut to[dst..dst + bytes], &from[src..src + bytes], call);
                 at += stride;
                 if at == all {
                     at = 0;
@@ -257,24 +260,84 @@ impl Scratch {
         window.keep(window.ticks as f64)
     }
 
-    /// Returns the ticks that all `calls` of a kernel take.
+    /// Returns the ticks taken to execute all `calls` of a kernel.
     fn made(&mut self, kernel: Kernel, kernels: &Kernels, calls: &[Call]) -> Result<f64, Dropped> {
         match kernel {
-            Kernel::Checksum => self.timed(calls, |_, src| {
-                black_box(kernels.checksum(src, Sum::ZERO));
-            }),
-            Kernel::Copy => self.timed(calls, |dst, src| kernels.copy(dst, src)),
-            Kernel::CopyChecksum => self.timed(calls, |dst, src| {
+            Kernel::Checksum => {
+                let mut pending = Pending::default();
+                self.timed(calls, |_, src, call| pending.add(kernels, src, call))
+            }
+            Kernel::Copy => self.timed(calls, |dst, src, _| kernels.copy(dst, src)),
+            Kernel::CopyChecksum => self.timed(calls, |dst, src, _| {
                 black_box(kernels.copy_checksum(dst, src, Sum::ZERO));
             }),
-            Kernel::Fill => self.timed(calls, |dst, _| kernels.fill(dst, 0x5a)),
+            Kernel::Fill => self.timed(calls, |dst, _, _| kernels.fill(dst, 0x5a)),
         }
     }
 
-    /// Returns the ticks for iterating over `calls` without making any call.
+    /// Returns the ticks taken to iterate over `calls` without executing any.
     fn empty(&mut self, calls: &[Call]) -> Result<f64, Dropped> {
-        self.timed(calls, |dst, src| {
+        self.timed(calls, |dst, src, _| {
             black_box((dst.as_ptr(), src.as_ptr(), src.len()));
         })
+    }
+}
+
+/// Buffers collected for the next burst call. Buffers left over from the lead-in are summed in the
+/// timed part; buffers left over at the end of the timed part are never summed.
+#[derive(Default)]
+struct Pending<'s> {
+    buffers: [Buffer<'s>; BURST_MAX],
+    sums: [Sum; BURST_MAX],
+    count: usize,
+}
+
+/// Maximum number of buffers per call; longer bursts are replayed as several calls.
+const BURST_MAX: usize = 32;
+
+impl<'s> Pending<'s> {
+    #[inline]
+    fn add(&mut self, kernels: &Kernels, src: &'s [u8], call: &Call) {
+        if self.count > 0 && (!call.is_same_call || self.count == BURST_MAX) {
+            kernels.checksum_burst(&self.buffers[..self.count], &mut self.sums[..self.count]);
+            black_box(&self.sums);
+            self.count = 0;
+        }
+        if call.is_burst {
+            self.buffers[self.count] = Buffer::new(src);
+            self.count += 1;
+        } else {
+            black_box(kernels.checksum(src, Sum::ZERO));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_of_one_call_are_summed_by_one_call() {
+        let kernels = Kernels::by_name("portable").expect("always there");
+        let call = Call {
+            bytes: 2,
+            kernel: Kernel::Checksum,
+            src: 0,
+            dst: 0,
+            is_same_call: false,
+            is_burst: true,
+        };
+        let next = Call { is_same_call: true, ..call };
+        let mut pending = Pending::default();
+        for (which, expected) in [(&call, 1), (&next, 2), (&next, 3), (&call, 1), (&next, 2)] {
+            pending.add(&kernels, &[0xff, 0xff], which);
+            assert_eq!(pending.count, expected);
+        }
+        let summed = pending.sums.iter().filter(|sum| **sum != Sum::ZERO).count();
+        assert_eq!(summed, 3, "the first call, when the second began");
+        pending.add(&kernels, &[1], &Call { is_burst: false, ..call });
+        assert_eq!(pending.count, 0);
+        (0..=BURST_MAX).for_each(|_| pending.add(&kernels, &[1], &next));
+        assert_eq!(pending.count, 1, "a burst longer than the room");
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ring between two workers: bounded, single-producer, single-consumer, lock-free.
+//! A bounded, lock-free, single-producer single-consumer ring that connects two workers.
 //!
-//! A Lamport queue with free-running indices. The slots are an array whose length is a power of
-//! two; `tail` counts items ever pushed, `head` items ever popped, so `tail - head` items are
-//! inside and item `i` is in slot `i mod length`. Each side owns one index and caches the other; it
-//! refreshes the cached copy only when that shows too little room, or too few items:
+//! This is a Lamport queue with free-running indices over a power-of-two number of slots. `tail`
+//! counts all items ever pushed and `head` all items ever popped, so the ring holds `tail - head`
+//! items, and item `i` is in slot `i mod length`. Each side owns one index and caches the other,
+//! refreshing its copy only if that indicates too little room or too few items:
 //!
 //! ```text
 //! push(items):  room = length - (tail - cached_head)
@@ -15,26 +15,26 @@
 //!               copy min(avail, n) items from head; publish head
 //! ```
 //!
-//! The cached copies matter: without them, every call transfers the other side's cache line. A
-//! burst costs one publication, whatever its size. Closing is one-way: the producer closes, the
-//! consumer drains.
+//! Without the cached copies, every call would transfer the other side's cache line. A burst of any
+//! size costs a single publication. Only the producer can close the ring; the consumer then drains
+//! it.
 //!
-//! Left out: waiting (a worker polls), more than one producer or consumer, growing.
+//! Not supported: blocking (workers poll), multiple producers or consumers, growing.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// A value padded to two cache lines, since adjacent-line prefetchers pull lines in pairs.
+/// A value padded to two cache lines, because adjacent-line prefetchers fetch lines in pairs.
 #[repr(align(128))]
 struct Padded<T>(T);
 
 struct Shared<T> {
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
-    /// Total items popped; written by the consumer only.
+    /// Total items popped; written only by the consumer.
     head: Padded<AtomicUsize>,
-    /// Total items pushed; written by the producer only.
+    /// Total items pushed; written only by the producer.
     tail: Padded<AtomicUsize>,
     closed: AtomicBool,
 }
@@ -57,7 +57,7 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// Pointer to the slots of a ring, and the mask for their indices. Each side has a copy, which
+/// Pointer to a ring's slots, and index mask. Each side of the ring has its own copy of both, which
 /// saves a dependent load.
 struct Slots<T> {
     base: *mut T,
@@ -65,8 +65,8 @@ struct Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Returns the slots for `count` indices from `index`, as two runs: up to the end of the array,
-    /// and from its start. `count` is at most the length.
+    /// Returns the `count` slots from `index` on as two contiguous runs: one up to the end of the
+    /// array, and one from its start. `count` must not exceed the ring's length.
     #[inline]
     fn runs(&self, index: usize, count: usize) -> (*mut T, usize, *mut T, usize) {
         let first = index & self.mask;
@@ -75,8 +75,8 @@ impl<T> Slots<T> {
     }
 }
 
-/// The producer side of a ring. It occupies its own cache lines: sharing a line with the consumer
-/// cut throughput by half or more.
+/// The producer side of a ring. Padded to its own cache lines: sharing a cache line with the
+/// consumer cut throughput by half or more.
 #[repr(align(128))]
 pub struct Producer<T> {
     slots: Slots<T>,
@@ -85,7 +85,7 @@ pub struct Producer<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// The consumer side of a ring. It occupies its own cache lines, like the producer.
+/// The consumer side of a ring. Padded like the producer.
 #[repr(align(128))]
 pub struct Consumer<T> {
     slots: Slots<T>,
@@ -100,12 +100,12 @@ unsafe impl<T: Send> Send for Producer<T> {}
 // SAFETY: as for the producer.
 unsafe impl<T: Send> Send for Consumer<T> {}
 
-/// Creates a ring for `capacity` items, a power of two.
+/// Creates a ring for `capacity` items.
 ///
 /// # Panics
-/// If `capacity` is not a power of two.
+/// Panics if `capacity` is not a power of two.
 pub fn ring<T: Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
-    assert!(capacity.is_power_of_two(), "a ring of {capacity}: not a power of two");
+    assert!(capacity.is_power_of_two(), "ring capacity {capacity} is not a power of two");
     let slots = (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
     let shared = Arc::new(Shared {
         slots,
@@ -121,11 +121,11 @@ pub fn ring<T: Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     (producer, Consumer { slots: slots(), head: 0, cached_tail: 0, shared: consumers })
 }
 
-/// Moves `count` items in fixed-size blocks, which compile to plain vector moves: for bursts this
-/// short, calling a general copy would cost as much as the rest of the push.
+/// Moves `count` items in fixed-size blocks, which compile to plain vector moves. For short bursts,
+/// calling the general copy routine would cost as much as the rest of the push.
 ///
 /// # Safety
-/// `from` holds `count` items, `to` has room for them, and the two do not overlap.
+/// `from` must hold `count` items, `to` must have room for them, and the two must not overlap.
 #[inline]
 unsafe fn move_items<T>(from: *const T, to: *mut T, count: usize) {
     const BLOCK: usize = 8;
@@ -144,7 +144,7 @@ unsafe fn move_items<T>(from: *const T, to: *mut T, count: usize) {
 }
 
 impl<T: Send> Producer<T> {
-    /// Returns a lower bound on the number of free slots; exact if less than `wanted`.
+    /// Returns a lower bound on the number of free slots, which is exact if less than `wanted`.
     #[inline]
     fn room(&mut self, wanted: usize) -> usize {
         let length = self.slots.mask + 1;
@@ -158,7 +158,7 @@ impl<T: Send> Producer<T> {
         room
     }
 
-    /// Pushes one item; returns the item as an error if there is no room.
+    /// Pushes one item, or returns it as an error if there is no room.
     #[inline]
     pub fn push(&mut self, item: T) -> Result<(), T> {
         if self.room(1) == 0 {
@@ -171,8 +171,7 @@ impl<T: Send> Producer<T> {
         Ok(())
     }
 
-    /// Pushes as many items from the front of `items` as there is room for; returns how many were
-    /// pushed.
+    /// Pushes as many items from the front of `items` as fit, and returns the number pushed.
     #[inline]
     pub fn push_from(&mut self, items: &mut Vec<T>) -> usize {
         let count = self.room(items.len()).min(items.len());
@@ -182,10 +181,10 @@ impl<T: Send> Producer<T> {
         let (first, until_end, start, rest) = self.slots.runs(self.tail, count);
         let left = items.len() - count;
         let source = items.as_mut_ptr();
+        // The first `count` items are moved into the slots, the others to the front, and the length
+        // is set to the number of the others, so each item has one owner throughout.
         // SAFETY: the `count` slots from `tail` belong to the producer and hold no items; `source`
-        // holds `count + left` items. The first `count` are moved into the slots, the others to the
-        // front, and the length is set to the number of the others, so each item has one owner
-        // throughout.
+        // holds `count + left` items.
         unsafe {
             items.set_len(0);
             move_items(source, first, until_end);
@@ -209,7 +208,7 @@ impl<T: Send> Producer<T> {
         self.shared.tail.0.store(self.tail, Ordering::Release);
     }
 
-    /// Closes the ring: nothing more will be pushed.
+    /// Closes the ring. Nothing may be pushed afterwards.
     pub fn close(&mut self) {
         // P3/C3: pairs with the Acquire in `is_finished`: all items have been published before.
         self.shared.closed.store(true, Ordering::Release);
@@ -217,7 +216,8 @@ impl<T: Send> Producer<T> {
 }
 
 impl<T: Send> Consumer<T> {
-    /// Returns a lower bound on the number of available items; exact if less than `wanted`.
+    /// Returns a lower bound on the number of available items, which is exact if less than
+    /// `wanted`.
     #[inline]
     fn available(&mut self, wanted: usize) -> usize {
         let mut available = self.cached_tail.wrapping_sub(self.head);
@@ -229,7 +229,7 @@ impl<T: Send> Consumer<T> {
         available
     }
 
-    /// Pops one item; returns `None` if the ring is empty.
+    /// Pops one item; `None` if the ring is empty.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         if self.available(1) == 0 {
@@ -242,8 +242,8 @@ impl<T: Send> Consumer<T> {
         Some(item)
     }
 
-    /// Pops up to `most` items and appends them to `items`; returns how many were popped. Never
-    /// makes `items` grow beyond its capacity.
+    /// Pops up to `most` items, appends them to `items`, and returns how many. Never exceeds the
+    /// capacity of `items`.
     #[inline]
     pub fn pop_into(&mut self, items: &mut Vec<T>, most: usize) -> usize {
         let most = most.min(items.capacity() - items.len());
@@ -273,7 +273,7 @@ impl<T: Send> Consumer<T> {
         self.shared.head.0.store(self.head, Ordering::Release);
     }
 
-    /// Returns the current number of items; the producer may add more concurrently.
+    /// Returns the current number of items; the producer may be adding more.
     pub fn len(&self) -> usize {
         self.shared.tail.0.load(Ordering::Acquire).wrapping_sub(self.head)
     }
@@ -283,7 +283,7 @@ impl<T: Send> Consumer<T> {
         self.len() == 0
     }
 
-    /// Returns whether the producer has closed the ring and everything has been popped.
+    /// Returns whether the ring is closed and empty.
     pub fn is_finished(&self) -> bool {
         // P3/C3: `closed` is read first; items pushed before it was set are then visible to `len`.
         self.shared.closed.load(Ordering::Acquire) && self.is_empty()

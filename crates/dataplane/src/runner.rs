@@ -1,43 +1,49 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs a job: lays out its path, executes the workers, gathers their readings.
+//! Runs a job: lays out its path, executes the workers, and collects their readings.
 
 use crate::error::RunError;
 use crate::execute::execute;
 use crate::gather::gather;
 use crate::job::{Job, Outcome};
 use crate::layout::{Ground, lay_out};
+use crate::reconcile;
 use linerate_machine::ticks::ticks_per_s;
 use linerate_trial::Watch;
 
-/// Runs a job to its end, or until it is stopped.
+/// Runs a job until it ends or is stopped.
 ///
-/// The calling thread sleeps during the run. All threads that the job needs start and end within
-/// this call.
+/// The calling thread sleeps in the meantime. All of the job's threads start and end within this
+/// call.
 ///
 /// # Errors
-/// See [`RunError`]. A panic in a stage ends the run and is an error that carries the profile.
+/// Returns an error if the job cannot be started or a stage panics; in the latter case, the error
+/// carries the profile so far. See [`RunError`].
 ///
 /// # Panics
-/// If `job.cpus` does not have one CPU per worker of `job.mapping`, if the burst size is not 1 to
-/// [`MAX_BURST`](crate::burst::MAX_BURST) packets, or if the capacity of the rings is not a power
-/// of two.
+/// Panics if `job.cpus` does not have one CPU per worker of `job.mapping`, if the burst size is not
+/// 1 to [`MAX_BURST`](crate::burst::MAX_BURST) packets, or if the ring capacity is not a power of
+/// two.
 pub fn run(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
     run_metered::<true>(job, watch)
 }
 
-/// Like [`run`], but without the profile: for benchmarks of the profiling overhead. The report's
-/// totals are correct; everything else in it is empty. This is not a Cargo feature, because that
-/// would require building this crate and its dependents twice.
+/// Like [`run`], but without the profile, for measuring the profiling overhead. The report's totals
+/// are correct; the rest is empty. This is not a Cargo feature, because a feature would require
+/// building this crate and its dependents twice.
 ///
 /// # Errors
-/// See [`run`].
+/// Returns an error as for [`run`].
 pub fn run_unmetered(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
     run_metered::<false>(job, watch)
 }
 
 fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
     let mut ground = Ground::new(job, ticks_per_s());
-    let (pace, workers) = lay_out(job, &mut ground)?;
-    let ended = execute::<ON>(job, watch, pace, workers)?;
-    gather(job, watch, pace, ended)
+    let (pace, mut workers) = lay_out(job, &mut ground)?;
+    let begun = job.live.map(|ports| reconcile::begin(ports, &mut workers)).transpose();
+    let begun = begun.map_err(RunError::System)?;
+    let mut ended = execute::<ON>(job, watch, pace, workers)?;
+    let live = job.live.zip(begun);
+    let interfaces = live.map(|(ports, begun)| reconcile::finish(ports, &begun, &mut ended));
+    gather(job, watch, pace, ended, interfaces.unwrap_or_default())
 }

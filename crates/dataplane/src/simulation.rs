@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Complete runs of one worker on a simulated clock, so that every figure in the profile can be
-//! computed in advance: a tick is a nanosecond, each clock read takes some ticks, a stage takes its
-//! configured time, and another thread preempts the worker at configured times.
+//! Tests entire runs of one worker on a simulated clock, so that every figure in the profile is
+//! known in advance. A tick is a nanosecond; clock reads and stages take a configured time, and
+//! another thread preempts the worker at configured times.
 
 use crate::ended::Ended;
 use crate::gather::gather;
@@ -13,7 +13,8 @@ use crate::traffic::Traffic;
 use crate::worker::{Control, Head};
 use crate::{Burst, Stage, StageContext, StageKind, Verdict};
 use linerate_path::model::{
-    FullRing, Mapping, Params, Path, Rate, RunLength, RunOptions, Sink, Source, StageUse, Value,
+    FullRing, IdleRules, Mapping, PacketClass, Params, Path, Rate, RunLength, RunOptions, Sink,
+    Source, StageUse, Value,
 };
 use linerate_path::spec::{StageSpec, State};
 use linerate_record::run::{RunReport, WorkerReport};
@@ -21,23 +22,23 @@ use linerate_trial::Watch;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Duration of a clock read, in ticks.
+/// Cost of a clock read, in ticks.
 const READ: u64 = 50;
 
 /// Start of the measurement, in ticks.
 const START: u64 = 5_000_000;
 
-/// Ticks per second.
+/// Ticks per second of the simulated clock.
 const RATE: f64 = 1e9;
 
-/// Another thread that periodically takes the CPU.
+/// Another thread that periodically preempts the worker.
 #[derive(Clone, Copy)]
 struct Rival {
     every: u64,
     takes: u64,
 }
 
-/// The simulated worker's time; each test has its own, since tests run on separate threads.
+/// Clock state of a simulated worker. Thread-local, because tests run concurrently.
 #[derive(Clone, Copy, Default)]
 struct Time {
     now: u64,
@@ -53,8 +54,7 @@ thread_local! {
     };
 }
 
-/// Advances the time by this many ticks of work, during which a competing thread may preempt the
-/// worker.
+/// Advances the time by `ticks` of work, during which another thread may preempt the worker.
 fn pass(ticks: u64) {
     let mut time = TIME.get();
     time.now += ticks;
@@ -67,7 +67,7 @@ fn pass(ticks: u64) {
     TIME.set(time);
 }
 
-/// The simulated clock; sets `stop` at the end of the run.
+/// The simulated clock, which sets `stop` at the end of the run.
 struct Simulated<'a> {
     stop: &'a AtomicBool,
     end: u64,
@@ -109,8 +109,8 @@ impl Clock for Simulated<'_> {
     }
 }
 
-/// A stage that takes `ticks` per packet before position `until`, and ten times as many from there
-/// on.
+/// A stage that takes `ticks` for each packet before the source position `until`, and ten times as
+/// long for each packet from that position on.
 struct Take {
     ticks: u64,
     until: u64,
@@ -145,14 +145,14 @@ const TAKE: StageKind = StageKind::new(
     },
 );
 
-/// Parameters of the simulation.
+/// Parameters of a simulated run.
 struct Case {
     seconds: f64,
     rate: Rate,
     burst: u32,
     /// Ticks per packet in each stage.
     stages: Vec<i64>,
-    /// The position from which on a packet takes ten times as long.
+    /// Source position from which packets take ten times as long; `None` for a constant cost.
     until: Option<i64>,
     rival: Option<Rival>,
 }
@@ -165,7 +165,8 @@ impl Case {
         let stage = |(index, ticks): (usize, &i64)| {
             let mut params: Params = [("ticks".to_owned(), Value::Integer(*ticks))].into();
             params.extend(self.until.map(|until| ("until".to_owned(), Value::Integer(until))));
-            StageUse { name: format!("take{index}"), kind: "take".to_owned(), params }
+            let (name, kind) = (format!("take{index}"), "take".to_owned());
+            StageUse { name, kind, only: PacketClass::All, params }
         };
         Path {
             name: "test".to_owned(),
@@ -182,10 +183,11 @@ impl Case {
                 ring: 64,
                 full_ring: FullRing::Wait,
             },
+            idle: IdleRules::default(),
         }
     }
 
-    /// Builds the layout and gathers the report like a real run; everything in between is
+    /// Lays out the path and builds the report as in a real run; everything in between is
     /// simulated.
     fn run(&self) -> RunReport {
         TIME.set(Time {
@@ -206,7 +208,8 @@ impl Case {
         }
         let end = START + (self.seconds * RATE) as u64;
         let (stop, abort) = (AtomicBool::new(false), AtomicBool::new(false));
-        let control = Control { stop: &stop, abort: &abort, yields: false, audit: false };
+        let control =
+            Control { stop: &stop, abort: &abort, yields: false, ticks_per_s: RATE, audit: false };
         let setup = Setup {
             span: Span { start: START, end, ticks_per_s: RATE },
             parts: worker.parts.len() + 2,
@@ -230,7 +233,7 @@ impl Case {
             counted: Vec::new(),
         };
         let watch = Watch::unattended();
-        gather(&job, &watch, pace, vec![ended]).expect("no stage panics").report
+        gather(&job, &watch, pace, vec![ended], Vec::new()).expect("no stage panics").report
     }
 }
 
@@ -238,7 +241,7 @@ fn only(report: &RunReport) -> &WorkerReport {
     &report.workers[0]
 }
 
-/// Asserts that the value is within the relative `tolerance` of the expected one.
+/// Asserts that the value is within a relative `tolerance` of the expected one.
 fn assert_near(what: &str, value: Option<f64>, expected: f64, tolerance: f64) {
     let value = value.unwrap_or_else(|| panic!("{what} is absent"));
     let off = (value - expected).abs();
@@ -250,7 +253,7 @@ fn the_parts_of_the_time_add_up_to_the_wall_clock() {
     for rate in [Rate::Max, Rate::PacketsPerSecond(200_000.0)] {
         let report = Case { rate, stages: vec![1_000], ..CASE }.run();
         let time = only(&report).time_or_zero();
-        // One clock read per 1 ms window belongs to no window.
+        // One clock read per 1 ms window is outside all windows.
         assert!((0.0..1.5 * READ as f64 / 1e6).contains(&time.unaccounted), "{time:?}");
         assert_eq!((time.blocked, time.lost), (0.0, 0.0));
     }
@@ -263,10 +266,10 @@ fn a_paced_source_keeps_its_rate_and_the_worker_starves_meanwhile() {
     assert_near("kpps", report.processed_kpps.as_number(), 100.0, 0.001);
     assert_near("throughput", report.throughput_kpps.as_number(), 100.0, 0.001);
     let time = only(&report).time_or_zero();
-    // Busy time per packet; one packet arrives every 10000 ticks: 1000 ticks in the stage, three
-    // clock reads, and four more reads if the iteration is sampled. One in eleven iterations that
-    // find a packet is sampled, not one in sixteen: a sampled poll comes 150 ticks after the
-    // previous one and others after 100, so more packets arrive during sampled ones.
+    // Expected busy time per packet, with one packet every 10000 ticks: 1000 ticks in the stage,
+    // three clock reads, and four more reads if the iteration is sampled. One in eleven iterations
+    // with a packet is sampled rather than one in sixteen: sampled polls are 150 ticks apart from
+    // the previous poll and others only 100, so more packets arrive before sampled ones.
     let read = READ as f64;
     let expected = (1_000.0 + 3.0 * read + 4.0 * read / 11.0) / 10_000.0;
     assert_near("busy", Some(time.busy), expected, 0.002);
@@ -280,8 +283,8 @@ fn at_full_rate_service_time_is_the_inverse_of_the_rate() {
         let report = Case { burst, stages: vec![1_300], ..CASE }.run();
         let kpps = report.processed_kpps.as_number().expect("clean windows");
         let ticks = only(&report).ticks_per_packet.as_number().expect("clean windows");
-        // 256 packets take a third of a window: an iteration that ends in the next window belongs
-        // to the window in which it began.
+        // 256 packets take a third of a window. An iteration that crosses into the next window
+        // belongs to the one in which it began.
         assert_near("rate", Some(RATE / ticks / 1e3), kpps, 0.001);
         let overhead = READ as f64 / f64::from(burst);
         assert!((1_300.0..=1_301.0 + 2.0 * overhead).contains(&ticks), "burst {burst}: {ticks}");
@@ -294,16 +297,15 @@ fn the_parts_of_a_worker_sum_to_the_worker() {
     let worker = only(&report);
     let ticks: Vec<f64> =
         worker.stages.iter().map(|stage| stage.ticks_per_packet.as_number().unwrap()).collect();
-    // One clock read per burst for the mark after each part and, in the tail, another one for the
-    // time of arrival.
+    // Clock reads per burst: one at the end of each part, and another in the tail for the arrival
+    // time.
     let read = READ as f64 / 32.0;
     let expected = [read, 500.0 + read, 2_000.0 + read, 2.0 * read];
     ticks.iter().zip(expected).for_each(|(ticks, expected)| {
         assert_near("a part", Some(*ticks), expected, 1e-9);
     });
     let whole = worker.ticks_per_packet.as_number().unwrap();
-    // The worker's own figure comes mostly from iterations that are not sampled, which read the
-    // clock once.
+    // The worker's figure is mostly from unsampled iterations, which read the clock once.
     assert_near("sum of the parts", Some(ticks.iter().sum()), whole + 4.0 * read, 1e-3);
     let shares: f64 = worker.stages.iter().filter_map(|stage| stage.busy).sum();
     assert_near("shares", Some(shares), worker.time_or_zero().busy, 1e-9);
@@ -341,11 +343,11 @@ fn time_lost_to_another_thread_is_what_the_scheduler_says() {
     for rate in [Rate::Max, Rate::PacketsPerSecond(100_000.0)] {
         let report = Case { rate, rival, stages: vec![1_000], ..CASE }.run();
         let worker = only(&report);
-        let delay = worker.run_delay_ns.expect("the clock reports it") as f64;
+        let delay = worker.run_delay_ns.expect("the clock reports run delay") as f64;
         assert_near("lost", Some(worker.lost_ns as f64), delay, 0.01);
         assert_near("share", Some(worker.time_or_zero().lost), 0.4, 0.05);
-        // The worker is off the CPU for two of every five milliseconds, which fall into one window;
-        // the windows around it are shortened.
+        // The worker is off the CPU for two of every five milliseconds. The absence falls into one
+        // window, and its neighbours are shortened.
         let windows = worker.windows;
         assert!(windows.preempted > 0 && windows.preempted < windows.total);
         assert_near("switches", Some(worker.involuntary_switches as f64), 20.0, 0.06);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet sinks: packets are discarded, or kept in memory until they are written to a file after
-//! the run.
+//! Packet sinks, which discard packets, send them on interfaces, or keep them in memory for writing
+//! to a file after the run.
 
+use crate::live::transmit::LiveSink;
 use crate::packet::Packet;
+use linerate_record::run::Tally;
+use std::collections::BTreeMap;
 
 /// Packets kept by the sinks, in source order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,18 +23,18 @@ struct KeptPacket {
 }
 
 impl Kept {
-    /// Returns the number of packets kept.
+    /// Returns the number of packets.
     pub fn len(&self) -> usize {
         self.packets.len()
     }
 
-    /// Returns whether no packet was kept.
+    /// Returns whether there are no packets.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Returns each packet's position in the source's sequence, time of capture in nanoseconds, and
-    /// bytes.
+    /// Iterates over the packets' positions in the source sequence, times of capture in
+    /// nanoseconds, and bytes.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64, &[u8])> {
         self.packets.iter().map(|p| (p.position, p.time_ns, &self.bytes[p.start..p.end]))
     }
@@ -42,9 +45,8 @@ impl Kept {
         self.packets.push(KeptPacket { position, time_ns, start, end: self.bytes.len() });
     }
 
-    /// Merges the contents of several sinks, always taking from the one whose next packet has the
-    /// lowest position. The order within each sink is preserved, including packets that arrived out
-    /// of order.
+    /// Merges several sinks, always taking the next packet with the lowest position. Preserves the
+    /// order within each sink, even if packets arrived out of order.
     pub(crate) fn merge(parts: &[Self]) -> Self {
         let mut merged = Self::default();
         let mut next = vec![0; parts.len()];
@@ -61,18 +63,36 @@ impl Kept {
     }
 }
 
-/// The sink of one worker, which keeps packets or discards them.
+/// A worker's sink, which keeps, sends or discards packets.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    /// Packets from this source position on are not kept.
+    /// Source position at and beyond which packets are not kept.
     until: u64,
     pub(crate) kept: Kept,
+    /// The interfaces on which packets are sent, if any.
+    pub(crate) live: Option<Box<LiveSink>>,
 }
 
 impl Sink {
-    /// Creates a sink that keeps the output for the first `until` packets of the source.
+    /// Creates a sink that keeps the output of the source's first `until` packets.
     pub(crate) fn keeping(until: u64) -> Self {
-        Self { until, kept: Kept::default() }
+        Self { until, kept: Kept::default(), live: None }
+    }
+
+    /// Creates a sink that sends packets on interfaces.
+    pub(crate) fn sending(live: LiveSink) -> Self {
+        Self { live: Some(Box::new(live)), ..Self::keeping(0) }
+    }
+
+    /// Sends a burst, if this sink has interfaces; returns the packets that were dropped.
+    #[inline]
+    pub(crate) fn send(&mut self, packets: &[Packet<'_>]) -> Tally {
+        self.live.as_mut().map_or_else(Tally::default, |live| live.send(packets))
+    }
+
+    /// Returns the packets that could not be sent, by cause.
+    pub(crate) fn drops(&self) -> BTreeMap<String, Tally> {
+        self.live.as_ref().map(|live| live.drops()).unwrap_or_default()
     }
 
     #[inline]

@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One queue of the source: the share of the traffic that the flow hash assigns to one replica.
+//! Source queues, each of which delivers the packets that the flow hash assigns to one replica.
 //!
-//! The traffic is an endless sequence: the prepared frames in a loop. A frame's *position* is its
-//! index in this sequence. Each queue takes the frames in its buckets in order, copies them into
+//! Traffic is an endless sequence: the prepared frames, repeated in a loop. A frame's *position* is
+//! its index in this sequence. A queue takes the frames of its buckets in order, copies them into
 //! buffers as a NIC would, and delivers them in bursts.
 //!
-//! One line feeds all queues, so no queue may run ahead of another by more than the line's buffers:
-//! a queue stops [`DESCRIPTORS`] positions ahead of the slowest and counts that as waiting for the
-//! line. At a paced rate, the line does not wait: a queue whose worker falls more than
-//! [`DESCRIPTORS`] packets behind drops the oldest and counts them as missed, the same number that
-//! a NIC would drop while its ring is full.
+//! All queues are fed by the same line, so none can run ahead of another by more than their receive
+//! rings hold. A queue that is [`DESCRIPTORS`] positions ahead of the slowest one therefore stops,
+//! and the wait counts as starved. A paced line does not wait: if a worker falls more than
+//! [`DESCRIPTORS`] packets behind, its queue drops the oldest ones and counts them as missed. A NIC
+//! with a full ring would drop as many.
 
 use crate::bucket::indirection;
 use crate::burst::Burst;
-use crate::kernels::StageKernels;
 use crate::meter::Clock;
 use crate::packet::Packet;
-use crate::ring::Consumer;
 use crate::stage::BUCKETS;
+use crate::stock::Stock;
 use crate::traffic::Traffic;
 use linerate_path::model::{Rate, WIRE_OVERHEAD_BYTES};
 use linerate_record::run::Tally;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of receive descriptors per queue: the largest ring size on common NICs.
+/// Receive descriptors per queue: the largest ring size of common NICs.
 pub const DESCRIPTORS: u64 = 4_096;
 
-/// Maximum number of packets that one poll drops as missed, which takes a few milliseconds: the
-/// worker keeps checking for the end of the run, however far the rate exceeds its speed.
+/// Maximum number of packets that one poll drops as missed; dropping this many takes a few
+/// milliseconds. The limit ensures that the worker notices the end of the run even if packets
+/// arrive much faster than it can process them.
 const MISSED_PER_LOOK: u32 = 1 << 19;
 
-/// Returns the effective share of all packets on the replica that limits the others, when
-/// `replicas` replicas of equal speed replay `buckets` (the bucket of each frame) in a loop. It is
-/// at least the share of the most loaded replica, and larger if uneven stretches of traffic longer
-/// than [`DESCRIPTORS`] make the other replicas wait.
+/// Returns the effective load share of the limiting replica when `replicas` equally fast replicas
+/// process a loop of frames, given the bucket of each frame in `buckets`. This is at least the most
+/// loaded replica's share of packets, and more if other replicas have to wait because traffic is
+/// uneven over stretches longer than [`DESCRIPTORS`].
 ///
-/// Simulates the queues, assuming an equal cost per packet:
+/// Simulates the queues, assuming that all packets cost the same:
 ///
 /// ```text
 /// repeat: q <- the queue whose clock is lowest
@@ -44,7 +45,7 @@ const MISSED_PER_LOOK: u32 = 1 << 19;
 /// ```
 ///
 /// # Panics
-/// If `replicas` is not in 1 to 256.
+/// Panics if `replicas` is not in 1 to 256.
 pub fn coupled_share(buckets: &[u8], replicas: u32) -> f64 {
     const PASSES: u64 = 4;
     let mut weights = [0; BUCKETS];
@@ -92,8 +93,8 @@ impl Progress {
         Self((0..queues).map(|_| PaddedPosition(AtomicU64::new(0))).collect())
     }
 
-    /// Returns the position of the slowest other queue. Relaxed loads suffice: the position only
-    /// bounds the lead, and no data depends on it.
+    /// Returns the position of the slowest other queue. Relaxed loads suffice, because the position
+    /// only limits how far a queue may run ahead and no data depends on it.
     fn slowest_other(&self, me: usize) -> u64 {
         let others = self.0.iter().enumerate().filter(|(queue, _)| *queue != me);
         others.map(|(_, position)| position.0.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX)
@@ -104,15 +105,15 @@ impl Progress {
     }
 }
 
-/// Due times of the frames in one pass over the traffic, in ticks from the start of the pass.
+/// When each frame of a pass over the traffic is due, in ticks from the start of the pass.
 pub(crate) struct Timetable {
     due: Vec<u64>,
     pass_ticks: f64,
 }
 
 impl Timetable {
-    /// Creates the timetable for `rate`; `None` if packets arrive as fast as they are accepted, as
-    /// from a capture with zero duration. `line_bits_per_second` is the rate over all ports.
+    /// Creates the timetable for `rate`; `None` if packets arrive as fast as the path accepts them,
+    /// as from a capture of zero duration. `line_bits_per_second` is the total over all ports.
     pub(crate) fn new(
         traffic: &Traffic,
         rate: Rate,
@@ -162,59 +163,45 @@ impl Timetable {
 /// Result of polling an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Poll {
-    /// The burst contains packets.
+    /// The burst contains at least one packet.
     Ready,
     /// No packet is available yet.
     Starved,
     /// Packets are waiting, but no buffer is free.
     Blocked,
-    /// There are no packets, and none will follow.
+    /// No packets are left, and none will follow.
     Finished,
 }
 
-/// State shared by all queues in a run.
+/// State shared by a run's source queues.
 #[derive(Clone, Copy)]
 pub(crate) struct Feed<'a> {
     pub(crate) traffic: &'a Traffic,
     pub(crate) timetable: Option<&'a Timetable>,
     pub(crate) progress: &'a Progress,
-    /// Number of packets to offer, over all queues and passes; `u64::MAX` for no limit.
+    /// Number of packets to offer over all queues and passes; `u64::MAX` for no limit.
     pub(crate) limit: u64,
-    /// Nanoseconds by which the capture time advances with each pass over the traffic.
+    /// Nanoseconds by which capture times advance per pass over the traffic.
     pub(crate) pass_ns: u64,
 }
 
-/// One queue of the source, which feeds one replica.
-pub(crate) struct SourceQueue<'a, 'p> {
+/// One queue of a source that replays packets from memory.
+pub(crate) struct Replay<'a> {
     feed: Feed<'a>,
     me: usize,
-    /// Indices of the queue's own frames in one pass over the traffic, in order.
+    /// Indices of the queue's frames within a pass, in order.
     order: Vec<u32>,
     next: usize,
     pass: u64,
     horizon: u64,
     /// Start of the first pass, in ticks.
     start_ticks: u64,
-    /// Free buffers, last in, first out: the most recently used buffer is the most likely to be in
-    /// the cache.
-    pub(crate) free: Vec<Packet<'p>>,
-    pub(crate) returns: Vec<Consumer<Packet<'p>>>,
-    /// Kernels for copying frames.
-    pub(crate) kernels: StageKernels,
-    pub(crate) taken: Tally,
-    pub(crate) missed: Tally,
+    missed: Tally,
 }
 
-impl<'a, 'p> SourceQueue<'a, 'p> {
-    /// Creates queue number `me`, with its frames in each pass (`order`) and its buffers.
-    pub(crate) fn new(
-        feed: Feed<'a>,
-        me: usize,
-        order: Vec<u32>,
-        free: Vec<Packet<'p>>,
-        returns: Vec<Consumer<Packet<'p>>>,
-        kernels: StageKernels,
-    ) -> Self {
+impl<'a> Replay<'a> {
+    /// Creates queue number `me`, which delivers the frames listed in `order` in each pass.
+    pub(crate) fn new(feed: Feed<'a>, me: usize, order: Vec<u32>) -> Self {
         let queue = Self {
             feed,
             me,
@@ -223,10 +210,6 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
             pass: 0,
             horizon: 0,
             start_ticks: 0,
-            free,
-            returns,
-            kernels,
-            taken: Tally::default(),
             missed: Tally::default(),
         };
         feed.progress.publish(me, queue.position());
@@ -238,7 +221,7 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         self.start_ticks = ticks;
     }
 
-    /// Returns the position of this queue's next packet, or `u64::MAX` if the queue has no frames.
+    /// Returns the position of this queue's next packet; `u64::MAX` if it has no frames.
     #[inline]
     fn position(&self) -> u64 {
         match self.order.get(self.next) {
@@ -261,8 +244,8 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         }
     }
 
-    /// Returns whether the packet at `position` may be taken without getting too far ahead of the
-    /// other queues.
+    /// Returns whether the packet at `position` may be taken: it is less than [`DESCRIPTORS`] ahead
+    /// of the slowest other queue, or the source is paced.
     #[inline]
     fn within_reach(&mut self, position: u64) -> bool {
         if position < self.horizon {
@@ -277,21 +260,17 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         position < self.horizon
     }
 
-    /// Fills `burst` with up to `most` packets. `now` is a recent timestamp, or 0 if there is none;
-    /// a paced source reads the clock itself.
+    /// Fills `burst` with up to `most` packets. `now` is a recent timestamp or 0; a paced source
+    /// reads the clock itself.
     #[inline]
-    pub(crate) fn poll<C: Clock>(
+    pub(crate) fn poll<'p, C: Clock>(
         &mut self,
+        stock: &mut Stock<'p>,
         burst: &mut Burst<'p>,
         most: usize,
         now: u64,
         clock: &C,
     ) -> Poll {
-        if self.free.len() < most {
-            for ring in &mut self.returns {
-                ring.pop_into(&mut self.free, usize::MAX);
-            }
-        }
         let due_by = self.feed.timetable.map(|timetable| {
             let now = clock.ticks().saturating_sub(self.start_ticks);
             self.miss_overdue(timetable, now);
@@ -311,11 +290,11 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
             if position >= self.feed.limit || !self.within_reach(position) {
                 break;
             }
-            let Some(packet) = self.free.pop() else {
+            let Some(packet) = stock.free.pop() else {
                 is_out_of_buffers = true;
                 break;
             };
-            burst.packets.push(self.fill(packet, position, born));
+            burst.packets.push(self.fill(stock, packet, position, born));
             self.advance();
             position = self.position();
         }
@@ -333,18 +312,24 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
 
     /// Copies the next frame into `packet`.
     #[inline]
-    fn fill(&mut self, mut packet: Packet<'p>, position: u64, born_ticks: u64) -> Packet<'p> {
+    fn fill<'p>(
+        &self,
+        stock: &mut Stock<'p>,
+        mut packet: Packet<'p>,
+        position: u64,
+        born_ticks: u64,
+    ) -> Packet<'p> {
         let index = self.order[self.next] as usize;
         let frame = self.feed.traffic.frames()[index];
         let bytes = self.feed.traffic.frame(index);
         match packet.renew(bytes.len()) {
             Some(room) => {
-                self.kernels.copy(room, bytes);
+                stock.kernels.copy(room, bytes);
                 for number in self.feed.traffic.running(frame) {
                     number.write(room, self.pass);
                 }
             }
-            None => debug_assert!(false, "traffic was prepared for these buffers"),
+            None => debug_assert!(false, "every frame of the traffic fits into a buffer"),
         }
         let meta = packet.meta_mut();
         meta.position = position;
@@ -352,18 +337,25 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         meta.time_ns = frame.time_ns.saturating_add(passed_ns);
         meta.born_ticks = born_ticks;
         meta.bucket = frame.bucket;
-        self.taken.add(1, u64::from(frame.bytes));
+        stock.taken.add(1, u64::from(frame.bytes));
         packet
     }
 
-    /// Returns the due time of this queue's next packet, relative to the start of the first pass.
+    /// Returns when this queue's next packet is due, relative to the start of the first pass.
     #[inline]
     fn due(&self, timetable: &Timetable) -> Option<u64> {
         self.order.get(self.next).map(|&frame| timetable.due(self.pass, frame))
     }
 
-    /// Drops one packet for each packet that found all descriptors occupied by the time `now`. It
-    /// drops the oldest ones, whereas a NIC drops the newest.
+    /// Returns when this queue's next packet is due, in ticks of the clock; `u64::MAX` if it has no
+    /// packets, `None` if the source is not paced.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        let timetable = self.feed.timetable?;
+        Some(self.due(timetable).map_or(u64::MAX, |due| self.start_ticks.saturating_add(due)))
+    }
+
+    /// Drops as many packets as a NIC would have dropped by `now` because all descriptors were in
+    /// use. Drops the oldest packets, whereas a NIC drops the newest.
     fn miss_overdue(&mut self, timetable: &Timetable, now: u64) {
         if self.order.is_empty() {
             return;
@@ -380,6 +372,12 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
             self.missed.add(1, u64::from(frame.bytes));
             self.advance();
         }
+    }
+
+    /// Returns the packets that a NIC would have dropped, if any.
+    pub(crate) fn drops(&self) -> BTreeMap<String, Tally> {
+        let missed = Some(self.missed).filter(|missed| missed.packets > 0);
+        missed.map(|missed| ("rx_missed".to_owned(), missed)).into_iter().collect()
     }
 
     /// Marks the queue as finished, so that other queues do not wait for it.
@@ -409,12 +407,12 @@ mod tests {
 
     #[test]
     fn long_stretches_of_one_side_make_the_other_wait() {
-        // Two buckets, each of which receives 40 000 packets in a row: except for the descriptors,
-        // the replicas work one after the other.
+        // Two buckets, each of which receives 40 000 consecutive packets. Apart from what fits into
+        // the descriptors, the replicas work one after the other.
         let buckets: Vec<u8> = (0..80_000).map(|i| u8::from(i >= 40_000)).collect();
         let share = coupled_share(&buckets, 2);
         assert!(share > 0.85 && share <= 1.0, "{share}");
-        // The same packets, alternating between the buckets.
+        // The same packets, alternating between buckets.
         let mixed: Vec<u8> = (0..80_000).map(|i| (i % 2) as u8).collect();
         assert!(coupled_share(&mixed, 2) < 0.51);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stage interface: a function over bursts, with its account and its kernels.
+//! The stage interface: a stage is a function that processes bursts. Its context provides the
+//! packet account and the kernels.
 
 use crate::burst::Burst;
 use crate::context::StageContext;
@@ -8,62 +9,64 @@ use linerate_path::spec::StageSpec;
 use std::fmt;
 use std::sync::Arc;
 
-/// Number of RSS buckets into which the source sorts flows before distributing them to replicas.
-/// Packets of one bucket always go to the same replica.
+/// Number of RSS buckets into which the source sorts flows in order to distribute them to replicas.
+/// All packets of a bucket go to the same replica.
 pub const BUCKETS: usize = 128;
 
-/// Maximum number of parts in a worker: its head, 16 stages, its tail.
+/// Maximum number of parts of a worker: head, 16 stages, tail.
 pub(crate) const MAX_PARTS: usize = 18;
 
-/// One function in a packet path.
+/// A processing function in a packet path.
 ///
-/// A stage is built once per replica and runs on one worker, so it needs no locks. All packets of a
-/// [bucket](BUCKETS) go to the same replica in source order. A stage whose output depends only on
-/// the packets of one bucket therefore gives the same packets under every mapping.
+/// A stage is built once per replica and runs on a single worker, so it needs no locks. All packets
+/// of a [bucket](BUCKETS) go to the same replica, in source order. If a stage's output depends only
+/// on packets of the same bucket, it is therefore identical under every mapping.
 pub trait Stage: Send {
-    /// Processes a burst: modifies packets, and drops or consumes them through [`Burst::sift`].
+    /// Processes a burst: modifies packets, and drops or consumes them using [`Burst::sift`].
     ///
-    /// Must not allocate per packet. A panic ends the run; the report names the packet.
+    /// Must not allocate per packet. If it panics, the run ends and the report identifies the
+    /// packet.
     fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext);
 
-    /// Returns additional counts kept by the stage, by name, for the report. Called after the run.
+    /// Returns the stage's own counters by name, for the report. Called after the run.
     fn counts(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 
-    /// Returns the reason why the stage had nothing to do for any of `packets` packets and dropped
-    /// none: what its parameters require, and that no packet meets that requirement. Returns `None`
-    /// if the stage worked on at least one packet. Called after the run.
+    /// Explains why the stage found nothing to do: returns the requirement in its parameters that
+    /// none of the `packets` packets met. Returns `None` if it processed or dropped a packet.
+    /// Called after the run.
     fn idle(&self, packets: u64) -> Option<String> {
         let _ = packets;
         None
     }
 }
 
-/// Determines which packets must go to the same replica, if addresses alone are not sufficient.
+/// Assigns packets to buckets. Needed for stages where an address hash would separate packets that
+/// must go to the same replica.
 pub trait Steer: Send + Sync {
-    /// Returns the bucket (below [`BUCKETS`]) of a frame, or `None` to use the address hash.
-    /// `frame` starts at the Ethernet header and may be truncated.
+    /// Returns the bucket (below [`BUCKETS`]) of a frame, or `None` to fall back to the address
+    /// hash. `frame` starts at the Ethernet header and may be truncated.
     fn bucket(&self, frame: &[u8]) -> Option<u8>;
 }
 
-/// Inputs for building a stage.
+/// Context that a stage's constructor receives in addition to the stage's parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildContext {
-    /// Index of this replica, from 0.
+    /// Index of this replica, 0-based.
     pub replica: u32,
-    /// Number of replicas.
+    /// Number of replicas of the stage.
     pub replicas: u32,
 }
 
-/// Error from building a stage from its parameters.
+/// Error returned when a stage cannot be built from its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildError {
     /// The invalid parameter.
     pub param: &'static str,
-    /// Index of the offending entry, if the parameter is a list.
+    /// Index of the invalid entry, if the parameter is a list.
     pub index: Option<usize>,
-    /// Description of the error.
+    /// The problem, including the invalid value.
     pub message: String,
 }
 
@@ -78,31 +81,31 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// A function that builds the stage of one replica from its parameters.
+/// A function that builds one replica of a stage from its parameters.
 pub type Build = fn(&Params, &BuildContext) -> Result<Box<dyn Stage>, BuildError>;
 
-/// A function that builds the steering of a stage (the choice of RSS bucket for each packet); it
-/// returns `None` if the address hash is sufficient.
+/// A function that builds a stage's steering (how it assigns packets to RSS buckets), or returns
+/// `None` if the address hash is sufficient.
 pub type MakeSteer = fn(&Params) -> Result<Option<Arc<dyn Steer>>, BuildError>;
 
-/// Returns `None`: the [`MakeSteer`] for a stage that uses the address hash. Never fails.
+/// Returns `None`. This is the [`MakeSteer`] of stages for which the address hash is sufficient.
 pub fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
     Ok(None)
 }
 
-/// A kind of stage: its specification and constructors.
+/// A stage kind: its specification and constructors.
 #[derive(Clone, Copy)]
 pub struct StageKind {
-    /// Specification for path files.
+    /// Specification of the kind, for the path checker.
     pub spec: StageSpec,
-    /// Builds the stage of one replica.
+    /// Builds one replica.
     pub build: Build,
-    /// Builds the steering of the stage, if the address hash is not sufficient.
+    /// Builds the steering, if the address hash is not sufficient.
     pub steer: MakeSteer,
 }
 
 impl StageKind {
-    /// Creates a kind that uses the address hash for steering.
+    /// Creates a kind that uses the address hash.
     pub const fn new(spec: StageSpec, build: Build) -> Self {
         Self { spec, build, steer: no_steering }
     }

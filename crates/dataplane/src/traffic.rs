@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The packets of a run, all loaded into memory before it starts: replayed from a capture or
-//! generated.
+//! A run's packets, from a capture or a generator, all loaded into memory before the run.
 //!
-//! The caller opens the capture file; the source paces the packets when it replays them.
+//! The caller opens the capture file, and the source paces the packets.
 
 mod intake;
 
@@ -26,50 +25,50 @@ use std::sync::Arc;
 /// Interval between generated frames, in nanoseconds.
 const GENERATED_GAP_NS: u64 = 1000;
 
-/// Location and metadata of one frame.
+/// Where a frame is stored, and its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Time of capture, nanoseconds since 1970-01-01 UTC; never before that of the previous frame.
+    /// Time of capture, nanoseconds since 1970-01-01 UTC. Monotonic over the frames.
     pub time_ns: u64,
-    /// Offset in the byte array of the traffic.
+    /// Offset in the byte array that holds all frames.
     offset: usize,
-    /// Length of the frame in bytes; never 0.
+    /// Frame length in bytes; never 0.
     pub bytes: u16,
     /// RSS bucket, below [`BUCKETS`].
     pub bucket: u8,
-    /// Number of the frame's fields that increase from pass to pass.
+    /// Number of the frame's fields that vary from pass to pass.
     running: u8,
-    /// Index of the first of these fields in the array for all frames.
+    /// Index of this frame's first varying field in the array of all frames' varying fields.
     first_running: u32,
 }
 
-/// A field of a frame that increases in each pass, such as a sequence number: in pass `p`, from 0,
-/// it has the value `first + p * step`, truncated to its width.
+/// A varying field: a field of a frame, such as a sequence number, that increases from pass to
+/// pass. In 0-based pass `p` its value is `first + p * step`, truncated to its width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Running {
-    /// Offset of the field's first byte in the frame.
+    /// Offset of the field in the frame.
     pub at: u16,
     /// Width in bytes, 1 to 4, big-endian.
     pub bytes: u8,
-    /// Value of the field in the first pass.
+    /// Value in the first pass.
     pub first: u32,
-    /// Increment per pass.
+    /// Increment from one pass to the next.
     pub step: u32,
 }
 
 impl Running {
-    /// Writes the value for a pass into the frame.
+    /// Writes the value for `pass` into the frame.
     #[inline]
     pub(crate) fn write(self, frame: &mut [u8], pass: u64) {
-        // Only the low 32 bits of the product matter, and they depend only on the low bits of
-        // `pass`.
+        // The low 32 bits of the product depend only on the low bits of `pass`.
         let value = self.first.wrapping_add(self.step.wrapping_mul(pass as u32));
         let (at, bytes) = (usize::from(self.at), usize::from(self.bytes));
         frame[at..at + bytes].copy_from_slice(&value.to_be_bytes()[4 - bytes..]);
     }
 }
 
-/// Frames in the order in which they are offered, and skipped frames by cause. Never empty.
+/// Frames in the order in which they are offered, and skipped frames by cause. Has no frames, like
+/// the default value, only if the path's packets come from interfaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     bytes: Vec<u8>,
@@ -78,40 +77,44 @@ pub struct Traffic {
     input: InputReport,
 }
 
-/// A builder of traffic, for sources in other crates.
+/// Builds traffic frame by frame, for sources in other crates.
 pub struct TrafficBuilder<'s> {
     traffic: Traffic,
     steers: &'s [Arc<dyn Steer>],
 }
 
 impl<'s> TrafficBuilder<'s> {
-    /// Creates empty traffic. `steers` has the same meaning as in [`Traffic::from_capture`].
+    /// Creates a builder without frames. For `steers`, see [`Traffic::from_capture`].
     pub fn new(steers: &'s [Arc<dyn Steer>]) -> Self {
         Self { traffic: Traffic::default(), steers }
     }
 
-    /// Appends a frame; `running` lists its fields that increase in each pass.
+    /// Appends a frame whose varying fields are `running`.
     ///
     /// # Panics
-    /// If the frame is empty or longer than [`MAX_BUFFER_BYTES`], if a running field is outside the
-    /// frame or not 1 to 4 bytes wide, if there are more than 255 running fields, or if a stage
-    /// steers into a nonexistent bucket.
+    /// Panics if the frame is empty or longer than [`MAX_BUFFER_BYTES`], if a varying field is
+    /// outside the frame or not 1 to 4 bytes wide, if there are more than 255 varying fields, or if
+    /// a stage steers to a nonexistent bucket.
     pub fn push(&mut self, frame: &[u8], time_ns: u64, running: &[Running]) {
         let bytes = frame.len();
-        assert!((1..=MAX_BUFFER_BYTES).contains(&bytes), "a frame of {bytes} bytes");
+        assert!((1..=MAX_BUFFER_BYTES).contains(&bytes), "invalid frame length: {bytes} bytes");
         for number in running {
             let end = usize::from(number.at) + usize::from(number.bytes);
-            assert!((1..=4).contains(&number.bytes) && end <= bytes, "{number:?} of {bytes}");
+            assert!(
+                (1..=4).contains(&number.bytes) && end <= bytes,
+                "invalid field in {bytes} bytes: {number:?}"
+            );
         }
         self.traffic.push_running(frame, time_ns, self.steers, running);
     }
 
-    /// Counts packets that were skipped because of `cause`.
+    /// Counts packets that were skipped for `cause`.
     pub fn reject(&mut self, cause: &str, packets: Tally) {
         self.traffic.reject(cause, packets);
     }
 
-    /// Takes over the counts of skipped and repaired packets from the capture `inner`.
+    /// Adds the counts of skipped and repaired packets from `inner`, the capture that the source is
+    /// based on.
     pub fn made_of(&mut self, inner: &Traffic) {
         let InputReport { left_out, .. } = &inner.input;
         left_out.iter().for_each(|(cause, tally)| self.reject(cause, *tally));
@@ -123,7 +126,7 @@ impl<'s> TrafficBuilder<'s> {
     /// Returns the finished traffic.
     ///
     /// # Errors
-    /// [`TrafficError::AllRejected`] if there are no frames.
+    /// Returns [`TrafficError::AllRejected`] if there are no frames.
     pub fn finish(self) -> Result<Traffic, TrafficError> {
         match self.traffic.frames.is_empty() {
             true => Err(TrafficError::AllRejected(self.traffic.input.left_out)),
@@ -132,40 +135,40 @@ impl<'s> TrafficBuilder<'s> {
     }
 }
 
-/// A kind of source that derives its packets from a capture.
+/// A source kind, which derives its packets from a capture.
 #[derive(Clone, Copy)]
 pub struct SourceKind {
-    /// Specification for path files.
+    /// Specification of the kind, for the path checker.
     pub spec: SourceSpec,
-    /// Derives the traffic from the packets of the capture; the last argument is the stages'
-    /// steering, as in [`Traffic::from_capture`].
+    /// Creates the traffic that the source offers. The last argument lists the stages that choose a
+    /// packet's worker, as in [`Traffic::from_capture`].
     pub traffic: MakeTraffic,
 }
 
-/// A function that derives the traffic of a source from the packets of a capture.
+/// A function that derives a source's traffic from the packets of a capture.
 pub type MakeTraffic = fn(&SourceUse, &Traffic, &[Arc<dyn Steer>]) -> Result<Traffic, TrafficError>;
 
-/// Error from preparing traffic.
+/// Error returned when a run's traffic cannot be prepared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrafficError {
-    /// The capture cannot be read.
+    /// Unreadable capture.
     Capture(CaptureError),
-    /// The generator cannot make frames.
+    /// The generator's parameters are invalid.
     Generator(GeneratorError),
-    /// The source rejects its parameters.
+    /// The source's parameters are invalid.
     Source(BuildError),
-    /// The capture has packets, but none that can be replayed; holds the counts by cause.
+    /// The capture has packets, but none can be replayed; holds counts by cause.
     AllRejected(BTreeMap<String, Tally>),
-    /// `skip` and `first`, or `sample`, exclude all packets in the capture.
+    /// `skip` and `first`, or `sample`, exclude every packet of the capture.
     NoneSelected(u64),
-    /// There is not enough memory for the packets.
+    /// Not enough memory for the packets.
     NoRoom {
-        /// Packets and bytes read so far.
+        /// Packets and bytes loaded before memory ran out.
         taken: Tally,
-        /// Free memory in bytes.
+        /// How much memory was available for packets, and what limited it.
         limit: Limit,
     },
-    /// Most of the capture's bytes would be skipped, and the path does not accept the rest alone.
+    /// Most of the capture's bytes would be skipped, but `allow_left_out` is not set.
     MostRejected(Box<InputReport>),
 }
 
@@ -181,12 +184,12 @@ impl fmt::Display for TrafficError {
             }
             Self::NoneSelected(packets) => write!(
                 f,
-                "`skip`, `first` and `sample` in [source] select none of its {packets} packets"
+                "`skip`, `first` and `sample` in [source] select none of the {packets} packets"
             ),
             Self::NoRoom { taken, limit } => write!(
                 f,
-                "the capture does not fit in memory: {} packets ({}) of {} allowed, {}; `first = \
-                 {}` or `sample = 10` in [source] replays only part of it",
+                "the capture does not fit in memory: after {} packets ({}), only {} more can be \
+                 allocated ({}); `first = {}` or `sample = 10` in [source] replays only part of it",
                 taken.packets,
                 memory_size(taken.bytes as f64),
                 memory_size(limit.bytes as f64),
@@ -207,7 +210,7 @@ impl fmt::Display for TrafficError {
     }
 }
 
-/// Writes the causes with their packets and bytes, and a remedy for each.
+/// Writes each cause with its packet count, byte count and remedy.
 fn write_causes(f: &mut fmt::Formatter<'_>, causes: &BTreeMap<String, Tally>) -> fmt::Result {
     for (i, (cause, tally)) in causes.iter().enumerate() {
         let (comma, bytes) = (if i == 0 { "" } else { "," }, memory_size(tally.bytes as f64));
@@ -237,23 +240,24 @@ impl std::error::Error for TrafficError {
 }
 
 impl Traffic {
-    /// Loads the packets of a capture file that can be replayed. `buffer_bytes` is the largest
-    /// frame that fits into a buffer; `rules` define how to treat frames that differ from the wire;
-    /// `steers` are queried for the bucket one after the other, and if none decides, the addresses
-    /// do.
+    /// Loads the replayable packets of a capture. `buffer_bytes` is the largest frame that fits a
+    /// buffer, and `rules` specify how to treat frames that differ from their on-wire form. A
+    /// frame's bucket is the first one that any of `steers` returns, or else the one that the
+    /// address hash selects.
     ///
-    /// Left out, and counted in [`Traffic::input`] under the causes of
-    /// [`linerate_record::input::cause`]: frames too long for a buffer; truncated frames, whose
-    /// length and checksums would be wrong, if `rules` do not pad them or the cut is within the
-    /// headers; unreadable parts of the file. All other unusual frames (ARP, inconsistent headers)
-    /// are offered: rejecting them is the path's job.
+    /// The following are skipped and counted in [`Traffic::input`], by the causes in
+    /// [`linerate_record::input::cause`]: frames that are empty or do not fit a buffer; truncated
+    /// frames, which would have a wrong length and checksum, if `rules` do not pad them or they are
+    /// truncated within the headers; packets with an unsupported link type; and unreadable parts of
+    /// the file. All other frames are offered, however unusual (ARP, inconsistent headers), since
+    /// rejecting them is the path's job.
     ///
     /// # Errors
-    /// If no packet is left, or if less than half of the bytes are left and `rules` do not allow
-    /// that.
+    /// Returns an error if no packets are left, or if less than half of the bytes are left and
+    /// `rules` do not allow it.
     ///
     /// # Panics
-    /// If a stage steers into a bucket that does not exist.
+    /// Panics if a stage steers to a nonexistent bucket.
     pub fn from_capture(
         file: &[u8],
         buffer_bytes: u32,
@@ -263,16 +267,15 @@ impl Traffic {
         Self::from_input(|| Ok(file), buffer_bytes, rules, steers)
     }
 
-    /// Like [`Traffic::from_capture`], but for a file that can be reopened: it is read twice, the
-    /// first time to find the MTU. Apart from the packets to replay, only one packet of the file is
-    /// in memory at a time.
+    /// Like [`Traffic::from_capture`], but for a file that can be reopened: it is read twice, first
+    /// to find the MTU. Only the packets to replay and the packet being read are kept in memory.
     ///
     /// # Errors
-    /// The errors of [`Traffic::from_capture`]; also if the file cannot be read, or if there is not
-    /// enough memory for its packets.
+    /// Returns an error as for [`Traffic::from_capture`], if the file cannot be read, or if there
+    /// is not enough memory for its packets.
     ///
     /// # Panics
-    /// See [`Traffic::from_capture`].
+    /// Panics as [`Traffic::from_capture`] does.
     pub fn from_input<R: Read>(
         open: impl Fn() -> io::Result<R>,
         buffer_bytes: u32,
@@ -287,8 +290,8 @@ impl Traffic {
         Intake::new(buffer_bytes, rules, mtus, steers).read(open()?)
     }
 
-    /// Generates frames, 1 µs apart, starting at time 0. `buffer_bytes` and `steers` have the same
-    /// meaning as in [`Traffic::from_capture`].
+    /// Generates frames, 1 µs apart, starting at time 0. For `buffer_bytes` and `steers`, see
+    /// [`Traffic::from_capture`].
     pub fn generate(
         generator: Generator<'_>,
         buffer_bytes: u32,
@@ -317,15 +320,16 @@ impl Traffic {
     ) {
         let steered = steers.iter().find_map(|steer| steer.bucket(bytes));
         let bucket = steered.unwrap_or_else(|| address_bucket(bytes));
-        assert!(usize::from(bucket) < BUCKETS, "a stage steers into bucket {bucket}");
+        assert!(usize::from(bucket) < BUCKETS, "no such RSS bucket: {bucket}");
         let earliest_ns = self.frames.last().map_or(0, |frame| frame.time_ns);
         self.frames.push(Frame {
             time_ns: time_ns.max(earliest_ns),
             offset: self.bytes.len(),
             bytes: bytes.len() as u16,
             bucket,
-            running: u8::try_from(running.len()).expect("at most 255 running numbers"),
-            first_running: u32::try_from(self.running.len()).expect("fewer than 2^32 in all"),
+            running: u8::try_from(running.len()).expect("a frame has at most 255 varying fields"),
+            first_running: u32::try_from(self.running.len())
+                .expect("fewer than 2^32 varying fields"),
         });
         self.bytes.extend_from_slice(bytes);
         self.running.extend_from_slice(running);
@@ -339,34 +343,34 @@ impl Traffic {
         }
     }
 
-    /// Returns the number of frames; at least 1.
-    #[expect(clippy::len_without_is_empty, reason = "traffic is never empty")]
+    /// Returns the number of frames; 0 only if packets come from interfaces.
+    #[expect(clippy::len_without_is_empty, reason = "replayed traffic is never empty")]
     #[inline]
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Returns all frames, in the order in which they are offered.
+    /// Returns the frames, in the order in which they are offered.
     #[inline]
     pub fn frames(&self) -> &[Frame] {
         &self.frames
     }
 
-    /// Returns the bytes of frame `i`, which is below [`Traffic::len`].
+    /// Returns the bytes of frame `i`, which must be below [`Traffic::len`].
     #[inline]
     pub fn frame(&self, i: usize) -> &[u8] {
         let frame = &self.frames[i];
         &self.bytes[frame.offset..frame.offset + usize::from(frame.bytes)]
     }
 
-    /// Returns the fields of `frame` that increase from pass to pass.
+    /// Returns the varying fields of `frame`.
     #[inline]
     pub(crate) fn running(&self, frame: Frame) -> &[Running] {
         let first = frame.first_running as usize;
         &self.running[first..first + usize::from(frame.running)]
     }
 
-    /// Returns the total size of all frames, in bytes.
+    /// Returns the total frame size in bytes.
     pub fn total_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
@@ -376,7 +380,7 @@ impl Traffic {
         self.bytes.len() as f64 / self.frames.len() as f64
     }
 
-    /// Returns the time from the first frame to the last, in nanoseconds.
+    /// Returns the time between the first and last frame, in nanoseconds.
     pub fn duration_ns(&self) -> u64 {
         match self.frames.as_slice() {
             [first, .., last] => last.time_ns - first.time_ns,
@@ -384,7 +388,7 @@ impl Traffic {
         }
     }
 
-    /// Returns counts of the input packets by outcome.
+    /// Returns how many input packets were offered, repaired and skipped.
     pub fn input(&self) -> &InputReport {
         &self.input
     }

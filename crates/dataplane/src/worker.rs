@@ -1,33 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One worker: a pinned thread that receives bursts from its head (source queue or rings), runs
-//! them through its stages, and passes them to its tail (sink or rings).
+//! A worker: a pinned thread that receives bursts from its head (source queue or rings), runs them
+//! through its stages, and passes them to its tail (sink or rings).
+
+pub(crate) mod bypass;
 
 use crate::burst::{Burst, MAX_BURST};
 use crate::context::StageContext;
+use crate::idle::wake::{Slept, Waker};
+use crate::idle::{LONGEST, Rest, Step, wait_slowly};
 use crate::meter::{Clock, Meter, Work};
 use crate::packet::Packet;
+use crate::queue::{Origin, SourceQueue};
 use crate::ring::{Consumer, Producer};
 use crate::sink::Sink;
-use crate::source::{Poll, SourceQueue};
+use crate::source::Poll;
 use crate::stage::{BUCKETS, Stage};
+use bypass::{Branch, Bypass};
 use linerate_linux as linux;
-use linerate_path::model::FullRing;
+use linerate_path::model::{FullRing, IdlePolicy};
 use linerate_record::run::Tally;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-/// Number of bins in the histogram of a ring's occupancy: one for an empty ring, then one for each
-/// tenth of its capacity.
+/// Bins in a ring occupancy histogram: one for an empty ring, then one for each tenth of its
+/// capacity.
 pub(crate) const OCCUPANCY_STEPS: usize = 11;
 
 /// Control flags shared by all workers.
 pub(crate) struct Control<'a> {
-    /// When set, the sources stop, and packets in flight drain.
+    /// Ends the run: sources stop, and packets in flight are drained.
     pub(crate) stop: &'a AtomicBool,
-    /// When set, a worker has failed, and all workers exit.
+    /// Makes all workers exit, because one of them failed.
     pub(crate) abort: &'a AtomicBool,
-    /// Whether workers share CPUs, in which case they yield while waiting.
+    /// Whether workers share CPUs. If so, they yield while waiting.
     pub(crate) yields: bool,
-    /// Whether to recount the bytes after every stage.
+    /// Ticks per second of the workers' clocks.
+    pub(crate) ticks_per_s: f64,
+    /// Whether to recount bytes after every stage.
     pub(crate) audit: bool,
 }
 
@@ -41,14 +51,29 @@ impl Control<'_> {
         }
     }
 
+    /// Performs one step of slow polling, or yields if workers share CPUs.
+    #[inline]
+    fn wait_slowly(&self, step: u32) {
+        if self.yields {
+            linux::yield_now();
+        } else {
+            wait_slowly(step);
+        }
+    }
+
+    /// Returns whether the run is ending, early or on time.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_aborted() || self.stop.load(Ordering::Relaxed)
+    }
+
     #[inline]
     fn is_aborted(&self) -> bool {
-        // Relaxed ordering suffices: the flag is only a request to exit and publishes no data.
+        // Relaxed ordering suffices: the flag only requests an exit and publishes no data.
         self.abort.load(Ordering::Relaxed)
     }
 }
 
-/// A ring to read from, with its reader's statistics.
+/// An input ring, with its consumer's statistics.
 pub(crate) struct Inlet<'p> {
     pub(crate) ring: Consumer<Packet<'p>>,
     pub(crate) capacity: usize,
@@ -61,11 +86,13 @@ pub(crate) enum Head<'a, 'p> {
     Rings { inlets: Vec<Inlet<'p>>, turn: usize },
 }
 
-/// A ring to write to, with the packets that are about to be pushed.
+/// An output ring, with the packets staged for it.
 pub(crate) struct Outlet<'p> {
     pub(crate) ring: Producer<Packet<'p>>,
     pub(crate) staged: Vec<Packet<'p>>,
     pub(crate) full_pushes: u64,
+    /// Wakes the worker that reads the ring; `None` if it never sleeps.
+    pub(crate) waker: Option<Arc<Waker>>,
 }
 
 /// Output of a worker: a sink, or rings to the workers of the next segment.
@@ -74,17 +101,20 @@ pub(crate) enum Tail<'p> {
     Rings { outlets: Vec<Outlet<'p>>, replica_of: [u8; BUCKETS], full: FullRing },
 }
 
-/// A stage with its context and its packet counts.
+/// A stage with its context and packet counts.
 pub(crate) struct Part {
     pub(crate) name: String,
-    /// Names of the stage's drop causes, by index.
+    /// The stage's drop causes, by index.
     pub(crate) drop_causes: &'static [&'static str],
     pub(crate) stage: Box<dyn Stage>,
     pub(crate) context: StageContext,
+    /// Which packets go round the stage; `None` if it processes all of them.
+    pub(crate) branch: Option<Branch>,
+    /// Packets that the stage processed.
     pub(crate) input_packets: u64,
-    /// `input_packets` at the start and end of measuring.
+    /// `input_packets` at the start and end of the measurement.
     pub(crate) measured: [u64; 2],
-    /// Packets and bytes that actually left the stage, if the run is audited.
+    /// Packets and bytes counted after the stage in audited runs.
     pub(crate) audited_output: Tally,
 }
 
@@ -93,16 +123,18 @@ pub(crate) struct Worker<'a, 'p> {
     pub(crate) head: Head<'a, 'p>,
     pub(crate) parts: Vec<Part>,
     pub(crate) tail: Tail<'p>,
-    /// Rings that return buffers to the source queues, by queue; empty on a worker that has a
-    /// source queue of its own.
+    /// What the worker does while it has no packets.
+    pub(crate) rest: Rest,
+    /// Buffer return rings by source queue; empty on workers with a source queue.
     pub(crate) homes: Vec<Producer<Packet<'p>>>,
     pub(crate) burst_size: usize,
     pub(crate) burst: Burst<'p>,
-    /// Index of the part being executed: 0 is the head, the stages follow, and the tail is last.
+    pub(crate) bypass: Bypass<'p>,
+    /// Index of the part being executed: 0 for the head, then the stages, then the tail.
     pub(crate) at: usize,
     pub(crate) input: Tally,
     pub(crate) output: Tally,
-    /// `input.packets` and `output.packets` at the start and end of measuring.
+    /// `input.packets` and `output.packets` at the start and end of the measurement.
     pub(crate) measured: [[u64; 2]; 2],
     pub(crate) overflow: Tally,
 }
@@ -123,11 +155,14 @@ impl<'p> Worker<'_, 'p> {
                 self.begin_log();
             }
             match self.poll(meter, control) {
-                Poll::Ready => self.turn(meter, control),
+                Poll::Ready => {
+                    self.rest.ladder.reset();
+                    self.turn(meter, control);
+                }
                 Poll::Finished => break,
                 Poll::Starved => {
                     meter.starved();
-                    control.relax();
+                    self.rest(meter, control);
                 }
                 Poll::Blocked => {
                     meter.blocked();
@@ -144,11 +179,51 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Starts logging kernel calls; logging lasts until the end of the iteration.
+    /// Waits after an empty poll, as the worker's policy specifies.
+    #[inline]
+    fn rest<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>, control: &Control<'_>) {
+        match self.rest.ladder.next(|| meter.clock().ticks()) {
+            Step::Spin if !control.yields => {}
+            Step::Spin | Step::Pause => control.relax(),
+            Step::Slow(step) => control.wait_slowly(step),
+            Step::Park => self.park(meter, control),
+        }
+    }
+
+    /// Sleeps until there is something to do, or polls slowly if nothing would wake the worker.
+    #[inline(never)]
+    fn park<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>, control: &Control<'_>) {
+        let longest = self.head.longest_sleep(control, meter.clock());
+        // A worker that knows when its next packet is due need not try how long that takes.
+        let pays_off = |sleep: &Duration| match self.rest.policy {
+            IdlePolicy::Auto => {
+                sleep.as_secs_f64() * control.ticks_per_s >= self.rest.ladder.park_after as f64
+            }
+            _ => true,
+        };
+        let longest = longest.filter(pays_off).filter(|_| !control.is_ending());
+        let (Some(longest), Some(sleeper)) = (longest, &mut self.rest.sleeper) else {
+            return control.wait_slowly(u32::MAX);
+        };
+        let head = &self.head;
+        let slept = sleeper.sleep(|| control.is_ending() || head.is_ready(), longest);
+        if slept == Slept::NotAtAll {
+            return;
+        }
+        meter.rested(slept == Slept::Woken);
+        if slept != Slept::Woken
+            && let Head::Source(queue) = &mut self.head
+            && let Origin::Live(live) = &mut queue.origin
+        {
+            live.query_soon();
+        }
+    }
+
+    /// Logs kernel calls for the current iteration.
     #[cold]
     fn begin_log(&mut self) {
         if let Head::Source(queue) = &mut self.head {
-            queue.kernels.begin_turn(self.input.packets);
+            queue.stock.kernels.begin_turn(self.input.packets);
         }
         for part in &mut self.parts {
             part.context.kernels.begin_turn(part.input_packets);
@@ -158,7 +233,7 @@ impl<'p> Worker<'_, 'p> {
     #[cold]
     fn end_log(&mut self) {
         if let Head::Source(queue) = &mut self.head {
-            queue.kernels.end_turn(self.input.packets);
+            queue.stock.kernels.end_turn(self.input.packets);
         }
         for part in &mut self.parts {
             part.context.kernels.end_turn(part.input_packets);
@@ -188,7 +263,7 @@ impl<'p> Worker<'_, 'p> {
                 if control.stop.load(Ordering::Relaxed) {
                     return Poll::Finished;
                 }
-                // Latency is measured only in sampled iterations: two more counter reads and a
+                // Latency is measured only in sampled iterations. Two more counter reads and a
                 // histogram update in every iteration would cost 0.6 % of the edge path.
                 let now = if meter.is_sampling() { meter.last() } else { 0 };
                 queue.poll(&mut self.burst, self.burst_size, now, meter.clock())
@@ -215,7 +290,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Processes the current burst: runs all stages on it and passes it to the tail.
+    /// Runs all stages on the current burst and passes it to the tail.
     #[inline]
     fn turn<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>, control: &Control<'_>) {
         let taken = self.burst.len();
@@ -223,10 +298,14 @@ impl<'p> Worker<'_, 'p> {
         meter.mark(0, taken);
         for index in 0..self.parts.len() {
             self.at = index + 1;
-            let given = self.burst.len();
+            let mut given = self.burst.len();
             let part = &mut self.parts[index];
-            part.input_packets += given as u64;
-            part.stage.process(&mut self.burst, &mut part.context);
+            if part.branch.is_none() {
+                part.input_packets += given as u64;
+                part.stage.process(&mut self.burst, &mut part.context);
+            } else {
+                given = part.process_some(&mut self.burst, &mut self.bypass);
+            }
             if control.audit {
                 part.audited_output.add(self.burst.len() as u64, self.burst.bytes());
             }
@@ -244,7 +323,7 @@ impl<'p> Worker<'_, 'p> {
         meter.worked(taken, work);
     }
 
-    /// Passes the burst to the tail: the sink or the rings to the next segment.
+    /// Passes the burst to the tail: the sink, or the rings to the next segment.
     #[inline]
     fn hand_over<const ON: bool, C: Clock>(
         &mut self,
@@ -254,7 +333,7 @@ impl<'p> Worker<'_, 'p> {
         let packets = &mut self.burst.packets;
         match &mut self.tail {
             Tail::Sink(sink) => {
-                let delivered = packets.len() as u64;
+                let delivered = packets.len() as u64 - sink.send(packets).packets;
                 let mut arrival = None;
                 for packet in packets.iter() {
                     let born = packet.meta().born_ticks;
@@ -272,7 +351,7 @@ impl<'p> Worker<'_, 'p> {
                     std::mem::swap(&mut only.staged, packets);
                 } else {
                     for packet in packets.drain(..) {
-                        // A stage may have written any value to `bucket`.
+                        // A stage may have written an arbitrary value to `bucket`.
                         let bucket = usize::from(packet.meta().bucket) % BUCKETS;
                         let replica = replica_of[bucket];
                         outlets[usize::from(replica)].staged.push(packet);
@@ -290,7 +369,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Returns the buffers of packets that ended on this worker to their source queues.
+    /// Gives the buffers of packets that ended on this worker back to their source queues.
     #[inline]
     fn send_home(&mut self) {
         let released = &mut self.burst.released;
@@ -298,7 +377,7 @@ impl<'p> Worker<'_, 'p> {
             return;
         }
         match (&mut self.head, self.homes.as_mut_slice()) {
-            (Head::Source(queue), _) => queue.free.append(released),
+            (Head::Source(queue), _) => queue.stock.free.append(released),
             (_, [only]) => {
                 only.push_from(released);
             }
@@ -311,8 +390,8 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Returns the name of a part in the report: part 0 is the head, the stages follow, and the
-    /// tail is last.
+    /// Returns a part's name in the report. Part 0 is the head, followed by the stages and the
+    /// tail.
     pub(crate) fn part_name(&self, part: usize) -> &str {
         match (part.checked_sub(1).map(|stage| self.parts.get(stage)), &self.head, &self.tail) {
             (Some(Some(stage)), _, _) => &stage.name,
@@ -323,13 +402,40 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Signals upstream and downstream that this worker has ended.
+    /// Marks the worker's source queue, if any, as finished, and closes its output rings.
     pub(crate) fn close(&mut self) {
-        if let Head::Source(queue) = &self.head {
+        if let Head::Source(queue) = &mut self.head {
             queue.retire();
         }
         if let Tail::Rings { outlets, .. } = &mut self.tail {
-            outlets.iter_mut().for_each(|outlet| outlet.ring.close());
+            for outlet in outlets {
+                outlet.ring.close();
+                outlet.notify();
+            }
+        }
+    }
+}
+
+impl Head<'_, '_> {
+    /// Returns how long the worker may sleep; `None` if nothing would wake it in time, as with an
+    /// unpaced source: it waits for other queues, which do not signal when they have caught up.
+    fn longest_sleep<C: Clock>(&self, control: &Control<'_>, clock: &C) -> Option<Duration> {
+        let Self::Source(queue) = self else { return Some(LONGEST) };
+        let Origin::Replay(replay) = &queue.origin else { return Some(LONGEST) };
+        let ticks = replay.next_due()?.saturating_sub(clock.ticks());
+        let due = Duration::try_from_secs_f64(ticks as f64 / control.ticks_per_s);
+        Some(due.map_or(LONGEST, |due| due.min(LONGEST)))
+    }
+
+    /// Returns whether a poll would find packets or the end of the input. Always `false` for a
+    /// source: waiting on an interface already checks for packets.
+    fn is_ready(&self) -> bool {
+        match self {
+            Self::Source(_) => false,
+            Self::Rings { inlets, .. } => {
+                inlets.iter().any(|inlet| !inlet.ring.is_empty())
+                    || inlets.iter().all(|inlet| inlet.ring.is_finished())
+            }
         }
     }
 }
@@ -344,11 +450,19 @@ impl Inlet<'_> {
 
 impl<'p> Outlet<'p> {
     pub(crate) fn new(ring: Producer<Packet<'p>>) -> Self {
-        Self { ring, staged: Vec::with_capacity(MAX_BURST), full_pushes: 0 }
+        Self { ring, staged: Vec::with_capacity(MAX_BURST), full_pushes: 0, waker: None }
     }
 
-    /// Pushes the staged packets. If the ring is full, waits for room or drops the packets,
-    /// depending on `full`: dropped packets are moved to `released` and counted in `lost`.
+    /// Wakes the worker that reads the ring, if it is asleep.
+    #[inline]
+    fn notify(&self) {
+        if let Some(waker) = &self.waker {
+            waker.notify();
+        }
+    }
+
+    /// Pushes the staged packets. If the ring is full, waits for room or drops packets, depending
+    /// on `full`; dropped packets are moved to `released` and counted in `lost`.
     #[inline]
     fn push<const ON: bool, C: Clock>(
         &mut self,
@@ -359,6 +473,7 @@ impl<'p> Outlet<'p> {
         control: &Control<'_>,
     ) {
         self.ring.push_from(&mut self.staged);
+        self.notify();
         if self.staged.is_empty() {
             return;
         }
@@ -375,6 +490,7 @@ impl<'p> Outlet<'p> {
                 while !self.staged.is_empty() && !control.is_aborted() {
                     control.relax();
                     self.ring.push_from(&mut self.staged);
+                    self.notify();
                     since = meter.blocked_within(since);
                 }
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A run allocates before it starts and after it ends, but never per packet.
+//! Tests that runs allocate memory before they start and after they end, but never per packet.
 
 mod common;
 
@@ -45,8 +45,8 @@ fn forty_times_the_packets_take_no_more_allocations() {
     for segments in [&[(3, 1)][..], &[(1, 2), (1, 1), (1, 2)]] {
         let few = allocations(segments, 10_000);
         let many = allocations(segments, 400_000);
-        // The report has an extra line for each drop cause or clean window that occurred;
-        // allocating per packet would add hundreds of thousands.
+        // The report has an extra line per drop cause or clean window. Per-packet allocation would
+        // add hundreds of thousands.
         assert!(many < few + 200, "{segments:?}: {few} allocations, then {many}");
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Event counts around the stages compared with known values: the pages that a stage touches per
-//! packet. Software events stand in for hardware events, which few test machines have; everything
-//! is the same except the event numbers.
+//! Compares event counts around stages with a known value, the number of pages that a stage touches
+//! per packet. Software events stand in for hardware events, which few test machines have; only the
+//! event numbers differ.
 
 mod common;
 
@@ -16,8 +16,8 @@ use linerate_path::model::{RunLength, RunOptions, Sink};
 use linerate_record::Tier;
 use linerate_record::run::RunReport;
 
-/// Returns software events under the names of hardware events: the thread's clock in ns in place of
-/// instructions, and page faults in place of cycles.
+/// Returns software events under the names of hardware events: the thread's clock in ns as
+/// instructions, and page faults as cycles.
 fn stand_ins() -> Vec<Event> {
     let event = |name: &str, config| Event {
         name: name.to_owned(),

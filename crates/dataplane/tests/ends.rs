@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of how runs end: early, late, with an error, without work. Each must terminate with a
+//! Tests how runs end: early, late, with an error, without work. Each must terminate with a
 //! balanced ledger.
 
 mod common;
@@ -149,8 +149,8 @@ fn the_first_packet_of_a_paced_source_is_due_after_all_stages_are_made() {
     };
     run_on_one(&path, &mapping(&[(1, 1)]), options).expect("ends");
     let [made, due] = [&MADE_TICKS, &FIRST_DUE_TICKS].map(|ticks| ticks.load(Ordering::Relaxed));
-    // If due times started when the run was requested, the first packet would be late by the time
-    // the stage took to become ready.
+    // If due times had started when the run was requested, the first packet would be late by the
+    // time that the stage took to become ready.
     assert!(made > 0 && due > made, "made at {made}, first packet due at {due}");
 }
 

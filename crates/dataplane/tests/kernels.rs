@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernel calls of a stage compared with known values: number of calls, bytes, replayed variants,
-//! and consistency of shares and ticks. `examples/accuracy.rs` measures the accuracy of the ticks.
+//! Compares a stage's kernel calls with known values: number of calls, bytes, replayed variants,
+//! and consistency of shares and ticks. The accuracy of ticks is measured by
+//! `examples/accuracy.rs`.
 
 mod common;
 
@@ -13,14 +14,18 @@ use linerate_record::kernels::Kernel;
 use linerate_record::run::{KernelUse, RunReport, StageReport};
 use std::sync::Mutex;
 
-/// Replays need CPU 0, so only one test may run at a time.
+/// Replays need CPU 0, so run only one test at a time.
 static PROCESSOR: Mutex<()> = Mutex::new(());
 
-/// Returns a stage that checksums `bytes` bytes `calls` times per packet and copies them once.
+/// Returns a stage that checksums `bytes` bytes `calls` times and copies them once, per packet.
 fn call(name: &str, calls: i64, bytes: i64) -> StageUse {
     let params = [("calls", calls), ("bytes", bytes)];
     let params = params.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
-    StageUse { name: name.to_owned(), kind: "call".to_owned(), params: params.into() }
+    StageUse {
+        name: name.to_owned(),
+        params: params.into(),
+        ..common::stage("call", "calls", calls)
+    }
 }
 
 fn measured(stages: Vec<StageUse>, seconds: f64, kernels: Kernels) -> RunReport {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A path's effect on packets does not depend on its mapping.
+//! Tests that what a path does to packets does not depend on its mapping.
 
 mod common;
 #[path = "common/conserved.rs"]
@@ -8,7 +8,8 @@ mod conserved;
 use common::{OPTIONS, mapping, path, run_on_one, stage};
 use conserved::assert_conserved;
 use linerate_dataplane::{Kept, RunError};
-use linerate_path::model::{FullRing, Path, Rate, RunLength, RunOptions};
+use linerate_path::model::{FullRing, PacketClass, Path, Rate, RunLength, RunOptions, StageUse};
+use linerate_record::run::StageReport;
 use std::collections::BTreeMap;
 
 fn edge() -> Path {
@@ -19,8 +20,8 @@ fn edge() -> Path {
 fn by_flow(kept: &Kept) -> BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> {
     let mut flows: BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> = BTreeMap::new();
     for (position, _, frame) in kept.iter() {
-        // The source and destination addresses: at offset 26 of the original frame, plus 4 bytes
-        // for the sequence number, minus the 2 trimmed bytes.
+        // Source and destination address: at offset 26 of the original frame, plus 4 bytes for the
+        // sequence number, minus the 2 bytes trimmed.
         flows.entry(frame[28..36].to_vec()).or_default().push((position, frame.to_vec()));
     }
     flows
@@ -47,6 +48,95 @@ fn every_mapping_gives_the_same_packets_in_the_same_order_per_flow() {
         let outcome = run_on_one(&path, &mapping(segments), OPTIONS).expect("mapped");
         assert_conserved(&outcome.report);
         assert_eq!(by_flow(&outcome.kept), expected, "{segments:?}");
+    }
+}
+
+/// Returns a stage without parameters that processes only some packets.
+fn only(class: PacketClass, kind: &str) -> StageUse {
+    let name = format!("{kind} {}", class.word());
+    StageUse { name, only: class, ..stage(kind, "", 0) }
+}
+
+/// Disjoint branches for IPv4 and IPv6, one for TCP within both, and a common end.
+fn branches() -> Path {
+    path(vec![
+        stage("classify", "", 0),
+        only(PacketClass::Ipv4, "number"),
+        only(PacketClass::Ipv6, "drop"),
+        only(PacketClass::Tcp, "number"),
+        only(PacketClass::Other, "trim"),
+    ])
+}
+
+/// Returns all ways to cut a chain of `stages` stages.
+fn cuts(stages: usize) -> Vec<Vec<usize>> {
+    let lengths = |cuts: usize| {
+        let mut lengths = vec![1];
+        for stage in 1..stages {
+            match cuts >> (stage - 1) & 1 {
+                1 => lengths.push(1),
+                _ => *lengths.last_mut().expect("it has one") += 1,
+            }
+        }
+        lengths
+    };
+    (0..1 << (stages - 1)).map(lengths).collect()
+}
+
+#[test]
+fn branches_give_the_same_packets_under_every_mapping() {
+    let path = branches();
+    let options = RunOptions { length: RunLength::Packets(3_000), ..OPTIONS };
+    let of = |segments: &[(usize, u32)]| {
+        let outcome = run_on_one(&path, &mapping(segments), options).expect("runs");
+        assert_conserved(&outcome.report);
+        let total = |part: fn(&StageReport) -> u64| -> Vec<u64> {
+            let stages = outcome.report.workers.iter().flat_map(|worker| worker.path_stages());
+            let name = |stage: &&StageUse, all: &StageReport| all.name == stage.name;
+            let all: Vec<_> = stages.collect();
+            let sum = |stage: &StageUse| {
+                all.iter().filter(|one| name(&stage, one)).map(|one| part(one)).sum()
+            };
+            path.stages.iter().map(sum).collect()
+        };
+        let counts = [total(|stage| stage.packets), total(|stage| stage.bypassed)];
+        let mut packets: Vec<(u64, Vec<u8>)> =
+            outcome.kept.iter().map(|(position, _, frame)| (position, frame.to_vec())).collect();
+        if segments.iter().all(|(_, replicas)| *replicas == 1) {
+            assert!(packets.is_sorted_by_key(|(position, _)| *position), "{segments:?}");
+        }
+        packets.sort_unstable();
+        (counts, packets)
+    };
+    let expected = of(&[(5, 1)]);
+    let [processed, bypassed] = &expected.0;
+    assert_eq!(processed[0], 3_000);
+    assert!(processed.iter().all(|packets| *packets > 100), "{processed:?}");
+    assert!(bypassed[1..].iter().all(|packets| *packets > 100), "{bypassed:?}");
+    assert_eq!((bypassed[0], processed[1] + bypassed[1]), (0, 3_000));
+    for lengths in cuts(5) {
+        for replicas in [1, 2] {
+            let segments: Vec<_> = lengths.iter().map(|length| (*length, replicas)).collect();
+            assert_eq!(of(&segments), expected, "{segments:?}");
+        }
+    }
+}
+
+#[test]
+fn a_branch_that_panics_holds_the_packets_that_go_round_it() {
+    let mut path = branches();
+    path.stages[2] = StageUse { only: PacketClass::Ipv6, ..stage("fail early", "bursts", 3) };
+    for segments in [&[(5, 1)][..], &[(2, 1), (3, 1)]] {
+        let error = run_on_one(&path, &mapping(segments), OPTIONS).expect_err("it is broken");
+        let RunError::Panicked { stage, report, .. } = error else { panic!("{error}") };
+        assert_eq!(stage, "fail early");
+        let mut stages = report.workers.iter().flat_map(|worker| &worker.stages);
+        let broken = stages.find(|stage| stage.name == "fail early").expect("it ran");
+        assert!(broken.ledger.held.packets > broken.packets.min(32) / 2, "{broken:?}");
+        assert!(broken.bypassed > 0);
+        for worker in &report.workers {
+            assert!(worker.stages.iter().all(|stage| stage.ledger.is_conserved()), "{worker:?}");
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs of every shape, stopped at any time: each must terminate with a balanced ledger, and keep
-//! the order within each bucket.
+//! Runs random paths and stops them at random times. Each run must terminate with a balanced ledger
+//! and preserve the order within buckets.
 
 mod common;
 #[path = "common/conserved.rs"]
@@ -10,7 +10,7 @@ use common::{OPTIONS, kinds, mapping, path, run_on_one, stage, traffic};
 use conserved::assert_conserved;
 use fastrand::Rng;
 use linerate_dataplane::{Job, Outcome, Watch, run};
-use linerate_path::model::{FullRing, Rate, RunLength, RunOptions};
+use linerate_path::model::{FullRing, IdlePolicy, IdleRules, Rate, RunLength, RunOptions};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -29,6 +29,7 @@ fn one_of<T: Copy>(random: &mut Rng, all: &[T]) -> T {
 struct Case {
     segments: Vec<(usize, u32)>,
     options: RunOptions,
+    idle: IdleRules,
     audit: bool,
     confine: Option<usize>,
     stop_after: Option<Duration>,
@@ -62,6 +63,11 @@ impl Case {
                 ring: one_of(random, &[2, 4, 16, 256, 4096]),
                 full_ring: one_of(random, &[FullRing::Wait, FullRing::Drop]),
             },
+            idle: IdleRules {
+                policy: one_of(random, &IdlePolicy::ALL),
+                park_after_s: one_of(random, &[None, Some(0.0), Some(1e-5)]),
+                workers: vec![None, Some(one_of(random, &IdlePolicy::ALL))],
+            },
             audit: random.u64(..2) == 0,
             confine: one_of(random, &[None, None, Some(1), Some(100)]),
             stop_after: one_of(random, &[None, Some(0), Some(1), Some(30), Some(70)])
@@ -69,7 +75,7 @@ impl Case {
         }
     }
 
-    /// Runs the case on at most two CPUs, which the workers share; other tests need the rest.
+    /// Runs the case with all workers sharing at most two CPUs, since other tests need the rest.
     fn run(&self) -> Outcome {
         let stages = ["drop", "number", "spin", "trim"].map(|kind| stage(kind, "turns", 20));
         let (path, mapping) = (path(stages.to_vec()), mapping(&self.segments));
@@ -79,6 +85,7 @@ impl Case {
         let job = Job {
             mapping: &mapping,
             options: self.options,
+            idle: &self.idle,
             oversubscribe: mapping.workers() > some.len().min(2),
             confine: self.confine,
             audit: self.audit,

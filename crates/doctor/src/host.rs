@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware of this machine, and settings that disturb or slow a data plane. Each setting comes
-//! with the command that would change it, which is only printed.
+//! Checks this machine's hardware, and the settings that interfere with a data plane or slow it
+//! down. For each setting, gives the command that would change it, but does not run it.
 //!
 //! Everything is read once, from /proc and /sys; a machine with 256 CPUs and 1000 interrupts takes
-//! some 30 ms. Left out: counters (`linerate-counters`), and NIC settings that only ethtool(8) can
-//! query.
+//! about 30 ms. Counters (`linerate-counters`), and NIC settings that only ethtool(8) can query,
+//! are not covered.
 
 mod boot;
 mod bypass;
@@ -12,6 +12,7 @@ mod clocks;
 mod disturbance;
 mod isolation;
 mod layout;
+mod live;
 mod memory;
 mod network;
 mod processor;
@@ -23,15 +24,15 @@ use linerate_record::doctor::{Observation, Section};
 
 const NODES: &str = "sys/devices/system/node";
 
-/// State shared by all observers, read once.
+/// Data shared by all checks, read once.
 struct Host {
     root: Root,
-    /// Text of /proc/cpuinfo; empty if unreadable.
+    /// Contents of /proc/cpuinfo; empty if unreadable.
     cpuinfo: String,
     platform: Platform,
     /// Online CPUs, ascending.
     online: Vec<u32>,
-    /// CPUs isolated from the scheduler, in ascending order.
+    /// CPUs isolated from the scheduler, ascending.
     isolated: Vec<u32>,
 }
 
@@ -48,14 +49,14 @@ impl Host {
         self.online.first().copied().unwrap_or(0)
     }
 
-    /// Hardware threads of the core that is left to the OS when all others are isolated: the core
-    /// of the first CPU.
+    /// Returns the hardware threads of the first CPU's core, which is left to the OS when all
+    /// others are isolated.
     fn system_cpus(&self) -> Vec<u32> {
         self.siblings(self.first_cpu()).unwrap_or_else(|| vec![self.first_cpu()])
     }
 
-    /// CPUs meant for workers, in ascending order: the isolated ones, or all except those left to
-    /// the OS.
+    /// Returns the CPUs suitable for workers, ascending: the isolated ones, or all except those
+    /// left to the OS.
     fn worker_cpus(&self) -> Vec<u32> {
         if !self.isolated.is_empty() {
             return self.isolated.clone();
@@ -64,7 +65,7 @@ impl Host {
         self.online.iter().copied().filter(|cpu| !system.contains(cpu)).collect()
     }
 
-    /// NUMA nodes, `node0` and so on.
+    /// Returns the NUMA node names, such as `node0`.
     fn nodes(&self) -> Vec<String> {
         let number = |name: &str| name.strip_prefix("node")?.parse::<u32>().ok();
         let mut nodes: Vec<(u32, String)> = self
@@ -77,19 +78,19 @@ impl Host {
         nodes.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// CPUs on the same core as `cpu`, in ascending order.
+    /// Returns the CPUs on the same core as `cpu`, ascending.
     fn siblings(&self, cpu: u32) -> Option<Vec<u32>> {
         let file = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
         self.root.cpu_list(&file)
     }
 }
 
-/// `1 CPU`, `8 CPUs`.
+/// Formats a number of CPUs: `1 CPU`, `8 CPUs`.
 fn counted(cpus: usize) -> String {
     if cpus == 1 { "1 CPU".to_owned() } else { format!("{cpus} CPUs") }
 }
 
-/// All checks, section by section.
+/// Runs all checks, section by section.
 pub fn observe(root: &Root) -> Vec<Observation> {
     let host = Host::read(root);
     let parts = [
@@ -103,16 +104,18 @@ pub fn observe(root: &Root) -> Vec<Observation> {
         memory::observe(&host),
         network::observe(&host),
         bypass::observe(&host).into_iter().collect(),
+        live::observe(&host).into_iter().collect(),
     ];
     let mut observations = parts.concat();
     observations.sort_by_key(|observation| observation.section);
     observations
 }
 
-/// Whether settings can be changed from here: a container sees its host's settings, read-only.
+/// Reports read-only settings: a container sees its host's settings but cannot change them.
 fn settings(host: &Host) -> Option<Observation> {
     let mounts = host.root.text("proc/self/mountinfo")?;
-    // number parent device root place options ...; the last mount is the visible one.
+    // Fields of mountinfo: ID, parent ID, device, root, mount point, options, ...; the last mount
+    // is the visible one.
     let options = |line: &str| {
         let mut fields = line.split(' ').skip(4);
         (fields.next() == Some("/sys")).then(|| fields.next().unwrap_or("").to_owned())

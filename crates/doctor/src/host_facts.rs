@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conditions for counting an event here: kernel settings, the privileges of this process, the
-//! PMUs, and the hypervisor.
+//! Facts that determine whether an event can be counted on this host: kernel settings, this
+//! process's privileges, the PMUs, and the hypervisor.
 //!
-//! Left out: interpreting them ([`refusal`](crate::refusal)), and anything that has to be tried
-//! ([`Opener`](linerate_counters::opener::Opener)).
+//! They are interpreted by [`refusal`](crate::refusal). Properties that can only be determined by
+//! trial are not included ([`Opener`](linerate_counters::opener::Opener)).
 
 mod facts;
 
@@ -13,7 +13,7 @@ use linerate_machine::Root;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Facts about the host of this process. Read lazily and only once; may be used concurrently.
+/// Facts about this process's host, all read together when first needed. Access is thread-safe.
 #[derive(Debug)]
 pub struct HostFacts {
     root: PathBuf,
@@ -21,40 +21,41 @@ pub struct HostFacts {
 }
 
 impl HostFacts {
-    /// Facts about this process on this machine.
+    /// Returns facts about this process on this machine.
     pub fn gather() -> Self {
         Self::from(Path::new("/"))
     }
 
-    /// Facts from the /proc, /sys and programs under `root`.
+    /// Returns facts that are read from /proc and /sys under `root` when first needed. Programs are
+    /// looked up in the directories of `PATH` under `root`.
     pub fn from(root: &Path) -> Self {
         Self { root: root.to_owned(), facts: OnceLock::new() }
     }
 
-    /// Synthetic facts; reads no files.
+    /// Returns synthetic facts, without reading files.
     pub fn from_facts(facts: Facts) -> Self {
         Self { root: PathBuf::from("/"), facts: OnceLock::from(facts) }
     }
 
-    /// Root of /proc and /sys.
+    /// Returns the root of /proc and /sys.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The facts. The first call takes about 0.3 ms.
+    /// Returns the facts. The first call takes about 0.3 ms.
     pub fn facts(&self) -> &Facts {
         self.facts.get_or_init(|| Facts::read(&self.root))
     }
 
-    /// The module that holds the counters and makes their registers readable; `None` if it is not
-    /// loaded. Read at every call: the module may be loaded or unloaded while a program runs, and
-    /// registers are only read while it is present.
+    /// Returns the state of the module that holds the counters and makes their registers readable;
+    /// `None` if not loaded. Read at every call, because the module may be loaded or unloaded while
+    /// a program runs, and registers may be read only while it is loaded.
     pub fn pmu_user(&self) -> Option<PmuUser> {
         Module::loaded(&self.root)
     }
 
-    /// Owners of the process or thread `id` and of this process, if they differ; `None` also if
-    /// unknown. Read at every call.
+    /// Returns the owner of the process or thread `id` and the owner of this process, if they
+    /// differ; `None` if they are the same or unknown. Reads both at every call.
     pub(crate) fn stranger(&self, id: u32) -> Option<Stranger> {
         let files = Root::new(&self.root);
         let runs = |who: &str| Credentials::read(&files.text(&format!("proc/{who}/status"))?);
@@ -70,18 +71,18 @@ impl HostFacts {
     }
 }
 
-/// Owner of a process that belongs to another user.
+/// Another user's process, with its owner and ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stranger {
-    /// Kind of the differing ID: `user` or `group`.
+    /// Which ID differs: `user` or `group`.
     pub(crate) kind: &'static str,
-    /// ID of the process.
+    /// User or group ID of the other process.
     pub(crate) theirs: u32,
-    /// Our ID.
+    /// User or group ID of this process.
     pub(crate) own: u32,
 }
 
-/// Real, effective and saved IDs of a process, from its `status` file.
+/// A process's real, effective and saved IDs, from its `status` file.
 struct Credentials {
     users: [u32; 3],
     groups: [u32; 3],

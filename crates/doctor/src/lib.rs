@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Determines by trial what can be measured on this machine, and what would enable the rest.
 //!
-//! Every tier is tried on work of known size: an event that opens and then counts too little is
-//! refused like one that does not open. Takes some 30 ms, most of it asleep to determine the rate
-//! of the timestamp counter, while Valgrind reports its version. Left out: how accurate the figures
-//! of a tier are (`docs/method.md`).
+//! Every tier is tried on work of known size: an event that opens but counts too little is treated
+//! like one that does not open. Takes about 30 ms, most of which is a sleep to determine the TSC
+//! rate; Valgrind reports its version in the meantime. The accuracy of each tier is covered in
+//! `docs/method.md`.
 //!
-//! | question | module |
+//! | subject | module |
 //! |---|---|
-//! | what decides here whether events can be counted? | [`host_facts`] |
-//! | why is an event not counted, and which command changes that? | [`refusal`] |
-//! | what disturbs or slows a data plane, and which command changes that? | [`host`] |
-//! | what can be read of running programs, and which command changes that? | `watching` |
-//! | may a program create its own namespaces? | [`namespaces`] |
+//! | facts that determine whether events can be counted | [`host_facts`] |
+//! | why an event is not counted, with commands to enable it | [`refusal`] |
+//! | settings that interfere with a data plane, with commands to change them | [`host`] |
+//! | data that can be read about running programs, with commands to enable more | `watching` |
+//! | permission to create namespaces | [`namespaces`] |
 
 #![forbid(unsafe_code)]
 
@@ -33,7 +33,7 @@ use linerate_record::Tier;
 use linerate_record::doctor::DoctorReport;
 use tiers::{Trial, VersionQuery};
 
-/// Examines the machine that `around` describes, opening events with `opener`.
+/// Examines the machine described by `around`, opening events with `opener`.
 pub fn examine(opener: &dyn Opener, around: &HostFacts) -> DoctorReport {
     let root = Root::new(around.root());
     let valgrind = VersionQuery::start(around.facts());

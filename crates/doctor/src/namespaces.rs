@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a program may create namespaces, in which it could set up interfaces without root
-//! privileges.
+//! Determines whether a program may create namespaces, in which it can set up interfaces without
+//! root privileges.
 
 use linerate_machine::Root;
 
-/// The reason why namespaces are refused, and the command that allows them.
+/// Why namespaces are forbidden, and the command that allows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// The setting that forbids them, with its value, as a sentence without a full stop.
+    /// A sentence, without a full stop, that names the setting that forbids namespaces and its
+    /// value.
     pub sentence: String,
-    /// The command that would change it; manual steps are shell comments.
+    /// Command that would change the setting; manual steps are shell comments.
     pub fix: String,
 }
 
-/// A setting that can forbid user namespaces: its file, the value that forbids them, and the name
-/// with the value that permits them, as sysctl(8) takes them.
+/// Settings that can forbid user namespaces: the file, the value that forbids them, and the
+/// sysctl(8) assignment that permits them.
 const SETTINGS: [(&str, &str, &str); 3] = [
     ("proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
     ("proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
@@ -25,7 +26,7 @@ const SETTINGS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// The setting on this machine that forbids user namespaces; `None` if there is none.
+/// Returns the setting that forbids user namespaces on this machine; `None` if none does.
 pub fn setting(root: &Root) -> Option<Obstacle> {
     SETTINGS.iter().find_map(|(file, refusing, permitting)| {
         let value = root.text(file)?;
@@ -37,12 +38,13 @@ pub fn setting(root: &Root) -> Option<Obstacle> {
     })
 }
 
-/// The reason why user namespaces are forbidden here: a setting or, failing that, the remaining
-/// possibilities.
+/// Returns why user namespaces are forbidden here: a setting or, if there is none, the container.
 pub fn obstacle(root: &Root) -> Obstacle {
     setting(root).unwrap_or_else(|| Obstacle {
-        sentence: "no kernel setting forbids them, so this container or sandbox does".to_owned(),
-        fix: "# run it outside the container, or use docker run --security-opt seccomp=unconfined"
+        sentence: "no kernel setting forbids user namespaces, so this container or sandbox does"
+            .to_owned(),
+        fix: "# run linerate outside the container, or use docker run --security-opt \
+              seccomp=unconfined"
             .to_owned(),
     })
 }

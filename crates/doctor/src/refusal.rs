@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons why events are not counted, and the commands that change that.
+//! Why events are not counted, and the commands that change that.
 //!
-//! `linerate-counters` reports its failures ([`Refusal`]); an [`Explainer`] interprets them in the
-//! light of the kernel's settings. No other crate words the explanations of counter refusals.
+//! `linerate-counters` reports its failures ([`Refusal`]); an [`Explainer`] interprets these
+//! failures based on the kernel's settings. All explanations of counter refusals are worded here.
 
 mod kernel;
 mod pmu;
@@ -14,19 +14,19 @@ use linerate_counters::refusal::Refusal;
 pub(crate) use pmu::instead_of_nothing;
 pub(crate) use registers::examine;
 
-/// The reason why an event is not counted.
+/// Why an event is not counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The cause.
+    /// Machine-readable cause.
     pub cause: Cause,
     /// The reason as a sentence, with the values found.
     pub sentence: String,
-    /// The exact command that would change it, or an alternative, if there is one: a shell command
-    /// for this machine. Manual steps, and commands for another machine, follow `#`.
+    /// Shell command for this machine that enables the event or an alternative, if possible. Manual
+    /// steps, and commands for another machine, follow `#`.
     pub fix: Option<String>,
 }
 
-/// Causes that keep an event from being counted.
+/// Reason that an event cannot be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
     /// A virtual machine without a virtual PMU.
@@ -40,21 +40,21 @@ pub enum Cause {
     Paranoid,
     /// A seccomp filter forbids the system call.
     Seccomp,
-    /// A capability is missing, and lowering the paranoid level would not make up for it.
+    /// A capability is missing, and lowering the paranoid level would not help.
     MissingCapability,
-    /// `kernel.perf_user_access` is off (arm64): no reads from user space.
+    /// `kernel.perf_user_access` is off (arm64), which forbids reads from user space.
     UserAccessOff,
     /// The kernel watchdog holds a counter.
     WatchdogHoldsCounter,
-    /// There are several core types, and the event exists on some of them only.
+    /// Only some of the processor's core types have the event.
     HybridCores,
-    /// The event tables do not include the processor, and the event is not an architectural one.
+    /// No event table for the processor, and the event is not an architectural one.
     UnknownProcessor,
     /// More simultaneous events than counters.
     TooManyEvents,
-    /// The kernel supports the processor but not this event on it.
+    /// The kernel supports the processor, but not this event on it.
     UnsupportedEvent,
-    /// According to the event table, this processor does not count the event.
+    /// According to the event table, this processor cannot count the event.
     NotInTable,
     /// The simulator does not model the event.
     NotSimulated,
@@ -64,19 +64,20 @@ pub enum Cause {
     NoPerfEvents,
     /// Another user holds the counters exclusively.
     CountersBusy,
-    /// No file descriptors are left.
+    /// File descriptor limit reached.
     NoDescriptors,
-    /// The process is gone.
+    /// The process has exited.
     TargetGone,
     /// The event was opened but never got a counter.
     NeverScheduled,
-    /// No module has enabled user access to the PMU registers, or other code has disabled it again.
+    /// No module has enabled user access to the PMU registers, or the access has been disabled
+    /// again.
     RegistersClosed,
     /// A thread that reads registers may run on more than one CPU.
     NotOnOneCpu,
     /// The module that opened the registers has selected other events.
     NotSelected,
-    /// Any other cause; the sentence includes the error number.
+    /// Any other cause. The sentence of the explanation includes the error number.
     Other,
 }
 
@@ -109,7 +110,7 @@ impl Cause {
         Self::Other,
     ];
 
-    /// The cause as a keyword for scripts.
+    /// Returns the cause's keyword, for scripts.
     pub fn word(self) -> &'static str {
         match self {
             Self::NoVirtualPmu => "no_virtual_pmu",
@@ -143,25 +144,24 @@ impl Cause {
 /// Explains refusals on one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Explainer<'a> {
-    /// The environment of this process. Its facts are read when they are first needed to explain a
-    /// refusal.
+    /// This process's host. Facts are read when first needed to explain a refusal.
     pub host_facts: &'a HostFacts,
-    /// Whether the event tables include the processor.
+    /// Whether there is an event table for the processor.
     pub is_known_processor: bool,
-    /// Whether the caller could read registers, so that loading `pmu_user` would be another remedy.
+    /// Whether the caller can read counter registers. If so, loading `pmu_user` is another fix.
     pub takes_registers: bool,
 }
 
 impl<'a> Explainer<'a> {
-    /// For callers that do not read counter registers.
+    /// Creates an explainer for callers that do not read counter registers.
     pub fn new(host_facts: &'a HostFacts, is_known_processor: bool) -> Self {
         Self { host_facts, is_known_processor, takes_registers: false }
     }
 
-    /// Explains the refusal of `event`.
+    /// Explains why `event` was refused.
     ///
     /// If the cause is the machine rather than the event, the sentence does not name the event, so
-    /// that a report can state it once for many events.
+    /// that a report can print it once for many events.
     pub fn explain(&self, refusal: &Refusal, event: &Event) -> Explanation {
         match refusal {
             Refusal::NotOpened(attempt) => {
@@ -180,12 +180,12 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// A fix that requires hardware counters.
+/// Start of a fix that requires hardware counters.
 pub const BY_HARDWARE: &str = "linerate stat --tier hw";
 
 impl Explanation {
-    /// The same explanation, with the fix marked as being for another machine if this one has no
-    /// hardware counters.
+    /// Marks the fix as being for another machine if it requires hardware counters and this machine
+    /// has none.
     pub fn elsewhere(mut self, facts: &Facts) -> Self {
         let is_missing = facts.core_units.is_empty();
         if let Some(fix) = self.fix.as_mut().filter(|fix| fix.starts_with(BY_HARDWARE)) {
@@ -201,10 +201,10 @@ impl Explanation {
     }
 }
 
-/// Simulated events can be counted on any machine with Valgrind.
+/// Fix that works for simulated events on any machine with Valgrind.
 const SIMULATE: &str = "linerate stat --tier sim -- COMMAND";
 
-/// The simulation command, preceded by the installation of Valgrind if it is missing.
+/// Returns the simulation command, preceded by the installation of Valgrind if missing.
 fn simulate(facts: &Facts) -> String {
     match facts.installer.filter(|_| facts.valgrind.is_none()) {
         Some(installer) => format!("{} valgrind && {SIMULATE}", installer.command),
@@ -212,8 +212,8 @@ fn simulate(facts: &Facts) -> String {
     }
 }
 
-/// The command that sets `kernel.perf_event_paranoid`; in a user namespace, where root may not
-/// change it, the alternative.
+/// Returns the command that sets `kernel.perf_event_paranoid`; in a user namespace, where root may
+/// not change it, returns the simulation command, with the sysctl command as a comment.
 pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
     let command = format!("sudo sysctl kernel.perf_event_paranoid={level}");
     match facts.is_in_user_namespace {
@@ -222,7 +222,7 @@ pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
     }
 }
 
-/// The reason why an event was opened but never got a counter, although its target ran.
+/// Explains why an event was opened but never got a counter, although its target ran.
 fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
     if event.class == Class::Hardware && around.pmu_user().is_some() {
         return registers::held();
@@ -234,7 +234,7 @@ fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
         return Explanation::new(
             Cause::HybridCores,
             format!(
-                "`{name}` is counted on {on} only ({}), but the target did not run there",
+                "`{name}` is counted only on {on} ({}), but the target did not run there",
                 unit.name
             ),
             format!("taskset -c {list} linerate stat -e {name} -- COMMAND"),
@@ -253,13 +253,14 @@ fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
     Explanation::new(
         Cause::NeverScheduled,
         format!(
-            "`{name}` never got a counter: other events held all of them, or it got no time slice"
+            "`{name}` never got a counter: other events held all counters, or this event got no \
+             time slice"
         ),
-        format!("linerate stat -e {name} -- COMMAND  # alone, or for longer"),
+        format!("linerate stat -e {name} -- COMMAND  # count it alone, or for longer"),
     )
 }
 
-/// The reason why a kernel event is not counted in user mode only.
+/// Explains why a kernel event cannot be counted for user mode only.
 fn kernel_only(event: &Event) -> Explanation {
     let name = &event.name;
     Explanation::new(
@@ -273,7 +274,7 @@ fn nothing_to_count() -> Explanation {
     Explanation::new(Cause::TargetGone, "no CPU was given", "linerate stat --cpu 0")
 }
 
-/// The reason why programs cannot read counters from user space; `None` if no setting forbids it.
+/// Explains why programs cannot read counters from user space; `None` if no setting forbids it.
 pub(crate) fn user_access_off(facts: &Facts) -> Option<Explanation> {
     let access = facts.user_access.as_ref().filter(|access| !access.is_on)?;
     let setting = &access.setting;
@@ -285,20 +286,21 @@ pub(crate) fn user_access_off(facts: &Facts) -> Option<Explanation> {
     Some(Explanation::new(Cause::UserAccessOff, sentence, fix))
 }
 
-/// The reason why the simulator is not available; `None` if it is.
+/// Explains why the simulator is not available; `None` if it is.
 pub fn no_valgrind(facts: &Facts) -> Option<Explanation> {
     if facts.valgrind.is_some() {
         return None;
     }
     let fix = match facts.installer {
         Some(installer) => format!("{} valgrind", installer.command),
-        None => "echo \"$PATH\"  # install Valgrind in one of these".to_owned(),
+        None => "echo \"$PATH\"  # install Valgrind in one of these directories".to_owned(),
     };
     let sentence = "Valgrind, which simulates instructions and caches, is not in PATH";
     Some(Explanation::new(Cause::NoValgrind, sentence, fix))
 }
 
-/// The reason why this processor's table has no `event`; `reason` says why.
+/// Explains that this processor does not count an event, according to its event table and for the
+/// given `reason`.
 pub fn not_in_table(event: &str, table: &str, reason: &str) -> Explanation {
     Explanation::new(
         Cause::NotInTable,

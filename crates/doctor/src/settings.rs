@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks of the counters, one at a time.
+//! Checks the settings and facts that determine whether events can be counted, and returns one
+//! observation for each.
 
 use super::tiers::Trial;
 use crate::host_facts::{Facts, HostFacts};
@@ -48,8 +49,8 @@ fn units(facts: &Facts, trial: &Trial) -> Observation {
     let units: Vec<String> =
         facts.core_units.iter().map(|unit| named(&unit.cpus, &unit.name)).collect();
     let sentence = match units.len() {
-        1 => "the kernel drives the core PMU",
-        _ => "hybrid cores: each PMU counts its events on its own CPUs only",
+        1 => "the kernel has a driver for the core PMU",
+        _ => "hybrid cores: each PMU counts only on its own CPUs",
     };
     COUNTERS.fact(NAME, units.join(", "), sentence)
 }
@@ -62,15 +63,17 @@ fn table(catalog: &Catalog) -> Observation {
     COUNTERS.advice(
         "event_table",
         catalog.table(),
-        "no event table for this processor: only architectural and generic kernel events",
-        Some("linerate stat --list  # lists them; others by code: -e rCODE".to_owned()),
+        "no event table for this processor: linerate recognizes only architectural and generic \
+         kernel events",
+        Some("linerate stat --list  # lists them; use -e rCODE for others".to_owned()),
     )
 }
 
 fn at_once(trial: &Trial) -> Observation {
     match (trial.at_once, &trial.user) {
         (Some(count), _) => {
-            let sentence = "hardware events that can be counted at once; more are multiplexed";
+            let sentence = "hardware events that can be counted at once; beyond that, events are \
+                            multiplexed";
             COUNTERS.fact(COUNTERS_AT_ONCE, count.to_string(), sentence)
         }
         (None, Err(refusal)) => COUNTERS.unknown(COUNTERS_AT_ONCE, &refusal.sentence),
@@ -89,14 +92,16 @@ fn paranoid(facts: &Facts) -> Observation {
         _ if facts.may_count_everything() => {
             COUNTERS.good(NAME, value, "no effect: this process has CAP_PERFMON or CAP_SYS_ADMIN")
         }
-        ..=0 => COUNTERS.good(NAME, value, "any process may count events, including whole CPUs"),
+        ..=0 => COUNTERS.good(NAME, value, "any process may count events, even on whole CPUs"),
         1 => COUNTERS.good(
             NAME,
             value,
             "any process may count its own events in user and kernel mode; --cpu needs level 0",
         ),
-        2 => COUNTERS.advice(NAME, value, "user mode only without CAP_PERFMON", fix),
-        _ => COUNTERS.missing(NAME, value, "no counting without CAP_PERFMON", fix),
+        2 => {
+            COUNTERS.advice(NAME, value, "without CAP_PERFMON, only user mode can be counted", fix)
+        }
+        _ => COUNTERS.missing(NAME, value, "counting requires CAP_PERFMON", fix),
     }
 }
 
@@ -115,16 +120,11 @@ fn filter(facts: &Facts) -> Observation {
 fn software(trial: &Trial) -> Observation {
     const NAME: &str = "software_events";
     match (&trial.software, &trial.software_both) {
-        (Ok(()), Ok(())) => COUNTERS.good(
-            NAME,
-            "counted",
-            "kernel events (software events) can be \
-             counted",
-        ),
+        (Ok(()), Ok(())) => COUNTERS.good(NAME, "counted", "kernel software events can be counted"),
         (Ok(()), Err(refusal)) => {
             let sentence = format!(
-                "clocks and page faults are counted; events inside the kernel, such as migrations \
-                 and tracepoints, are not: {}",
+                "clocks and page faults can be counted, but not events inside the kernel, such as \
+                 migrations and tracepoints: {}",
                 refusal.sentence
             );
             COUNTERS.advice(NAME, "in part", &sentence, refusal.fix.clone())
@@ -135,8 +135,8 @@ fn software(trial: &Trial) -> Observation {
     }
 }
 
-/// Every kernel with tracepoints has this one. Directories may be readable while the files in them
-/// are not.
+/// A tracepoint that every kernel with tracepoints has. Its file is read because directories may be
+/// readable even if the files in them are not.
 const SOME_POINT: &str = "sched/sched_switch/id";
 
 pub(super) fn tracepoints(around: &HostFacts) -> Observation {
@@ -146,7 +146,7 @@ pub(super) fn tracepoints(around: &HostFacts) -> Observation {
         text.is_ok_and(|text| text.trim().parse::<u64>().is_ok())
     };
     if tracepoint::events(&around.root().join("sys")).is_ok_and(has_number) {
-        let sentence = "tracepoints allow counts per packet for unmodified programs";
+        let sentence = "tracepoints give per-packet counts for unmodified programs";
         return COUNTERS.good(NAME, "readable", sentence);
     }
     let sentence = "tracepoint events (subsystem:name) cannot be looked up";
@@ -165,7 +165,7 @@ pub(super) fn tracepoints(around: &HostFacts) -> Observation {
             Some("sudo mount -t tracefs nodev /sys/kernel/tracing".to_owned()),
         ),
         _ => {
-            let sentence = format!("{sentence}: this kernel or container exposes none");
+            let sentence = format!("{sentence}: this kernel or container does not expose tracefs");
             COUNTERS.missing(NAME, "none", &sentence, None)
         }
     }
@@ -179,7 +179,7 @@ fn watchdog(facts: &Facts) -> Observation {
             "the NMI watchdog may take one counter on every CPU",
             Some("sudo sysctl kernel.nmi_watchdog=0".to_owned()),
         ),
-        false => COUNTERS.good("nmi_watchdog", "off", "the NMI watchdog holds no counter"),
+        false => COUNTERS.good("nmi_watchdog", "off", "the NMI watchdog does not use a counter"),
     }
 }
 
@@ -195,11 +195,16 @@ fn user_access(facts: &Facts, trial: &Trial) -> Observation {
             "no",
             "this kernel does not allow user-mode counter reads: regions use system calls",
         ),
-        None => COUNTERS.unknown(NAME, "no counter was available to try"),
+        None => COUNTERS.unknown(NAME, "no counter was available for the test"),
     }
 }
 
+/// Checks for a simulator. QEMU is preferred to Valgrind because it simulates more.
 fn simulator(trial: &Trial) -> Observation {
+    if let Some(emulator) = &trial.qemu {
+        let sentence = "simulates the instructions, cache levels and TLBs of any architecture";
+        return COUNTERS.good("qemu_user", emulator.clone(), sentence);
+    }
     match &trial.valgrind {
         Ok(version) => COUNTERS.good("valgrind", version, "simulates instructions and caches"),
         Err(refusal) => {

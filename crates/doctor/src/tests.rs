@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic machines defined by what their kernel returns, with software events in place of
-//! hardware events.
+//! Tests with simulated kernels that refuse some events, and software events in place of hardware
+//! events.
 
 use super::*;
 use crate::host_facts::{CoreUnit, Facts, UserAccess};
@@ -14,10 +14,10 @@ use linerate_record::{Derive, Scalar};
 use std::collections::BTreeSet;
 use tiers::count_at_once;
 
-/// Counts nothing on processors that implement all instructions in hardware.
+/// An event that always counts 0 on processors that implement all instructions in hardware.
 const EMULATION_FAULTS: Selector = Selector::new(SOFTWARE, 8);
 
-/// A kernel with this number of counters, all of which count the thread's clock.
+/// Returns a kernel with `counters` counters, each of which counts the thread's CPU time.
 fn synthetic(counters: usize, refuses: fn(&Request) -> Option<i32>) -> impl Opener {
     let refuse = move |request: &Request, group: &[Selector]| {
         refuses(request).or_else(|| full(counters, request, group))
@@ -25,7 +25,7 @@ fn synthetic(counters: usize, refuses: fn(&Request) -> Option<i32>) -> impl Open
     Scripted::new(refuse).counting(|_| TASK_CLOCK)
 }
 
-/// The findings; `None`, with a message, if this kernel refuses even software events.
+/// Returns the report; `None`, with a message, if this kernel refuses even software events.
 fn examine_scripted(opener: &dyn Opener, facts: Facts) -> Option<DoctorReport> {
     if perf::open(&Request::new(TASK_CLOCK), Target::CurrentThread, None).is_err() {
         println!("SKIP: software events are refused");
@@ -71,11 +71,12 @@ fn a_machine_with_counters_has_all_tiers_but_the_simulator() {
     assert_eq!(about(&report, "counters_at_once").value.as_deref(), Some("6"));
     assert_eq!(report.figures()["counters_at_once"].as_number(), Some(6.0));
     assert_eq!(tier(&report, Tier::Sim).cause.as_deref(), Some("no_valgrind"));
-    // Software events have no counter that could be read.
+    // Software events have no hardware counter that could be read from user space.
     assert_eq!(about(&report, "user_access").value.as_deref(), Some("no"));
 }
 
-/// Perf would open its events, count nothing, and disable the registers on AArch64.
+/// If tried, perf would open its events and count nothing. On AArch64, it would also disable access
+/// to the counters from user space.
 #[test]
 fn perf_is_not_tried_while_a_module_holds_the_counters() {
     let Some(_) = examine_scripted(&synthetic(1, |_| None), usual()) else { return };
@@ -96,7 +97,7 @@ fn perf_is_not_tried_while_a_module_holds_the_counters() {
     assert_eq!(reason.as_ref(), Some(&report.tiers[1].sentence));
 }
 
-/// The kernel also opens groups that need the counter held by its watchdog; they never count.
+/// The kernel also opens groups that need the counter held by its watchdog, but they never count.
 #[test]
 fn a_counter_that_the_watchdog_holds_is_not_there() {
     let Some(_) = examine_scripted(&synthetic(1, |_| None), usual()) else { return };
@@ -109,13 +110,13 @@ fn a_counter_that_the_watchdog_holds_is_not_there() {
         let instructions = Request::new(Selector::new(HARDWARE, 1));
         let at_once = count_at_once(&synthetic(counters, |_| None), &instructions, counts);
         assert_eq!(at_once, counters - held);
-        // From all events that open down to the number that counts, and no further.
+        // Group sizes are tried from the number of events that open down to the number that counts.
         let expected: Vec<usize> = (at_once.max(1)..=counters).rev().collect();
         assert_eq!(tried.into_inner(), expected);
     }
 }
 
-/// At this level, software events, like all others, may not count kernel mode.
+/// At paranoid level 2, software events in kernel mode are forbidden, like all others.
 #[test]
 fn software_events_of_user_mode_only_are_marked_as_partial() {
     let refuses = |request: &Request| (!request.exclude_kernel).then_some(EACCES);
@@ -173,7 +174,7 @@ fn events_that_open_and_count_nothing_are_not_trusted() {
     let Some(report) = examine_scripted(&opener, Facts { platform, ..usual() }) else { return };
     let hw = tier(&report, Tier::Hw);
     assert_eq!((hw.works, hw.cause.as_deref()), (false, Some("unsupported_event")));
-    assert!(hw.sentence.contains("counted 0, expected at least"), "{hw:?}");
+    assert!(hw.sentence.contains("counted only 0 (expected at least"), "{hw:?}");
     assert!(hw.fix.as_ref().unwrap().contains("# for counters, on the host: qemu"), "{hw:?}");
     assert_eq!(report.best_tier, Tier::Sw);
 }
@@ -224,8 +225,17 @@ fn a_broken_valgrind_is_not_a_simulator() {
     );
 }
 
-/// On any machine: a working tier has no cause; a failing one has a cause, a fix unless that would
-/// be a different processor, and a null figure with the same reason.
+#[test]
+fn qemu_simulates_without_valgrind() {
+    let facts = Facts { qemu: Some("/usr/bin/qemu-arm".into()), ..usual() };
+    let Some(report) = examine_scripted(&synthetic(4, |_| None), facts) else { return };
+    let sim = tier(&report, Tier::Sim);
+    assert!(sim.works && sim.sentence.contains("qemu-arm simulates instructions"), "{sim:?}");
+    assert_eq!(about(&report, "qemu_user").value.as_deref(), Some("qemu-arm"));
+}
+
+/// On any machine: a working tier has no cause; a failing one has a cause, a fix unless only a
+/// different processor would help, and a null figure with the same reason.
 #[test]
 fn this_machine_contradicts_itself_nowhere() {
     let report = examine(&Kernel, &HostFacts::gather());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Trials of the tiers.
+//! Tries each evidence tier on work of known size.
 
 use crate::host_facts::{Facts, HostFacts};
 use crate::refusal::{self, Cause, Explainer, Explanation};
@@ -14,24 +14,28 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Result of trying each tier.
+/// Results of trying each tier.
 pub(super) struct Trial {
-    /// Instructions in user and kernel mode.
+    /// Whether instructions can be counted in user and kernel mode, or why not.
     pub(super) both: Result<(), Explanation>,
-    /// Instructions in user mode.
+    /// Whether instructions can be counted in user mode only, or why not.
     pub(super) user: Result<(), Explanation>,
-    /// Cycles from counter registers that a module made readable, without perf: the tier and a
-    /// sentence. `None` on processors without such registers.
+    /// Result of counting cycles without perf, by reading counter registers that a module made
+    /// readable: tier and sentence. `None` on processors without registers of this kind.
     pub(super) registers: Option<Result<(Tier, String), Explanation>>,
-    /// CPU time as accounted by the kernel.
+    /// Whether CPU time can be counted, with or without kernel mode, or why not.
     pub(super) software: Result<(), Explanation>,
-    /// The same including kernel mode, which is required for events inside the kernel.
+    /// Whether CPU time can be counted including kernel mode, or why not. Requires the same
+    /// permission as counting events inside the kernel.
     pub(super) software_both: Result<(), Explanation>,
-    /// The version of Valgrind.
+    /// Valgrind version.
     pub(super) valgrind: Result<String, Explanation>,
-    /// Number of hardware events that count simultaneously; `None` if none does.
+    /// Name of QEMU's user-mode emulator, if installed.
+    pub(super) qemu: Option<String>,
+    /// Number of hardware events that can be counted simultaneously; `None` if none can.
     pub(super) at_once: Option<usize>,
-    /// Whether this program can read a counter from user space; `None` if no hardware event counts.
+    /// Whether this program can read a counter from user space; `None` if no hardware event
+    /// can be counted.
     pub(super) reads_counters: Option<bool>,
 }
 
@@ -50,7 +54,7 @@ impl Trial {
             instructions.unwrap_or_else(|| event("instructions", Class::Hardware, HARDWARE, 1));
         let request = Request::new(instructions.selector);
         let user_only = Request { exclude_kernel: true, ..request };
-        // First, since opening perf events may close the registers.
+        // Must be first: opening perf events may disable access to the registers.
         let registers = refusal::examine(around);
         let held = || Err(explainer.explain(&Refusal::HeldByModule, &instructions));
         let (both, user) = match around.pmu_user().is_some() {
@@ -70,12 +74,17 @@ impl Trial {
             software,
             software_both,
             valgrind: valgrind.answer(),
+            qemu: around
+                .facts()
+                .qemu
+                .as_ref()
+                .map(|file| file.file_name().unwrap_or_default().to_string_lossy().into_owned()),
             at_once: granted.map(|request| count_at_once(opener, &request, gets_counters)),
             reads_counters: granted.map(|request| probe.reads_counters(&request)),
         }
     }
 
-    /// The states of the tiers, best first.
+    /// Returns the state of each tier, best tier first.
     pub(super) fn tiers(&self) -> Vec<TierState> {
         let at_once = match self.at_once {
             Some(1) => "1 event at a time".to_owned(),
@@ -89,7 +98,7 @@ impl Trial {
             state(Tier::User, &self.user, &format!("hardware counters, user mode: {at_once}")),
             self.software_state(),
             self.simulator_state(),
-            works(Tier::Model, "predictions that `tune` and `plan` compute; not measured"),
+            works(Tier::Model, "predictions by `tune` and `plan`, not measurements"),
         ]);
         tiers
     }
@@ -102,7 +111,8 @@ impl Trial {
         })
     }
 
-    /// The timestamp counter is always available, so the tier works partially even without events.
+    /// Returns the state of the software tier, which is at least partially available, because the
+    /// TSC always is.
     fn software_state(&self) -> TierState {
         match (&self.software, &self.software_both) {
             (Ok(()), Ok(())) => {
@@ -120,16 +130,23 @@ impl Trial {
     }
 
     fn simulator_state(&self) -> TierState {
+        if let Some(emulator) = &self.qemu {
+            let sentence = format!(
+                "{emulator} simulates instructions, branches, and cache and TLB misses, 20 to 100 \
+                 times slower; it reports no cycles"
+            );
+            return works(Tier::Sim, &sentence);
+        }
         let version = self.valgrind.as_ref().map_or("Valgrind", |version| version);
         let sentence = format!(
-            "instructions, branches and cache misses simulated by {version}, 30 to 100 times \
-             slower; no cycles, no TLB"
+            "{version} simulates instructions, branches and cache misses, 30 to 100 times slower; \
+             it reports neither cycles nor TLB misses"
         );
         state(Tier::Sim, &self.valgrind.clone().map(|_| ()), &sentence)
     }
 }
 
-/// Access through the registers that a module opened.
+/// Name of the access method that reads counter registers opened by a module.
 const REGISTERS: &str = "registers";
 
 fn works(tier: Tier, sentence: &str) -> TierState {
@@ -162,11 +179,11 @@ fn event(name: &str, class: Class, kind: u32, config: u64) -> Event {
     }
 }
 
-/// Iterations of the counted loop. Each takes at least one instruction, and all together at least a
-/// microsecond, so that both instructions and nanoseconds are at least [`LEAST`].
+/// Iterations of the counted loop. Each executes at least one instruction, and the whole loop takes
+/// at least a microsecond, so both instructions and nanoseconds are at least [`LEAST`].
 const TURNS: u64 = 20_000;
 
-/// Minimum number of instructions, or of nanoseconds, that the loop takes: no core takes less than
+/// Minimum number of instructions, and of nanoseconds, that the loop takes: no core takes less than
 /// a quarter of a cycle for an iteration, which contains a jump, and none runs at 20 GHz.
 const LEAST: u64 = TURNS / 100;
 
@@ -176,7 +193,7 @@ fn work() {
     }
 }
 
-/// Maximum number of events tried simultaneously: more than any core has counters.
+/// Maximum number of events to open simultaneously; no core has that many counters.
 const AT_ONCE_MAX: usize = 24;
 
 struct Probe<'a> {
@@ -185,7 +202,7 @@ struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    /// Whether the event opens, gets a counter, and counts at least the known minimum.
+    /// Checks that the event opens, gets a counter, and counts at least the known minimum.
     fn count(&self, event: &Event, request: &Request) -> Result<(), Explanation> {
         let why = |refusal: Refusal| self.explainer.explain(&refusal, event);
         let target = Target::CurrentThread;
@@ -201,8 +218,8 @@ impl Probe<'_> {
         if count < LEAST { Err(self.counts_too_little(event, count)) } else { Ok(()) }
     }
 
-    /// CPU time, in both modes or in user mode only: the restrictions on kernel mode apply to it as
-    /// well.
+    /// Counts CPU time in both modes and in user mode only: restrictions on kernel mode also apply
+    /// to software events.
     fn count_software(&self) -> (Result<(), Explanation>, Result<(), Explanation>) {
         let task_clock = event("task_clock_ns", Class::Software, SOFTWARE, 1);
         let both = Request::new(task_clock.selector);
@@ -211,20 +228,21 @@ impl Probe<'_> {
         (tried.clone().or_else(|_| self.count(&task_clock, &user_only)), tried)
     }
 
-    /// An event that opens but does not count, as happens with emulators and with drivers for other
-    /// cores.
+    /// Explains an event that opens but does not count, as happens with emulators and with drivers
+    /// for other cores.
     fn counts_too_little(&self, event: &Event, count: u64) -> Explanation {
         Explanation {
             cause: Cause::UnsupportedEvent,
             sentence: format!(
-                "`{}` opens but counted {count}, expected at least {LEAST}: not implemented here",
+                "`{}` opened but counted only {count} (expected at least {LEAST}), so the event is \
+                 not implemented here",
                 event.name
             ),
             fix: Some(refusal::instead_of_nothing(self.explainer.host_facts.facts())),
         }
     }
 
-    /// Whether the kernel lets this program read a running counter without a system call.
+    /// Returns whether the kernel lets this program read a running counter without a system call.
     fn reads_counters(&self, request: &Request) -> bool {
         let request = Request { disabled: false, ..*request };
         let Ok(event) = self.opener.open(&request, Target::CurrentThread, None) else {
@@ -234,10 +252,10 @@ impl Probe<'_> {
     }
 }
 
-/// Number of events that count in one group: cycles, for which some processors have a dedicated
-/// counter, and then this event as many times as it fits. The kernel accepts as many as the
-/// processor has counters, even if its watchdog holds one, so `counts` checks that the group really
-/// counts.
+/// Returns how many events can be counted in one group: cycles, for which some processors have a
+/// dedicated counter, plus as many instances of the requested event as fit. The kernel accepts as
+/// many events as the processor has counters, even if its watchdog holds one, so `counts` checks
+/// that the group really counts.
 pub(super) fn count_at_once(
     opener: &dyn Opener,
     request: &Request,
@@ -259,7 +277,7 @@ pub(super) fn count_at_once(
     group.len()
 }
 
-/// Whether a group was scheduled on the counters when it should have been.
+/// Returns whether a group was scheduled on the counters within its time slice.
 fn gets_counters(group: &[perf::Event]) -> bool {
     let reading = group.first().and_then(|leader| counted(leader).ok());
     reading.is_some_and(|reading| reading.running_ns > 0)
@@ -272,7 +290,7 @@ fn counted(event: &perf::Event) -> std::io::Result<Reading> {
     event.read()
 }
 
-/// Queries Valgrind's version in parallel with other checks.
+/// A Valgrind version query that runs in parallel with other checks.
 pub(super) struct VersionQuery(Result<(PathBuf, std::io::Result<Child>), Explanation>);
 
 impl VersionQuery {
@@ -290,7 +308,7 @@ impl VersionQuery {
         Self(Ok((program, asked)))
     }
 
-    /// Its output.
+    /// Waits for the query and returns the version.
     fn answer(self) -> Result<String, Explanation> {
         let (program, asked) = self.0?;
         let said = match asked.and_then(Child::wait_with_output) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `linerate why` can read here about running programs, and how to enable more.
+//! Data that `linerate why` can read about running programs on this host, and commands that enable
+//! access to the rest.
 
 use crate::host_facts::HostFacts;
 use crate::namespaces;
@@ -13,7 +14,7 @@ use std::io::Read;
 
 const PROGRAMS: Section = Section::Programs;
 
-/// Settings that determine what can be seen of a program.
+/// Checks the settings that determine what can be observed of a program.
 pub(super) fn observe(trial: &Trial, around: &HostFacts) -> Vec<Observation> {
     let root = Root::new(around.root());
     vec![
@@ -39,7 +40,8 @@ fn others(around: &HostFacts) -> Observation {
     }
 }
 
-/// The scheduler's per-thread accounting, without which waiting looks like sleep.
+/// Checks the scheduler's per-thread accounting, without which waiting for a CPU cannot be
+/// distinguished from sleep.
 fn waits(root: &Root) -> Observation {
     const NAME: &str = "time_waiting";
     let text = root.text("proc/self/schedstat").unwrap_or_default();
@@ -52,7 +54,7 @@ fn waits(root: &Root) -> Observation {
             "this kernel was built without CONFIG_SCHED_INFO: run-queue delay looks like sleep",
             None,
         ),
-        None => PROGRAMS.unknown(NAME, "/proc/self/schedstat is empty"),
+        None => PROGRAMS.unknown(NAME, "/proc/self/schedstat is missing or has no run-queue delay"),
     }
 }
 
@@ -73,15 +75,16 @@ fn samples(trial: &Trial) -> Observation {
     }
 }
 
-/// Whether kernel functions have names: /proc/kallsyms shows addresses of 0 to unprivileged users.
+/// Checks that kernel symbols can be resolved; /proc/kallsyms shows only zero addresses to
+/// unprivileged users.
 fn names(root: &Root, trial: &Trial) -> Observation {
     const NAME: &str = "kernel_names";
-    // The file has megabytes; its first line is enough.
+    // Only the first line of this multi-megabyte file is needed.
     let mut start = [0; 16];
     let read = File::open(root.path("proc/kallsyms")).and_then(|mut f| f.read_exact(&mut start));
     match (read, trial.software_both.is_ok()) {
         (Err(_), _) => PROGRAMS.unknown(NAME, "/proc/kallsyms cannot be read"),
-        (Ok(()), false) => PROGRAMS.fact(NAME, "-", "only needed for kernel samples"),
+        (Ok(()), false) => PROGRAMS.fact(NAME, "-", "needed only for kernel samples"),
         (Ok(()), true) if start == [b'0'; 16] => PROGRAMS.advice(
             NAME,
             "hidden",
@@ -92,15 +95,15 @@ fn names(root: &Root, trial: &Trial) -> Observation {
     }
 }
 
-/// Kernel events: they require tracepoints, and permission to see those of all programs.
+/// Checks kernel events, which require tracepoints and permission to trace all programs.
 fn events(around: &HostFacts) -> Observation {
     const NAME: &str = "kernel_events";
-    const WHAT: &str = "preempting threads, drop reasons, system calls, locks";
+    const WHAT: &str = "preempting threads, drop reasons, system calls and locks";
     let facts = around.facts();
     let points = tracepoints(around);
     let may = facts.may_count_everything() || facts.paranoid.is_some_and(|level| level < 0);
     match (points.verdict, may) {
-        (Verdict::Good, true) => PROGRAMS.good(NAME, "readable", WHAT),
+        (Verdict::Good, true) => PROGRAMS.good(NAME, "readable", &format!("{WHAT} are visible")),
         (Verdict::Good, false) => {
             let sentence = format!("{WHAT} are not visible without CAP_PERFMON");
             let fix = refusal::lower_paranoid(facts, -1);

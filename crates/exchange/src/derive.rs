@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Metrics derived from the counts of a strand: those of table 10-5 of "Netra Data Plane Software
-//! Suite 2.0".
+//! Metrics derived from a strand's counts, as in table 10-5 of "Netra Data Plane Software Suite
+//! 2.0".
 //!
 //! ```text
 //! packet rate              = packets / ticks * clock         between consecutive readings
-//! instructions per packet  = instructions / packets          of slices with a reading before them
+//! instructions per packet  = instructions / packets          of slices with a preceding reading
 //! cycles per instruction   = ticks / instructions            from the start of a slice to its end
 //! events per 1000          = count / instructions * 1000     of the slices that counted the event
 //! ```
 //!
-//! Slices are summed first and divided afterwards, so that a short slice has little weight. With
-//! five slices or more, the interval is that of the median slice. A tick counts as a cycle, which
-//! is correct if the processor's own cycle counter was read.
+//! The counts of all slices are summed before they are divided, so that a short slice has little
+//! weight. With five slices or more, the interval is that of the median slice. Ticks are treated as
+//! cycles, which is correct if the processor's own cycle counter was read.
 //!
 //! A slice whose overflow indicator is set contributes time and packets, but no counts: it is
-//! unknown which counter overflowed, or how many times.
+//! unknown which counter overflowed, or how often.
 
 use crate::{CYCLES, INSTRUCTIONS, Processor};
 use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
 use linerate_record::strands::{InputFault, Slice, StrandCounts, StrandEvent};
 use linerate_record::{Figure, Tier};
 
-/// Units, as used in figures.
+/// Unit names used in figures.
 pub(crate) mod unit {
     pub(crate) const KPPS: &str = "kpps";
     pub(crate) const TICKS_PER_PACKET: &str = "ticks/packet";
@@ -33,7 +33,7 @@ pub(crate) mod unit {
     pub(crate) const PTI: &str = "events/1000 instructions";
 }
 
-/// Builds a strand from its slices, and lists the inconsistencies among them.
+/// Builds a strand from its slices, and lists inconsistencies among them.
 pub fn from_slices(
     cpu: u32,
     slices: Vec<Slice>,
@@ -64,13 +64,13 @@ pub fn from_slices(
     (strand, faults)
 }
 
-/// The reading that precedes each slice; `None` if it is missing.
+/// Returns, for each slice, the preceding reading; `None` if missing.
 fn befores(slices: &[Slice]) -> impl Iterator<Item = Option<&Slice>> {
     let earlier = std::iter::once(None).chain(slices.iter().map(Some));
     slices.iter().zip(earlier).map(|(slice, before)| before.filter(|_| !slice.is_first))
 }
 
-/// Ticks and packets of every slice with a preceding reading.
+/// Returns the ticks and packets of every slice with a preceding reading.
 fn readings(slices: &[Slice]) -> Vec<(u64, u64)> {
     let of = |(slice, before): (&Slice, Option<&Slice>)| {
         let before = before?;
@@ -79,7 +79,7 @@ fn readings(slices: &[Slice]) -> Vec<(u64, u64)> {
     slices.iter().zip(befores(slices)).filter_map(of).collect()
 }
 
-/// Total packets and ticks.
+/// Returns the total packets and ticks between counter readings; `None` if a total is unknown.
 fn between_readings(slices: &[Slice]) -> (Option<u64>, Option<u64>) {
     let all = readings(slices);
     if all.is_empty() {
@@ -89,11 +89,11 @@ fn between_readings(slices: &[Slice]) -> (Option<u64>, Option<u64>) {
     (sum(|(_, packets)| *packets), sum(|(ticks, _)| *ticks))
 }
 
-/// Counts of one slice, as far as they are usable.
+/// One slice's usable counts.
 struct Counted {
     ticks: f64,
     instructions: Option<f64>,
-    /// `None` if the preceding reading is missing.
+    /// Packets since the preceding reading; `None` if that reading is missing.
     packets: Option<f64>,
     /// Name, native name and count of each event other than instructions.
     events: Vec<(String, String, f64)>,
@@ -110,7 +110,8 @@ impl Counted {
         let ticks = slice.to_ticks.checked_sub(slice.from_ticks?)? as f64;
         if slice.overflow != 0 {
             fault(format!(
-                "the overflow indicator is {:x}: counts discarded, time and packets kept",
+                "the overflow indicator is {:x}, so the counts are discarded; time and packets are \
+                 kept",
                 slice.overflow
             ));
             return None;
@@ -132,8 +133,8 @@ impl Counted {
             && counted > most
         {
             fault(format!(
-                "{counted} instructions in {ticks} ticks exceed the processor's issue rate: counts \
-                 discarded"
+                "{counted} instructions in {ticks} ticks exceed the processor's issue rate, so the \
+                 counts are discarded"
             ));
             return None;
         }
@@ -144,7 +145,7 @@ impl Counted {
 
 const METHOD: &str = "sums over the dump's slices";
 
-/// Ratio of two sums, with the interval of the median of the individual ratios.
+/// Returns the ratio of two sums, with the interval of the median individual ratio.
 fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure {
     let (above, below) =
         pairs.iter().fold((0.0, 0.0), |(above, below), pair| (above + pair.0, below + pair.1));
@@ -160,19 +161,20 @@ fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure 
     Figure::number(unit, estimate, Tier::Hw, METHOD)
 }
 
-const NO_PACKETS: &str = "no two consecutive readings, so the number of packets is unknown";
-const NO_INSTRUCTIONS: &str = "no slice has the machine's event code for instructions: set \
-                               --machine to another machine, or to a TOML file with its codes as \
-                               [[event]]";
+const NO_PACKETS: &str = "there are no two consecutive readings, so the number of packets is \
+                          unknown";
+const NO_INSTRUCTIONS: &str = "no slice counts instructions under this machine's event code: set \
+                               --machine to another machine, or to a TOML file that lists the \
+                               machine's event codes as [[event]]";
 
 fn kpps(slices: &[Slice], processor: &Processor) -> Figure {
     let Some(clock) = processor.clock_ghz else {
-        let why = "the clock is unknown: name the processor with --machine";
+        let why = "the clock rate is unknown: name the processor with --machine";
         return Figure::absent(unit::KPPS, Tier::Hw, METHOD, why);
     };
     let pairs: Vec<(f64, f64)> =
         readings(slices).iter().map(|&(ticks, packets)| (packets as f64, ticks as f64)).collect();
-    // A GHz is a tick per ns, and a packet per ns is a million thousand per second.
+    // A clock in GHz is ticks per ns, and one packet per ns is a million kilopackets per second.
     ratio(unit::KPPS, clock * 1e6, &pairs, NO_PACKETS)
 }
 
@@ -202,7 +204,7 @@ fn cpi(counted: &[Counted], is_inverted: bool) -> Figure {
     ratio(unit::CPI, 1.0, &pairs.collect::<Vec<_>>(), NO_INSTRUCTIONS)
 }
 
-/// Each event once, in order of first appearance.
+/// Returns each event's totals, in order of first appearance.
 fn events(counted: &[Counted]) -> Vec<StrandEvent> {
     let mut names: Vec<(&str, &str)> = Vec::new();
     for (name, native, _) in counted.iter().flat_map(|slice| &slice.events) {
@@ -233,29 +235,30 @@ fn event(name: &str, native: &str, counted: &[Counted]) -> StrandEvent {
     }
 }
 
-/// Total count of an event counted by another program, including the effect of scaling.
+/// An event's total count as reported by another program, which scales it up if the event was
+/// multiplexed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sum {
-    /// The name as this project spells it.
+    /// Name in this project's spelling.
     pub(crate) name: String,
-    /// The name in the input.
+    /// Event name in the input.
     pub(crate) native: String,
-    /// The count, or the reason why there is none.
+    /// Count, or why there is none.
     pub(crate) count: Result<f64, String>,
-    /// The part that was counted rather than scaled: a lower bound of the count.
+    /// The part of the count that was not extrapolated, which is a lower bound on the count.
     pub(crate) least: f64,
     pub(crate) tier: Tier,
     pub(crate) method: String,
 }
 
 impl Sum {
-    /// Whether part of the count is scaled.
+    /// Returns whether part of the count was scaled up.
     pub(crate) fn is_scaled(&self) -> bool {
         self.count.as_ref().is_ok_and(|count| self.least < *count)
     }
 }
 
-/// Builds a strand from an input that has totals only, and no packets except those stated by the
+/// Builds a strand from an input that has only totals. The packet count, if any, was given by the
 /// user.
 pub(crate) fn from_sums(
     name: Option<String>,
@@ -263,7 +266,7 @@ pub(crate) fn from_sums(
     sums: &[Sum],
     packets: Option<f64>,
 ) -> StrandCounts {
-    const NONE: &str = "the input has no packet count: give it with --packets";
+    const NONE: &str = "the input has no packet count: pass one with --packets";
     let absent = |unit: &str| Figure::absent(unit, Tier::Hw, "input", NONE);
     let said = |tier| match packets {
         Some(packets) => {
@@ -320,7 +323,7 @@ pub(crate) fn from_sums(
     }
 }
 
-/// Packets over the wall time of the input.
+/// Returns packets divided by the input's wall time.
 fn rate(duration: Option<&Sum>, packets: Option<f64>) -> Option<Figure> {
     let duration = duration?;
     let ns = duration.count.as_ref().ok().filter(|ns| **ns > 0.0)?;
@@ -328,25 +331,25 @@ fn rate(duration: Option<&Sum>, packets: Option<f64>) -> Option<Figure> {
         unit::KPPS,
         packets? / ns * 1e6,
         duration.tier,
-        "the packet count given with --packets, over time",
+        "packet count from --packets, divided by wall time",
     ))
 }
 
-/// Evidence tier of a count.
+/// A count with its evidence tier and a certain lower bound.
 struct CertainCount {
     tier: Tier,
-    /// The count, or the reason why there is none.
+    /// Count, or why there is none.
     count: Result<f64, String>,
     is_scaled: bool,
-    /// Certain lower bound of the count.
+    /// Certain lower bound on the count.
     least: f64,
 }
 
-/// Ratio of two counts. If one of them was scaled, the quotient has only the bound that the certain
-/// count gives; if both were scaled, it has none.
+/// Returns the ratio of two counts. If one of them was scaled, that count's lower bound limits the
+/// ratio on one side only; if both were scaled, the ratio has no bounds.
 fn quotient(unit: &str, scale: f64, above: &CertainCount, below: &CertainCount) -> Figure {
-    const METHOD: &str = "counts of the input";
-    // The quotient has the weaker tier of the two.
+    const METHOD: &str = "counts from the input";
+    // The quotient has the weaker of the two tiers.
     let tier = above.tier.max(below.tier);
     match (&above.count, &below.count) {
         (Ok(count), Ok(each)) if *each > 0.0 => {
@@ -357,7 +360,7 @@ fn quotient(unit: &str, scale: f64, above: &CertainCount, below: &CertainCount) 
                 _ => (None, None),
             };
             let method = match above.is_scaled || below.is_scaled {
-                true => "counts as the input scaled them up",
+                true => "counts from the input, already scaled up",
                 false => METHOD,
             };
             Figure { low, high, ..Figure::exact(unit, scale * count / each, tier, method) }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Detects the format of a text by content that only this format has.
+//! Detects a text's format by content that occurs only in that format.
 
 use crate::{perf_stat, profile_dump, vpp};
 use linerate_record::strands::ForeignFormat;
 
-/// The format of a text; `None` if it cannot be determined.
+/// Returns a text's format; `None` if it cannot be determined.
 pub fn format(text: &str) -> Option<ForeignFormat> {
     let has = |is: fn(&str) -> bool| text.lines().any(is);
     if has(profile_dump::is_its_own) {

@@ -1,23 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Folded stacks: one line per place in a program, `outer;inner COUNT`, the input of programs that
-//! draw flame graphs.
+//! Writes folded stacks, the input format of flame graph tools: one line `outer;inner COUNT` for
+//! each call path, or for each part of another breakdown of time.
 //!
-//! Counts are rounded ticks: for a run, the working ticks of each stage and the waiting ticks of
-//! its worker, by their shares of the measured time; for regions, the ticks in the region itself;
-//! for VPP, the ticks of each node; for a profile, samples by call path. Places that were never
-//! timed are omitted.
+//! The counts depend on the record, and are rounded:
+//!
+//! - run, tune: ticks for which each stage was busy and each worker starved, blocked or preempted,
+//!   computed from their shares of the measurement time
+//! - regions: ticks in the region itself, excluding nested regions
+//! - VPP: ticks of each node
+//! - profile: samples by call path
+//! - a simulated command: counts of the requested event, by module and function
+//!
+//! Entries that were never timed or counted are omitted.
 
 use crate::CannotWrite;
 use linerate_record::profile::ProfileReport;
 use linerate_record::run::RunReport;
+use linerate_record::stat::HotSpots;
 use linerate_record::{Body, Record};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Returns the stacks of a record.
+/// Returns a record's stacks.
 ///
 /// # Errors
-/// The record has no breakdown of time.
+/// Returns an error if the record has no breakdown of time and no counts by function.
 pub fn stacks(record: &Record) -> Result<String, CannotWrite> {
     let mut text = String::new();
     match &record.body {
@@ -40,12 +47,13 @@ pub fn stacks(record: &Record) -> Result<String, CannotWrite> {
             }
         }
         Body::Profile(report) => of_profile(report, &mut text),
+        Body::Stat(report) => report.hot.iter().for_each(|hot| of_hot_spots(hot, &mut text)),
         _ => {}
     }
     if text.is_empty() {
         return Err(CannotWrite(
             "the record has no time breakdown: folded stacks need a run, tune, profile or regions \
-             record, or an import from VPP"
+             record, an import from VPP, or a stat --hot record"
                 .to_owned(),
         ));
     }
@@ -57,8 +65,8 @@ fn of_run(run: &RunReport, text: &mut String) {
     for worker in &run.workers {
         let name = frame(&format!("worker {}", worker.name));
         for stage in &worker.stages {
-            // The stage's share of the measured part; the packets of the whole run would overstate
-            // it.
+            // Based on the stage's share of the measurement phase, because the packets of the whole
+            // run would overstate the ticks.
             let ticks = stage.busy.map(|share| share * all);
             append_stack(text, &format!("{name};{}", frame(&stage.name)), ticks);
         }
@@ -71,7 +79,7 @@ fn of_run(run: &RunReport, text: &mut String) {
     }
 }
 
-/// Threads with the same name are merged.
+/// Adds a profile's stacks, merging threads with the same name.
 fn of_profile(report: &ProfileReport, text: &mut String) {
     let mut stacks = BTreeMap::<String, u64>::new();
     for (at, node) in report.calls.iter().enumerate().filter(|(_, node)| node.samples > 0) {
@@ -85,13 +93,24 @@ fn of_profile(report: &ProfileReport, text: &mut String) {
     }
 }
 
+/// Adds the counts of functions without rounding them, so that they add up to the total.
+fn of_hot_spots(hot: &HotSpots, text: &mut String) {
+    for function in &hot.functions {
+        let count = hot.count(&hot.by, &function.counts);
+        if count > 0 {
+            let (module, name) = (frame(&function.module), frame(&function.name));
+            let _ = writeln!(text, "{module};{name} {count}");
+        }
+    }
+}
+
 fn append_stack(text: &mut String, stack: &str, ticks: Option<f64>) {
     if let Some(ticks) = ticks.filter(|ticks| *ticks >= 0.5) {
         let _ = writeln!(text, "{stack} {ticks:.0}");
     }
 }
 
-/// Frame name without the characters that separate frames or end a line.
+/// Returns a frame name without the characters that separate frames or end a line.
 fn frame(name: &str) -> String {
     name.chars().map(|c| if c == ';' || c.is_control() { '_' } else { c }).collect()
 }

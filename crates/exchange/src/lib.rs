@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Imports the output of other profilers as records, and exports records in the formats of other
-//! programs.
+//! Imports other profilers' output as records, and exports records in other programs' formats.
 //!
 //! - PROFILE_DUMP ver 2.0 of the Netra DPS profiler is read and written by [`profile_dump`];
 //!   [`totals`] converts our own records to the data that a dump can hold.
@@ -10,11 +9,11 @@
 //!   graphs by [`folded`], and profiles for other viewers by [`pprof`] and [`perf_script`].
 //! - [`detect`] identifies the program that produced a text.
 //!
-//! Readers keep valid lines and report the line number of every invalid one: a damaged line does
-//! not invalidate the file. Missing data are never filled in. [`mod@derive`] computes metrics from
-//! the counts in the same way for every format.
+//! Readers keep valid lines and report every invalid line with its number: a damaged line does not
+//! invalidate the file. Missing data is never filled in. [`mod@derive`] computes metrics from the
+//! counts in the same way for every format.
 //!
-//! Left out: files (`cli` reads them), and the cost of misses and what to do about it (`plan`).
+//! `cli` reads the files, and `explain` computes CPI stacks from the imported counts.
 
 #![forbid(unsafe_code)]
 
@@ -32,25 +31,25 @@ pub mod vpp;
 
 use std::fmt;
 
-/// Known properties of the processor on which an input was measured.
+/// What is known about the processor that an input was measured on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Processor {
-    /// Frequency of its tick counter in GHz.
+    /// Tick counter frequency in GHz.
     pub clock_ghz: Option<f64>,
-    /// Maximum number of instructions per tick of a strand; higher counts are invalid.
+    /// Maximum instructions per tick and strand; higher counts are invalid.
     pub instructions_per_tick: Option<f64>,
-    /// Events by code.
+    /// Events that the counters can be programmed to count.
     pub codes: Vec<EventCode>,
 }
 
 /// An event with its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventCode {
-    /// The code, as programmed into the counter.
+    /// Code that programs a counter to count the event.
     pub code: u64,
-    /// The portable name: `instructions`, `dc`.
+    /// Portable name: `instructions`, `dc`.
     pub name: String,
-    /// The processor's native name: `DC_miss`.
+    /// Name in the processor's manual, such as `DC_miss`.
     pub native: String,
 }
 
@@ -60,16 +59,16 @@ impl Processor {
     }
 }
 
-/// The name of the instructions event, in every format.
+/// Name of the instructions event, whatever the input format.
 pub const INSTRUCTIONS: &str = "instructions";
 
-/// The name of the core cycles event.
+/// Name of the core cycles event.
 pub const CYCLES: &str = "cycles";
 
-/// The input had no usable data.
+/// The input has no usable data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NothingRead {
-    /// The error and the fix.
+    /// Error message, with a fix if possible.
     pub sentence: String,
     /// Line of the first fault, starting at 1; `None` if the fault is not in a single line.
     pub line: Option<u64>,
@@ -98,7 +97,7 @@ impl fmt::Display for CannotWrite {
 
 impl std::error::Error for CannotWrite {}
 
-/// Lines of a text with their numbers, starting at 1, without line endings.
+/// Iterates over the lines of a text with their numbers, starting at 1, without line endings.
 fn numbered(text: &str) -> impl Iterator<Item = (u64, &str)> {
     (1..).zip(text.lines())
 }

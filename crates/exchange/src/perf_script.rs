@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A profile in the output format of `perf script`, for programs that read it.
+//! A profile in `perf script` output format, for programs that read it.
 //!
-//! A record contains how often each call path was sampled, but not when: the samples of a path are
-//! written one after another, one period apart. Addresses are unknown as well, and are written as
-//! 0.
+//! A record contains the number of samples per call path, but not their times: a path's samples are
+//! written consecutively, one period apart. Addresses are unknown as well, and are written as 0.
 
 use crate::CannotWrite;
 use linerate_record::profile::ProfileReport;
@@ -13,7 +12,7 @@ use std::fmt::Write;
 /// Returns the text of all samples.
 ///
 /// # Errors
-/// The record is not one of `profile`.
+/// Returns an error if the record is not a `profile` record.
 pub fn text(record: &Record) -> Result<String, CannotWrite> {
     let Body::Profile(report) = &record.body else {
         return Err(CannotWrite("perf script text needs a profile record".to_owned()));
@@ -40,7 +39,7 @@ pub fn text(record: &Record) -> Result<String, CannotWrite> {
     Ok(text)
 }
 
-/// The functions of a call path, innermost first.
+/// Returns the functions in a call path, innermost first.
 fn frames(report: &ProfileReport, node: usize) -> String {
     let frame = |one: &&linerate_record::profile::FunctionCost| {
         format!("\t{:16x} {} ({})\n", 0, word(&one.name), word(&one.module))
@@ -48,7 +47,7 @@ fn frames(report: &ProfileReport, node: usize) -> String {
     report.path(node).iter().rev().map(frame).collect()
 }
 
-/// A name without line endings.
+/// Returns a name without line endings.
 fn word(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '_' } else { c }).collect()
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output of `perf stat`: one event per line, with `-j`, with `-x SEPARATOR` and as plain text.
+//! `perf stat` output: one event per line, in JSON (`-j`), with separators (`-x`), or as plain
+//! text.
 //!
-//! A strand is a unit that perf counted separately: a processor (`-A`), a core, a thread, or all of
-//! them together. Intervals (`-I`) are added up. These fields of a line are read:
+//! A strand is whatever perf counted separately: a CPU (`-A`), a core, a thread, or everything
+//! together. Intervals (`-I`) are added up. These fields are read:
 //!
 //! ```text
-//! [moment] [processor, core, thread [processors of it]] count unit event [variance] time share ...
+//! [timestamp] [CPU, core, thread [number of CPUs]] count unit event [variance] time share ...
 //! ```
 //!
-//! With `-x`, the output does not indicate which of the first three fields are present; they are
-//! distinguished by the following columns, since only a count is followed by a non-numeric unit, an
-//! event, and the time and share for which it was counted.
+//! With `-x`, the output does not indicate which of the first three fields are present. They are
+//! inferred from the columns that follow, since only a count is followed by a non-numeric unit, an
+//! event name, and the time and share for which it was counted.
 //!
 //! Counts that perf scaled, because the event was on a counter for only part of the time, are used
 //! as they are and marked. perf does not report the scaling error, and it cannot be derived from a
@@ -20,7 +21,7 @@
 //! counted = count * share of the time that it was counted
 //! ```
 //!
-//! Metrics are ignored: they are computed here from the counts.
+//! perf's metrics are ignored: they are computed here from the counts.
 
 mod plain;
 
@@ -33,7 +34,7 @@ use serde_json::Value;
 /// Field separators, most likely first.
 const SEPARATORS: [char; 5] = [',', ';', '\t', '|', ':'];
 
-/// Kernel events, which do not depend on the processor.
+/// Software events, whose names do not depend on the processor.
 const SOFTWARE: [&str; 12] = [
     "task_clock",
     "cpu_clock",
@@ -49,39 +50,38 @@ const SOFTWARE: [&str; 12] = [
     "emulation_faults",
 ];
 
-/// Whether a line unmistakably comes from perf.
+/// Returns whether a line unmistakably comes from perf.
 pub(crate) fn is_its_own(line: &str) -> bool {
     plain::is_its_own(line)
         || json(line).is_some()
         || SEPARATORS.iter().any(|&separator| fields(line, separator).is_some())
 }
 
-/// An event as given on a line.
+/// One parsed line: an event with its count.
 #[derive(Debug, PartialEq)]
 struct Row {
-    /// The CPU, core or thread; empty if they were counted together.
+    /// CPU, core or thread that was counted; empty if all were counted together.
     whose: String,
     event: String,
     unit: String,
     count: Result<f64, String>,
-    /// Share of the time for which the event was counted, 0 to 1.
+    /// Fraction of the time (0 to 1) during which the event was counted.
     share: Option<f64>,
 }
 
 impl Row {
-    /// Whether it is the wall time of the whole command.
+    /// Returns whether this is the wall time of the whole command.
     fn is_time_of_all(&self) -> bool {
         self.whose.is_empty() && self.event == "duration_time"
     }
 }
 
-/// Reads the output of perf. Any other line is a fault, including output of the command itself:
-/// `perf stat -o` separates the two.
+/// Reads perf output. `packets` is the number of packets processed during the measurement, if given
+/// by the user. Any line not printed by perf is a fault, including output of the measured command;
+/// `perf stat -o` keeps the two separate.
 ///
 /// # Errors
-/// No line was usable.
-///
-/// `packets`: the number of packets handled meanwhile, as given by the user.
+/// Returns an error if no line was usable.
 pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRead> {
     let mut strands: Vec<(String, Vec<Sum>)> = Vec::new();
     let (mut faults, mut lines) = (Vec::new(), 0);
@@ -97,8 +97,7 @@ pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRe
         let row = json(text).or_else(|| fields(text, separator?));
         let row = row.or_else(|| plain::row(text).filter(|_| is_plain));
         match row {
-            // The wall time of the command does not belong to any of the separately counted
-            // processors.
+            // The command's wall time belongs to none of the separately counted CPUs.
             Some(row)
                 if row.is_time_of_all() && strands.iter().all(|(whose, _)| !whose.is_empty()) => {}
             Some(row) => add(&mut strands, row),
@@ -131,7 +130,8 @@ pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRe
     })
 }
 
-/// Whether a line is a metric of the preceding event, with its first fields empty.
+/// Returns whether a line is a metric for the preceding event. The first fields of a metric are
+/// empty.
 fn is_metric(line: &str, separator: Option<char>) -> bool {
     let empty = |separator| line.split(separator).filter(|field| field.trim().is_empty()).count();
     separator.is_some_and(|separator| empty(separator) >= 4)
@@ -148,7 +148,7 @@ fn add(strands: &mut Vec<(String, Vec<Sum>)>, row: Row) {
     let sums = &mut strands[at].1;
     let sum = sum_of(row);
     match sums.iter_mut().find(|known| known.native == sum.native) {
-        // If an interval has no count, neither has the total: it would be too small.
+        // If a count is missing in one interval, there is no total; it would be too small.
         Some(known) => match (&mut known.count, sum.count) {
             (Ok(count), Ok(more)) => {
                 *count += more;
@@ -187,7 +187,7 @@ fn sum_of(row: Row) -> Sum {
         () if modifier.contains('u') && !modifier.contains('k') => Tier::User,
         () => Tier::Hw,
     };
-    // Times are in ms; the names of this project's own events end in the unit.
+    // perf has times in ms; our event names end in their unit.
     let (name, count) = match (row.unit.as_str(), row.count) {
         ("msec", count) => (format!("{name}_ns"), count.map(|ms| ms * 1e6)),
         ("ns", count) => (format!("{name}_ns"), count),
@@ -198,15 +198,16 @@ fn sum_of(row: Row) -> Sum {
     Sum { name, native: row.event, count, least, tier, method: "perf stat".to_owned() }
 }
 
-/// Reports which share of a scaled count was actually counted.
+/// Records how much of a scaled count was actually counted.
 fn note_scaling(sum: &mut Sum) {
     if let (true, Ok(count)) = (sum.is_scaled(), &sum.count) {
         let percent = 100.0 * sum.least / count;
-        sum.method = format!("perf stat, scaled up from {percent:.0} % of the time");
+        sum.method = format!("perf stat, scaled up: counted {percent:.0} % of the time");
     }
 }
 
-/// A count, or the reason why there is none; `None` if the text is neither.
+/// Parses a count or the reason why it is missing; `None` if the text is neither a count nor a
+/// reason.
 fn count(text: &str) -> Option<Result<f64, String>> {
     let text = text.trim();
     match text {
@@ -216,7 +217,7 @@ fn count(text: &str) -> Option<Result<f64, String>> {
     }
 }
 
-/// Digits with a decimal point or an exponent: no `inf`, `nan`, sign or blank.
+/// Parses digits with a decimal point or an exponent; rejects `inf`, `nan`, signs and blanks.
 fn number(text: &str) -> Option<f64> {
     let is_digit = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
     let text = text.trim();
@@ -248,11 +249,11 @@ fn json(line: &str) -> Option<Row> {
 
 fn fields(line: &str, separator: char) -> Option<Row> {
     let fields: Vec<&str> = line.split(separator).map(str::trim).collect();
-    // At most a timestamp, the CPU, core or thread, and the number of processors precede the count.
+    // At most a timestamp, the CPU, core or thread, and the number of CPUs precede the count.
     (0..=3).find_map(|at| row_at(&fields, at))
 }
 
-/// The row, if the field at `at` is a count.
+/// Parses a row whose count is the field at `at`; `None` if the field is not a count.
 fn row_at(fields: &[&str], at: usize) -> Option<Row> {
     let count = count(fields.get(at)?)?;
     let (unit, event) = (fields.get(at + 1)?, fields.get(at + 2)?);
@@ -283,7 +284,7 @@ mod tests {
         strand.event(name).unwrap_or_else(|| panic!("no {name}")).count.as_number()
     }
 
-    /// As printed here by perf 6.1 without counters, and in the form it prints with counters.
+    /// JSON and separator formats as printed by perf 6.1, with and without hardware counters.
     #[test]
     fn one_strand_in_both_forms() {
         let json = "{\"counter-value\" : \"0.765429\", \"unit\" : \"msec\", \
@@ -341,7 +342,8 @@ mod tests {
         );
     }
 
-    /// Two intervals, one counted for all of the time and one for a tenth of it.
+    /// Two intervals, with an event that is counted throughout the first and for a tenth of the
+    /// second.
     #[test]
     fn what_was_counted_of_intervals_adds_up() {
         let text = "0.1,100,,cycles,1000,100.00,,\n0.2,300,,cycles,1000,10.00,,\n\

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A profile in the pprof format, which `go tool pprof`, speedscope, Parca and Pyroscope read: the
-//! messages of `profile.proto` (github.com/google/pprof), gzipped.
+//! A profile in pprof format, as read by `go tool pprof`, speedscope, Parca and Pyroscope:
+//! `profile.proto` messages (github.com/google/pprof), compressed with gzip.
 //!
-//! A record contains functions, not addresses, so each location is a function. Only the fields that
-//! are written have numbers here.
+//! A record contains functions, not addresses, so every function has exactly one location. Only
+//! fields that are written have constants here.
 
 mod gzip;
 mod message;
@@ -14,10 +14,10 @@ use linerate_record::{Body, Record};
 use message::Message;
 use std::collections::HashMap;
 
-/// Returns the bytes of the file.
+/// Returns the file's bytes.
 ///
 /// # Errors
-/// The record is not one of `profile`.
+/// Returns an error if the record is not a `profile` record.
 pub fn bytes(record: &Record) -> Result<Vec<u8>, CannotWrite> {
     let Body::Profile(report) = &record.body else {
         return Err(CannotWrite("pprof output needs a profile record".to_owned()));
@@ -25,7 +25,7 @@ pub fn bytes(record: &Record) -> Result<Vec<u8>, CannotWrite> {
     Ok(gzip::stored(&profile(report, record.provenance.unix_s).into_bytes()))
 }
 
-/// Fields of the `Profile` message.
+/// Field numbers in the `Profile` message.
 mod fields {
     pub(super) const SAMPLE_TYPE: u32 = 1;
     pub(super) const SAMPLE: u32 = 2;
@@ -76,7 +76,7 @@ fn profile(report: &ProfileReport, unix_s: u64) -> Message {
     profile
 }
 
-/// Location IDs of a call path, innermost function first.
+/// Returns a call path's location IDs, innermost function first.
 fn locations(report: &ProfileReport, node: usize) -> Vec<u64> {
     let mut numbers = Vec::new();
     let mut next = Some(node);
@@ -96,7 +96,7 @@ fn add_functions(report: &ProfileReport, texts: &mut Texts, profile: &mut Messag
             let mut mapping = Message::default();
             mapping.number(1, next);
             mapping.number(5, texts.number(module));
-            // Functions are known; files, lines and inlined functions are not.
+            // The mapping has functions, but no file names, line numbers or inlined functions.
             mapping.number(7, 1);
             profile.message(fields::MAPPING, &mapping);
         }
@@ -124,7 +124,7 @@ fn value_type(texts: &mut Texts, kind: &str, unit: &str) -> Message {
     message
 }
 
-/// String table of a profile; the first string is empty.
+/// A profile's string table; the first string is empty.
 struct Texts {
     all: Vec<String>,
     numbers: HashMap<String, u64>,

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PROFILE_DUMP ver 2.0: the console output of the Netra DPS profiler.
+//! PROFILE_DUMP ver 2.0: console output of the Netra DPS profiler.
 //!
 //! From "Netra Data Plane Software Suite 2.0", chapter 10, code example 10-2. All numbers are
 //! hexadecimal, and each line is one of two record types:
 //!
 //! ```text
 //! start   CPUID,ID,1,ticks,PC,group,code of counter 1,code of counter 2
-//! update  CPUID,ID,2,ticks,PC,group,counter 1,counter 2,overflow,user's number
+//! update  CPUID,ID,2,ticks,PC,group,counter 1,counter 2,overflow,user data
 //! ```
 //!
-//! A start programs the counters for a pair of events; the next update of the same strand reads
-//! them. The program cycles through the events. The user's number is the number of packets so far.
-//! A dump is enclosed by `PROFILE_DUMP_START,ver,2.0` and `PROFILE_DUMP_END`; there may be several
-//! dumps, with other output between them.
+//! A start programs the counters for a pair of events; the same strand's next update reads them.
+//! The program cycles through the events. The user data is the number of packets so far. A dump is
+//! enclosed by `PROFILE_DUMP_START,ver,2.0` and `PROFILE_DUMP_END`; there may be several dumps,
+//! with other output between them.
 //!
 //! ```text
 //! for each line inside a dump
-//!     damaged            -> a fault; the strand's state is forgotten, if its number can be read
-//!     start              -> remember ticks and codes; a start that nobody read is a fault
-//!     update             -> a slice: its start, where there is one, and the reading before it
-//!                           where nothing stands between the two
+//!     invalid            -> a fault; the strand's state is discarded, or that of all strands if
+//!                           the CPUID is invalid as well
+//!     start              -> remember ticks and codes; a previous start without an update is a
+//!                           fault
+//!     update             -> a slice, with its start, if there is one, and the preceding reading,
+//!                           if no line between the two was invalid
 //! ```
 //!
-//! The first update in a dump ends a slice that began before the dump. The events of that slice are
-//! unknown, so its counts are not used, but only its time and packets, as the start of the next
-//! slice.
+//! The first update in a dump ends a slice that began before the dump. Its events are unknown, so
+//! only its time and packets are used, as the start of the next slice.
 //!
-//! Counters are 32 bits wide. ID and PC are kept as they are. Left out: what they reveal about the
-//! program.
+//! Counters are 32 bits wide. ID and PC are kept as they are, but not interpreted.
 
 use crate::slices::{COUNT_MAX, Written};
 use crate::{NothingRead, Processor, derive, numbered};
@@ -40,10 +40,11 @@ const END: &str = "PROFILE_DUMP_END";
 const VERSION: &str = "2.0";
 const COLUMNS: &str = "CPUID,ID,Type,Cycles,PC,Grp,Evt_Hi,Evt_Lo,Overflow,User Data";
 
-/// The group of counters whose codes are in the processor's table: those of a strand.
+/// Group of the strand's own counters, the only group whose event codes are in the processor's
+/// table.
 const GROUP: u64 = 1;
 
-/// Whether a line unmistakably comes from such a dump.
+/// Returns whether a line unmistakably comes from a PROFILE_DUMP.
 pub(crate) fn is_its_own(line: &str) -> bool {
     line.trim().starts_with(START)
 }
@@ -51,7 +52,7 @@ pub(crate) fn is_its_own(line: &str) -> bool {
 /// Reads a text that contains dumps.
 ///
 /// # Errors
-/// No line was usable.
+/// Returns an error if no line was usable.
 pub fn read(text: &str, processor: &Processor) -> Result<StrandsReport, NothingRead> {
     let mut reader = Reader { is_cut: !text.ends_with('\n'), ..Reader::default() };
     let last = text.lines().count() as u64;
@@ -93,7 +94,7 @@ fn nothing(fault: Option<&InputFault>) -> NothingRead {
     }
 }
 
-/// Position of the reader relative to the dumps.
+/// Whether the reader is inside a dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
     /// Before, between or after the dumps.
@@ -101,17 +102,18 @@ enum Part {
     Outside,
     /// In a dump of a supported version.
     Inside,
-    /// In a dump that is skipped.
+    /// In a dump that is skipped because it is invalid or of an unsupported version.
     Refused,
 }
 
-/// State of a strand.
+/// Parser state for one of the dump's strands.
 #[derive(Debug, Default)]
 struct Strand {
     slices: Vec<Slice>,
-    /// A start without a reading so far, and its line.
+    /// Last start whose counters have not been read yet, with its line number.
     started: Option<(u64, Start)>,
-    /// Ticks and user value of the last update, unless later updates are missing.
+    /// Ticks and user data of the last update; `None` if an update may have been lost since that
+    /// one.
     last: Option<(u64, u64)>,
 }
 
@@ -119,7 +121,7 @@ struct Strand {
 struct Reader {
     part: Part,
     strands: BTreeMap<u32, Strand>,
-    /// The strands, in order of appearance.
+    /// Strand CPUIDs, in order of appearance.
     order: Vec<u32>,
     faults: Vec<InputFault>,
     lines: u64,
@@ -178,7 +180,7 @@ impl Reader {
 
     fn finish(&mut self, line: u64) {
         if self.part == Part::Outside {
-            self.fault(line, format!("no matching {START}: the lines before it were skipped"));
+            self.fault(line, format!("{END} without a {START}: the lines before it were skipped"));
         }
         self.part = Part::Outside;
     }
@@ -189,7 +191,7 @@ impl Reader {
         }
     }
 
-    /// Any lines may be missing between two dumps.
+    /// Discards all strands' state, because lines may be missing.
     fn forget_all(&mut self) {
         for strand in self.strands.values_mut() {
             (strand.started, strand.last) = (None, None);
@@ -209,9 +211,10 @@ impl Reader {
         let cpu = fields[0];
         let cpu = if is_number(cpu) { u32::from_str_radix(cpu, 16).ok() } else { None };
         let read = match is_last && self.is_cut {
-            true => {
-                Err("the input ends within this line: its last number may be truncated".to_owned())
-            }
+            true => Err(
+                "the input ends in the middle of this line, so its last number may be truncated"
+                    .to_owned(),
+            ),
             false => read_record(&fields),
         };
         match (cpu, read) {
@@ -222,7 +225,7 @@ impl Reader {
                     (strand.started, strand.last) = (None, None);
                 }
             }
-            // The missing reading is unknown, so any strand may be affected.
+            // The invalid line's strand is unknown, so any strand may be affected.
             (None, read) => {
                 let sentence =
                     read.err().unwrap_or_else(|| format!("no CPUID: `{}`", shortened(fields[0])));
@@ -252,11 +255,15 @@ impl Strand {
         let lost = self.started.replace((line, start));
         if self.last.is_some_and(|(last, _)| start.ticks < last) {
             (self.started, self.last) = (None, None);
-            return Some("ticks went backwards: earlier readings are kept separate".to_owned());
+            return Some(
+                "ticks went backwards: earlier and later readings are kept separate".to_owned(),
+            );
         }
         let (line, _) = lost?;
         self.last = None;
-        Some(format!("counters restarted; those started on line {line} were never read"))
+        Some(format!(
+            "the counters were restarted without being read since their start on line {line}"
+        ))
     }
 
     fn update(&mut self, line: u64, update: Update) -> Option<String> {
@@ -282,18 +289,19 @@ impl Strand {
         });
         self.last = Some((ticks, user));
         backwards.then(|| {
-            "ticks or packets went backwards: earlier readings are kept separate".to_owned()
+            "ticks or packets went backwards: earlier and later readings are kept separate"
+                .to_owned()
         })
     }
 }
 
-/// A valid line.
+/// A valid line of a dump.
 enum Entry {
     Start(Start),
     Update(Update),
 }
 
-/// The counters were programmed.
+/// A record of type 1: the counters were programmed.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     ticks: u64,
@@ -301,7 +309,7 @@ struct Start {
     place: Place,
 }
 
-/// The counters were read.
+/// A record of type 2: the counters were read.
 #[derive(Clone, Copy, Debug)]
 struct Update {
     ticks: u64,
@@ -311,7 +319,7 @@ struct Update {
     place: Place,
 }
 
-/// Accepts hexadecimal digits only; `from_str_radix` would accept a sign.
+/// Accepts only hexadecimal digits; `from_str_radix` would accept a sign.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -348,7 +356,7 @@ fn read_record(fields: &[&str]) -> Result<Entry, String> {
     Ok(Entry::Update(Update { ticks, counts: counters, overflow, user, place }))
 }
 
-/// A field, shortened for an error message and stripped of control characters.
+/// Returns a field, shortened for an error message and stripped of control characters.
 fn shortened(field: &str) -> String {
     let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut short: String = field.chars().take(20).map(shown).collect();
@@ -358,14 +366,14 @@ fn shortened(field: &str) -> String {
     short
 }
 
-/// Writes the readings of strands. Reading them back yields the same readings; ID and PC are 0 if
-/// the readings do not come from a dump.
+/// Writes strand readings as a dump. Reading the dump back yields the same readings. ID and PC are
+/// 0 if the readings did not come from a dump.
 pub fn write(strands: &[Written]) -> String {
     let mut text = String::new();
     for strand in strands {
         open(&mut text);
         for (at, slice) in strand.slices.iter().enumerate() {
-            // The previous state is reset only at the beginning of a dump.
+            // A strand's state is reset only at the beginning of a dump, so a new dump is needed.
             if slice.is_first && at > 0 {
                 close(&mut text);
                 open(&mut text);

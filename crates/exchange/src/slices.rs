@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The contents of a dump: time slices in which a strand had a pair of events counted, generated
-//! from totals as if the events had been counted one after another.
+//! Contents of a dump: time slices. During each slice, a strand counted a pair of events. Slices
+//! can also be generated from totals, as if the events had been counted one after the other.
 
 use crate::{CannotWrite, EventCode, INSTRUCTIONS, Processor};
 use linerate_record::strands::{Place, Slice};
 
-/// Maximum value of a counter in a dump.
+/// Maximum counter value in a dump.
 pub(crate) const COUNT_MAX: u64 = u32::MAX as u64;
 
-/// A strand to be written, with its number in the dump.
+/// A strand to be written to a dump, with its CPUID there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// Name in the record.
+    /// Strand name in the record.
     pub name: String,
-    /// CPUID.
+    /// Strand CPUID in the dump.
     pub number: u32,
-    /// Readings.
+    /// Slices with their counter readings.
     pub slices: Vec<Slice>,
 }
 
-/// Totals of a strand, to be written as if the events had been multiplexed.
+/// A strand's totals, to be written as if the events had been multiplexed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Totals {
     /// Packets.
@@ -28,19 +28,21 @@ pub struct Totals {
     pub ticks: u64,
     /// Instructions.
     pub instructions: u64,
-    /// Events by name.
+    /// Counts of other events by name.
     pub events: Vec<(String, u64)>,
 }
 
-/// Slices that add up to `totals`, with one event each.
+/// Generates slices from `totals`, each with the counts of instructions and of at most one other
+/// event.
 ///
-/// Packets, ticks and instructions add up exactly. The slices of an event have a count in
-/// proportion to their share of the instructions, rounded: the event's rate is the overall rate to
-/// within half a count. Events for which the processor has no code are left out; their names are
-/// returned.
+/// Packets, ticks and instructions add up exactly to the totals. As with multiplexing, each event
+/// is counted in only some of the slices. Its count in a slice is its total, multiplied by the
+/// slice's share of the instructions and rounded, so that its rate agrees with the overall rate to
+/// within half a count per slice. Events without a code on this processor are omitted; their names
+/// are returned.
 ///
 /// # Errors
-/// The processor has no event code for instructions.
+/// Returns an error if the processor has no event code for instructions.
 pub fn slices(
     totals: &Totals,
     processor: &Processor,
@@ -48,14 +50,15 @@ pub fn slices(
     let code = |name: &str| processor.codes.iter().find(|event| event.name == name);
     let instructions = code(INSTRUCTIONS).ok_or_else(|| {
         CannotWrite(
-            "the processor has no event code for instructions: name another with --machine".into(),
+            "the processor has no event code that counts instructions: name another processor with \
+             --machine".into(),
         )
     })?;
     let coded: Vec<(&EventCode, u64)> =
         totals.events.iter().filter_map(|(name, count)| Some((code(name)?, *count))).collect();
     let left_out = totals.events.iter().map(|(name, _)| name.clone());
     let left_out = left_out.filter(|name| code(name).is_none()).collect();
-    // Without an event, the instructions still need a second code: that of instructions itself.
+    // A slice counts a pair: without another event, instructions are counted twice.
     let turns: Vec<(u64, u64)> = match coded.as_slice() {
         [] => vec![(instructions.code, totals.instructions)],
         coded => coded.iter().map(|(event, count)| (event.code, *count)).collect(),
@@ -69,7 +72,7 @@ pub fn slices(
         let (code, count) = turns[(step % turns.len() as u64) as usize];
         let share = |all: u64| (part(all, step + 1) - part(all, step)) as u64;
         let executed = share(totals.instructions);
-        // The event's rate in this slice equals the overall rate.
+        // Scaled so that the event's rate in this slice equals the overall rate.
         let count = match totals.instructions {
             0 => share(count),
             all => {
@@ -89,14 +92,15 @@ pub fn slices(
     }
     if slices.iter().any(|slice| slice.count_lo > COUNT_MAX) {
         return Err(CannotWrite(
-            "an event overflows its 32-bit counter within a slice sized for instructions"
+            "an event would overflow its 32-bit counter within a slice, even though the \
+             instruction count does not"
                 .to_owned(),
         ));
     }
     Ok((slices, left_out))
 }
 
-/// A reading that has only time and packets.
+/// Returns a reading that contains only time and packets, no counts.
 pub(crate) fn reading(to_ticks: u64, user: u64) -> Slice {
     Slice {
         line: 0,

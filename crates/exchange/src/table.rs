@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures of a record, one by one: as comma-separated values (RFC 4180) and as text for
-//! Prometheus (its exposition format).
+//! Writes a record's figures as a table: comma-separated values (RFC 4180) or Prometheus text
+//! (exposition format).
 //!
-//! Absent figures have an empty value and a reason in the former, and are omitted from the latter,
-//! which cannot express them. Omitted from both: curves, histograms, and sentences.
+//! As comma-separated values, an absent figure has an empty value and a reason. Prometheus text
+//! cannot represent absent figures and omits them. Both formats omit curves, histograms and
+//! sentences.
 
 mod rows;
 
@@ -14,21 +15,21 @@ use linerate_record::{Figure, Scalar};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A figure and its owner.
+/// A figure, and the part of the record it belongs to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The worker, thread, level or other part of the record; empty for the whole record.
+    /// Worker, thread, level or other part of the record; empty for the whole record.
     pub worker: String,
-    /// The stage, node, function or variant; empty for the whole worker.
+    /// Stage, node, function or variant; empty for the whole worker.
     pub stage: String,
-    /// Name.
+    /// Figure name, such as the metric or event.
     pub name: String,
-    /// The figure.
+    /// Value, unit, interval and tier.
     pub figure: Figure,
 }
 
-/// Comma-separated values with a header; numbers have as many digits as are needed to read them
-/// back bit for bit.
+/// Formats comma-separated values with a header. Numbers have as many digits as they need to
+/// round-trip exactly.
 pub fn csv(rows: &[Row]) -> String {
     let mut text = "worker,stage,name,value,unit,n,low,high,tier,reason\r\n".to_owned();
     let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
@@ -58,11 +59,11 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Prometheus text: one gauge per name, with the worker, stage, unit and tier as labels. Every
+/// Formats Prometheus text: one gauge per name, with worker, stage, unit and tier as labels. Every
 /// gauge appears once, followed by its samples, as the format requires.
 ///
 /// # Errors
-/// The record has no numeric figures.
+/// Returns an error if the record has no numeric figures.
 pub fn prometheus(rows: &[Row]) -> Result<String, CannotWrite> {
     let mut gauges: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for row in rows {
@@ -94,7 +95,7 @@ pub fn prometheus(rows: &[Row]) -> Result<String, CannotWrite> {
     Ok(text)
 }
 
-/// Prometheus allows letters, digits, `_` and `:` in names.
+/// Converts a name to a Prometheus metric name, which allows only letters, digits, `_` and `:`.
 fn metric(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == ':' { c } else { '_' }).collect()
 }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The data from a record of this project that a dump can hold: packets, ticks, and events, by line
-//! of the dump. A line is a strand in the dump, and here a worker, a region or a whole program.
+//! Converts one of our records to the data that a dump can hold: packets, ticks and events of each
+//! strand. A worker, a region or the whole program takes the place of a strand.
 //!
-//! A dump has one tick counter, and its events cover all of a line's time. Here, events cover work
-//! only, so the ticks are those of work as well: packets times service time. The resulting rate is
-//! the throughput of the line if it never waited.
+//! A dump has one tick counter, and its events cover all of a strand's time. Our records count
+//! events only during work, so the ticks must cover only work as well: they are packets times
+//! service time. The resulting packet rate is what the strand would reach if it never waited.
 //!
-//! | record | line | packets | ticks |
+//! | record | strand | packets | ticks |
 //! |---|---|---|---|
-//! | run, tune | worker | packets it was given | service time times packets |
-//! | regions | region of a thread | units of work, or visits without any | ticks in it |
+//! | run, tune | worker | packets it received | service time times packets |
+//! | regions | region of a thread | units of work, otherwise visits | ticks in the region |
 //! | stat | all | the unit of work | cycles |
 //!
-//! Without instructions, only time and packets remain.
+//! For workers and regions without instruction counts, only time and packets remain; a `stat`
+//! record must have them.
 
 use crate::slices::{Totals, Written, reading, slices};
 use crate::{CYCLES, CannotWrite, INSTRUCTIONS, Processor};
@@ -23,19 +24,19 @@ use linerate_record::strands::{Slice, StrandCounts};
 use linerate_record::{Body, Record};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The written lines, and the data that could not be written.
+/// Data to write, and events that cannot be written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Readings {
-    /// The lines, by number.
+    /// Strands of the dump, with their CPUIDs.
     pub strands: Vec<Written>,
-    /// Events for which this processor has no code.
+    /// Events that this processor has no code for.
     pub left_out: BTreeSet<String>,
 }
 
 /// Returns the readings for a dump of the record.
 ///
 /// # Errors
-/// The record has no packets with their times.
+/// Returns an error if the record has no packet counts with service times.
 pub fn readings(record: &Record, processor: &Processor) -> Result<Readings, CannotWrite> {
     let strands = match &record.body {
         Body::Strands(report) => return of_import(&report.strands),
@@ -78,7 +79,7 @@ fn of_import(strands: &[StrandCounts]) -> Result<Readings, CannotWrite> {
                 Ok(Written { name, number, slices: strand.slices.clone() })
             }
             _ => Err(CannotWrite(format!(
-                "{name}: a dump needs counter readings with a CPU number, and the import has none"
+                "{name}: a dump needs counter readings with a CPU number, but the import has none"
             ))),
         }
     });
@@ -86,7 +87,7 @@ fn of_import(strands: &[StrandCounts]) -> Result<Readings, CannotWrite> {
     Ok(Readings { strands, left_out: BTreeSet::new() })
 }
 
-/// Totals, and whether their instructions were counted.
+/// Totals, and whether they include an instruction count.
 type Counted = (Totals, bool);
 
 fn counted(packets: u64, ticks: f64, mut events: BTreeMap<String, f64>) -> Option<Counted> {
@@ -109,7 +110,7 @@ fn of_run(run: &RunReport) -> Vec<(String, u32, Counted)> {
         Some((worker.name.clone(), worker.cpu, counted))
     };
     let mut lines: Vec<_> = run.workers.iter().filter_map(of).collect();
-    // Workers that shared a processor are still counted separately.
+    // Workers that shared a CPU get different CPUIDs to keep them separate.
     let cpus: BTreeSet<u32> = lines.iter().map(|(_, cpu, _)| *cpu).collect();
     if cpus.len() < lines.len() {
         lines.iter_mut().zip(0..).for_each(|((_, number, _), at)| *number = at);
@@ -117,7 +118,7 @@ fn of_run(run: &RunReport) -> Vec<(String, u32, Counted)> {
     lines
 }
 
-/// Events summed over all stages; an event missing from a stage with packets is left out.
+/// Returns events summed over all stages. An event missing from a stage with packets is omitted.
 fn events_of(stages: &[StageReport]) -> BTreeMap<String, f64> {
     let mut stages = stages.iter().filter(|stage| stage.packets > 0);
     let of = |stage: &StageReport| -> BTreeMap<String, f64> {
@@ -148,7 +149,7 @@ fn of_stat(stat: &StatReport) -> Result<Counted, CannotWrite> {
     let lacks = |what: &str| CannotWrite(format!("a dump needs {what}"));
     let unit = stat.unit_of_work.as_ref().and_then(|unit| unit.count.as_number());
     let packets =
-        unit.ok_or_else(|| lacks("a packet count: give it with --per, e.g. --per 1000000"))?;
+        unit.ok_or_else(|| lacks("a packet count: pass one with --per, e.g. --per 1000000"))?;
     let counts = stat.events.iter();
     let mut events: BTreeMap<String, f64> =
         counts.filter_map(|event| Some((event.name.clone(), event.count.as_number()?))).collect();

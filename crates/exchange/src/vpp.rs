@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output of VPP's `show runtime`: statistics per thread for each node of its graph.
+//! VPP's `show runtime` output: per-thread statistics for each graph node.
 //!
 //! ```text
 //! Thread 1 vpp_wk_0 (lcore 2)
@@ -10,9 +10,9 @@
 //! ```
 //!
 //! A thread is a strand; a thread without a heading is `vpp_main`. *Clocks* are ticks per packet,
-//! or per call if a node got no packets. VPP does not print the packet count of a strand, only its
-//! rate, to five digits; the cost of a packet is the ticks of all nodes divided by this rate and
-//! the time:
+//! or per call if a node received no packets. VPP does not print the packet count of a strand, but
+//! only its packet rate with five digits; the per-packet cost is therefore the ticks of all nodes
+//! divided by this rate and the time:
 //!
 //! ```text
 //! ticks per packet = sum over nodes (clocks * vectors) / (rate in * time)
@@ -20,8 +20,8 @@
 //!
 //! Empty polls are excluded, as they are in VPP's own clocks.
 //!
-//! Tested against the layout documented above, with time headings in an older and a newer form, but
-//! not against a running VPP.
+//! Tested with text in the documented layout, with time headings in an older and a newer form, but
+//! not with a running VPP.
 
 use crate::derive::unit;
 use crate::{NothingRead, numbered};
@@ -32,7 +32,7 @@ use linerate_record::{Figure, Tier};
 
 const METHOD: &str = "VPP `show runtime`";
 
-/// Whether a line unmistakably comes from VPP.
+/// Returns whether a line unmistakably comes from VPP.
 pub(crate) fn is_its_own(line: &str) -> bool {
     thread(line).is_some() || rate_in(line).is_some()
 }
@@ -47,10 +47,10 @@ struct Thread {
     nodes: Vec<NodeCounts>,
 }
 
-/// Reads the output of VPP.
+/// Reads VPP output.
 ///
 /// # Errors
-/// No line was usable.
+/// Returns an error if no line was usable.
 pub fn read(text: &str) -> Result<StrandsReport, NothingRead> {
     let mut threads: Vec<Thread> = Vec::new();
     let (mut faults, mut lines) = (Vec::new(), 0);
@@ -94,7 +94,7 @@ pub fn read(text: &str) -> Result<StrandsReport, NothingRead> {
     })
 }
 
-/// Prompts, rules and table headers.
+/// Returns whether a line is a prompt, rule or table header.
 fn is_prose(line: &str) -> bool {
     let line = line.trim();
     line.is_empty()
@@ -103,7 +103,7 @@ fn is_prose(line: &str) -> bool {
         || (line.starts_with("Name") && line.ends_with("Vectors/Call"))
 }
 
-/// Name and processor of a thread, from its heading.
+/// Parses a thread heading: its name and CPU.
 fn thread(line: &str) -> Option<(String, Option<u32>)> {
     let rest = line.trim().strip_prefix("Thread ")?;
     let mut words = rest.split_whitespace();
@@ -113,7 +113,7 @@ fn thread(line: &str) -> Option<(String, Option<u32>)> {
     Some((name, cpu.and_then(|cpu| cpu.parse().ok())))
 }
 
-/// A finite, nonnegative number.
+/// Parses a finite, nonnegative number.
 fn number(text: &str) -> Option<f64> {
     let is_plain = text.starts_with(|c: char| c.is_ascii_digit());
     text.parse().ok().filter(|number: &f64| is_plain && number.is_finite())
@@ -129,7 +129,7 @@ fn rate_in(line: &str) -> Option<f64> {
     number(rate)
 }
 
-/// Name, a state of one or two words, and five numbers.
+/// Parses a node: its name, a state of one or two words, and five numbers.
 fn node(line: &str) -> Result<NodeCounts, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let fault = |what: &str| format!("{what}; line skipped");
@@ -148,7 +148,7 @@ fn node(line: &str) -> Result<NodeCounts, String> {
     }
     let ticks_per_packet = match packets {
         0 => {
-            let why = "the node received no packets; its clocks are per call";
+            let why = "the node received no packets, so its clocks are per call";
             Figure::absent(unit::TICKS_PER_PACKET, Tier::Sw, METHOD, why)
         }
         _ => Figure::exact(unit::TICKS_PER_PACKET, clocks, Tier::Sw, METHOD),
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(main.nodes[0].state, "any wait");
         assert_eq!(worker.label(), "vpp_wk_0");
         assert_eq!(worker.kpps.as_number(), Some(1000.0));
-        // 40 + 25, and 100 for one packet in a hundred.
+        // 40 + 25 ticks, plus 100 ticks for one packet in a hundred.
         assert_eq!(worker.ticks_per_packet.as_number(), Some(66.0));
         assert_eq!(worker.cpi.as_number(), None);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PROFILE_DUMP: the sample in the Netra document to the last digit, damaged input, and written
-//! dumps.
+//! Tests of PROFILE_DUMP: the Netra document's sample, reproduced exactly, damaged input, and dumps
+//! that are written and read back.
 
 use linerate_exchange::profile_dump::{read, write};
 use linerate_exchange::slices::{Totals, Written, slices};
@@ -76,7 +76,7 @@ fn the_sample_decodes_to_its_digits() {
     assert!((per_packet("l2_dmiss") - 4.6).abs() < 0.05);
 }
 
-/// The whole interval is close to the value: the ten slices hardly differ.
+/// Both ends of each interval are close to the value, because the ten slices hardly differ.
 #[test]
 fn intervals_hold_their_value() {
     let report = read(SAMPLE, &t1()).unwrap();
@@ -100,7 +100,7 @@ fn without_a_processor_there_is_time_but_no_rate_and_codes_have_no_names() {
     assert!(strand.event("code_8").is_some() && strand.event("code_100").is_some());
 }
 
-/// The sample with line `at` (starting at 1) replaced.
+/// Returns the sample with line `at` (starting at 1) replaced.
 fn with_line(at: usize, line: &str) -> String {
     let mut lines: Vec<&str> = SAMPLE.lines().collect();
     lines[at - 1] = line;
@@ -109,7 +109,7 @@ fn with_line(at: usize, line: &str) -> String {
 
 #[test]
 fn damage_costs_its_slice_and_is_named_by_line() {
-    // Line 9 is the update for DC misses, between a start in line 8 and one in line 10.
+    // Line 9 is the update for DC misses, between the starts in lines 8 and 10.
     for (bad, word) in [
         ("4,6043,2,305b5db43b0,512598,1,3a2ef375,29d8db7,0", "9 fields, expected 10"),
         ("4,6043,2,305b5db43b0,512598,1,3a2ef375,29d8dbg,0,311d3e00", "field 8"),
@@ -158,12 +158,12 @@ fn overflowed_counts_are_refused_and_their_time_is_kept() {
 
 #[test]
 fn a_lost_start_or_update_is_not_guessed() {
-    // Without the start in line 8, the event counted by the update in line 9 is unknown.
+    // Without the start in line 8, the events counted by the update in line 9 are unknown.
     let report = read(&with_line(8, ""), &t1()).unwrap();
     let strand = &report.strands[0];
     assert!(strand.event("dc").is_none());
     assert_eq!(strand.packets, Some(20_000_000), "still two consecutive readings");
-    // Without the update in line 9, two starts follow each other.
+    // Without the update in line 9, two starts are consecutive.
     let report = read(&with_line(9, ""), &t1()).unwrap();
     assert_eq!(fault_lines(&report), [10]);
     assert!(report.faults[0].sentence.contains("line 8"), "{:?}", report.faults);
@@ -201,11 +201,11 @@ fn dumps_and_strands_are_kept_apart() {
     let both = format!("{SAMPLE}{other}");
     let report = read(&both, &t1()).unwrap();
     assert_eq!(report.strands.iter().map(|s| s.cpu).collect::<Vec<_>>(), [Some(4), Some(12)]);
-    // The same dump twice: ticks run backwards between the two, which is not treated as a fault.
+    // The same dump twice: ticks go backwards between the two, which is not a fault.
     let report = read(&format!("{SAMPLE}{SAMPLE}"), &t1()).unwrap();
     assert_eq!(report.strands[0].packets, Some(40_000_000));
     assert_eq!(report.faults, []);
-    // Within one dump this is a fault, and the lines before and after it are used.
+    // Within one dump this is a fault; the lines before and after it are used separately.
     let body: String = SAMPLE.lines().skip(2).take(21).map(|line| format!("{line}\n")).collect();
     let twice = SAMPLE.replace("PROFILE_DUMP_END\n", &format!("{body}PROFILE_DUMP_END\n"));
     let report = read(&twice, &t1()).unwrap();
@@ -214,7 +214,7 @@ fn dumps_and_strands_are_kept_apart() {
     assert!((value(&report.strands[0].kpps) - 311.0).abs() < 0.05);
 }
 
-/// Strands with slices as they could have been read from a dump.
+/// Generates slices that a dump can represent.
 fn readings() -> impl Strategy<Value = Vec<Slice>> {
     let step = (any::<bool>(), 0u64..1 << 40, 0u64..1 << 40, 0u64..1 << 30);
     let counts = (0u64..1 << 32, 0u64..1 << 32, 0u64..3, 0u64..0x200);
@@ -301,8 +301,8 @@ proptest! {
         prop_assert!(near(value(&found.cpi), ticks as f64 / all));
         for (event, total) in &totals.events[..2] {
             let event = found.event(event).unwrap();
-            // Half a count in each of the event's slices, each of which has its share of the
-            // instructions.
+            // The error is at most half a count per slice of the event, divided by their share of
+            // the instructions.
             let slices = event.count.n as f64;
             let share = all / (2.0 * slices) - 1.0;
             if share > 0.0 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records written in other programs' formats, and a dump that is read back.
+//! Tests records written in other programs' formats, and dumps that are read back.
 
 use linerate_exchange::totals::readings;
 use linerate_exchange::{EventCode, Processor, folded, profile_dump, table};
 use linerate_record::budget::BudgetReport;
 use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
 use linerate_record::run::{RunReport, StageReport, WorkerReport};
+use linerate_record::stat::{HotFunction, HotSpots, StatReport};
 use linerate_record::{Body, Figure, Provenance, Record, Scalar, Tier, fixtures};
 
 fn record(body: Body) -> Record {
@@ -51,7 +52,7 @@ fn processor() -> Processor {
     }
 }
 
-/// 6 * 10^9 instructions need two 32-bit counters.
+/// Includes 6 * 10^9 instructions, which must be split over two slices of a 32-bit counter.
 #[test]
 fn regions_come_back_from_a_dump() {
     let written = readings(&regions(), &processor()).unwrap();
@@ -71,7 +72,7 @@ fn regions_come_back_from_a_dump() {
     near(&burst.cpi, 0.5);
     near(&burst.event("l1d_misses").unwrap().pti, 0.5);
     near(&burst.kpps, 1e6 / 3e9 * 2e6);
-    // Without units of work, visits; without instructions, only time.
+    // Without units of work, visits are used; without instructions, only time and packets.
     assert_eq!((parse.packets, parse.ticks), (Some(10), Some(3_000_000_000)));
     assert_eq!(parse.cpi.as_number(), None);
 }
@@ -89,7 +90,7 @@ fn stage(name: &str, packets: u64, events: &[(&str, f64)]) -> StageReport {
     }
 }
 
-/// A strand on processor 0 with a stage that drops half of its packets.
+/// Returns a worker on CPU 0 with a stage that drops half of its packets.
 fn strand(replica: u32) -> WorkerReport {
     let first = [("instructions", 200.0), ("l1d_misses", 3.0), ("ll_misses", 1.0), ("cpi", 0.5)];
     let second = [("instructions", 100.0), ("l1d_misses", 1.0), ("cpi", 0.6)];
@@ -114,8 +115,8 @@ fn run(strands: u32) -> Record {
     })))
 }
 
-/// 200 instructions per packet plus 100 for every second packet are 250; an event that the second
-/// stage lacks is unknown for both.
+/// 200 instructions per packet plus 100 for every second packet are 250 per packet. An event that
+/// the second stage lacks is unknown for the worker.
 #[test]
 fn strands_of_a_run_come_back_from_a_dump() {
     let written = readings(&run(1), &processor()).unwrap();
@@ -129,7 +130,7 @@ fn strands_of_a_run_come_back_from_a_dump() {
     assert_eq!(number(&strand.cpi), 0.3);
     assert_eq!(number(&strand.event("l1d_misses").unwrap().per_packet), 3.5);
     assert!(strand.event("ll_misses").is_none());
-    // Two workers that shared a processor are two strands in the dump.
+    // Two workers that shared a CPU are two strands in the dump.
     let written = readings(&run(2), &processor()).unwrap();
     let read = profile_dump::read(&profile_dump::write(&written.strands), &processor()).unwrap();
     assert_eq!(read.strands.len(), 2);
@@ -158,7 +159,34 @@ fn stacks_have_one_frame_per_region() {
     assert_eq!(text, "thread 7;burst 1000000000\nthread 7;burst;parse_ fast 1000000000\n");
 }
 
-/// Fields of an RFC 4180 line, parsed in the simplest and slowest way.
+/// Counts are written to the last digit, although not every number of 64 bits is an `f64`.
+#[test]
+fn counts_by_function_are_flat_stacks_of_module_and_function() {
+    let function = |name: &str, module: &str, counts: [u64; 2]| HotFunction {
+        name: name.to_owned(),
+        module: module.to_owned(),
+        counts: counts.to_vec(),
+        lines: Vec::new(),
+    };
+    let hot = HotSpots {
+        by: "l1d_misses".to_owned(),
+        events: vec!["instructions".to_owned(), "l1d_misses".to_owned()],
+        totals: vec![9, u64::MAX],
+        functions: vec![
+            function("walk", "a.out", [4, u64::MAX - 1]),
+            function("f(a; b)", "lib.so", [3, 1]),
+            function("idle", "lib.so", [2, 0]),
+        ],
+        unread: Vec::new(),
+    };
+    let stat = |hot| record(Body::Stat(Box::new(StatReport { hot, ..fixtures::stat() })));
+    let text = folded::stacks(&stat(Some(hot))).unwrap();
+    assert_eq!(text, "a.out;walk 18446744073709551614\nlib.so;f(a_ b) 1\n");
+    let error = folded::stacks(&stat(None)).unwrap_err().to_string();
+    assert!(error.contains("stat --hot"), "{error}");
+}
+
+/// Splits an RFC 4180 line into fields; deliberately simple.
 fn fields(line: &str) -> Vec<String> {
     let (mut fields, mut quoted) = (vec![String::new()], false);
     for c in line.chars() {

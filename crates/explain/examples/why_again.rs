@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Re-evaluates observations kept with `cargo xtask why --keep FOLDER` by the current rules: `cargo
-//! run -p linerate-explain --example why_again -- FILE…`.
+//! Re-applies the current rules to observations kept with `cargo xtask why --keep FOLDER`:
+//! `cargo run -p linerate-explain --example why_again -- FILE…`.
 
 use linerate_explain::why::explain;
 use linerate_record::{Body, Record};

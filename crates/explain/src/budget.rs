@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The per-packet budget at line rate.
+//! Computes the per-packet budget at line rate.
 //!
 //! ```text
 //! time between packets     = (frame + 20) * 8 / line        preamble, start and gap: 20 bytes
@@ -7,27 +7,27 @@
 //! instructions of a strand = cycles * instructions per cycle / strands that share the pipe
 //! ```
 //!
-//! The share of a strand assumes that the other strands of its pipe are busy as well; with parked
-//! neighbours, it has the whole pipe.
+//! The instructions of a strand are computed on the assumption that the other strands on its pipe
+//! are busy as well. If those strands are parked, the strand has the whole pipe.
 //!
-//! Frame sizes are as on the wire, FCS included: 64 bytes is the minimum. Left out: all work of a
-//! program that is not per packet.
+//! Frame sizes are on-wire sizes, FCS included, with a minimum of 64 bytes. The budget covers only
+//! per-packet work.
 
 use linerate_cmt::processor::{FRAME_MIN, Processor};
 use linerate_record::budget::{BudgetReport, BudgetRow, Ceilings, Shortfall, Task};
 use linerate_record::run::{RunReport, Tally};
 
-/// Bytes on the wire in addition to the frame: 8 for preamble and start delimiter, 12 for the
-/// inter-frame gap (IEEE 802.3).
+/// On-wire overhead in bytes: 8 for preamble and start delimiter, 12 for the inter-frame gap (IEEE
+/// 802.3).
 pub const GAP_BYTES: f64 = 20.0;
 
-/// Bytes in the frame check sequence (IEEE 802.3), which captures omit.
+/// Size in bytes of the frame check sequence (IEEE 802.3), which captures omit.
 pub const FCS_BYTES: f64 = 4.0;
 
-/// Simple IMIX: of every 12 frames, 7 have 64 bytes, 4 have 594 and 1 has 1518.
+/// Simple IMIX: of 12 frames, 7 have 64 bytes, 4 have 594 and 1 has 1518.
 pub const IMIX: [(u32, u32); 3] = [(64, 7), (594, 4), (1518, 1)];
 
-/// Inputs of a budget calculation.
+/// Budget inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BudgetInputs<'a> {
     /// The processor.
@@ -40,7 +40,7 @@ pub struct BudgetInputs<'a> {
     pub instructions: Option<f64>,
 }
 
-/// Budgets by frame size.
+/// Computes the per-packet budget for each frame size.
 pub fn budget(inputs: &BudgetInputs<'_>) -> BudgetReport {
     let mut rows: Vec<BudgetRow> = inputs
         .frames
@@ -70,7 +70,8 @@ fn mean_of_imix() -> f64 {
     weighed(f64::from) / weighed(|_| 1.0)
 }
 
-/// Nanoseconds from one frame of `bytes` bytes to the next at line rate.
+/// Returns the time in nanoseconds from the start of a frame of `bytes` bytes to the start of the
+/// next one at line rate.
 pub fn ns_between(bytes: f64, line_bits_per_s: f64) -> f64 {
     (bytes + GAP_BYTES) * 8e9 / line_bits_per_s
 }
@@ -97,10 +98,10 @@ fn row(inputs: &BudgetInputs<'_>, name: &str, bytes: f64) -> BudgetRow {
     }
 }
 
-/// A forwarded packet crosses the I/O bus to the NICs twice, and memory twice: written on
-/// reception, read on transmission. Whatever the program itself reads of the packet comes on top,
-/// so the rates are upper bounds. In addition, the rate cannot exceed the rate at which all
-/// pipelines, never stalled, issue its instructions.
+/// Returns upper bounds on the forwarding rate. A forwarded packet crosses the I/O bus twice, in
+/// and out of a NIC, and memory twice, written on receive and read on transmit. The program's own
+/// reads of packet data add to this traffic, so these are upper bounds. Another upper bound is the
+/// rate at which all pipelines could issue the instructions for the packets if they never stalled.
 fn limits(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceilings {
     let rate = |gb_per_s: Option<f64>| gb_per_s.map(|gb_per_s| gb_per_s * 1e9 / (2.0 * bytes));
     let pipes = f64::from(processor.cores) * f64::from(processor.pipes_per_core);
@@ -110,7 +111,7 @@ fn limits(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceili
     });
     let measured = processor.forwarded.iter().find(|seen| f64::from(seen.frame_bytes) == bytes);
     Ceilings {
-        // With on-chip interfaces, packets do not cross the I/O bus.
+        // On-chip network interfaces bypass the I/O bus.
         io_packets_per_s: rate(processor.bandwidth.io_gb_per_s)
             .filter(|_| !processor.bandwidth.has_interfaces),
         memory_packets_per_s: rate(processor.bandwidth.memory_gb_per_s),
@@ -119,9 +120,9 @@ fn limits(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceili
     }
 }
 
-/// Number of strands whose shares, in whole instructions, cover the task. In parallel, each strand
-/// takes every n-th packet and may spend n shares on it; in a pipeline, each strand has one share
-/// for its part.
+/// Returns how many strands a task needs so that their combined budget, in whole instructions,
+/// covers the task. In parallel, each strand handles every n-th packet and may spend n budgets on
+/// it; in a pipeline, each spends one budget on its part of the work.
 fn task_of(processor: &Processor, share: f64, instructions: f64) -> Task {
     let whole = share.round().max(1.0);
     let strands = (instructions / whole).ceil().max(1.0);
@@ -134,8 +135,8 @@ fn task_of(processor: &Processor, share: f64, instructions: f64) -> Task {
     }
 }
 
-/// Compares a path that handles `packets_per_s` packets of `bytes` bytes, FCS included, with the
-/// line, assuming that the cost of a packet does not depend on its size.
+/// Compares a path that handles `packets_per_s` packets of `bytes` bytes, FCS included, with line
+/// rate, assuming that its per-packet cost is the same for all packet sizes.
 pub fn shortfall(packets_per_s: f64, bytes: f64, line_bits_per_s: f64) -> Shortfall {
     let holds = line_bits_per_s / 8.0 / packets_per_s - GAP_BYTES;
     let at = |bytes: f64| packets_per_s * ns_between(bytes, line_bits_per_s) / 1e9;
@@ -148,8 +149,8 @@ pub fn shortfall(packets_per_s: f64, bytes: f64, line_bits_per_s: f64) -> Shortf
     }
 }
 
-/// Mean packet size in bytes as received from the source, FCS excluded; `None` if there are no
-/// packets.
+/// Returns the mean size in bytes, excluding FCS, of packets received from the source, or `None` if
+/// there were none.
 pub fn mean_bytes(run: &RunReport) -> Option<f64> {
     let stages = run.workers.iter().flat_map(|worker| &worker.stages);
     let sources = stages.filter(|stage| stage.name == "source");
@@ -157,9 +158,9 @@ pub fn mean_bytes(run: &RunReport) -> Option<f64> {
     (all.packets > 0).then(|| all.bytes as f64 / all.packets as f64)
 }
 
-/// Line rate of a run's path in bits per second, rounded to three digits: the mean frame size of
-/// the measured packets differs slightly from that used to compute the rate. `None` if the path has
-/// no line or there are no packets.
+/// Returns the line rate of a run's path, in bits per second. Rounded to three digits, because the
+/// mean size of the measured packets differs slightly from that used to compute the line rate in
+/// packets. `None` if the path has no line rate, or if the run has no packets.
 pub fn line_of(run: &RunReport) -> Option<f64> {
     let bytes = mean_bytes(run)? + FCS_BYTES + GAP_BYTES;
     let bits = run.line_rate_kpps.filter(|kpps| *kpps > 0.0)? * 1e3 * bytes * 8.0;
@@ -183,14 +184,14 @@ mod tests {
     fn the_document_reckons_with_672_ns_and_202_instructions() {
         let row = &t1(1e9, &[64], None)[0];
         assert!((row.ns_per_packet - 672.0).abs() < 1e-9);
-        // The document says 1.44 Mpps, which is an error.
+        // The document erroneously says 1.44 Mpps.
         assert!((row.packets_per_s / 1e6 - 1.488).abs() < 5e-4);
         assert!((row.cycles_per_packet - 806.4).abs() < 1e-9);
         assert_eq!(row.instructions_per_packet.map(f64::round), Some(202.0));
         assert_eq!(row.instructions_alone.map(f64::round), Some(806.0));
     }
 
-    /// Figure 10-4, from its formula.
+    /// Reproduces figure 10-4 from its formula.
     #[test]
     fn instructions_over_the_size_of_frames() {
         let frames = [64, 128, 256, 300, 342, 400, 512, 1024, 1518];
@@ -245,8 +246,8 @@ mod tests {
         assert_eq!(row.ceilings.issue_packets_per_s, None, "the cost of a packet is not given");
     }
 
-    /// Table 10-1 states 9.6 thousand million instructions per second. Its interfaces are on the
-    /// chip and are not limited by the I/O bus of figure 10-5.
+    /// Table 10-1 states 9.6 billion instructions per second. This processor's network interfaces
+    /// are on the chip, so the I/O bus of figure 10-5 does not limit them.
     #[test]
     fn pci_express_is_no_bound_of_interfaces_on_the_chip() {
         let t2 = Processor::named("t2").expect("it is built in");

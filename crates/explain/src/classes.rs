@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classifies functions by kind of work, using patterns for their names and files:
+//! Classifies functions by kind of work, by matching their names and files against
 //! data/cost-classes.txt.
 
 use linerate_record::profile::CostClass;
 use std::sync::LazyLock;
 
 const LIST: &str = include_str!("../data/cost-classes.txt");
-/// File name used for kernel functions.
+/// File name that stands for the kernel.
 const KERNEL: &str = "kernel";
-/// Suffixes that compilers append to the names of outlined or cloned functions.
+/// Suffixes that compilers append when outlining or cloning functions.
 const COMPILED: [&str; 7] = [".constprop", ".isra", ".part", ".cold", ".lto_priv", ".llvm", "@@"];
 
 /// A pattern from the list.
 struct Rule {
     class: CostClass,
-    /// The part of the class, if any.
+    /// Subdivision of the class, if any.
     part: Option<&'static str>,
     file: File,
     patterns: Vec<Pattern>,
 }
 
-/// File to which the function must belong.
+/// The file that a function must belong to for the rule to apply.
 enum File {
     Kernel,
     User,
@@ -35,13 +35,13 @@ enum Pattern {
 
 static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| LIST.lines().filter_map(rule).collect());
 
-/// The kind of work that the function `name` in `file` does.
+/// Returns the kind of work done by the function `name` in `file`.
 pub fn class_of(name: &str, file: &str) -> CostClass {
     class_and_part(name, file).0
 }
 
-/// The cost class of the function `name` of `file`, and the part of that class if the list divides
-/// it.
+/// Returns the cost class of the function `name` in `file`, and its subdivision if the list has
+/// one.
 pub fn class_and_part(name: &str, file: &str) -> (CostClass, Option<&'static str>) {
     let name = COMPILED.iter().fold(name, |name, end| name.split(end).next().unwrap_or(name));
     let holds = |rule: &&Rule| rule.file.holds(file) && rule.patterns.iter().any(|p| p.holds(name));
@@ -49,7 +49,7 @@ pub fn class_and_part(name: &str, file: &str) -> (CostClass, Option<&'static str
     RULES.iter().find(holds).map_or((other, None), |rule| (rule.class, rule.part))
 }
 
-/// Whether the list assigns a whole file to this class, such as a crypto library.
+/// Returns whether the list assigns an entire file, such as a crypto library, to this class.
 pub fn is_whole_file(file: &str, class: CostClass) -> bool {
     let is_named = |rule: &Rule| matches!(rule.file, File::Named(_)) && rule.file.holds(file);
     RULES.iter().any(|rule| rule.class == class && is_named(rule))
@@ -75,13 +75,13 @@ impl Pattern {
     }
 }
 
-/// Whether a name begins with `pattern`; `?` matches any character.
+/// Returns whether a name starts with `pattern`, in which `?` matches any character.
 fn begins(name: &str, pattern: &str) -> bool {
     let mut name = name.chars();
     pattern.chars().all(|wanted| name.next().is_some_and(|c| wanted == '?' || wanted == c))
 }
 
-/// Parses a line of the list; `None` if it is empty or a comment.
+/// Parses a line of the list; `None` for empty lines and comments.
 fn rule(line: &'static str) -> Option<Rule> {
     let mut words = line.split_whitespace().take_while(|word| !word.starts_with('#'));
     let kind = words.next()?;
@@ -117,7 +117,7 @@ mod tests {
         assert!(CostClass::ALL.iter().all(|class| *class == Program || has_rule(class)));
     }
 
-    /// Names as in /proc/kallsyms in Linux 6.18 and 6.1.
+    /// Names from /proc/kallsyms of Linux 6.18 and 6.1.
     #[test]
     fn functions_of_the_kernel_have_their_kind() {
         let real: [(CostClass, &[&str]); 14] = [
@@ -176,7 +176,7 @@ mod tests {
             ("std::mutex::lock()", "router", Lock),
             ("main", "loops", Program),
             ("dpdk-testpmd+0x7cd00", "dpdk-testpmd", Program),
-            // A kernel function name means nothing in a program.
+            // A kernel function name has no special meaning in a program.
             ("nf_hook_slow", "loops", Program),
         ];
         for (name, file, class) in real {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPI stack, and whether a strand is compute-bound or memory-bound.
+//! CPI stacks, and whether strands are compute-bound or memory-bound.
 //!
 //! ```text
 //! cycles of a cause  = events per 1000 instructions / 1000 * cycles that each one costs at most
@@ -8,21 +8,19 @@
 //! ```
 //!
 //! This is the method of tables 10-6 and 10-7 in "Netra Data Plane Software Suite 2.0". Each cause
-//! is an upper bound, as if no two misses overlapped, so the remainder is a lower bound; if the
-//! bounds of the causes together exceed the total, the causes certainly overlap, and the remainder
-//! is unknown.
+//! is an upper bound that assumes no overlap between misses, so the remainder is a lower bound. If
+//! the bounds add up to more than the total, there must be overlap, and the remainder is unknown.
 //!
-//! Whether a strand is compute-bound or memory-bound is decided by the processor's rule, if it has
-//! one, and otherwise by evidence:
+//! Whether a strand is compute-bound or memory-bound is decided by a rule for the processor, if
+//! there is one, and otherwise by bounds on the cycles taken by misses:
 //!
 //! ```text
-//! misses at least, as if all overlapped, take half of the cycles -> memory
-//! misses at most take less than half, and all are counted        -> compute
-//! otherwise                                                      -> cannot tell
+//! lower bound (all misses overlap) is at least half of the cycles             -> memory
+//! upper bound (no overlap) is less than half, and all misses were counted     -> compute
+//! otherwise                                                                   -> cannot tell
 //! ```
 //!
-//! Not attributed: stalls for which there is no event, such as device reads; they are in the
-//! remainder.
+//! Stalls for which there is no event, such as those on device reads, are part of the remainder.
 
 use linerate_cmt::processor::{Processor, WaitsFor};
 use linerate_record::memory::{Cost, MemoryReport, TlbState};
@@ -33,9 +31,10 @@ use linerate_record::{Figure, Tier};
 /// Costs of a processor's events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventCosts {
-    /// Source of the costs.
+    /// Where the costs come from.
     pub source: String,
-    /// Cycles per instruction above which a strand waits for memory; `None` if no rule is known.
+    /// Cycles per instruction above which a strand is considered memory-bound; `None` if there is
+    /// no rule for this processor.
     pub compute_bound_cpi_max: Option<f64>,
     /// Costs by event name.
     pub events: Vec<EventCost>,
@@ -44,26 +43,26 @@ pub struct EventCosts {
 /// Cost of one event, in core cycles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventCost {
-    /// The event.
+    /// Name of the event.
     pub event: String,
     /// Upper bound; `None` if unknown.
     pub most: Option<f64>,
     /// Lower bound; `None` if unknown.
     pub least: Option<f64>,
-    /// Whether it is a cache miss rather than another cause of stalls.
+    /// Whether this is a cache miss rather than another cause of stalls.
     pub is_miss: bool,
 }
 
-/// Up to this factor above its limit, the processor's rule does not decide: the document calls
-/// "considerably higher" CPI values memory-bound, without giving a number. A fifth is this
-/// project's choice.
+/// The processor's rule is inconclusive for CPI values between its limit and this factor times the
+/// limit. The Netra document considers CPI values that are "considerably higher" than the limit
+/// memory-bound, without giving a number; 20 % is this project's choice.
 const NEAR_LIMIT: f64 = 1.2;
 
-/// Share of the cycles that decides without a processor rule: more than half outweighs all other
-/// causes together.
+/// Fraction of the cycles at which misses are conclusive without a rule: they then take as long as
+/// all other causes combined.
 const HALF: f64 = 0.5;
 
-/// The events of a processor with costs derived from its latencies; `None` if it has no events.
+/// Derives a processor's event costs from its latencies; `None` if it has no events.
 pub fn costs_of(processor: &Processor) -> Option<EventCosts> {
     let cycles = |waits_for: WaitsFor| match waits_for {
         WaitsFor::L2 => Some(processor.latency?.l2_cycles),
@@ -85,17 +84,17 @@ pub fn costs_of(processor: &Processor) -> Option<EventCosts> {
     })
 }
 
-/// Costs of misses from the profile of a machine.
+/// Derives the cost of cache misses from a machine's memory profile.
 ///
 /// ```text
-/// a miss of the first cache, at most    last cache - first       wherever between it was found
-///                            at least   second cache - first     as many overlapping as can
-/// a miss of the last cache, at most     memory - last cache      the rest is in the miss above
-///                           at least    the same, overlapping
+/// L1 miss, upper bound           last-level latency - L1 latency    wherever the data was found
+///          lower bound           L2 latency - L1 latency            with maximum overlap
+/// last-level miss, upper bound   memory - last-level latency        in addition to the L1 miss
+///                  lower bound   the same difference                with maximum overlap
 /// ```
 ///
-/// *At most* is the difference between the upper end of the farther latency and the lower end of
-/// the nearer one; unknown if either end is unknown.
+/// The upper bound uses the upper end of the farther level's latency and the lower end of the
+/// nearer level's latency. It is unknown if one of these ends is unknown.
 pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
     let ghz = memory.timer.core_ghz.as_number();
     let level = |at: usize| {
@@ -128,8 +127,8 @@ pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
     }
 }
 
-/// CPI stack from events per thousand instructions; `None` if the cycles per instruction are
-/// unknown.
+/// Computes a CPI stack from events per thousand instructions; `None` if the cycles per instruction
+/// are unknown.
 pub fn by_cause(cpi: &Figure, pti: &[(&str, &Figure)], costs: &EventCosts) -> Option<CpiByCause> {
     let whole = cpi.as_number().filter(|cpi| *cpi > 0.0)?;
     let causes: Vec<CpiCause> = costs
@@ -146,7 +145,8 @@ pub fn by_cause(cpi: &Figure, pti: &[(&str, &Figure)], costs: &EventCosts) -> Op
         Figure::exact(CPI, rest, Tier::Model, METHOD)
     } else {
         let why = format!(
-            "the upper bounds add up to {} of {} cycles: misses overlap",
+            "the upper bounds add up to {} cycles per instruction, more than the {} measured, \
+             because misses overlap",
             three_digits(explained),
             three_digits(whole)
         );
@@ -156,7 +156,7 @@ pub fn by_cause(cpi: &Figure, pti: &[(&str, &Figure)], costs: &EventCosts) -> Op
     Some(CpiByCause { source: costs.source.clone(), causes, unexplained, bound, sentence })
 }
 
-/// CPI stack of an imported strand.
+/// Computes the CPI stack of an imported strand.
 pub fn of_strand(strand: &StrandCounts, costs: &EventCosts) -> Option<CpiByCause> {
     let pti: Vec<(&str, &Figure)> =
         strand.events.iter().map(|event| (event.name.as_str(), &event.pti)).collect();
@@ -247,7 +247,8 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
     }
 }
 
-/// Cache misses that no cause covers: their cycles are missing from the upper bound.
+/// Returns the cache miss events that were not counted, and whose cycles are therefore missing from
+/// the upper bound.
 fn uncounted<'a>(causes: &[CpiCause], costs: &'a EventCosts) -> Vec<&'a str> {
     let is_counted = |cost: &&EventCost| {
         let counted = causes.iter().find(|cause| cause.event == cost.event);
@@ -271,7 +272,8 @@ mod tests {
         Figure::exact("", value, Tier::Hw, "synthetic")
     }
 
-    /// Share of the cycles in percent, for an event that takes this many cycles per instruction.
+    /// Returns the percentage of cycles that `by_cause` computes for an event that takes `cycles`
+    /// cycles per instruction.
     fn percent(event: &str, cpi: f64, cycles: f64) -> f64 {
         let costs = t1();
         let each = costs.events.iter().find(|cost| cost.event == event).unwrap().most.unwrap();
@@ -281,8 +283,8 @@ mod tests {
         100.0 * found.causes[0].share.as_number().unwrap()
     }
 
-    /// Tables 10-6 (first two rows) and 10-7: each printed percentage is within the range that its
-    /// printed inputs imply, which are rounded to two digits.
+    /// Tables 10-6 (first two rows) and 10-7: each printed percentage is within the range implied
+    /// by its printed inputs, which are rounded to two digits.
     #[test]
     fn the_ten_good_cells_of_the_document() {
         for (cpi, dc, dc_percent, l2, l2_percent) in [
@@ -295,7 +297,7 @@ mod tests {
             for (event, cycles, printed) in [("dc", dc, dc_percent), ("l2_dmiss", l2, l2_percent)] {
                 let low = percent(event, cpi + 0.005, cycles - 0.005);
                 let high = percent(event, cpi - 0.005, cycles + 0.005);
-                // The last digit of the percentage is rounded as well.
+                // The last digit of the percentage is rounded too.
                 let range = low - 0.005..=high + 0.005;
                 assert!(range.contains(&printed), "{event} {cpi}: {printed} outside {range:?}");
             }
@@ -308,7 +310,7 @@ mod tests {
         let each = |event: &str| costs.events.iter().find(|cost| cost.event == event);
         assert_eq!(each("dc").unwrap().most, Some(23.0));
         assert!((each("l2_dmiss").unwrap().most.unwrap() - 108.0).abs() < 1e-9);
-        // The text gives 82 and six misses of the first-level cache per thousand instructions.
+        // According to the text, there are 82 and 6 L1 misses per thousand instructions.
         assert_eq!((1.89 / 23.0 * 1e3_f64).round(), 82.0);
         assert_eq!((0.13 / 23.0 * 1e3_f64).round(), 6.0);
         assert_eq!(each("dtlb").unwrap().most, None, "what one costs is not said");
@@ -326,7 +328,7 @@ mod tests {
         assert!(by_cause(&absent, &[], &t1()).is_none());
     }
 
-    /// An upper bound that excludes some misses names them, so that it is not mistaken for a bound
+    /// An upper bound that excludes some misses lists them, so that it is not mistaken for a bound
     /// on all misses.
     #[test]
     fn misses_that_were_not_counted_are_named() {
@@ -356,7 +358,8 @@ mod tests {
         assert_eq!(found.causes[0].cycles.as_number(), Some(0.0), "none happened");
     }
 
-    /// Levels at 4, 16, 48 and 400 cycles, a tenth of that for overlapping loads; 4 GHz.
+    /// Levels have latencies of 4, 16, 48 and 400 cycles, or a tenth of that for overlapping loads,
+    /// at 4 GHz.
     #[test]
     fn the_profile_of_a_machine_bounds_what_misses_cost() {
         let mut memory = crate::memory_report::report();
@@ -380,11 +383,12 @@ mod tests {
         };
         near(0, 48.0 - 4.0, 1.6 - 0.4);
         near(1, 400.0 - 48.0, 40.0 - 4.8);
-        // Intervals widen this bound.
+        // A wider latency interval raises this bound.
         memory.costs[3].cycles.high = Some(440.0);
         memory.costs[2].cycles.low = Some(40.0);
         assert_eq!(costs_from(&memory, "").events[1].most, Some(400.0));
-        // Without an upper end, there is no *at most*; *at least* is based on other loads.
+        // Without an upper end of the latency, there is no upper bound. The lower bound comes from
+        // overlapping loads.
         memory.costs[3].cycles.high = None;
         let open = costs_from(&memory, "").events[1].clone();
         assert_eq!((open.most, open.least.is_some()), (None, true));
@@ -393,8 +397,8 @@ mod tests {
         assert!(unknown.events.iter().all(|cost| cost.most.is_none() && cost.least.is_none()));
     }
 
-    /// Without a rule: a synthetic machine whose misses cost 10 and 200 cycles, or 2 and 50 when
-    /// they overlap.
+    /// Without a processor rule, on a synthetic machine. Its misses cost 10 and 200 cycles, or 2
+    /// and 50 cycles if they overlap.
     #[test]
     fn evidence_decides_without_a_rule() {
         let cost = |event: &str, most, least| EventCost {

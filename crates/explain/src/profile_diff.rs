@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares two profiles: which functions cost more or less, beyond the noise of sampling.
+//! Compares two profiles: which functions cost more or less, beyond sampling noise.
 //!
-//! For each function, the change is its cost in the later profile minus that in the earlier one.
-//! The two profiles are independent, so their errors add in quadrature. With intervals of 95 %
-//! confidence, one function in twenty would seem to change by chance. The intervals are therefore
-//! widened until those of all `m` compared functions hold together (Bonferroni): each misses with a
+//! A function's change is its cost in the later profile minus that in the earlier one. The two are
+//! independent, so their errors add in quadrature. With 95 % intervals, one function in twenty
+//! would seem to change by chance. Intervals are therefore widened until those of all `m` compared
+//! functions hold simultaneously (Bonferroni), that is, each one excludes the true change with a
 //! probability of at most `0.05 / m`. For a normal variable `Z`, `P(|Z| > z) <= exp(-z^2 / 2)`, so
-//! that `z = sqrt(2 ln(m / 0.05))` suffices; the recorded intervals have `z = 1.96`.
+//! `z = sqrt(2 ln(m / 0.05))` suffices; the recorded intervals have `z = 1.96`.
 //!
 //! ```text
 //! unit = ns per packet if both profiles have it, else share of samples
@@ -23,20 +23,22 @@ use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// Minimum number of samples of a function, in both profiles together: below it, no change could
-/// be recognized, and each function compared widens the intervals of the others.
+/// Minimum number of samples that a function must have in both profiles combined. With fewer, no
+/// change could be detected, and every function compared widens the intervals of the others.
 const LEAST: u64 = 20;
 
-/// Half the width of a 95 % interval, in standard errors.
+/// Half-width of a 95 % interval in standard errors.
 const Z: f64 = 1.96;
 
-/// Method of each change.
-const METHOD: &str = "difference of two profiles, errors in quadrature, widened for all functions";
+/// Method that is stated with the figure of every change.
+const METHOD: &str = "difference of two profiles; errors added in quadrature, intervals widened \
+                      for multiple comparisons";
 
-/// Name of all functions of a file that have no names. Their addresses differ between builds.
+/// Stands for all unnamed functions of a file, whose addresses differ between builds.
 const NAMELESS: &str = "[without names]";
 
-/// A function in both profiles.
+/// The entries of one function in the two profiles: none if a profile has no samples of it, several
+/// if functions are compared as one.
 #[derive(Default)]
 struct Pair<'a> {
     old: Vec<&'a FunctionCost>,
@@ -91,15 +93,15 @@ pub fn profile_diff(old: &ProfileReport, new: &ProfileReport) -> ProfileDiffRepo
     }
 }
 
-/// Whether a profile has costs per packet.
+/// Returns whether a profile has per-packet costs.
 fn has_costs(report: &ProfileReport) -> bool {
     let has_packets = report.packets.as_ref().is_some_and(|packets| packets.packets > 0);
     let mut sampled = report.functions.iter().filter(|function| function.samples > 0);
     has_packets && sampled.all(|function| function.ns_per_packet.as_number().is_some())
 }
 
-/// The functions of both profiles by name and file. Builds of a program in different folders are
-/// the same file.
+/// Pairs functions by name and the basename of their file. Directories are ignored, as two builds
+/// of a program may be in different ones.
 fn pairs<'a>(
     old: &'a ProfileReport,
     new: &'a ProfileReport,
@@ -122,7 +124,8 @@ fn key(function: &FunctionCost) -> (String, String) {
     (name.to_owned(), module.to_owned())
 }
 
-/// Cost of functions that count as one. Their errors may be correlated, so they are added.
+/// Returns the total cost of functions that are compared as one. The functions' errors may be
+/// correlated, so the errors are added.
 fn cost(report: &ProfileReport, functions: &[&FunctionCost], unit: CostUnit) -> Estimate {
     let of = |function: &&FunctionCost| match unit {
         CostUnit::NsPerPacket => function.ns_per_packet.estimate(),
@@ -132,8 +135,8 @@ fn cost(report: &ProfileReport, functions: &[&FunctionCost], unit: CostUnit) -> 
     functions.iter().filter_map(of).reduce(Estimate::plus).unwrap_or(none)
 }
 
-/// Upper end of the cost of a function without samples: with a share of 3 / n, n samples would miss
-/// it in 5 % of all profiles.
+/// Returns the upper end of the cost of a function without samples: a function with a share of 3 /
+/// n gets none of n samples in 5 % of all profiles (rule of three).
 fn unseen(report: &ProfileReport, unit: CostUnit) -> f64 {
     let share = 3.0 / report.samples.max(1) as f64;
     match unit {
@@ -142,7 +145,7 @@ fn unseen(report: &ProfileReport, unit: CostUnit) -> f64 {
     }
 }
 
-/// Cost of all functions together. Packets and CPU time are counted, not sampled.
+/// Returns the total cost of all functions. Packets and CPU time are counted, not sampled.
 fn total(report: &ProfileReport, unit: CostUnit) -> Estimate {
     let packets = report.packets.as_ref().map_or(1, |packets| packets.packets.max(1));
     match unit {

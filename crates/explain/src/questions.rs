@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Common questions about a missed line rate, answered from a record.
+//! Common questions about missed line rate, answered from a record.
 //!
-//! The questions are those in the troubleshooting section of "Netra Data Plane Software Suite 2.0",
-//! chapter 10, plus questions from its sections on pipelining and parking. Each answer quotes its
-//! evidence. If the record lacks a figure, the answer is "cannot tell", with the command that
-//! measures the figure.
+//! The questions are from chapter 10 of "Netra Data Plane Software Suite 2.0": those in its
+//! troubleshooting section, and others from its sections on pipelining and parking. Every answer
+//! quotes its evidence. If the record lacks a figure, the answer is "cannot tell", with the command
+//! that measures it.
 //!
-//! Left out: predictions of other mappings ([`linerate_plan::model`]), and trying them
-//! (`linerate tune`).
+//! Predicting other mappings is left to [`linerate_plan::model`], and measuring them to
+//! `linerate tune`.
 
 mod across;
 mod evidence;
@@ -21,14 +21,14 @@ use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport, Evidence};
 use linerate_record::{Body, Record};
 use std::fmt;
 
-/// The record in question, with other data needed for the answer.
+/// The record that a question is about, and other data for the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Inquiry<'a> {
     /// The record.
     pub record: &'a Record,
     /// File name of the record, for use in suggested commands.
     pub file: &'a str,
-    /// A record of the same application with less load: fewer ports or fewer workers.
+    /// A record of the same application with fewer ports or workers.
     pub against: Option<&'a Record>,
     /// The processor, if given.
     pub processor: Option<&'a Processor>,
@@ -41,11 +41,11 @@ pub struct Inquiry<'a> {
 /// A question.
 #[derive(Clone, Copy)]
 pub struct Question {
-    /// The keyword that identifies the question.
+    /// Keyword that identifies the question.
     pub id: &'static str,
-    /// The question.
+    /// The question in words.
     pub text: &'static str,
-    /// The data needed to answer the question.
+    /// Data needed for the answer, in words.
     pub needs: &'static str,
     answer: fn(&Inquiry<'_>) -> Reply,
 }
@@ -56,7 +56,7 @@ impl fmt::Debug for Question {
     }
 }
 
-/// The questions, in the order in which they are best asked.
+/// The questions, in the order in which to ask them.
 pub const QUESTIONS: [Question; 8] = [
     Question {
         id: "bottleneck",
@@ -67,7 +67,7 @@ pub const QUESTIONS: [Question; 8] = [
     Question {
         id: "bound",
         text: "Is a worker compute-bound or memory-bound?",
-        needs: "cycles per instruction, and misses with their cost",
+        needs: "cycles per instruction, miss counts and miss costs",
         answer: strands::bound,
     },
     Question {
@@ -108,7 +108,7 @@ pub const QUESTIONS: [Question; 8] = [
     },
 ];
 
-/// Unknown question.
+/// Error returned for an unknown question; holds its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoQuestion(String);
 
@@ -121,10 +121,10 @@ impl fmt::Display for NoQuestion {
 
 impl std::error::Error for NoQuestion {}
 
-/// Answers the question named `id`, or all of them.
+/// Answers the question `id`, or all of them.
 ///
 /// # Errors
-/// There is no question with this name.
+/// Returns an error if there is no question with this name.
 pub fn ask(asked: &Inquiry<'_>, id: Option<&str>) -> Result<AnswersReport, NoQuestion> {
     let wanted: Vec<&Question> =
         QUESTIONS.iter().filter(|question| id.is_none_or(|id| id == question.id)).collect();
@@ -163,6 +163,7 @@ fn kind(body: &Body) -> &'static str {
         Body::Plan(_) => "plan",
         Body::Strands(_) => "strands",
         Body::Answers(_) => "answers",
+        Body::Stream(_) => "stream",
         Body::Tcp(_) => "tcp",
         Body::Why(_) => "why",
         Body::Profile(_) => "profile",
@@ -198,7 +199,8 @@ impl Reply {
         Self::new(AnswerVerdict::DoesNotArise, sentence)
     }
 
-    /// A question that cannot be answered always names the next step.
+    /// Returns the reply to a question that cannot be answered. The reply always suggests a next
+    /// step.
     fn cannot_tell(sentence: &str, next: &str) -> Self {
         let mut reply = Self::new(AnswerVerdict::CannotTell, format!("cannot tell: {sentence}"));
         reply.next = Some(next.to_owned());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Converts a program's regions to the form of an import, with the regions of each thread as its
-//! functions, so that the same questions apply to both.
+//! Converts a program's regions to the form of an import, with each thread's regions as its
+//! functions, so that the same questions apply.
 
 use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
 use linerate_record::strands::{
@@ -11,7 +11,8 @@ use linerate_record::{Figure, Tier};
 const METHOD: &str = "regions of a program";
 const NO_CLOCK: &str = "regions have no wall time";
 
-/// Each thread with its regions as functions, excluding the time in nested regions.
+/// Converts each thread to a strand, and its regions to functions of the strand. The cost of a
+/// region excludes its nested regions.
 pub fn as_strands(report: &RegionsReport, ticks_per_s: Option<f64>) -> StrandsReport {
     let mut tids: Vec<u32> = Vec::new();
     for region in &report.regions {
@@ -68,7 +69,7 @@ fn sum<'a>(mut figures: impl Iterator<Item = &'a Figure>) -> Option<f64> {
     figures.try_fold(0.0, |sum, figure| Some(sum + figure.as_number()?))
 }
 
-/// Sum of an event over these regions; `None` if any of them lacks it.
+/// Returns an event's total over these regions; `None` if the event was not counted in all of them.
 fn counted(regions: &[&RegionReport], name: &str) -> Option<f64> {
     let of = |region: &&RegionReport| {
         region.events.iter().find(|event| event.name == name)?.count.as_number()
@@ -104,7 +105,8 @@ fn events(
     first.iter().map(event).collect()
 }
 
-/// A region as a function; in regions without units, each visit counts as a packet.
+/// Converts a region to a function. If the program does not count units of work, each visit to the
+/// region counts as a packet.
 fn node(region: &RegionReport) -> NodeCounts {
     let packets = if region.units > 0 { region.units } else { region.visits };
     let ticks = region.own_ticks.as_number();

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a program reaches line rate, or does not: conclusions from an observation of it.
+//! Diagnoses why an observed program does not reach line rate.
 //!
-//! Rules are data ([`mod@rules`]): each rule names the evidence that it takes, with thresholds and
-//! their source, and holds only if the whole interval of every measure is on the right side of its
-//! threshold. A rule whose evidence was not read does not hold; if its symptoms are present, it is
-//! a suspect, and suspects lead to `cannot_tell` with the measurement that separates them. A
-//! confident wrong answer is worse than none.
+//! Rules are data ([`mod@rules`]). A rule lists the evidence it requires, with thresholds and their
+//! sources, and holds only if the entire interval of every measure is on the required side of its
+//! threshold. A rule with missing evidence does not hold, but becomes a suspect if its symptoms are
+//! present. Suspects lead to `cannot_tell`, with the measurement that would distinguish them. A
+//! rule that holds also leads to `cannot_tell` if its evidence could be explained by another cause
+//! whose rule fails only because an interval is too wide. A confident wrong answer is worse than
+//! none.
 //!
-//! Left out: reading any data (`linerate-observe`), printing.
+//! Reading the data is left to `linerate-observe`, and printing to `linerate-report`.
 
 mod doubts;
 mod facts;
@@ -30,11 +32,11 @@ pub use measure::Measure;
 pub use waits::{Wait, wait_of};
 pub use workers::explain_run;
 
-use self::rules::{Rule, Verdict, rules, subjects};
+use self::rules::{Next, Rule, Verdict, rules, subjects};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Cause, Observation, WhyFinding};
 
-/// A rule that applies to a subject.
+/// A rule that holds, and the subject that it holds for.
 struct Held<'a> {
     rule: &'static Rule,
     subject: Subject<'a>,
@@ -47,61 +49,108 @@ struct Suspect {
     rule: &'static Rule,
 }
 
-/// Minimum gain of a finding in percent: smaller gains are within the minute-to-minute variation of
-/// a rate.
+/// Minimum gain for a finding to be reported, in percent. Smaller gains are within the
+/// minute-to-minute variation of a rate.
 const WORTH_PERCENT: f64 = 2.0;
-/// The minimum for causes that lose packets: every delivered packet is a gain, within the accuracy
-/// of the counters.
+/// Minimum gain for a finding about packet loss to be reported, in percent. Every additional packet
+/// delivered is a gain, so the limit is only the accuracy of the counters.
 const WORTH_OF_LOSS_PERCENT: f64 = 0.1;
 
-/// Findings from an observation, largest gain first; never empty.
+/// Returns the findings, largest gain first; never empty.
 pub fn explain(observation: &Observation) -> Vec<WhyFinding> {
     let facts = Facts::new(observation);
-    let (held, suspects) = judge(&facts);
-    let mut findings: Vec<WhyFinding> = held.iter().map(|held| finding(&facts, held)).collect();
+    let mut findings = findings(&facts);
+    if is_of_root(&facts) {
+        // Root needs no sudo, and may not have it.
+        let fixes = findings.iter_mut().filter_map(|finding| finding.fix.as_mut());
+        fixes.for_each(|fix| *fix = fix.replace("sudo ", ""));
+    }
+    findings
+}
+
+/// Returns whether the observation includes all data that only root can read.
+fn is_of_root(facts: &Facts<'_>) -> bool {
+    let only_root = ["tracepoints", "scheduler", "kernel_samples", "sockets_and_drivers"];
+    !only_root.iter().any(|what| facts.is_unread(what))
+}
+
+fn findings(facts: &Facts<'_>) -> Vec<WhyFinding> {
+    if let Some(nothing) = rest::ended(facts).or_else(|| rest::no_traffic(facts)) {
+        return vec![nothing];
+    }
     let worth = if facts.is_lossy() { WORTH_OF_LOSS_PERCENT } else { WORTH_PERCENT };
     let is_worth = |held: &Held<'_>| held.gain.is_none_or(|gain| gain.high >= worth);
+    let Judged { held, suspects, doubtful } = judge(facts);
+    let mut findings: Vec<WhyFinding> = held.iter().map(|held| finding(facts, held)).collect();
     if !held.iter().any(is_worth) {
-        findings.insert(0, rest::rest(&facts, &suspects));
+        let doubtful = doubtful.iter().find(|(held, _)| is_worth(held));
+        let doubtful = doubtful.map(|(held, likely)| (held.rule.cause, *likely));
+        findings.insert(0, rest::rest(facts, &suspects, doubtful));
     }
-    if let Some(observer) = rest::observer(&facts) {
-        // Removing a cause gains more than the observer takes.
+    if let Some(observer) = rest::observer(facts) {
+        // A removable cause comes first, because it gains more than the observer costs.
         let at = if held.iter().any(is_worth) { findings.len() } else { 0 };
         findings.insert(at, observer);
     }
     findings
 }
 
-/// The rules that apply, by decreasing gain, with each cause once; and the suspects.
-fn judge<'a>(facts: &Facts<'a>) -> (Vec<Held<'a>>, Vec<Suspect>) {
+/// Result of applying all rules.
+struct Judged<'a> {
+    /// Rules that hold, one per cause, by decreasing gain.
+    held: Vec<Held<'a>>,
+    suspects: Vec<Suspect>,
+    /// Rules that hold, each with another cause that would explain the same evidence and probably
+    /// applies too.
+    doubtful: Vec<(Held<'a>, Cause)>,
+}
+
+fn judge<'a>(facts: &Facts<'a>) -> Judged<'a> {
     let mut held: Vec<Held<'a>> = Vec::new();
     let mut suspects: Vec<Suspect> = Vec::new();
+    let mut likely: Vec<Cause> = Vec::new();
     for rule in rules() {
-        let (best, is_suspect) = apply(rule, facts);
+        let Applied { best, is_suspect, is_likely } = apply(rule, facts);
         match best {
             Some(best) => keep_larger(&mut held, best),
             None if is_suspect => suspects.push(Suspect { rule }),
+            None if is_likely => likely.push(rule.cause),
             None => {}
         }
     }
     let found: Vec<Cause> = held.iter().map(|held| held.rule.cause).collect();
     let is_explained = |rule: &Rule| rule.explained_by.iter().any(|cause| found.contains(cause));
     held.retain(|held| !is_explained(held.rule) && !is_wanted(facts, held));
+    let explanation =
+        |rule: &Rule| rule.explained_by.iter().find(|cause| likely.contains(cause)).copied();
+    let doubtful: Vec<(Held<'a>, Cause)> = held
+        .extract_if(.., |held| explanation(held.rule).is_some())
+        .filter_map(|held| explanation(held.rule).map(|cause| (held, cause)))
+        .collect();
     suspects.retain(|suspect| !is_explained(suspect.rule) && !found.contains(&suspect.rule.cause));
     held.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.rule.cause.cmp(&b.rule.cause)));
-    (held, suspects)
+    Judged { held, suspects, doubtful }
 }
 
-/// Sort key of a finding: its predicted gain. A gain that could not be predicted counts as small.
+/// Returns a finding's sort key, which is its predicted gain. Unpredictable gains count as small.
 fn size(held: &Held<'_>) -> f64 {
     held.gain.map_or(WORTH_PERCENT, |gain| gain.value)
 }
 
-/// Of the subjects to which a rule applies, the one with the largest gain; and whether the rule is
-/// suspected for any subject.
-fn apply<'a>(rule: &'static Rule, facts: &Facts<'a>) -> (Option<Held<'a>>, bool) {
+/// Result of applying a rule to all subjects in its scope.
+struct Applied<'a> {
+    /// Subject with the largest gain among those for which the rule holds.
+    best: Option<Held<'a>>,
+    /// Whether the rule is a suspect for any subject.
+    is_suspect: bool,
+    /// Whether, for any subject, only the width of an interval keeps the rule from holding.
+    is_likely: bool,
+}
+
+/// Applies a rule to all subjects in its scope.
+fn apply<'a>(rule: &'static Rule, facts: &Facts<'a>) -> Applied<'a> {
     let mut best: Option<Held<'a>> = None;
-    let mut is_suspect = false;
+    let (mut is_suspect, mut is_likely) = (false, false);
     for subject in subjects(rule.scope, facts) {
         let verdicts = rule.conditions.iter().map(|one| one.verdict(facts, subject));
         let verdicts: Vec<Verdict> = verdicts.collect();
@@ -116,12 +165,13 @@ fn apply<'a>(rule: &'static Rule, facts: &Facts<'a>) -> (Option<Held<'a>>, bool)
             && symptoms.iter().all(|verdict| *verdict == Verdict::Holds)
             && !verdicts.contains(&Verdict::Fails)
             && verdicts.contains(&Verdict::Unread);
+        is_likely |= rule.conditions.iter().all(|one| one.is_met_by_value(facts, subject));
     }
-    (best, is_suspect)
+    Applied { best, is_suspect, is_likely }
 }
 
-/// Whether one subject precedes another: by decreasing gain, then by name, so that the result does
-/// not depend on the order of reading.
+/// Returns whether `one` sorts before `other`: by decreasing gain, then by name. This keeps the
+/// result independent of the order in which subjects were read.
 fn is_before(one: &Held<'_>, other: &Held<'_>) -> bool {
     let name = |held: &Held<'_>| match held.subject {
         Subject::Program => String::new(),
@@ -147,9 +197,9 @@ fn keep_larger<'a>(held: &mut Vec<Held<'a>>, new: Held<'a>) {
     }
 }
 
-/// Whether a rate limit is the requested line rate.
+/// Returns whether a rate limit is intended, because it is the line rate requested by the user.
 fn is_wanted(facts: &Facts<'_>, held: &Held<'_>) -> bool {
-    /// Relative error between a limiter's rate and the line rate, which count headers differently.
+    /// Relative tolerance between a limiter's rate and line rate, which count headers differently.
     const ERROR: f64 = 0.1;
     let limit = match held.subject {
         Subject::Qdisc(_, qdisc) => qdisc.rate_bits_per_s,
@@ -163,11 +213,28 @@ fn is_wanted(facts: &Facts<'_>, held: &Held<'_>) -> bool {
     rates.is_some_and(|(line, rate)| rate >= line * (1.0 - ERROR))
 }
 
+/// Returns what limits the program once the cause is removed.
+fn next_limit(facts: &Facts<'_>, held: &Held<'_>) -> String {
+    let Held { rule, subject, .. } = held;
+    if rule.gain.is_capped_by_line(facts, *subject) {
+        return "the requested line rate".to_owned();
+    }
+    let next = match rule.then_limited_by {
+        Next::Is(next) => return next.to_owned(),
+        Next::LoadOr(next) => next,
+    };
+    match rule.gain.reaches_load(facts, *subject) {
+        Some(true) => "the offered load".to_owned(),
+        Some(false) => next.to_owned(),
+        None => format!("the offered load, or {next}"),
+    }
+}
+
 fn finding(facts: &Facts<'_>, held: &Held<'_>) -> WhyFinding {
     let Held { rule, subject, .. } = held;
     let fill = |text: &str| words::fill(text, facts, *subject);
     let mut gain = rule.gain.gain(facts, *subject);
-    gain.then_limited_by = rule.then_limited_by.map(str::to_owned);
+    gain.then_limited_by = Some(next_limit(facts, held));
     WhyFinding {
         cause: rule.cause,
         sentence: fill(rule.sentence),
@@ -179,7 +246,7 @@ fn finding(facts: &Facts<'_>, held: &Held<'_>) -> WhyFinding {
     }
 }
 
-/// Placeholders in rule texts that have no value. For testing the table.
+/// Returns the placeholders in rule texts that match no known value, for testing the rule table.
 pub fn unknown_names() -> Vec<String> {
     let texts = rules().flat_map(|rule| {
         [Some(rule.sentence), Some(rule.fix), rule.workaround, Some(rule.wrong_if)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers about workers that share CPUs and cores, for every form of record.
+//! Tests answers about workers that share CPUs and cores, for every form of record.
 
 #[path = "../../plan/tests/reference/sim.rs"]
 #[expect(dead_code, reason = "one of its worlds is enough here")]
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use sim::{Dice, World, mapping, run};
 use std::sync::OnceLock;
 
-/// Placement of the workers, as far as a record shows it.
+/// Where workers are, as far as a record shows it.
 #[derive(Clone, Debug)]
 struct Places {
     /// The CPU of each worker.
@@ -34,7 +34,7 @@ impl Places {
         self.share_a_cpu() || self.siblings.iter().flatten().any(|core| used(core) > 1)
     }
 
-    /// Whether the record shows for certain that no two workers shared a core.
+    /// Returns whether the record shows for certain that no two workers shared a core.
     fn are_shown_apart(&self) -> bool {
         let crowded = self.available.is_some_and(|cpus| self.workers.len() > cpus as usize);
         let known = self.workers.iter().all(|cpu| self.cpus.contains(cpu));
@@ -66,7 +66,7 @@ impl Places {
     }
 }
 
-/// A run whose first worker is the slowest; the others poll.
+/// Returns a run with three workers, of which the first is the slowest; the others poll.
 fn of_three_workers() -> &'static RunReport {
     static RUN: OnceLock<RunReport> = OnceLock::new();
     RUN.get_or_init(|| {
@@ -129,8 +129,8 @@ fn workers_that_share_cpus_are_named() {
     };
     let placement = places.answer("placement");
     assert_eq!(placement.verdict, AnswerVerdict::Answered);
-    assert_eq!(placement.sentence, "now: 2 workers share 1 CPU: 0.0, 2.0");
+    assert_eq!(placement.sentence, "now, because 2 workers share 1 CPU: 0.0, 2.0");
     let parking = places.answer("parking");
     assert_eq!(parking.verdict, AnswerVerdict::Answered, "{parking:?}");
-    assert!(parking.sentence.contains("2.0 poll on CPUs shared with others"), "{parking:?}");
+    assert!(parking.sentence.contains("2.0 poll on CPUs that they share"), "{parking:?}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Comparing two profiles: changes that sampling can show are found, and noise is not called a
+//! Tests profile comparisons: changes beyond sampling noise are found, and noise is not called a
 //! change.
 
 use linerate_explain::profile_diff::profile_diff;
@@ -12,8 +12,8 @@ use linerate_record::{Figure, Tier, fixtures, stats::Estimate};
 
 const SAMPLES: u64 = 5000;
 
-/// A profile of functions named `f0`, `f1`, ... with these numbers of samples, of which some
-/// thousand packets took one second of CPU time.
+/// Returns a profile of functions named `f0`, `f1`, ... with these numbers of samples. If `packets`
+/// is given, they took one second of CPU time.
 fn profile(samples: &[u64], packets: Option<u64>) -> ProfileReport {
     let all: u64 = samples.iter().sum();
     let function = |(number, &samples): (usize, &u64)| {
@@ -101,8 +101,8 @@ fn few_samples_are_not_compared() {
     assert_eq!((diff.functions.len(), diff.functions_left_out), (1, 1));
 }
 
-/// Two profiles of the same program differ by the error of sampling only. At 95 % confidence for
-/// all functions together, at most one comparison in twenty may report a change.
+/// Two profiles of the same program differ only by sampling error. With 95 % confidence over all
+/// functions, at most one comparison in twenty may report a change.
 #[test]
 fn noise_is_called_a_change_in_at_most_one_comparison_in_twenty() {
     const COMPARISONS: u64 = 400;

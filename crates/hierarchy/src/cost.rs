@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost of a load, by the level that holds its data and by where its translation is found.
+//! Cost of a load by the cache level that holds its data and the TLB level that holds its
+//! translation.
 //!
 //! A chase through all lines in random order visits `P` pages, so a TLB level with `E` entries hits
 //! with probability `E / P`. A page-local chase through the same lines misses once per page, that
-//! is, once every `L` loads with `L` lines per page. The caches see no difference between the two,
+//! is, once every `L` loads with `L` lines per page. For the caches, the two chases are equivalent,
 //! so
 //!
 //! ```text
@@ -11,17 +12,16 @@
 //!                = (E2 - E1)/P first + (1 - E2/P) walk - walk / L      beyond
 //! ```
 //!
-//! Solving this equation at sizes within a cache level yields the cost of a first-level miss or of
-//! a walk. This is a measurement, and it includes the effect of page tables being evicted along
-//! with the data. If there is no such size, the cost of a miss in a small set of pages is added to
-//! the level's latency.
+//! Solved at sizes within a cache level, this yields the cost of a first-level miss or of a walk.
+//! Because this cost is measured, it includes the eviction of page tables along with the data. If
+//! no size qualifies, the cost of a miss in a small set of pages is added to the level's latency.
 //!
 //! A miss takes time, a walk takes at least as long as a miss, and a farther level takes at least
 //! as long as a nearer one. Values that violate this within their intervals are raised to the lower
-//! bound. Where intervals contradict each other, derived values yield to measured ones; if both
-//! values are of the same kind, neither counts as known.
+//! bound. Where intervals contradict each other, a measured value wins over a derived one; if both
+//! are of the same kind, both are discarded.
 //!
-//! Not modelled: resources shared by overlapping loads. `overlapped` divides by the number of
+//! Resources shared by overlapping loads are not modelled: `overlapped` divides by the number of
 //! outstanding loads, although walks may overlap less.
 
 mod record;
@@ -33,58 +33,57 @@ use linerate_record::memory::TlbState;
 use linerate_record::stats::{Estimate, median};
 pub use record::{Measured, records};
 
-/// Inputs for the costs. All times have the same unit.
+/// Inputs to the cost computation. All times are in the same unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
-    /// The levels.
+    /// Cache levels and memory, nearest first.
     pub levels: &'a [steps::Level],
-    /// Number of outstanding loads for each level. The slice may be shorter than `levels`.
+    /// Outstanding loads per level. May be shorter than `levels`.
     pub outstanding: &'a [Option<Estimate>],
-    /// The TLB levels.
+    /// TLB levels, nearest first.
     pub tlb: &'a [tlb::Level],
-    /// The page-local curve.
+    /// Latency curve of the page-local chase.
     pub local: &'a [steps::Sample],
-    /// The random curve.
+    /// Latency curve of the random chase.
     pub random: &'a [steps::Sample],
-    /// Page size from the TLB's point of view, in bytes.
+    /// Bytes that one TLB entry translates.
     pub page_bytes: u64,
     /// Bytes per line.
     pub line_bytes: u64,
     /// Confidence level of the intervals.
     pub confidence: f64,
-    /// Seed for resampling.
+    /// Random seed for resampling.
     pub seed: u64,
 }
 
-/// Basis of a cost.
+/// How a cost was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// Pointer chases whose loads hit this level with this TLB state.
+    /// Measured by pointer chases whose loads hit this level with this TLB state.
     Measured,
-    /// The cost of the miss, added to the level's latency.
+    /// Level latency plus the cost of the TLB miss.
     Added,
 }
 
-/// Cost of a load.
+/// Cost of a load for one level and TLB state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Index of the level.
+    /// Index of the memory level in [`Inputs::levels`].
     pub level: usize,
-    /// TLB level that provides the translation.
+    /// TLB level that supplies the translation.
     pub state: TlbState,
-    /// Latency until a dependent load can begin: at least that of a nearer level or translation,
-    /// and at least 0. `None` if the interval would be wider than the value, or would contradict
+    /// Latency until a dependent load can start: at least 0 and at least that of a nearer level or
+    /// translation. `None` if the interval would be wider than the value, or would contradict
     /// another value.
     pub time: Option<Estimate>,
-    /// Time per load with maximum overlap: a lower bound. `None` if unknown, or if the interval is
-    /// too wide.
+    /// Time per load with maximum overlap, a lower bound; `None` if unknown or too imprecise.
     pub overlapped: Option<Estimate>,
-    /// Basis of `time`.
+    /// How `time` was obtained.
     pub basis: Basis,
 }
 
-/// The costs by level and TLB state. States without data are omitted: misses if there is no TLB
-/// level, walks if there is no second one.
+/// Computes the costs by level and TLB state. States for which no TLB level is known are omitted:
+/// TLB misses if there is no known TLB level, and page walks if there is only one.
 pub fn table(inputs: &Inputs) -> Vec<Cost> {
     let mut random = Rng::with_seed(inputs.seed);
     let levels = 0..inputs.levels.len();
@@ -104,7 +103,7 @@ pub fn table(inputs: &Inputs) -> Vec<Cost> {
     costs
 }
 
-/// Enforces that `more` costs at least as much as `less` if `less` has the same level and a nearer
+/// Enforces that `more` costs at least as much as `less`, which has the same level and a nearer
 /// translation, or a nearer level and the same translation.
 fn reconcile(less: &mut Cost, more: &mut Cost) {
     let is_comparable = if less.level == more.level {
@@ -129,13 +128,13 @@ fn reconcile(less: &mut Cost, more: &mut Cost) {
     }
 }
 
-/// Chain sizes considered within a level: from this multiple of the previous level's size up to
-/// this share of the level's own size.
+/// Range of chain sizes used for a level: from this multiple of the previous level's size to this
+/// fraction of the level's own.
 const WITHIN: (f64, f64) = (1.6, 0.7);
-/// Minimum share of loads that must incur the unknown cost.
+/// Minimum fraction of loads that incur the unknown cost.
 const LEAST_SHARE: f64 = 0.3;
 
-/// A chain whose size is within a level.
+/// A chain size within a level, with the times of both chases.
 struct Size {
     pages: f64,
     random: Vec<f64>,
@@ -149,7 +148,7 @@ impl Inputs<'_> {
         for (tlb_level, (_, miss)) in misses.iter_mut().enumerate() {
             *miss = self.miss(tlb_level, &sizes, random);
         }
-        // The page-local chase also misses the TLB if the whole level is beyond the TLB's reach.
+        // The page-local chase also misses the TLB if the whole level is beyond TLB reach.
         let first = self.tlb.first().filter(|first| from >= self.bytes(first.reach()));
         let missed = misses[1].1.or(misses[0].1);
         let missed = missed.or(first.map(|first| first.cost).filter(|cost| is_known(*cost)));
@@ -179,18 +178,18 @@ impl Inputs<'_> {
         pages * self.page_bytes as f64
     }
 
-    /// Lines per page, at least 1.
+    /// Returns the number of lines per page, at least 1.
     fn lines_per_page(&self) -> f64 {
         (self.page_bytes as f64 / self.line_bytes.max(1) as f64).max(1.0)
     }
 
-    /// Chain size in bytes at which a level begins.
+    /// Returns the chain size in bytes at which a level begins.
     fn begin_of(&self, level: usize) -> f64 {
         let before = level.checked_sub(1).and_then(|before| self.levels[before].size);
         before.map_or(0.0, |size| size.value)
     }
 
-    /// Sizes within `level` that are present in both curves.
+    /// Returns the sizes within `level` that were measured in both curves.
     fn sizes(&self, level: usize) -> Vec<Size> {
         let from = WITHIN.0 * self.begin_of(level);
         let to = self.levels[level].size.map_or(f64::INFINITY, |size| WITHIN.1 * size.value);
@@ -205,7 +204,8 @@ impl Inputs<'_> {
         sizes.filter(|size| !size.random.is_empty() && !size.local.is_empty()).collect()
     }
 
-    /// Time that a miss of `tlb_level` adds: the median over `sizes`. `None` if no size shows it.
+    /// Returns the time that a `tlb_level` miss adds, as the median over `sizes`; `None` if no size
+    /// shows it.
     fn miss(&self, tlb_level: usize, sizes: &[Size], random: &mut Rng) -> Option<Estimate> {
         let measured = |size: &Size| {
             let difference = least(&size.random)? - least(&size.local)?;
@@ -227,9 +227,9 @@ impl Inputs<'_> {
         Some(Estimate { low: miss.low.max(0.0), ..miss }).filter(|miss| is_known(*miss))
     }
 
-    /// Cost of a miss in `tlb_level`, derived from the `difference` between the curves at this
-    /// number of pages by the equation in the module documentation. `None` if such misses are too
-    /// small a share of the loads.
+    /// Solves the equation in the module documentation for the cost of a `tlb_level` miss, given
+    /// the `difference` between the curves at this number of pages. `None` if too few of the loads
+    /// miss.
     fn solved(&self, tlb_level: usize, pages: f64, difference: f64) -> Option<f64> {
         let missed = |entries: f64| (1.0 - entries / pages).max(0.0);
         let first = self.tlb.first()?;
@@ -245,7 +245,7 @@ impl Inputs<'_> {
     }
 }
 
-/// `estimate` minus a known part, but at least 0.
+/// Subtracts a known part from `estimate`, but not below 0.
 fn less(estimate: Estimate, known: f64) -> Estimate {
     let less = |time: f64| (time - known).max(0.0);
     let (value, low, high) = (less(estimate.value), less(estimate.low), less(estimate.high));

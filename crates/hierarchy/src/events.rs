@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Judges whether event counts are plausible, given the known loads of a chase.
+//! Judges whether a chase's event counts are plausible, given its number of loads.
 //!
 //! A chase of `n` loads executes at least `n` instructions, reads memory at least `n` times and,
-//! beyond the size of a cache, misses it with nearly every load. A count that contradicts this
-//! measures something else: only part of the time, other code, or a different event of the same
-//! name. The bounds are wide, to allow for prefetching, replays and interrupts: counts that they
-//! reject are wrong by a factor.
+//! beyond the size of a cache, misses it with nearly every load. A count that contradicts this does
+//! not describe the chase: it covers only part of the time, or other code, or a different event of
+//! the same name. The bounds are wide enough for prefetching, replays and interrupts; counts
+//! outside them are grossly wrong.
 //!
-//! The table as a whole is checked as well. If the counts per second are the same at all sizes
-//! although the loads per second differ, something else was counted throughout, and no count
-//! describes the chase.
+//! The table as a whole is checked as well. If an event has an implausible count, and its counts
+//! per second are the same at all sizes although the loads per second differ, the event is
+//! unrelated to the loads, and all of its counts are rejected.
 //!
-//! Not determined: what was counted instead.
+//! This module does not determine what was counted instead.
 
 use linerate_record::memory::Order;
 
@@ -22,16 +22,16 @@ pub struct Row {
     pub bytes: u64,
     /// Number of loads.
     pub loads: u64,
-    /// Their duration.
+    /// Duration of the chase in seconds.
     pub seconds: f64,
-    /// Event names as in `linerate-counters`, and their counts.
+    /// Event names as in `linerate-counters`, with their counts.
     pub counts: Vec<(String, f64)>,
 }
 
-/// Known properties of the machine.
+/// Known machine properties.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
-    /// The order of the chase.
+    /// Order of the chase.
     pub order: Order,
     /// Bytes per line.
     pub line_bytes: u64,
@@ -39,18 +39,18 @@ pub struct Known {
     pub page_bytes: u64,
     /// Known cache sizes in bytes, nearest first.
     pub caches: Vec<u64>,
-    /// Number of entries in the first and the last TLB level.
+    /// Entries in the first and the last TLB level.
     pub tlb: Option<(u64, u64)>,
     /// Core clock in GHz.
     pub core_ghz: Option<f64>,
 }
 
-/// Plausibility of a count.
+/// Plausibility of one count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// `None` if nothing is known about the event.
+    /// Whether the count is within its bounds; `None` if the event has no known bounds.
     pub plausible: Option<bool>,
-    /// Reason for doubt.
+    /// Reason why the count is doubtful.
     pub doubt: Option<String>,
 }
 
@@ -83,7 +83,7 @@ pub fn judge(rows: &[Row], known: &Known) -> Vec<Vec<Judgement>> {
     judgements
 }
 
-/// Positions of `event` in `rows`.
+/// Returns where `event` occurs in `rows`, as (row, column).
 fn places(rows: &[Row], event: &str) -> Vec<(usize, usize)> {
     let of_row = |(r, row): (usize, &Row)| {
         let named = row.counts.iter().enumerate().filter(|(_, (name, _))| name == event);
@@ -92,14 +92,15 @@ fn places(rows: &[Row], event: &str) -> Vec<(usize, usize)> {
     rows.iter().enumerate().flat_map(of_row).collect()
 }
 
-/// Minimum number of sizes: with fewer, the rates may be equal by chance.
+/// Minimum number of sizes; with fewer, equal rates may be a coincidence.
 const LEAST_ROWS: usize = 4;
-/// Ratio up to which rates count as equal, and ratio from which counts per load clearly differ.
+/// Maximum ratio of rates that count as equal, and minimum ratio of counts per load that clearly
+/// differ.
 const SAME_RATE: f64 = 1.6;
 const OTHER_SHARE: f64 = 3.0;
 
-/// Minimum and maximum of the event's counts per second, if that rate is the same at all sizes
-/// although the loads per second are not.
+/// Returns the lowest and the highest count per second if the rate is the same at all sizes
+/// although the loads per second differ.
 fn rates(rows: &[Row], places: &[(usize, usize)]) -> Option<(f64, f64)> {
     let range = |value: &dyn Fn(&Row) -> f64| {
         let values = places.iter().map(|&(r, c)| rows[r].counts[c].1 / value(&rows[r]));
@@ -112,11 +113,11 @@ fn rates(rows: &[Row], places: &[(usize, usize)]) -> Option<(f64, f64)> {
     (follows && places.len() >= LEAST_ROWS).then_some((low, high))
 }
 
-/// Range in which a count per load must be.
+/// Plausible range of counts per load.
 struct Bounds {
     least: f64,
     most: f64,
-    /// Reason, worded as the end of a sentence.
+    /// Reason for the range, worded to complete a sentence.
     reason: String,
 }
 
@@ -126,21 +127,21 @@ fn one(event: &str, count: f64, row: &Row, known: &Known) -> Judgement {
         return Judgement { plausible: None, doubt: None };
     };
     let per_load = count / row.loads as f64;
-    // NaN satisfies neither condition.
+    // NaN fails both conditions.
     let plausible = per_load >= least && per_load <= most;
     let doubt = || {
         let (limit, side) = if per_load > most { (most, "more") } else { (least, "less") };
         let (per_load, limit) = (rounded(per_load), rounded(limit));
-        format!("{per_load} per load; {side} than {limit} is impossible, because {reason}")
+        format!(
+            "the count is {per_load} per load, but cannot be {side} than {limit}, because {reason}"
+        )
     };
     Judgement { plausible: Some(plausible), doubt: (!plausible).then(doubt) }
 }
 
-/// Minimum ratio of a multiplexed count to the true one: such counts are scaled, with an error of a
-/// few percent.
+/// Minimum ratio of a multiplexed count to the true one; scaling leaves an error of a few percent.
 const SCALED: f64 = 0.95;
-/// Maximum overhead per load, from the loop and from reading the counters, in instructions and in
-/// loads.
+/// Maximum per-load overhead of the loop and counter reads, in instructions and in loads.
 const MOST_INSTRUCTIONS: f64 = 8.0;
 const MOST_LOADS: f64 = 3.0;
 
@@ -149,7 +150,7 @@ fn bounds(event: &str, row: &Row, known: &Known) -> Option<Bounds> {
         |least, most, reason: &str| Some(Bounds { least, most, reason: reason.to_owned() });
     let cache = |level: usize| known.caches.get(level).map(|&size| cache(row, size));
     match event {
-        "loads" | "l1d_accesses" => bounds(SCALED, MOST_LOADS, "each load reads memory once"),
+        "loads" | "l1d_accesses" => bounds(SCALED, MOST_LOADS, "each load is one memory access"),
         "instructions" => bounds(
             SCALED,
             MOST_INSTRUCTIONS,
@@ -162,18 +163,18 @@ fn bounds(event: &str, row: &Row, known: &Known) -> Option<Bounds> {
         "ll_misses" => cache(known.caches.len().checked_sub(1)?),
         "micro_tlb_misses" => known.tlb.map(|(first, _)| tlb(row, known, first, first)),
         "main_tlb_misses" => known.tlb.map(|(_, last)| tlb(row, known, last, last)),
-        // Processors differ in which TLB level this event counts.
+        // Which TLB level's misses this event counts depends on the processor.
         "dtlb_misses" => known.tlb.map(|(first, last)| tlb(row, known, first, last)),
         _ => None,
     }
 }
 
-/// Maximum ratio of the core clock to the measured one: the clock may temporarily be higher than
-/// when it was measured.
+/// Maximum ratio of the core clock during the chase to the measured clock, which may have been
+/// lower.
 const MOST_SPEEDUP: f64 = 1.5;
 
-/// Dependent loads take at least one cycle each. The thread may have waited for the CPU: in that
-/// case there are fewer cycles than the time suggests.
+/// Bounds cycles: dependent loads take at least one cycle each. A thread that waited for the CPU
+/// has fewer cycles than the elapsed time suggests.
 fn cycles(row: &Row, known: &Known) -> Option<Bounds> {
     let ghz = known.core_ghz?;
     let most = MOST_SPEEDUP * row.seconds * ghz * 1e9 / row.loads as f64;
@@ -182,21 +183,19 @@ fn cycles(row: &Row, known: &Known) -> Option<Bounds> {
     (most >= 1.0).then_some(Bounds { least: SCALED, most, reason })
 }
 
-/// Chains shorter than this share of a cache or TLB stay within it; chains longer than its size
-/// divided by this share do not, under any replacement policy.
+/// Chains shorter than this fraction of a cache or TLB stay within it; chains longer than its size
+/// divided by this fraction do not, whatever the replacement policy.
 const INSIDE: f64 = 0.5;
-/// Maximum misses per load for a chain within the level: there are almost none, apart from
-/// interrupts.
+/// Maximum misses per load for a chain that fits the level; nearly all come from interrupts.
 const MOST_INSIDE: f64 = 0.1;
-/// Range of misses per load for a chain beyond the level, where most loads miss. The count may be
-/// less than one, since adjacent lines may be prefetched, or more than one, since prefetches and
-/// page walks may count.
+/// Range of misses per load for a chain that exceeds the level, where most loads miss: below one if
+/// adjacent lines are prefetched, above one if prefetches or page walks are also counted.
 const BEYOND: (f64, f64) = (0.3, 3.0);
 
 fn cache(row: &Row, size: u64) -> Bounds {
     let (bytes, size) = (row.bytes as f64, size as f64);
     let (kib, chain) = (size / 1024.0, bytes / 1024.0);
-    let reason = format!("the chain covers {chain:.0} KiB, the cache holds {kib:.0}");
+    let reason = format!("the chain covers {chain:.0} KiB and the cache holds {kib:.0} KiB");
     let (least, most) = match bytes / size {
         ratio if ratio <= INSIDE => (0.0, MOST_INSIDE),
         ratio if ratio >= 1.0 / INSIDE => BEYOND,
@@ -205,18 +204,19 @@ fn cache(row: &Row, size: u64) -> Bounds {
     Bounds { least, most, reason }
 }
 
-/// Bounds on the count of a TLB event that may count any TLB level, from the one with `first`
-/// entries to the one with `last`.
+/// Bounds the count of a TLB event that may count any TLB level, from the one with `first` entries
+/// to the one with `last`.
 fn tlb(row: &Row, known: &Known, first: u64, last: u64) -> Bounds {
     let pages = row.bytes as f64 / known.page_bytes.max(1) as f64;
-    // Page-local and sequential chases move to the next page only after all lines of a page.
+    // Page-local and sequential chases finish all lines of a page before the next page.
     let least = match known.order {
         Order::Random => BEYOND.0,
         Order::PageLocal | Order::Sequential => {
             BEYOND.0 * known.line_bytes as f64 / known.page_bytes.max(1) as f64
         }
     };
-    let reason = format!("the chain covers {pages:.0} pages, the TLB {first} to {last}");
+    let reason =
+        format!("the chain covers {pages:.0} pages and the TLB has {first} to {last} entries");
     if pages <= INSIDE * first as f64 {
         Bounds { least: 0.0, most: MOST_INSIDE, reason }
     } else if pages >= last as f64 / INSIDE {
@@ -226,7 +226,7 @@ fn tlb(row: &Row, known: &Known, first: u64, last: u64) -> Bounds {
     }
 }
 
-/// Formats a number with two digits, for use in a sentence.
+/// Formats a number with at least two significant digits, for use in a sentence.
 fn rounded(x: f64) -> String {
     match x.abs() {
         size if size >= 1e5 => format!("{:.2} million", x / 1e6),

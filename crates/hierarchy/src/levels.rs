@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Prepares the levels of a curve for the record: with names, with latencies in cycles, and with
-//! notes on undetermined sizes.
+//! Converts detected levels to a record, adding names, latencies in cycles, and notes on ranges of
+//! sizes in which no level could be determined.
 
+use crate::os_view;
+use crate::reconcile::{MEMORY, Reconciled, reconcile};
 use crate::steps::{self, Cause, FoundLevels, Options, Sample};
 use linerate_record::memory::{Curve, MemoryLevel, Unresolved};
 use linerate_record::stats::{Estimate, median};
@@ -12,29 +14,37 @@ use linerate_record::{Figure, Tier};
 pub struct Levels {
     /// Detected levels, with latencies in ns.
     pub found: FoundLevels,
-    /// Core clock in GHz during each level's chains; `None` if unknown.
+    /// Core clock in GHz while chasing each level's chains; `None` if unknown.
     pub ghz: Vec<Option<f64>>,
-    /// Levels for the record.
+    /// Levels in record format.
     pub levels: Vec<MemoryLevel>,
-    /// Undetermined sizes for the record.
+    /// Undetermined sizes in record format.
     pub unresolved: Vec<Unresolved>,
 }
 
-const METHOD: &str = "steps in the page-local curve, bootstrap over passes";
+const METHOD: &str = "steps in the page-local curve, bootstrapped over passes";
 
 impl Levels {
-    /// Finds the levels of a page-local curve. `last_level` is the size in bytes of the last-level
-    /// cache that the system states; intervals come from `replicates` resamplings.
-    pub fn find(curve: &Curve, last_level: u64, seed: u64, replicates: u32) -> Self {
+    /// Finds the cache levels in a page-local curve and compares them with the caches that the OS
+    /// reports. `last_level` is the size in bytes of the largest reported cache, or a guess if none
+    /// is reported; intervals come from `replicates` bootstrap resamples.
+    pub fn find(
+        curve: &Curve,
+        (stated, last_level): (&Result<Vec<os_view::Level>, String>, u64),
+        seed: u64,
+        replicates: u32,
+    ) -> Self {
         let options = Options { seed, replicates, ..Options::default() };
         let found = steps::detect(&samples(curve), &options);
         let longest = curve.points.last().map_or(0, |point| point.bytes);
-        Self::new(found, curve, longest, last_level)
+        let reconciled = reconcile(found, stated, longest, last_level);
+        Self::new(reconciled, curve, longest, last_level)
     }
 
-    /// `longest` is the length of the longest chain, `last_level` the size of the last-level cache
-    /// that the system states, both in bytes.
-    fn new(found: FoundLevels, curve: &Curve, longest: u64, last_level: u64) -> Self {
+    /// `longest` is the longest chain, and `last_level` the size of the last-level cache, as
+    /// reported by the OS or guessed; both are in bytes.
+    fn new(reconciled: Reconciled, curve: &Curve, longest: u64, last_level: u64) -> Self {
+        let Reconciled { found, names, doubts } = reconciled;
         let ends =
             found.levels.iter().map(|level| level.size.map_or(f64::INFINITY, |size| size.value));
         let ends: Vec<f64> = std::iter::once(0.0).chain(ends).collect();
@@ -42,12 +52,13 @@ impl Levels {
         let ghz: Vec<Option<f64>> =
             of_level.map(|(ends, level)| clock(curve, ends, level)).collect();
         let is_memory = longest >= 2 * last_level;
-        let level = |(place, (level, ghz)): (usize, (&steps::Level, &Option<f64>))| {
-            record(level, *ghz, place, longest, is_memory)
+        let level = |((level, ghz), name): ((&steps::Level, &Option<f64>), String)| {
+            record(level, *ghz, name, longest, is_memory)
         };
-        let levels = found.levels.iter().zip(&ghz).enumerate().map(level).collect();
+        let levels = found.levels.iter().zip(&ghz).zip(names).map(level).collect();
         let mut unresolved: Vec<Unresolved> =
             found.unresolved.iter().map(describe_unresolved).collect();
+        unresolved.extend(doubts);
         if !is_memory && !found.levels.is_empty() {
             unresolved.push(beyond(longest, last_level));
         }
@@ -55,7 +66,7 @@ impl Levels {
     }
 }
 
-/// The points of a curve as samples for the detectors.
+/// Converts the points of a curve to samples for the detectors.
 pub(crate) fn samples(curve: &Curve) -> Vec<Sample> {
     let sample = |point: &linerate_record::memory::CurvePoint| Sample {
         bytes: point.bytes,
@@ -64,14 +75,14 @@ pub(crate) fn samples(curve: &Curve) -> Vec<Sample> {
     curve.points.iter().map(sample).collect()
 }
 
-/// Maximum relative deviation from the level's latency at which a size still counts as on the
-/// level's plateau.
+/// Maximum relative deviation from a level's latency for a size to be on the level's plateau.
 const PLATEAU: f64 = 0.05;
 
-/// Core cycles per ns for loads in `level`, whose chains are `ends[0]` to `ends[1]` bytes long. The
-/// clock may change, and a level's time is that of its fastest passes. The figure is therefore the
-/// median cycle count of the sizes on the level's plateau, each in its fastest pass, divided by
-/// that time; if no size is on the plateau, it is the median clock of the sizes in the level.
+/// Returns the core cycles per ns for loads in `level`, whose chains are `ends[0]` to `ends[1]`
+/// bytes long. Because the clock may vary, cycles are taken from the fastest passes, like the
+/// level's latency: the result is the median cycle count over the sizes on the level's plateau,
+/// divided by that latency. If no size is on the plateau, it is the median clock over the sizes in
+/// the level.
 fn clock(curve: &Curve, ends: &[f64], level: &steps::Level) -> Option<f64> {
     let is_within = |bytes: u64| (ends[0]..=ends[1]).contains(&(bytes as f64));
     let points = curve.points.iter().filter(|point| is_within(point.bytes));
@@ -88,24 +99,24 @@ fn clock(curve: &Curve, ends: &[f64], level: &steps::Level) -> Option<f64> {
 fn record(
     level: &steps::Level,
     ghz: Option<f64>,
-    place: usize,
+    name: String,
     longest: u64,
     is_memory: bool,
 ) -> MemoryLevel {
-    let name = match (level.size, is_memory) {
-        (None, true) => "memory".to_owned(),
-        _ => format!("L{}", place + 1),
-    };
     let size_bytes = match level.size {
         Some(size) => Figure::number("B", size, Tier::Sw, METHOD),
         None => {
-            let reason = format!("chains of up to {longest} B do not reach the end of this level");
+            let reason = format!("chains of up to {longest} B do not exceed this level's capacity");
             Figure::absent("B", Tier::Sw, METHOD, &reason)
         }
     };
     let note = match (level.settled, level.size, is_memory) {
         (false, ..) => Some("its latency varied between passes: other programs use this cache too"),
-        (true, None, false) => Some("the level extends beyond the longest chain"),
+        (true, None, true) if name == MEMORY => None,
+        (true, None, _) if name.contains(MEMORY) => {
+            Some("cannot tell which: no step matches the end of the last cache that the OS reports")
+        }
+        (true, None, _) => Some("the level extends beyond the longest chain"),
         _ => None,
     };
     MemoryLevel {
@@ -142,7 +153,7 @@ fn describe_unresolved(unresolved: &steps::Unresolved) -> Unresolved {
         ),
         Cause::TooNoisy => (
             "too_noisy",
-            "variation between passes exceeds a step; measure again on an idle \
+            "latency varies more between passes than at a step; measure again on an idle \
                            machine",
         ),
     };
@@ -159,10 +170,9 @@ fn beyond(longest: u64, last_level: u64) -> Unresolved {
         from_bytes: longest,
         to_bytes: 2 * last_level,
         cause: "too_small".to_owned(),
-        sentence:
-            "the longest chain is no larger than the last-level cache reported by the OS; allow \
+        sentence: "the longest chain is less than twice as large as the last-level cache; allow \
                    more memory"
-                .to_owned(),
+            .to_owned(),
     }
 }
 

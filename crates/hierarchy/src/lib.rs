@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Derives the memory hierarchy from load latencies.
 //!
-//! | question | module |
+//! | subject | module |
 //! |---|---|
-//! | which levels are there, how large, how far away? | [`steps`] |
-//! | number of pages in each TLB level, cost of a miss | [`tlb`] |
-//! | how long does a single load take, by a clock that ticks more slowly? | [`single`] |
-//! | how many misses are outstanding at once? | [`parallel`] |
+//! | number, sizes and latencies of the levels | [`steps`] |
+//! | pages per TLB level, cost of a miss | [`tlb`] |
+//! | single-load latency, with a clock whose tick is longer than a load | [`single`] |
+//! | number of outstanding misses | [`parallel`] |
 //! | cost of a load, by the location of its data and its translation | [`cost`] |
-//! | how much slower is a textbook multiplication of matrices? | [`matmul`] |
-//! | what are the levels of a curve called, and how far away are they in cycles? | [`levels`] |
-//! | does that agree with what the system states? | [`os_view`] |
-//! | how much time was lost, and in gaps of which length? | [`noise`] |
-//! | can counts of events be true? | [`events`] |
-//! | may other commands rely on the result? | [`profile`] |
+//! | slowdown of textbook matrix multiplication | [`matmul`] |
+//! | level names, and latencies in cycles | [`levels`] |
+//! | which levels are kept or withdrawn, given the caches reported by the OS | [`reconcile`] |
+//! | comparison with the caches reported by the OS | [`os_view`] |
+//! | time lost to interruptions | [`noise`] |
+//! | plausibility of event counts | [`events`] |
+//! | storing the result for other commands | [`profile`] |
 //!
 //! This crate does not measure: every function takes samples and returns estimates with intervals,
-//! or reports that they cannot be determined. Randomness comes from a seed in the arguments.
+//! or reports that they cannot be determined. Randomness is seeded by the caller.
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +29,7 @@ pub mod noise;
 pub mod os_view;
 pub mod parallel;
 pub mod profile;
+pub mod reconcile;
 mod resample;
 pub mod single;
 pub mod steps;

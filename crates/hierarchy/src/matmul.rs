@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Predicts the slowdown of textbook matrix multiplication compared with interchanged loops, from
-//! the cost of loads.
+//! Predicts the slowdown of textbook matrix multiplication relative to interchanged loops from load
+//! costs.
 //!
 //! ```text
 //! textbook:      for i, j:  for k:  c[i][j] += a[i][k] * b[k][j]      b column after column
 //! interchanged:  for i, k:  for j:  c[i][j] += a[i][k] * b[k][j]      b row after row
 //! ```
 //!
-//! For `n` rows and columns of `e`-byte elements, and cache lines of `L` bytes:
+//! For `n` rows and columns of `e`-byte elements, and cache lines of `L` bytes, the working sets
+//! are:
 //!
 //! ```text
-//! a column of b:  n lines, n (L + e) bytes with the row of a; its neighbours in them come next
-//! all of b:       n n e bytes, before a line is needed again that has no such neighbour left
+//! a column of b:  n lines; n (L + e) bytes with the row of a. The next columns use the same lines
+//! all of b:       n n e bytes, until a line is needed for the next group of L/e columns
 //!
-//! textbook       of L/e columns, one finds its lines where all of b is, the others where a column
-//!                is: each takes the longer of arithmetic and loads; loads overlap, as no address
-//!                depends on a load
-//! interchanged   the longer of arithmetic and reading all of b from where it is, line after line
+//! textbook       one of L/e columns finds its lines in the level that holds all of b, the others
+//!                in the level that holds a column. Each takes the longer of arithmetic and loads;
+//!                loads overlap, because no address depends on a load
+//! interchanged   the longer of arithmetic and reading all of b sequentially from its level
 //! ```
 //!
-//! The page-local curve shows which levels serve a working set of a given size: where the curve's
-//! latency is between those of two levels, each of the two serves part of the loads. The TLB level
-//! follows from the number of pages in a column.
+//! The page-local curve shows which levels serve a working set of a given size: where its latency
+//! is between those of two levels, each serves part of the loads. The TLB level follows from the
+//! number of pages in a column.
 //!
-//! Not modelled: set conflicts, so row lengths must not be multiples of a large power of two;
-//! prefetching of a column's lines; stores to c. All are small compared with the modelled effects.
+//! Not modelled, because small in comparison: set conflicts (row lengths must not be multiples of a
+//! large power of two), prefetching of a column's lines, and stores to c.
 
 use linerate_record::memory::{
     Bandwidth, Cost, Curve, MemoryLevel, MemoryReport, Operation, Order, PageKind, PagesVerdict,
@@ -32,58 +33,58 @@ use linerate_record::memory::{
 };
 use std::fmt;
 
-/// Values that the matrix model needs from a record. Times are in ns.
+/// Record values that the model needs. Times are in ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     line_bytes: f64,
     page_bytes: f64,
-    /// Nearest first.
+    /// Levels, nearest first.
     levels: Vec<Level>,
     /// Pages covered by each TLB level, nearest first.
     reach: Vec<f64>,
-    /// (size in bytes, load latency), by increasing size.
+    /// Size in bytes and load latency, by increasing size.
     curve: Vec<(f64, f64)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct Level {
     latency: f64,
-    /// Time per overlapped load, indexed by the TLB level that holds the translation; not empty.
+    /// Time per overlapped load, indexed by the TLB level that holds the translation. Not empty.
     overlapped: Vec<f64>,
-    /// Time per byte in sequential reads.
+    /// Time per byte when reading sequentially.
     per_byte: f64,
 }
 
-/// A matrix multiplication, with the time that its arithmetic takes on cached data.
+/// A matrix multiplication and its arithmetic time on cached data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Multiplication {
-    /// Rows and columns.
+    /// Number of rows, and of columns, in each matrix.
     pub n: u64,
     /// Bytes per element.
     pub element_bytes: u64,
-    /// ns per multiply-add in the textbook loop.
+    /// ns per multiply-add in the textbook loop, with all data in L1.
     pub textbook_ns: f64,
-    /// ns per multiply-add in the interchanged loop.
+    /// ns per multiply-add in the interchanged loop, with all data in L1.
     pub interchanged_ns: f64,
 }
 
-/// ns per multiply-add.
+/// Predicted times in ns per multiply-add.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// Time in the textbook loop.
+    /// Textbook loop.
     pub textbook_ns: f64,
-    /// Time in the interchanged loop.
+    /// Interchanged loop.
     pub interchanged_ns: f64,
 }
 
 impl Prediction {
-    /// Ratio of the textbook time to the interchanged time.
+    /// Returns the textbook time divided by the interchanged time.
     pub fn slowdown(&self) -> f64 {
         self.textbook_ns / self.interchanged_ns
     }
 }
 
-/// Data missing from a record.
+/// The record lacks the named data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing(pub &'static str);
 
@@ -99,7 +100,7 @@ impl Machine {
     /// Extracts the values from `report`.
     ///
     /// # Errors
-    /// `report` lacks a part that a prediction needs.
+    /// Returns an error if `report` lacks a part that predictions need.
     pub fn new(report: &MemoryReport) -> Result<Self, Missing> {
         let local = report.curves.iter().find(|curve| curve.order == Order::PageLocal);
         let curve = local.map(times).filter(|curve| !curve.is_empty());
@@ -134,7 +135,7 @@ impl Machine {
         })
     }
 
-    /// Predicts the time per multiply-add of `multiplication`.
+    /// Predicts the time per multiply-add for `multiplication`.
     pub fn predict(&self, multiplication: &Multiplication) -> Prediction {
         let Multiplication { n, element_bytes, textbook_ns, interchanged_ns } = *multiplication;
         let (n, element) = (n as f64, element_bytes as f64);
@@ -153,9 +154,9 @@ impl Machine {
         }
     }
 
-    /// Returns the value of `of` for a working set of this many bytes. It is interpolated between
-    /// the two levels whose latencies bracket that of the set, weighted by the share of loads that
-    /// each level serves.
+    /// Evaluates `of` for a working set of `bytes` bytes: averages it over the two levels whose
+    /// latencies bracket that of the working set, weighted by the fraction of loads that each
+    /// serves.
     fn mixed(&self, bytes: f64, of: impl Fn(&Level) -> f64) -> f64 {
         let latency = self.latency(bytes);
         let beyond = self.levels.iter().position(|level| level.latency > latency);
@@ -170,7 +171,7 @@ impl Machine {
         }
     }
 
-    /// Latency on the curve at this size, interpolated linearly over the logarithm of the size.
+    /// Returns the curve's latency at this size, interpolated linearly over the log size.
     fn latency(&self, bytes: f64) -> f64 {
         let beyond = self.curve.partition_point(|&(size, _)| size < bytes);
         match (beyond.checked_sub(1).map(|at| self.curve[at]), self.curve.get(beyond)) {
@@ -190,7 +191,8 @@ impl Level {
         costs: &[Cost],
         bandwidth: &[Bandwidth],
     ) -> Result<Option<Self>, Missing> {
-        let latency = level.latency_ns.as_number().ok_or(Missing("latency of a level"))?;
+        let latency =
+            level.latency_ns.as_number().ok_or(Missing("latency for one of its levels"))?;
         let states = [TlbState::Hit, TlbState::MissL1, TlbState::Walk];
         let of_state = |state| {
             let cost = costs.iter().find(|cost| cost.level == level.name && cost.tlb == state)?;
@@ -212,13 +214,14 @@ impl Level {
         }))
     }
 
-    /// Overlapped time at a TLB level, or at the last known level if that one is unknown.
+    /// Returns the time per overlapped load for translations from a TLB level; for levels beyond
+    /// the last known one, the time of the last known one.
     fn overlapped(&self, tlb_level: usize) -> f64 {
         self.overlapped[tlb_level.min(self.overlapped.len() - 1)]
     }
 }
 
-/// Sizes and latencies, by increasing size.
+/// Returns pairs of size and latency, by increasing size.
 fn times(curve: &Curve) -> Vec<(f64, f64)> {
     let point = |point: &linerate_record::memory::CurvePoint| {
         Some((point.bytes as f64, point.latency_ns.as_number()?))
@@ -230,7 +233,7 @@ fn times(curve: &Curve) -> Vec<(f64, f64)> {
 mod tests {
     use super::*;
 
-    /// A machine with two caches and memory, in round figures.
+    /// A machine with two caches and memory, and round figures.
     fn machine() -> Machine {
         let level = |latency, overlapped: &[f64], per_byte| Level {
             latency,
@@ -268,9 +271,9 @@ mod tests {
         assert_eq!(prediction.slowdown(), 5.0);
     }
 
-    /// Checked by hand: the 1000 lines for a column take 68 kB and are in L2, with their
-    /// translations in the second TLB level. The whole matrix, 4 MB, is in memory, which one column
-    /// in 16 accesses.
+    /// Checked by hand: the 1000 lines of a column take 68 kB and are in L2, and their translations
+    /// are in the second TLB level. The whole matrix (4 MB) is in memory, which only one column in
+    /// 16 has to access.
     #[test]
     fn a_matrix_in_memory_costs_what_its_loads_cost() {
         let prediction = machine().predict(&floats(1000));
@@ -332,7 +335,8 @@ mod tests {
         }
     }
 
-    /// (element size, arithmetic time of both loops, matrix sizes with measured slowdown)
+    /// Tuples of element size, both loops' arithmetic time, and matrix sizes with their measured
+    /// slowdown.
     #[test]
     fn predicts_recorded_slowdowns_at_two_of_three_sizes() {
         let single = (4, [0.506, 0.081], [(500, 6.00), (1000, 6.60), (2000, 6.76)]);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time lost by a thread that only reads the clock.
+//! Estimates how much time a thread that only reads the clock loses to interruptions.
 //!
-//! Gaps come in bursts and differ in length by orders of magnitude, so intervals come from a block
+//! Gaps come in bursts and vary in length by orders of magnitude, so intervals come from a block
 //! bootstrap over consecutive stretches of the observation. If there are few gaps, their number is
-//! assumed to be Poisson-distributed, and the lost share is bounded as if every gap were as long as
-//! the longest; the coverage of a 95 % interval obtained in this way is about 87 %.
+//! assumed to be Poisson-distributed, and the lost fraction is bounded as if every gap were as long
+//! as the longest; the resulting interval, nominally 95 %, contains the true fraction in about 87 %
+//! of cases.
 //!
-//! Not covered: reading the clock, and what took the lost time.
+//! Reading the clock, and finding out what took the time, is up to the caller.
 
 use linerate_record::memory::Bin;
 use linerate_record::stats::{Estimate, block_bootstrap_ratio};
@@ -20,29 +21,29 @@ pub struct Gap {
     pub ns: f64,
 }
 
-/// Lost time.
+/// Time during which the thread did not run, detected as gaps between clock reads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loss {
-    /// Share of the time that was lost, 0 to 1.
+    /// Fraction of time lost, 0 to 1.
     pub share: Estimate,
     /// Gaps per second.
     pub per_second: Estimate,
-    /// Length of the longest gap, in ns; 0 without gaps.
+    /// Longest gap in ns; 0 if there are none.
     pub longest_ns: f64,
-    /// Gaps by length; empty without gaps.
+    /// Histogram of gap lengths; empty if there are no gaps.
     pub bins: Vec<Bin>,
 }
 
-/// Number of stretches into which the observation is divided: enough for the bootstrap to see
-/// autocorrelation (400, according to [`block_bootstrap_ratio`]), but few enough that it takes only
+/// Number of stretches into which the observation is divided: enough for the bootstrap to capture
+/// autocorrelation (400, according to [`block_bootstrap_ratio`]), but few enough to take only
 /// milliseconds.
 const STRETCHES: usize = 400;
-/// With fewer gaps than this, their number is assumed to be Poisson-distributed.
+/// Number of gaps below which a Poisson distribution is assumed.
 const FEW: usize = 10;
 
-/// Returns the share of `seconds` lost in `gaps`; `None` if `seconds` is not positive. Gaps without
-/// a positive length are ignored, and a gap that outlasts the observation is cut off at its end.
-/// The gaps must not overlap.
+/// Returns the fraction of `seconds` lost to `gaps`; `None` if `seconds` is not positive. Gaps
+/// without positive length are ignored, and a gap that extends past the end is truncated. Gaps must
+/// not overlap.
 pub fn loss(gaps: &[Gap], seconds: f64, confidence: f64, seed: u64) -> Option<Loss> {
     let watched_ns = seconds * 1e9;
     if !(seconds > 0.0 && watched_ns.is_finite()) {
@@ -63,7 +64,8 @@ pub fn loss(gaps: &[Gap], seconds: f64, confidence: f64, seed: u64) -> Option<Lo
     Some(Loss { share, per_second, longest_ns, bins: bins(&gaps) })
 }
 
-/// Share and rate of many `gaps`, from stretches of the observation.
+/// Returns the fraction of time lost and the number of gaps per second for many `gaps`, by
+/// resampling stretches of the observation.
 fn many(gaps: &[Gap], seconds: f64, confidence: f64, seed: u64) -> (Estimate, Estimate) {
     let stretch_ns = seconds * 1e9 / STRETCHES as f64;
     let mut lost = vec![0.0; STRETCHES];
@@ -88,7 +90,7 @@ fn many(gaps: &[Gap], seconds: f64, confidence: f64, seed: u64) -> (Estimate, Es
     (estimate(&lost, 1.0), estimate(&begun, f64::INFINITY))
 }
 
-/// Share and rate of few `gaps`, or none.
+/// Returns the fraction of time lost and the number of gaps per second for few `gaps`, or none.
 fn few(gaps: &[Gap], seconds: f64, longest_ns: f64, confidence: f64) -> (Estimate, Estimate) {
     let n = gaps.len() as u64;
     let (low, high) = poisson_interval(gaps.len(), (1.0 - confidence) / 2.0);
@@ -98,15 +100,15 @@ fn few(gaps: &[Gap], seconds: f64, longest_ns: f64, confidence: f64) -> (Estimat
     let value = gaps.iter().map(|gap| gap.ns).sum::<f64>() / (seconds * 1e9);
     let value = value.min(1.0);
     let high = (rate.high * longest_ns / 1e9).min(1.0).max(value);
-    // The length of an unseen gap is unknown.
+    // Without any gap, the length of those that may occur is unknown.
     let high = if gaps.is_empty() { f64::INFINITY } else { high };
     (Estimate { value, low: 0.0, high, confidence, n }, rate)
 }
 
-/// Poisson means at which `count` or more events, and `count` or fewer events, respectively, have
+/// Returns the Poisson means at which `count` or more events, and `count` or fewer events, have
 /// probability `tail` (Garwood, 1936). Found by bisection.
 fn poisson_interval(count: usize, tail: f64) -> (f64, f64) {
-    // Above any solution: P(N <= 9) is under 1e-9 for a mean of 50 or more.
+    // Above any solution: P(N <= 9) < 1e-9 for means of 50 or more.
     let beyond = 50.0 + 10.0 * count as f64;
     let solve = |target: f64, upto: usize| {
         let (mut low, mut high) = (0.0, beyond);
@@ -119,7 +121,7 @@ fn poisson_interval(count: usize, tail: f64) -> (f64, f64) {
     (count.checked_sub(1).map_or(0.0, |less| solve(1.0 - tail, less)), solve(tail, count))
 }
 
-/// P(N <= `count`) for a Poisson distribution with this `mean`.
+/// Returns P(N <= `count`) for a Poisson distribution with this `mean`.
 fn poisson_upto(count: usize, mean: f64) -> f64 {
     let mut term = (-mean).exp();
     let mut sum = term;
@@ -130,8 +132,8 @@ fn poisson_upto(count: usize, mean: f64) -> f64 {
     sum
 }
 
-/// Bins for the lengths of `gaps`, each starting at 1, 2 or 5 times a power of ten in ns; lengths
-/// below 1 ns are in a bin that starts at 0.
+/// Bins the lengths of `gaps`. Bins start at 1, 2 and 5 times powers of ten in ns; lengths below 1
+/// ns are in a bin that starts at 0.
 fn bins(gaps: &[Gap]) -> Vec<Bin> {
     let longest = gaps.iter().map(|gap| gap.ns).fold(0.0, f64::max);
     let shortest = gaps.iter().map(|gap| gap.ns).fold(f64::INFINITY, f64::min);

@@ -1,62 +1,62 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares the hierarchy stated by the OS with the measured one.
+//! Compares the cache hierarchy reported by the OS with the measured one.
 //!
-//! The system repeats what the processor, or a hypervisor in its place, reports. Neither knows
-//! which part of a shared cache this program gets.
+//! The OS repeats what the processor, or a hypervisor in its place, reports. Neither knows how much
+//! of a shared cache is available to this program.
 //!
-//! Stated and found levels are paired in order, nearest first. If there are more levels on one
-//! side, those whose sizes fit worst stay unpaired: of all pairings that keep the order, the one
-//! with the smallest sum of |ln(found / stated)| is chosen.
+//! Reported and measured levels are paired in order, nearest first. If one side has more levels,
+//! those whose sizes fit worst remain unpaired: of all order-preserving pairings, the one with the
+//! smallest sum of |ln(found / stated)| is chosen.
 //!
 //! ```text
-//! [low, high]   interval of what was found
-//! agrees        0.9 low <= stated <= 1.1 high, or the same of stated + level before (a victim)
+//! [low, high]   interval of the measured size, `found`; `stated` is the size reported by the OS
+//! agrees        0.9 low <= stated <= 1.1 high, or the same with the previous level's stated size
+//!               added (victim cache)
 //! smaller       found < stated, and they do not agree
 //! larger        stated < found <= 2 stated, and they do not agree
-//! cannot tell   2 stated < found: nothing gives out twice what there is, so that a step was
-//!               missed or the statement is made up; or [low, high] reaches into sizes of which
-//!               nothing could be told
+//! cannot tell   2 stated < found: a cache cannot provide twice its size, so a step was missed or
+//!               the stated size is fictitious; or [low, high] overlaps an unresolved range
 //! ```
 //!
-//! Not covered: reading what the OS states (`linerate-memory` passes it in); associativity and line
-//! length, which a chase over whole lines does not show.
+//! `linerate-memory` reads what the OS reports and passes it in. Associativity and line length are
+//! not compared, because a chase over whole lines does not show them.
 
 use linerate_record::memory::{MemoryLevel, OsVerdict, OsView, Unresolved};
 use linerate_record::stats::Estimate;
 use linerate_record::units::memory_size;
 use linerate_record::{Figure, Tier};
 
-/// Maximum deviation of a stated size from the measured interval, relative to the interval's
-/// bounds. The interval describes the variation between passes; the replacement policy and page
-/// placement shift all passes alike, by a few percent.
+/// Maximum deviation of a reported size from the measured interval, as a fraction of the interval's
+/// nearer end. The interval describes only the variation between passes; replacement policy and
+/// page placement shift all passes alike, by a few percent.
 const TOLERANCE: f64 = 0.10;
 
-/// Ratio of measured to stated size above which the two cannot belong to the same level.
+/// Ratio of measured to reported size above which the two cannot belong to the same level.
 const CONTRADICTION: f64 = 2.0;
 
-/// A data cache stated by the system.
+/// A data cache as reported by the OS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// Level 1 is nearest to the core.
+    /// Level number; 1 is nearest to the core.
     pub level: u32,
-    /// Its size in bytes, or the reason why the system does not state it.
+    /// Size in bytes, or the reason why the OS does not report it.
     pub bytes: Result<u64, String>,
-    /// Number of logical CPUs that share it; 0 if not stated.
+    /// Logical CPUs that share the cache; 0 if not reported.
     pub shared_by: usize,
 }
 
-/// The measured values that the comparison needs.
+/// Measured values to compare with.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
-    /// The levels, nearest first.
+    /// Measured levels, nearest first.
     pub levels: &'a [MemoryLevel],
-    /// The undetermined ranges.
+    /// Ranges of sizes in which no level could be determined.
     pub unresolved: &'a [Unresolved],
-    /// Length of the longest chain in bytes.
+    /// Longest chain in bytes.
     pub max_bytes: u64,
 }
 
-/// Judges every stated or measured level, nearest first.
+/// Returns a verdict on each reported or measured level, nearest first.
 pub fn compare(stated: &Result<Vec<Level>, String>, found: &Found<'_>) -> Vec<OsView> {
     let caches: Vec<&MemoryLevel> =
         found.levels.iter().filter(|found_level| is_cache(found_level)).collect();
@@ -64,7 +64,10 @@ pub fn compare(stated: &Result<Vec<Level>, String>, found: &Found<'_>) -> Vec<Os
         Ok(levels) => levels.as_slice(),
         Err(_) => &[],
     };
-    let pairs = paired(levels, &caches);
+    let sizes = caches.iter().map(|level| level.size_bytes.as_number().unwrap_or(f64::NAN));
+    let known: Vec<Option<u64>> =
+        levels.iter().map(|level| level.bytes.as_ref().ok().copied()).collect();
+    let pairs = paired(&known, &sizes.collect::<Vec<f64>>());
     let silence = stated.as_ref().err().map_or("the OS reports no such level", String::as_str);
     let extra = |found_levels: &[&MemoryLevel]| -> Vec<OsView> {
         found_levels.iter().map(|found_level| not_stated(found_level, levels, silence)).collect()
@@ -85,41 +88,38 @@ pub fn compare(stated: &Result<Vec<Level>, String>, found: &Found<'_>) -> Vec<Os
     views
 }
 
-/// The last level is memory itself, which has no size.
+/// Returns whether a level is a cache: false for the last level, which is memory and has no size.
 fn is_cache(found_level: &MemoryLevel) -> bool {
     found_level.size_bytes.as_number().is_some()
 }
 
-/// Stated size of the previous level in bytes.
+/// Returns the previous level's reported size in bytes.
 fn below(levels: &[Level], index: usize) -> u64 {
     let before = index.checked_sub(1).map(|before| &levels[before].bytes);
     before.and_then(|bytes| bytes.as_ref().ok().copied()).unwrap_or(0)
 }
 
-/// Pairs of a stated and a measured level, in increasing order. There are as many pairs as there
-/// are levels on the side with fewer.
-fn paired(levels: &[Level], found_levels: &[&MemoryLevel]) -> Vec<(usize, usize)> {
-    let misfit = |level: usize, found_level: usize| {
-        let found = found_levels[found_level].size_bytes.as_number().unwrap_or(f64::NAN);
-        match levels[level].bytes {
-            Ok(bytes) if bytes > 0 => (found / bytes as f64).ln().abs(),
-            _ => 0.0,
-        }
+/// Pairs reported with measured levels, in increasing order, by their sizes in bytes; `None` if a
+/// size is not reported. There are as many pairs as levels on the side with fewer.
+pub(crate) fn paired(reported: &[Option<u64>], measured: &[f64]) -> Vec<(usize, usize)> {
+    let misfit = |level: usize, found_level: usize| match reported[level] {
+        Some(bytes) if bytes > 0 => (measured[found_level] / bytes as f64).ln().abs(),
+        _ => 0.0,
     };
-    let swap = levels.len() > found_levels.len();
+    let swap = reported.len() > measured.len();
     let (few, many) =
-        if swap { (found_levels.len(), levels.len()) } else { (levels.len(), found_levels.len()) };
+        if swap { (measured.len(), reported.len()) } else { (reported.len(), measured.len()) };
     let cost = |a: usize, b: usize| if swap { misfit(b, a) } else { misfit(a, b) };
     let chosen = choose(few, many, &cost);
     let pair = |(a, b)| if swap { (b, a) } else { (a, b) };
     chosen.into_iter().enumerate().map(pair).collect()
 }
 
-/// For each of `few`, an index into `many`, such that the indices increase and the total cost is
-/// minimal.
+/// Returns an index into `many` for each of `few`, such that the indices increase and the total
+/// cost is minimal. Computed by dynamic programming:
 ///
 /// ```text
-/// best[a][b] = cheapest way to place the first a among the first b
+/// best[a][b] = cheapest assignment of the first a to some of the first b
 ///            = min(best[a][b - 1], best[a - 1][b - 1] + cost(a - 1, b - 1))
 /// ```
 fn choose(few: usize, many: usize, cost: &dyn Fn(usize, usize) -> f64) -> Vec<usize> {
@@ -143,7 +143,7 @@ fn choose(few: usize, many: usize, cost: &dyn Fn(usize, usize) -> f64) -> Vec<us
     places
 }
 
-/// A stated level with its measured counterpart.
+/// Judges a reported level against its measured counterpart.
 fn judged(
     level: &Level,
     below: u64,
@@ -180,18 +180,19 @@ fn judged(
     view(&name, Some(bytes), figure, verdict, sentence)
 }
 
-/// Short reason why sizes are undetermined, without advice: that is given where the sizes
-/// themselves are reported.
+/// Returns a short reason why sizes are undetermined. It omits the advice, which is printed with
+/// the sizes themselves.
 fn cause(part: &Unresolved) -> &str {
     match &part.cause[..] {
         "moved" => "latency at these sizes varied between passes",
-        "too_close" => "two steps are too close to each other",
-        "too_noisy" => "variation between passes exceeds a step",
+        "too_close" => "two steps are too close together",
+        "too_noisy" => "latency varies more between passes than at a step",
+        "unseen" => "latency shows no step there",
         _ => &part.sentence,
     }
 }
 
-/// Measured size of a level; an unknown bound is infinite.
+/// Measured size of a level, with its interval; an unknown bound is infinite.
 struct Interval {
     value: f64,
     low: f64,
@@ -199,7 +200,7 @@ struct Interval {
 }
 
 impl Interval {
-    /// Bounds of a figure; unknown if the figure is not a number.
+    /// Returns a figure's interval; unbounded if the figure is NaN.
     fn from_figure(figure: &Figure) -> Self {
         let unknown = Self { value: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
         figure.estimate().map_or(unknown, |Estimate { value, low, high, .. }| Self {
@@ -218,33 +219,35 @@ impl Interval {
         self.low * (1.0 - tolerance) <= bytes && bytes <= self.high * (1.0 + tolerance)
     }
 
-    /// Overlap in bytes with a range of undetermined sizes; 0 or less if the two do not overlap, or
-    /// only share an endpoint.
+    /// Returns by how many bytes the interval overlaps an unresolved range; 0 or less if they are
+    /// disjoint or only share an endpoint.
     fn shared(&self, part: &Unresolved) -> f64 {
         self.high.min(part.to_bytes as f64) - self.low.max(part.from_bytes as f64)
     }
 }
 
-/// Verdict on a size that overlaps no undetermined sizes. `below` is the stated size of the
-/// previous level.
+/// Judges a size whose interval overlaps no unresolved range. `below` is the previous level's
+/// reported size.
 fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict, String) {
     let (is, of) = (memory_size(found.value), memory_size(bytes as f64));
     if found.is_open() && found.holds(bytes, 0.0) {
-        let sentence = format!("{is} found, with unknown uncertainty");
+        let sentence = format!("the measured size is {is}, but its uncertainty is unknown");
         (OsVerdict::CannotTell, sentence)
     } else if found.holds(bytes, 0.0) {
-        (OsVerdict::Agrees, format!("{is} found; the OS-reported {of} is within the interval"))
+        let sentence =
+            format!("the measured size is {is}; the OS-reported {of} is within its interval");
+        (OsVerdict::Agrees, sentence)
     } else if found.holds(bytes, TOLERANCE) {
         let sentence = format!(
-            "{is} found; the OS-reported {of} is less than {} % outside the interval, which \
-             replacement policy and page placement explain",
+            "the measured size is {is}; the OS-reported {of} is less than {} % outside its \
+             interval, a difference that replacement policy and page placement explain",
             100.0 * TOLERANCE
         );
         (OsVerdict::Agrees, sentence)
     } else if below > 0 && found.holds(bytes + below, TOLERANCE) {
         let sentence = format!(
-            "{is} found, {of} reported by the OS: consistent if this is a victim cache of the \
-             previous level, so that the capacities add up"
+            "the measured size is {is}, and the OS reports {of}: both are right if this level is a \
+             victim cache, whose capacity is added to the previous level's"
         );
         (OsVerdict::Agrees, sentence)
     } else if found.value < bytes as f64 {
@@ -254,8 +257,8 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
         )
     } else if found.value <= CONTRADICTION * bytes as f64 {
         let sentence = format!(
-            "{is} found, more than the OS-reported {of}: either other programs hid the step \
-             (measure again), or the hypervisor reports a fictitious size"
+            "the measured size, {is}, exceeds the OS-reported {of}: either other programs hid the \
+             step (measure again), or the hypervisor reports a fictitious size"
         );
         (OsVerdict::Larger, sentence)
     } else {
@@ -267,19 +270,19 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
     }
 }
 
-/// Reason why the measured size is smaller than the stated one.
+/// Suggests why the measured size is smaller than the reported one.
 fn why(level: &Level) -> &'static str {
     match level.shared_by {
-        // A virtual machine sees only its own processors: other tenants of the cache stay hidden.
+        // A virtual machine sees only its own CPUs, not the other tenants of the cache.
         0 | 1 => {
-            ": other programs evict lines, the hypervisor partitions it, or the reported size is \
-             wrong"
+            ": other programs evict lines, the hypervisor partitions the cache, or the reported \
+             size is wrong"
         }
         _ => ": shared with other tenants, or partitioned by the hypervisor",
     }
 }
 
-/// A stated level without a measured counterpart.
+/// Judges a reported level that has no measured counterpart.
 fn unseen(level: &Level, found: &Found<'_>) -> OsView {
     let name = format!("L{}", level.level);
     let absent =
@@ -296,24 +299,23 @@ fn unseen(level: &Level, found: &Found<'_>) -> OsView {
         (OsVerdict::CannotTell, "no level was found".to_owned())
     } else if too_large {
         let longest = memory_size(found.max_bytes as f64);
-        let sentence = format!(
-            "the longest chain, {longest}, was too short to reach the end of \
-                                this level"
-        );
+        let sentence =
+            format!("the longest chain, {longest}, was too short to exceed this level's capacity");
         (OsVerdict::CannotTell, sentence)
     } else if let Some(part) = bytes.and_then(within) {
-        (OsVerdict::CannotTell, format!("no level could be determined there: {}", part.sentence))
+        let sentence = format!("no level could be determined at this size: {}", part.sentence);
+        (OsVerdict::CannotTell, sentence)
     } else {
-        let sentence = "reported by the OS, but latency shows no separate step there".to_owned();
-        (OsVerdict::Unseen, sentence)
+        let sentence = "the OS reports this level, but latency shows no separate step at its size";
+        (OsVerdict::Unseen, sentence.to_owned())
     };
     view(&name, bytes, absent(&sentence), verdict, sentence)
 }
 
-/// A measured level that the system does not state. It is named after its measured size, whereas
-/// stated levels keep their stated names, so the two cannot be confused.
+/// Judges a measured level that the OS does not report. It is named after its measured size, which
+/// cannot be confused with the names of reported levels.
 fn not_stated(found_level: &MemoryLevel, levels: &[Level], silence: &str) -> OsView {
-    let sentence = format!("found, but not reported: {silence}");
+    let sentence = format!("found by measurement only: {silence}");
     let name = match (levels, found_level.size_bytes.as_number()) {
         ([_, ..], Some(bytes)) => format!("level of {}", memory_size(bytes)),
         _ => found_level.name.clone(),

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The number of outstanding loads, from parallel chains.
+//! Derives the number of outstanding loads from chases through parallel chains.
 //!
-//! Each chain has one outstanding load. With `k` chains, a load takes `1/k` of the time with one
-//! chain, until a resource is full: the miss buffers, the ports, the memory. From then on, more
-//! chains do not help. By Little's law the number of outstanding loads is the latency times the
-//! rate, so the maximum is the time with one chain over the least time per load with any number of
-//! chains.
+//! Each chain has one outstanding load. With `k` chains, a load takes `1/k` of the single-chain
+//! time until some resource is exhausted: miss buffers, ports, or memory. From then on, more chains
+//! do not help. By Little's law the number of outstanding loads is latency times rate, so the
+//! maximum is the single-chain time divided by the least time per load for any number of chains.
 //!
-//! The time of a point is the median of its passes, not the minimum: one lucky window of a single
-//! chain, whose lines happened to be nearer, would make the quotient too small. A load cannot take
-//! longer with two chains than with one; points that violate this were not measured under the same
-//! conditions and are ignored.
+//! A point's time is the median of its passes, not the minimum: one lucky single-chain window,
+//! whose lines happened to be nearer, would make the quotient too small. A load cannot take longer
+//! with several chains than with one. If it does at the smallest number of chains above one, the
+//! points were measured under different conditions, and there is no result.
 //!
-//! Not determined: which resource is full.
+//! This module does not determine which resource is the limit.
 
 use crate::resample::{REPLICATES, is_time, redrawn_median};
 use linerate_record::stats::{Estimate, median, quantile};
 
-/// Measurements with one number of parallel chains.
+/// Measurements with a given number of parallel chains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Chains.
+    /// Number of parallel chains.
     pub chains: u32,
-    /// Time per load over all chains: the fastest window of each pass.
+    /// Time per load, counting the loads of all chains, in each pass's fastest window.
     pub passes: Vec<f64>,
 }
 
@@ -32,26 +31,25 @@ pub struct Overlap {
     /// Number of outstanding loads beyond which more chains do not help. The high end is infinite
     /// if loads were still getting faster at the largest number of chains.
     pub outstanding: Estimate,
-    /// Time per load with that many loads outstanding, in the unit of the points. The low end is 0
-    /// if more chains might be faster.
+    /// Time per load at that number of outstanding loads, in the unit of the points. The low end is
+    /// 0 if more chains might be faster.
     pub time: Estimate,
 }
 
-/// From this multiple of the number of outstanding loads on, the number of chains is clear of the
-/// rounded knee.
+/// Minimum ratio of chains to outstanding loads at which a point is clear of the rounded knee.
 const CLEAR: f64 = 1.25;
 
-/// Maximum ratio, due to noise, of the time of a load with several chains to that with one chain.
+/// Maximum ratio, due to noise, of the time per load with several chains to that with one chain.
 const NOISE: f64 = 1.1;
 
-/// Memory-level parallelism: how far independent loads overlap. `None` unless there are points both
-/// for one chain and for more than one, and also if a load takes longer at the next larger number
-/// of chains than with one chain.
+/// Computes the memory-level parallelism: how many independent loads overlap. `None` without points
+/// for both one chain and more than one, or if loads take longer with the next larger number of
+/// chains than with one chain.
 ///
-/// The least time is the median over the points beyond the knee, since the minimum of many is
-/// biased low. The interval comes from resampled passes and also includes the results for the
-/// quartiles of the passes, since the passes at a point share disturbances that resampling does not
-/// see.
+/// The least time is the median over the points beyond the knee, because the minimum of many is
+/// biased low. The interval comes from resampled passes. It is widened to include the results for
+/// the quartiles of the passes, because resampling does not show interference that affects all
+/// passes at a point.
 pub fn overlap(points: &[Point], confidence: f64, seed: u64) -> Option<Overlap> {
     let points: Vec<Point> = points
         .iter()
@@ -81,7 +79,7 @@ pub fn overlap(points: &[Point], confidence: f64, seed: u64) -> Option<Overlap> 
     };
     let mut outstanding = of(found.outstanding, |knee| knee.outstanding);
     let mut time = of(found.time, |knee| knee.time);
-    // One chain has one outstanding load, whatever the noise.
+    // A single chain has one outstanding load, whatever the noise.
     outstanding.low = outstanding.low.max(1.0);
     time.low = time.low.max(0.0);
     if !found.is_beyond {
@@ -91,12 +89,12 @@ pub fn overlap(points: &[Point], confidence: f64, seed: u64) -> Option<Overlap> 
     Some(Overlap { outstanding, time })
 }
 
-/// (chains, time per load).
+/// Returns pairs of chain count and time per load.
 fn curve(points: &[Point], mut time: impl FnMut(&[f64]) -> f64) -> Vec<(f64, f64)> {
     points.iter().map(|point| (f64::from(point.chains), time(&point.passes))).collect()
 }
 
-/// Whether a load takes no longer at the next larger number of chains than with one.
+/// Returns whether a load takes no longer at the next larger number of chains than with one.
 fn is_possible(curve: &[(f64, f64)]) -> bool {
     let alone = curve.iter().filter(|(chains, _)| *chains == 1.0).map(|(_, time)| *time);
     let next = curve.iter().filter(|(chains, _)| *chains > 1.0).min_by(|a, b| a.0.total_cmp(&b.0));
@@ -107,7 +105,7 @@ fn is_possible(curve: &[(f64, f64)]) -> bool {
 struct Knee {
     outstanding: f64,
     time: f64,
-    /// Whether there were enough chains to see the knee.
+    /// Whether there were enough chains to reveal the knee.
     is_beyond: bool,
 }
 
@@ -119,8 +117,7 @@ fn knee(curve: &[(f64, f64)]) -> Option<Knee> {
     let clear = CLEAR * alone / fastest;
     let beyond = curve.iter().filter(|(chains, _)| *chains > 1.0 && *chains >= clear);
     let beyond: Vec<f64> = beyond.map(|(_, time)| *time).collect();
-    // Far beyond the knee, chains interfere with each other; that interference is not what is
-    // measured here.
+    // Far beyond the knee, chains slow each other down, which must not affect the result.
     let time = median(&beyond).unwrap_or(fastest).min(alone);
     Some(Knee { outstanding: alone / time, time, is_beyond: !beyond.is_empty() })
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The profile of a machine: a stored record of its memory, for use by other commands.
+//! Machine profile: a stored record of the machine's memory hierarchy, for use by other commands.
 //!
-//! Defines when a report is usable ([`unfit`]), what the profile says about the levels that the
-//! system states, and the wording for `doctor`. `memory` decides where a profile is kept.
+//! Defines when a report is usable ([`unfit`]), which OS-reported cache sizes the profile confirms
+//! or replaces, and the wording for `doctor`. `memory` decides where a profile is stored.
 
 use linerate_record::doctor::{Observation, Section};
 use linerate_record::memory::{Curve, Effort, MemoryReport, OsVerdict, OsView};
 use linerate_record::{Body, Record};
 
-/// The memory hierarchy of a machine, as measured.
+/// A machine's measured memory hierarchy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// The measured levels.
+    /// Report with the measured levels.
     pub report: MemoryReport,
     /// Time of measurement, in seconds since 1970.
     pub unix_s: u64,
@@ -32,7 +32,7 @@ impl Profile {
         spelled(now.saturating_sub(self.unix_s))
     }
 
-    /// Returns the profile's sizes for the L1 data cache and for the last level.
+    /// Returns the measured counterparts of the L1 data cache and of the last-level cache.
     pub fn levels(&self) -> [Seen; 2] {
         let levels: Vec<_> =
             self.report.os_view.iter().filter(|view| view.stated_bytes.is_some()).collect();
@@ -43,39 +43,39 @@ impl Profile {
         [seen(Some(0)), seen(last)]
     }
 
-    /// Names of the stated levels that were not found, nearest first, such as `L3`.
+    /// Returns the names of reported levels that were not found, nearest first, such as `L3`.
     fn unseen(&self) -> Vec<&str> {
         let views = self.report.os_view.iter().filter(|view| view.stated_bytes.is_some());
         views.filter(|view| Seen::from_view(view) == Seen::No).map(|view| &view.name[..]).collect()
     }
 }
 
-/// State of the profile on a machine.
+/// State of a machine's profile.
 #[derive(Clone, Copy, Debug)]
 pub enum Found<'a> {
-    /// There is none.
+    /// Not stored.
     None {
-        /// File in which the profile would be stored; `None` without a home directory.
+        /// Path at which the profile would be stored; `None` without a home directory.
         place: Option<&'a str>,
     },
-    /// There is a profile, but it cannot be read.
+    /// Stored but unreadable.
     Unreadable {
         /// Reason, with a remedy.
         reason: &'a str,
     },
-    /// There is a usable profile.
+    /// Stored and usable.
     Kept {
-        /// The profile.
+        /// Contents of the profile.
         profile: &'a Profile,
         /// Age of the profile, such as `3 hours`.
         age: &'a str,
-        /// Its file.
+        /// Path of the file.
         file: &'a str,
     },
 }
 
 impl Found<'_> {
-    /// The observation that `linerate doctor` makes about the profile.
+    /// Formats the `linerate doctor` observation about the profile.
     pub fn observation(&self) -> Observation {
         const NAME: &str = "memory_profile";
         let section = Section::Topology;
@@ -83,10 +83,7 @@ impl Found<'_> {
         match *self {
             Self::None { place } => {
                 let place = place.map_or("no home directory".to_owned(), |file| {
-                    format!(
-                        "it would be stored in \
-                        {file}"
-                    )
+                    format!("the profile would be stored in {file}")
                 });
                 let sentence = format!(
                     "the memory hierarchy was not measured ({place}): cache sizes are those the OS \
@@ -113,14 +110,14 @@ impl Found<'_> {
     }
 }
 
-/// Measured counterpart of a stated level.
+/// Measured counterpart of a level reported by the OS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// As stated.
+    /// The measured size agrees with the reported one.
     AsStated,
-    /// Found with this size in bytes instead of the stated one.
+    /// The measured size, given here in bytes, differs from the reported one.
     Instead(u64),
-    /// Not found, or not with certainty.
+    /// Not found with certainty.
     No,
 }
 
@@ -134,7 +131,7 @@ impl Seen {
         }
     }
 
-    /// Measured size in bytes, if it differs from the stated one.
+    /// Returns the measured size in bytes if it differs from the reported one.
     pub fn instead(self) -> Option<u64> {
         match self {
             Self::Instead(bytes) => Some(bytes),
@@ -143,13 +140,14 @@ impl Seen {
     }
 }
 
-/// Minimum number of passes over most sizes of the curve: if there are only two and they differ, it
-/// is unknown which was disturbed.
+/// Minimum number of passes over most of the curve's sizes. If two passes differ, it is unknown
+/// which one suffered interference.
 const PASSES_MIN: usize = 3;
 
-/// Reason for not keeping the report as a profile, worded to follow `since`; `None` if it is kept.
-/// A private level does not depend on other users, so if it is undetermined, the measurement
-/// failed. The last stated level is assumed to be shared, unless it is the only one.
+/// Returns why the report is not stored as a profile, worded to follow `since`; `None` if it is
+/// stored. A private level does not depend on other tenants, so the measurement failed if such a
+/// level is undetermined. The last reported level is assumed to be shared unless it is the only
+/// one.
 pub fn unfit(report: &MemoryReport) -> Option<String> {
     if report.levels.is_empty() {
         return Some("no level was found".to_owned());
@@ -163,7 +161,7 @@ pub fn unfit(report: &MemoryReport) -> Option<String> {
     doubt(passes, longer, &report.os_view)
 }
 
-/// `longer` describes how to get more passes, if possible.
+/// Returns a reason to doubt the report. `longer` describes how to get more passes, if possible.
 fn doubt(passes: usize, longer: &str, os_view: &[OsView]) -> Option<String> {
     if passes < PASSES_MIN {
         return Some(format!(
@@ -177,7 +175,7 @@ fn doubt(passes: usize, longer: &str, os_view: &[OsView]) -> Option<String> {
     Some(format!("{} cannot be determined: {}", doubtful.name, doubtful.sentence))
 }
 
-/// Duration as text, in the largest unit that fits.
+/// Formats a duration in the largest unit that fits.
 fn spelled(seconds: u64) -> String {
     const UNITS: [(u64, &str); 4] =
         [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
@@ -213,7 +211,7 @@ mod tests {
         assert!(!is_fit(3, &[CannotTell]));
         let reason = doubt(3, "", &views(&[Agrees, CannotTell, Agrees]));
         assert_eq!(reason.as_deref(), Some("L2 cannot be determined: synthetic"));
-        // A level in between that the system does not state does not count.
+        // A measured level in between that the OS does not report is ignored.
         let mut between = views(&[Agrees, CannotTell, CannotTell]);
         between[1].stated_bytes = None;
         assert_eq!(doubt(3, "", &between), None);

@@ -4,39 +4,40 @@
 use fastrand::Rng;
 use linerate_record::stats::{Estimate, median, quantile};
 
-/// Number of resamples of the passes. It determines the ends of a 95 % interval to within about 5 %
-/// of the interval's width, which is less than the uncertainty due to the small number of passes.
+/// Number of resamplings. It determines the ends of a 95 % interval to within about 5 % of the
+/// interval's width, which is less than the uncertainty from the small number of passes.
 pub(crate) const REPLICATES: usize = 200;
 
-/// The fastest of `passes`; `None` without a valid time.
+/// Returns the time of the fastest pass; `None` if no pass has a valid time.
 pub(crate) fn least(passes: &[f64]) -> Option<f64> {
     passes.iter().copied().filter(|&time| is_time(time)).min_by(f64::total_cmp)
 }
 
-/// Draws as many passes as there are, with replacement, and returns the fastest. `passes` must be
-/// valid and not empty.
+/// Resamples the pass times with replacement and returns the shortest. `passes` must not be empty,
+/// and its times must be valid.
 pub(crate) fn redrawn_least(random: &mut Rng, passes: &[f64]) -> f64 {
     let draws = (0..passes.len()).map(|_| passes[random.usize(..passes.len())]);
     draws.fold(f64::INFINITY, f64::min)
 }
 
-/// Draws as many passes as there are, with replacement, and returns their median. `passes` must be
-/// valid and not empty.
+/// Resamples the pass times with replacement and returns the median. `passes` must not be empty,
+/// and its times must be valid.
 pub(crate) fn redrawn_median(random: &mut Rng, passes: &[f64]) -> f64 {
     let draws = (0..passes.len()).map(|_| passes[random.usize(..passes.len())]);
     median(&draws.collect::<Vec<f64>>()).unwrap_or(f64::NAN)
 }
 
-/// Whether `time` is a valid load time.
+/// Returns whether `time` is a valid load time.
 pub(crate) fn is_time(time: f64) -> bool {
     time.is_finite() && time > 0.0
 }
 
-/// An interval of `confidence` about `value`: the union of the percentile interval of the
+/// Returns a `confidence` interval for `value`: the union of the percentile interval of the
 /// `replicates` and its reflection about the value. Infinite without replicates.
 ///
-/// The fastest pass is never faster than the truth, and the fastest resampled pass is never faster
-/// than the fastest pass: percentiles alone are on the wrong side of the value.
+/// Minima need the reflection: the fastest pass is never faster than the true minimum, and the
+/// fastest resampled pass is never faster than the fastest pass, so the percentiles alone are on
+/// the wrong side of the value.
 pub(crate) fn interval(value: f64, replicates: &[f64], confidence: f64, n: u64) -> Estimate {
     let tail = (1.0 - confidence) / 2.0;
     let below = quantile(replicates, tail).map_or(f64::INFINITY, |low| value - low);
@@ -45,8 +46,9 @@ pub(crate) fn interval(value: f64, replicates: &[f64], confidence: f64, n: u64) 
     Estimate { value, low: value - half, high: value + half, confidence, n }
 }
 
-/// Whether `estimate` is precise enough: its interval is not wider than its value. An open end
-/// marks the value as a lower bound; the other end may then be up to half the value away.
+/// Returns whether `estimate` is precise enough, i.e. its interval is no wider than its value. If
+/// the high end is open, the value is a lower bound, and the low end may be up to half the value
+/// away.
 pub(crate) fn is_known(estimate: Estimate) -> bool {
     let below = estimate.value - estimate.low;
     let above = estimate.high - estimate.value;
@@ -54,8 +56,8 @@ pub(crate) fn is_known(estimate: Estimate) -> bool {
     estimate.value > 0.0 && estimate.value.is_finite() && width <= estimate.value
 }
 
-/// The weighted median: the smallest value that, together with all smaller ones, has at least half
-/// of the `weights`. `None` if there is no weight.
+/// Returns the weighted median: the smallest value such that it and all smaller ones have at least
+/// half of the total weight. `None` if there is no weight.
 pub(crate) fn weighted_median(mut weighted: Vec<(f64, f64)>) -> Option<f64> {
     weighted.retain(|(value, weight)| value.is_finite() && *weight > 0.0);
     weighted.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -67,7 +69,7 @@ pub(crate) fn weighted_median(mut weighted: Vec<(f64, f64)>) -> Option<f64> {
     })
 }
 
-/// A draw from the standard normal distribution (Box and Muller, 1958).
+/// Draws from the standard normal distribution (Box and Muller, 1958).
 pub(crate) fn normal(random: &mut Rng) -> f64 {
     let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.f64()).cos()

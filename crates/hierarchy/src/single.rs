@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Single loads, timed by a clock whose tick may be longer than a load.
+//! Derives the latency of individual loads from a clock whose tick may be longer than a load.
 //!
-//! A clock with 10 ns steps shows a 1 ns load as 0 or 10. Over many loads that start at random
-//! between two ticks, the mean is still right: a time `t` spans `t / step` ticks on average. So
-//! [`slope`] takes the means for chains of several lengths: the timing overhead is the same for
-//! all, and the rest grows with the chain. [`histogram`] collects single loads at the resolution of
-//! the clock, and [`modes`] finds the peaks.
+//! A clock with 10 ns steps shows a 1 ns load as 0 or 10, but the mean over many loads that start
+//! at random between two ticks is right: a time `t` spans `t / step` ticks on average. [`slope`]
+//! therefore uses the means for chains of several lengths: the timing overhead is the same for all,
+//! and the rest is proportional to the length. [`histogram`] bins individual loads at the clock's
+//! resolution, and [`modes`] finds the peaks.
 //!
-//! Left out: reading the clock, and which level a mode belongs to.
+//! Reading the clock and attributing modes to levels is up to the caller.
 
 use crate::resample::{REPLICATES, interval, normal, weighted_median};
 use linerate_record::memory::Bin;
 use linerate_record::stats::{Estimate, median, quantile};
 use std::collections::BTreeMap;
 
-/// A line fitted to the times of load chains.
+/// A line fitted to the time of a chain as a function of its number of loads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
     /// Time per additional load, in the unit of the samples.
@@ -23,29 +23,28 @@ pub struct Line {
     pub intercept: Estimate,
 }
 
-/// A peak of the distribution.
+/// A peak in the distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
-    /// Position, in the unit of the bins: the mean of the samples in the peak, accurate to half a
+    /// Position in the unit of the bins: the mean of the samples in the peak, accurate to half a
     /// bin, which is at least half a clock step.
     pub at: f64,
-    /// Share of all samples that belong to the peak, 0 to 1.
+    /// Fraction of all samples that belong to the peak, 0 to 1.
     pub share: f64,
 }
 
-/// Maximum share of differences that are ignored as interruptions when finding the step;
-/// differences that occur only once are ignored too.
+/// Maximum fraction of differences that are ignored as interruptions when finding the step.
+/// Differences that occur only once are ignored too.
 const RARE: f64 = 0.001;
-/// Steps shorter than this many units cannot be distinguished from rounding.
+/// Shortest step, in units of the clock, that can be distinguished from rounding.
 const LEAST_ROUNDED: u64 = 5;
 
-/// Returns the step of a clock in its unit, from the differences between consecutive reads; `None`
+/// Returns a clock's step in its own unit, from the differences between consecutive reads; `None`
 /// if all are 0.
 ///
-/// The step is the largest number of which all frequent differences are multiples. A clock that is
-/// scaled to its unit shows a step of 41.67 ns as 41 or 42. Steps of 5 units or more may be rounded
-/// in this way, provided that differences of several multiples agree on one step; 0 counts as a
-/// multiple.
+/// The step is the largest number that divides all frequent differences. A clock scaled to its unit
+/// shows a step of 41.67 ns as 41 or 42. Such rounding is considered only for steps of 5 units or
+/// more, and only if differences of several multiples agree on one step; 0 counts as a multiple.
 pub fn step(differences: &[u64]) -> Option<f64> {
     let mut counts = BTreeMap::new();
     for &difference in differences.iter().filter(|&&difference| difference > 0) {
@@ -56,8 +55,8 @@ pub fn step(differences: &[u64]) -> Option<f64> {
     let seen: Vec<u64> = counts.iter().filter(|(_, n)| frequent(**n)).map(|(d, _)| *d).collect();
     let seen = if seen.is_empty() { counts.into_keys().collect() } else { seen };
     let shortest = *seen.first()?;
-    // If 0 is among the differences, a step takes longer than two reads, and the shortest
-    // difference is one step.
+    // If 0 is among the differences, a step is longer than the time between two reads, so the
+    // shortest difference is one step.
     let has_zeros = frequent(differences.len() - total);
     let most = if has_zeros { 1 } else { MOST_PARTS }.min(shortest / LEAST_ROUNDED);
     let rounded = (1..=most).find_map(|parts| {
@@ -66,15 +65,15 @@ pub fn step(differences: &[u64]) -> Option<f64> {
     Some(rounded.unwrap_or_else(|| seen.iter().fold(0, |a, &b| greatest_divisor(a, b)) as f64))
 }
 
-/// Maximum number of steps between two reads; bounds the search.
+/// Maximum number of steps between two reads, which bounds the search.
 const MOST_PARTS: u64 = 1000;
 
-/// Returns the step such that the first of `seen`, which is the shortest difference, spans `parts`
-/// steps, and all others are multiples of the step.
+/// Returns the step for which the first of `seen`, the shortest difference, spans `parts` steps,
+/// and all others are multiples.
 ///
-/// Both reads are rounded down, so a difference `d` of `m` steps has `|d - m step| < 1`, that is
-/// `(d - 1) / m < step < (d + 1) / m`. The step is in the intersection of these ranges, if there is
-/// one.
+/// Both reads are rounded down, so a difference `d` of `m` steps satisfies `|d - m step| < 1`, that
+/// is `(d - 1) / m < step < (d + 1) / m`. The step is in the intersection of these ranges, if not
+/// empty.
 fn rounded_step(seen: &[u64], parts: f64) -> Option<f64> {
     let (mut low, mut high) = (0.0_f64, f64::INFINITY);
     let (mut sum, mut multiples) = (0.0, 0.0);
@@ -93,8 +92,8 @@ fn rounded_step(seen: &[u64], parts: f64) -> Option<f64> {
     Some(sum / multiples)
 }
 
-/// Whether the increasing values `seen` are all the same multiple of `step`: then `step` is
-/// undetermined.
+/// Returns whether the increasing values `seen` are all the same multiple of `step`, which leaves
+/// `step` undetermined.
 fn is_one_multiple(seen: &[u64], step: f64) -> bool {
     let multiple = |difference: &u64| (*difference as f64 / step).round();
     seen.first().map(multiple) == seen.last().map(multiple)
@@ -104,19 +103,19 @@ fn greatest_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { greatest_divisor(b, a % b) }
 }
 
-/// Share of the samples of each length that is trimmed at either end: on a machine with 1,000
+/// Fraction trimmed from the samples of each length at either end. On a machine with 1,000
 /// interruptions per second, one 1 us sample in 1,000 is interrupted. Trimming more would also
 /// remove the signal, the few loads that miss a cache.
 const TRIMMED: f64 = 0.01;
 
-/// Returns the time per load and the timing overhead, from `samples` of (loads in a chain, time of
-/// the chain), with many samples for each length; `None` with fewer than two lengths. The unit of
-/// time is that of the samples.
+/// Returns the time per load and the timing overhead from `samples` of (loads in a chain, time of
+/// the chain), with many samples per length; `None` with fewer than two lengths. Times are in the
+/// unit of the samples.
 ///
-/// The slope is the weighted median of the slopes between any two lengths (Theil, 1950; Sen, 1968),
-/// so that the first load after a pause, which is slower on some processors, does not bend it. The
-/// lengths should be interleaved while measuring: a disturbance of all samples of the longest chain
-/// cannot be distinguished from slow loads.
+/// The slope is the weighted median of the slopes between any two lengths (Theil, 1950; Sen, 1968).
+/// It is robust against the first load after a pause, which is slower on some processors. Lengths
+/// should be interleaved while measuring: interference with all samples of the longest chain cannot
+/// be distinguished from slow loads.
 ///
 /// The interval follows from the errors of the means, widened if they deviate from a straight line.
 pub fn slope(samples: &[(u32, f64)], confidence: f64, seed: u64) -> Option<Line> {
@@ -145,17 +144,18 @@ pub fn slope(samples: &[(u32, f64)], confidence: f64, seed: u64) -> Option<Line>
     })
 }
 
-/// The mean time of the chains of one length.
+/// Mean time for one chain length.
 #[derive(Clone, Copy)]
 struct Mean {
     loads: f64,
     time: f64,
-    /// Standard error of the mean time; positive.
+    /// Standard error; positive.
     error: f64,
 }
 
 impl Mean {
-    /// The trimmed mean, with its error from the winsorised variance (Tukey and McLaughlin, 1963).
+    /// Computes the trimmed mean, with its error from the winsorized variance (Tukey and
+    /// McLaughlin, 1963).
     fn from_times(loads: u32, mut times: Vec<f64>) -> Self {
         times.sort_unstable_by(f64::total_cmp);
         let n = times.len();
@@ -166,13 +166,14 @@ impl Mean {
         let squares = times.iter().map(|&t| (t.clamp(first, last) - time).powi(2)).sum::<f64>();
         let variance = squares / (n.max(2) - 1) as f64;
         let error = (variance / n as f64).sqrt() / (1.0 - 2.0 * TRIMMED);
-        // No clock is finer than the numeric resolution of its unit; this keeps weights finite.
+        // If all times are equal, the numeric resolution is the error, which keeps the weights
+        // finite.
         let least = (time.abs() * f64::EPSILON).max(f64::MIN_POSITIVE);
         Self { loads: f64::from(loads), time, error: error.max(least) }
     }
 }
 
-/// Slope and intercept of a line through `means`.
+/// Fits a line to `means` and returns its slope and intercept.
 fn line(means: &[Mean]) -> Option<(f64, f64)> {
     let pairs = means.iter().enumerate().flat_map(|(i, a)| means[..i].iter().map(move |b| (a, b)));
     let slopes = pairs.map(|(a, b)| {
@@ -184,7 +185,7 @@ fn line(means: &[Mean]) -> Option<(f64, f64)> {
     Some((slope, weighted_median(rests.collect())?))
 }
 
-/// Deviation of the means from the line relative to their errors; at least 1.
+/// Returns how far the means deviate from the line relative to their errors; at least 1.
 fn bend(means: &[Mean], slope: f64, intercept: f64) -> f64 {
     let away = |mean: &Mean| ((mean.time - intercept - slope * mean.loads) / mean.error).abs();
     let away: Vec<f64> = means.iter().map(away).collect();
@@ -196,12 +197,12 @@ fn bend(means: &[Mean], slope: f64, intercept: f64) -> f64 {
 /// Quantile above which samples may share the last bin.
 const SHOWN: f64 = 0.99;
 
-/// Returns bins for `times` minus `bias`, in ns; the clock has steps of `step`. There are at least
+/// Returns bins for `times` minus `bias`, in ns, for a clock with this `step`. There are at least
 /// two bins and at most `most`; the last is open-ended. Their counts add up to the number of finite
-/// times; if no time is finite, there are no bins.
+/// times; without finite times there are no bins.
 ///
-/// Edges are half a step away from possible clock values, and bins are whole steps wide, so that
-/// all bins hold the same number of clock values.
+/// Edges are half a step away from possible clock values, and bins are whole steps wide, so all
+/// bins hold the same number of clock values.
 pub fn histogram(times: &[f64], bias: f64, step: f64, most: usize) -> Vec<Bin> {
     let net = times.iter().map(|time| time - bias).filter(|time| time.is_finite());
     let mut net: Vec<f64> = net.collect();
@@ -226,18 +227,18 @@ pub fn histogram(times: &[f64], bias: f64, step: f64, most: usize) -> Vec<Bin> {
     bins
 }
 
-/// The smallest whole number of steps that is at least `wanted`; `wanted` itself if the clock has
-/// no steps.
+/// Returns the smallest whole number of steps that is at least `wanted`; `wanted` itself if the
+/// clock has no steps.
 fn bin_width(wanted: f64, step: f64, least: f64) -> f64 {
     let width = if step > 0.0 { (wanted / step - 1e-9).ceil().max(1.0) * step } else { wanted };
-    // If all times are equal and there is no step, any width that moves an edge is fine.
+    // If all times are equal and the clock has no steps, any width that moves an edge is suitable.
     let apart = (least.abs() * 4.0 * f64::EPSILON).max(f64::MIN_POSITIVE);
     if width.is_finite() { width.max(apart) } else { f64::MAX }
 }
 
-/// Minimum size of a mode, as a share of all samples.
+/// Minimum mode size, as a fraction of all samples.
 const LEAST_SHARE: f64 = 0.02;
-/// Bins below this share of a mode's highest bin are its tail and do not affect its position.
+/// Fraction of a mode's highest bin below which bins are its tail and do not affect its position.
 const TAIL: f64 = 0.05;
 /// Minimum height of a peak above the adjacent valley, in standard errors.
 const ERRORS: f64 = 4.0;
@@ -247,14 +248,15 @@ const VALLEY: f64 = 0.7;
 /// Returns the peaks of `bins`, in ascending order. The last bin, if it has no end, belongs to no
 /// peak.
 ///
-/// Works as if the bins were terrain, flooded to the brim and then drained:
+/// Adds the bins to heaps in descending order of their counts, like terrain that emerges from
+/// falling water:
 ///
 /// ```text
 /// for each bin, the highest first:
-///     it joins the heaps on its left and right; without any it begins one
-///     where it joins two, it is the valley between them:
-///         if the lower one is clearly higher than the valley, both stay and their border is here
-///         else the lower is part of the higher one
+///     it joins the heaps on its left and right; if there are none, it begins one
+///     if it joins two, it is the valley between them:
+///         if the lower heap is clearly higher than the valley, both remain and end here
+///         otherwise the lower heap becomes part of the higher one
 /// ```
 pub fn modes(bins: &[Bin]) -> Vec<Mode> {
     let closed: Vec<(f64, f64)> = bins
@@ -276,12 +278,12 @@ pub fn modes(bins: &[Bin]) -> Vec<Mode> {
     modes.filter(|mode| mode.at.is_finite() && mode.share >= LEAST_SHARE).collect()
 }
 
-/// Ranges of the modes in `counts`, in increasing order.
+/// Returns the ranges of the modes in `counts`, in increasing order.
 fn heaps(counts: &[f64]) -> Vec<std::ops::Range<usize>> {
     let mut order: Vec<usize> = (0..counts.len()).collect();
     order.sort_by(|&a, &b| counts[b].total_cmp(&counts[a]).then(a.cmp(&b)));
-    // For each bin, the peak it belongs to, identified by the peak's highest bin; separated peaks
-    // stay separate.
+    // The peak that each bin belongs to, identified by the peak's highest bin. Peaks that have been
+    // separated are not joined later.
     let mut heap: Vec<Option<usize>> = vec![None; counts.len()];
     for i in order {
         let left = i.checked_sub(1).and_then(|left| heap[left]);
@@ -308,8 +310,8 @@ fn heaps(counts: &[f64]) -> Vec<std::ops::Range<usize>> {
     ranges.into_iter().map(|(_, range)| range).collect()
 }
 
-/// Whether a count of `top` is a peak next to a valley with a count of `valley`: independent counts
-/// scatter by their square roots.
+/// Returns whether a peak of height `top` is significant next to a valley of height `valley`. The
+/// standard deviation of an independent count is its square root.
 fn stands_out(top: f64, valley: f64) -> bool {
     valley <= VALLEY * top && top - valley >= ERRORS * (top + valley).sqrt()
 }

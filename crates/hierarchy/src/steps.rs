@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the levels of the hierarchy from load latency as a function of chain size.
+//! Finds the levels of the hierarchy in load latency as a function of chain size.
 
 mod model;
 mod more;
@@ -12,7 +12,7 @@ mod size;
 
 use linerate_record::stats::{CONFIDENCE, Estimate};
 
-/// Two sizes cannot be distinguished if their ratio is below this.
+/// Ratio below which two sizes are indistinguishable.
 pub const RESOLUTION: f64 = 2.0;
 
 /// Measurements at one size of a page-local curve.
@@ -20,15 +20,15 @@ pub const RESOLUTION: f64 = 2.0;
 pub struct Sample {
     /// Chain size in bytes.
     pub bytes: u64,
-    /// Time per load in the fastest window of each pass: positive, in any unit. Samples of a curve
-    /// may differ in their number of passes.
+    /// Time per load in each pass's fastest window: positive, in any unit. Samples may differ in
+    /// the number of passes.
     pub passes: Vec<f64>,
 }
 
-/// A level.
+/// A level of the memory hierarchy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Size in bytes; `None` for the last level, whose end was not seen.
+    /// Size in bytes; `None` for the last level, whose end was not observed.
     pub size: Option<Estimate>,
     /// Latency, in the unit of the samples.
     pub latency: Estimate,
@@ -36,18 +36,18 @@ pub struct Level {
     pub settled: bool,
 }
 
-/// Reason for undetermined sizes.
+/// Reason why no level could be determined in a range of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// A plateau that changed between passes.
+    /// The plateau changed between passes.
     Moved,
-    /// Two steps closer than [`RESOLUTION`].
+    /// Two steps are closer than [`RESOLUTION`].
     TooClose,
     /// The spread of the passes hides a step.
     TooNoisy,
 }
 
-/// Undetermined sizes.
+/// A range of sizes in which no level could be determined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unresolved {
     /// Start of the range, in bytes.
@@ -58,12 +58,12 @@ pub struct Unresolved {
     pub cause: Cause,
 }
 
-/// Result of analysing a curve.
+/// Levels found in a curve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundLevels {
-    /// Nearest first; empty without samples.
+    /// Levels, nearest first; empty without samples.
     pub levels: Vec<Level>,
-    /// The undetermined sizes.
+    /// Ranges of sizes in which no level could be determined.
     pub unresolved: Vec<Unresolved>,
 }
 
@@ -72,9 +72,9 @@ pub struct FoundLevels {
 pub struct Options {
     /// Nominal coverage of the intervals, above 0 and below 1.
     pub confidence: f64,
-    /// Random seed: the same seed and samples give the same levels.
+    /// Random seed. The same seed and samples give the same levels.
     pub seed: u64,
-    /// Number of resamplings behind the intervals.
+    /// Number of resamplings from which the intervals are computed.
     pub replicates: u32,
 }
 
@@ -84,7 +84,7 @@ impl Default for Options {
     }
 }
 
-/// Finds the levels that a page-local curve shows.
+/// Finds the levels in a page-local curve.
 pub fn detect(curve: &[Sample], options: &Options) -> FoundLevels {
     let samples = points::usable(curve);
     let points = points::Points::new(&samples);
@@ -115,8 +115,8 @@ pub fn detect(curve: &[Sample], options: &Options) -> FoundLevels {
     FoundLevels { levels, unresolved }
 }
 
-/// Sizes worth measuring next: increasing multiples of `granule` bytes that are not in `curve`;
-/// empty if more sizes would not help.
+/// Returns the sizes to measure next: increasing multiples of `granule` bytes that are not yet in
+/// `curve`; empty if more sizes would not help.
 pub fn refine(curve: &[Sample], levels: &FoundLevels, granule: u64) -> Vec<u64> {
     more::refine(curve, levels, granule)
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the data TLB levels from load latency as a function of the number of pages.
+//! Finds the data TLB levels in load latency as a function of the number of pages.
 //!
-//! A chase through one line of each of `n` pages needs `n` translations and `n` lines; a chase
-//! through `n` adjacent lines needs the same number of lines in few pages. Both look the same to
-//! the caches, so the difference between the two times is the cost of translation. It is flat while
-//! a TLB level covers the pages, and rises beyond:
+//! A chase through one line in each of `n` pages needs `n` translations and `n` lines; a chase
+//! through `n` adjacent lines needs as many lines in few pages. Both are equivalent for the caches,
+//! so the difference in time is the cost of translation. This cost is flat while a TLB level covers
+//! the pages, and rises beyond:
 //!
 //! ```text
-//! difference = time of the spread chase - time of the packed one, least of the passes each
+//! difference = time of the spread chase - time of the packed one, each the minimum of its passes
 //! rising     = the nearest curve that never falls (medians of pooled neighbours)
 //! plateaus   = stretches of it that are flat over an octave
 //! a level    = a rise between two plateaus, or after the last
@@ -16,13 +16,13 @@
 //! `tlb/edge.rs` models the edge of a rise. Intervals come from resampling the passes and the
 //! points of the plateaus.
 //!
-//! SMT siblings take entries, and page coalescing frees some; the minimum over a few passes shows
-//! neither effect. The edge is exactly that of the TLB only if `tlb/sharp.rs` can exclude such
-//! effects. Otherwise the number of entries is left out, and the interval of the onset is widened
-//! to include the half point, which is affected less.
+//! SMT siblings occupy entries and page coalescing frees some; a minimum over few passes may hide
+//! either effect. The edge is exactly that of the TLB only if `tlb/sharp.rs` rules out both.
+//! Otherwise the number of entries is omitted, and the interval of the onset is widened to include
+//! the midpoint of the rise, which is affected less.
 //!
-//! Left out: levels with less than an octave between them, which look like one; the reason for a
-//! slow climb (page tables that leave the caches, random replacement).
+//! Levels less than an octave apart look like one. The reason for a slow climb (page tables that
+//! leave the caches, or random replacement) is not determined.
 
 mod edge;
 mod huge;
@@ -39,42 +39,43 @@ use std::ops::Range;
 
 pub use pages::{around_edge, refine, start};
 
-/// Measurements at one number of pages.
+/// Measurements at a given number of pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// Number of pages, with one line in each.
     pub pages: u64,
-    /// Time per load of a chase through one line of each page, in the fastest window of each pass.
+    /// Time per load of a chase through one line of each page, in each pass's fastest window.
     pub spread: Vec<f64>,
-    /// Time per load of a chase through an equal number of adjacent lines, in as few pages as
-    /// possible: the cost of the caches alone. Passes need not pair up with those of `spread`.
+    /// Time per load of a chase through as many adjacent lines in as few pages as possible, which
+    /// is the cost of the caches alone. Passes need not pair up with those of `spread`.
     pub packed: Vec<f64>,
 }
 
-/// A TLB level.
+/// A measured TLB level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Number of entries, if latency has a step that no other thread can have caused. If another
+    /// Number of entries if latency has a step that no other thread can have caused. If another
     /// thread can have caused the step, this is `None` although `is_step` is set; the interval of
     /// `onset` then contains the number of entries.
     pub entries: Option<Estimate>,
-    /// Number of pages from which latency rises. If the onset and the half contradict each other,
-    /// or the passes do, the interval contains all of them.
+    /// Number of pages at which latency starts to rise. If the onset contradicts the midpoint, or
+    /// the passes contradict each other, the interval contains all of them.
     pub onset: Estimate,
-    /// Number of pages at half of the rise. The high end is infinite if the end of the rise was not
-    /// seen.
+    /// Number of pages at the midpoint of the rise. The high end is infinite if the end of the rise
+    /// was not observed.
     pub half: Estimate,
     /// Time added by a miss in this level, in the unit of the samples. The high end is infinite if
-    /// the end of the rise was not seen. The low end is at least 0, since a miss takes time; if the
-    /// interval is wider than the value, the value is NaN: unknown.
+    /// the end of the rise was not observed. The low end is at least 0 because a miss takes time.
+    /// NaN (unknown) if the interval is wider than the value.
     pub cost: Estimate,
-    /// Whether the rise is a step; otherwise, it is a slow climb.
+    /// Whether the rise is a step rather than a slow climb.
     pub is_step: bool,
 }
 
 impl Level {
-    /// Best estimate of the number of pages without misses: the number of entries or, for a step
-    /// where that is unknown, the half of the rise, which other threads affect less than the onset.
+    /// Returns the best estimate of how many pages can be accessed without misses: the number of
+    /// entries or, for a step where that is unknown, the midpoint of the rise, which other threads
+    /// affect less than the onset.
     pub fn reach(&self) -> f64 {
         match (self.entries, self.is_step) {
             (Some(entries), _) => entries.value,
@@ -84,18 +85,18 @@ impl Level {
     }
 }
 
-/// Maximum number of levels: more are noise.
+/// Maximum number of levels; any more would be noise.
 const MOST_LEVELS: usize = 3;
-/// Maximum ratio of half to onset for a step. With LRU, sets of four or more ways reach half at 1 +
-/// 1/8; random replacement over the whole TLB reaches it at 2 ln 2 = 1.386.
+/// Maximum ratio of midpoint to onset for a step. With LRU, sets of four or more ways reach the
+/// midpoint at 1 + 1/8; random replacement over the whole TLB reaches it at 2 ln 2 = 1.386.
 const STEEP: f64 = 1.33;
 
 fn is_steep(half: Estimate, onset: Estimate) -> bool {
     half.value <= STEEP * onset.value
 }
 
-/// Returns the levels in `samples`, nearest first; at most three. Samples at the same number of
-/// pages are combined; those without a time are ignored.
+/// Finds at most three levels in `samples`, nearest first. Samples with the same number of pages
+/// are combined; those without a time are ignored.
 pub fn levels(samples: &[Sample], confidence: f64, seed: u64) -> Vec<Level> {
     let curve = Curve::from_samples(samples);
     let mut random = Rng::with_seed(seed);
@@ -103,44 +104,44 @@ pub fn levels(samples: &[Sample], confidence: f64, seed: u64) -> Vec<Level> {
     rises.filter_map(|rise| curve.level(&rise, confidence, &mut random)).collect()
 }
 
-/// All measurements at one number of pages.
+/// All measurements at a given number of pages.
 struct Point {
     pages: f64,
     spread: Vec<f64>,
     packed: Vec<f64>,
-    /// Cost of translation.
+    /// Cost of translation: time of the spread chase minus time of the packed one.
     difference: f64,
-    /// Standard deviation by which the difference scatters from point to point.
+    /// Point-to-point standard deviation of the difference.
     error: f64,
 }
 
-/// Points by increasing number of pages.
+/// Points, in ascending order of pages.
 struct Curve {
     points: Vec<Point>,
 }
 
-/// A rise in the difference.
+/// A rise in the translation cost.
 struct Rise {
-    /// The points of the plateau before the rise.
+    /// Points of the plateau before the rise.
     before: Range<usize>,
-    /// The points of the plateau after the rise; `None` if the curve ends in the rise.
+    /// Points of the plateau after the rise; `None` if the curve ends in the rise.
     after: Option<Range<usize>>,
 }
 
-/// Minimum extent of a plateau: ratio of pages, and number of points.
+/// Minimum extent of a plateau, as a page ratio and as a number of points.
 const OCTAVE: f64 = 1.9;
 const LEAST_POINTS: usize = 3;
-/// Maximum rise within a plateau, as a share of the latency or in standard errors.
+/// Maximum rise within a plateau, as a fraction of latency or in standard errors.
 const FLAT: f64 = 0.03;
 const FLAT_ERRORS: f64 = 4.0;
-/// Minimum cost of a level, as a share of the latency with hits everywhere: half a cycle is not a
+/// Minimum cost of a level, as a fraction of the all-hits latency: a rise by half a cycle is not a
 /// level.
 const LEAST_COST: f64 = 0.1;
-/// Minimum cost relative to the previous level: less is drift of a plateau.
+/// Minimum cost relative to the previous level; a smaller rise is plateau drift.
 const LEAST_OF_PREVIOUS: f64 = 0.25;
-/// Minimum relative scatter of times from point to point.
+/// Minimum relative point-to-point scatter of times.
 const LEAST_ERROR: f64 = 0.003;
-/// Number of passes after which a disturbance of the fastest pass is considered permanent.
+/// Number of passes after which interference with the fastest pass is considered permanent.
 const ENOUGH_PASSES: usize = 12;
 
 impl Curve {
@@ -163,8 +164,8 @@ impl Curve {
         curve
     }
 
-    /// Scatter of a point around the line through its neighbours, as a standard deviation relative
-    /// to its time.
+    /// Returns a point's scatter around the line through its neighbours, as a standard deviation
+    /// relative to its time.
     fn scatter(&self) -> f64 {
         let off = |three: &[Point]| {
             let [left, middle, right] = three else { return f64::NAN };
@@ -183,7 +184,7 @@ impl Curve {
         self.points.iter().map(|point| point.difference).collect()
     }
 
-    /// Stretches where `rising` is flat.
+    /// Returns the stretches where `rising` is flat.
     fn plateaus(&self, rising: &[f64]) -> Vec<Range<usize>> {
         let mut plateaus = Vec::new();
         let mut from = 0;
@@ -205,8 +206,8 @@ impl Curve {
         plateaus
     }
 
-    /// Rises that count as levels. Empty if the first plateau does not begin at point 0, because a
-    /// level then ends before the first point, and later levels cannot be named.
+    /// Returns the rises that count as levels. Empty if the first plateau does not begin at point
+    /// 0: a level then ends before the first point, and later levels cannot be named.
     fn rises(&self) -> Vec<Rise> {
         let rising = isotonic(&self.differences());
         let mut plateaus = self.plateaus(&rising).into_iter().peekable();
@@ -241,8 +242,8 @@ impl Curve {
         median(&values[stretch.clone()]).unwrap_or(f64::NAN)
     }
 
-    /// Numbers of pages at which loads are clearly slower than at larger numbers, and which have
-    /// few passes.
+    /// Returns the page counts that were measured in few passes and are clearly slower than larger
+    /// page counts.
     fn disturbed(&self) -> impl Iterator<Item = u64> {
         let rising = isotonic(&self.differences());
         let above = |(point, rising): &(&Point, f64)| {
@@ -252,7 +253,7 @@ impl Curve {
         self.points.iter().zip(rising).filter(above).map(|(point, _)| point.pages as u64)
     }
 
-    /// The level at `rise`. `None` if its position cannot be determined.
+    /// Returns the level at `rise`; `None` if its position cannot be determined.
     fn level(&self, rise: &Rise, confidence: f64, random: &mut Rng) -> Option<Level> {
         let end = rise.after.as_ref().map_or(self.points.len(), |after| after.end);
         let measured = self.as_measured(rise);
@@ -280,7 +281,7 @@ impl Curve {
         Some(level)
     }
 
-    /// The level `found`, with intervals from `fits`.
+    /// Returns the level with the values of `found` and intervals from `fits`.
     fn level_of(&self, found: &Fit, fits: &[Fit], has_end: bool, confidence: f64) -> Level {
         let n = self.points.iter().map(|point| point.spread.len() as u64).sum();
         let tail = (1.0 - confidence) / 2.0;
@@ -315,7 +316,8 @@ impl Curve {
         Drawn::new(differences, before, after)
     }
 
-    /// Uses the pass of a given rank at each point, rather than the fastest pass.
+    /// Returns the rise as seen by the pass with a given rank at each point, rather than by the
+    /// fastest.
     fn as_ranked(&self, rise: &Rise, rank: fn(usize) -> usize) -> Drawn {
         let differences: Vec<f64> = self.points.iter().map(|point| point.ranked(rank)).collect();
         let before = self.mid(&differences, &rise.before);
@@ -323,7 +325,7 @@ impl Curve {
         Drawn::new(differences, before, after)
     }
 
-    /// Draws the passes of each point, and the points of each plateau, with replacement.
+    /// Resamples the passes at each point, and the points of each plateau, with replacement.
     fn redrawn(&self, rise: &Rise, random: &mut Rng) -> Drawn {
         let mut difference = |point: &Point| {
             redrawn_least(random, &point.spread) - redrawn_least(random, &point.packed)
@@ -338,8 +340,7 @@ impl Curve {
         Drawn::new(differences, before, after)
     }
 
-    /// Fits an edge to the points `around` a rise, close to the previous edge `near` if there is
-    /// one.
+    /// Fits an edge to the points `around` a rise, close to the previous edge `near`, if any.
     fn fit(&self, drawn: &Drawn, around: Range<usize>, near: Option<Edge>) -> Option<Fit> {
         if drawn.cost <= 0.0 {
             return None;
@@ -368,19 +369,19 @@ impl Curve {
     }
 }
 
-/// Number of candidates that resamples consider on either side of the edge.
+/// Number of candidates on either side of the edge that each resample considers.
 const NEAR: usize = 6;
 
-/// Number of points before a rise, and after its half, to which an edge is fitted.
+/// An edge is fitted to this many points before the rise and after its midpoint.
 const POINTS_BEFORE: usize = 12;
 const POINTS_AFTER: usize = 4;
 
-/// Differences, and the rise in them.
+/// Translation costs used for one fit, as measured or resampled, and the size of their rise.
 struct Drawn {
     differences: Vec<f64>,
     /// Height of the plateau before the rise.
     before: f64,
-    /// Height of the following plateau, or of the end of the curve, above `before`.
+    /// Height of the following plateau, or of the end of the curve, relative to `before`.
     cost: f64,
 }
 
@@ -392,12 +393,12 @@ impl Drawn {
         Self { differences, before, cost }
     }
 
-    /// Position of `difference` between the two plateaus, from 0 to 1.
+    /// Returns the relative position of `difference` between the two plateaus: 0 is the lower one.
     fn share(&self, difference: f64) -> f64 {
         (difference - self.before) / self.cost
     }
 
-    /// The points around the edge, within `part`.
+    /// Returns the range of points around the edge, within `part`.
     fn around(&self, part: Range<usize>) -> Option<Range<usize>> {
         let rising = isotonic(&self.differences[part.clone()]);
         let above = |share: f64| rising.iter().position(|&risen| self.share(risen) >= share);
@@ -407,24 +408,26 @@ impl Drawn {
     }
 }
 
-/// Shape of a rise.
+/// An edge fitted to a rise in translation cost.
 struct Fit {
     cost: f64,
     edge: Edge,
-    /// Number of pages at half of the rise, and the points on either side.
+    /// Number of pages at the midpoint of the rise.
     half: f64,
+    /// Measured numbers of pages on either side of the midpoint.
     between: (f64, f64),
 }
 
-/// Number of pages at half of the rise, interpolated between two numbers of pages with these shares
-/// of the rise.
+/// Returns the number of pages at the midpoint of the rise, interpolated between two numbers of
+/// pages whose relative heights are `shares`.
 fn crossing(pages: (f64, f64), shares: (f64, f64)) -> f64 {
     let step = shares.1 - shares.0;
     let part = if step > 0.0 { ((0.5 - shares.0) / step).clamp(0.0, 1.0) } else { 1.0 };
     pages.0 * (pages.1 / pages.0).powf(part)
 }
 
-/// Isotonic regression on absolute deviations: decreasing neighbours are pooled into their median.
+/// Performs isotonic regression with absolute deviations: decreasing neighbours are pooled into
+/// their median.
 fn isotonic(values: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, Range<usize>)> = Vec::with_capacity(values.len());
     for (i, &value) in values.iter().enumerate() {

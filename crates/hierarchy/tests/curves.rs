@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests the detector on curves recorded on a busy machine.
 
+use linerate_hierarchy::os_view;
+use linerate_hierarchy::reconcile::{Reconciled, reconcile};
 use linerate_hierarchy::steps::{Cause, FoundLevels, Options, Sample, detect};
 
 fn read(text: &str) -> Vec<Sample> {
@@ -13,14 +15,14 @@ fn read(text: &str) -> Vec<Sample> {
     lines.map(sample).collect()
 }
 
-/// Checks what holds for this machine regardless of its neighbours: the L1, the latencies of L1 and
-/// L2, and that memory is far away.
+/// Checks what holds for this machine regardless of other guests: the L1, the latencies of L1 and
+/// L2, and much slower memory.
 fn private_caches_are_found(levels: &FoundLevels) {
     assert!((3..=5).contains(&levels.levels.len()), "{levels:?}");
     let first = levels.levels[0].size.unwrap();
     assert!((first.value / 49152.0 - 1.0).abs() < 0.05, "{first:?}");
-    // Neighbours left next to nothing of the last-level cache, so its climb and that of the 1 MiB
-    // L2 merge into one here, which is reported between the two.
+    // Other guests left next to nothing of the last-level cache, so its climb merges with that of
+    // the 1 MiB L2. The merged climb is reported between the two.
     let second = levels.levels[1].size.unwrap();
     assert!((1.0e6..2.6e6).contains(&second.value), "{second:?}");
     // 4 and 14 cycles, at 3.7 to 4 GHz.
@@ -76,4 +78,87 @@ fn inconsistent_memory_has_moved_and_no_level_exceeds_the_curve() {
 fn reports_a_step_hidden_by_noise() {
     let levels = levels_of_text(include_str!("data/curve-busy-hidden.txt"));
     assert!(tells(&levels, Cause::TooNoisy, 5 * MIB..=12 * MIB), "{levels:?}");
+}
+
+/// Caches of the machine on which the curves were recorded, as its OS reports them.
+const REPORTED: [u64; 3] = [48 << 10, MIB, 32 * MIB];
+
+fn reconciled(curve: &[Sample]) -> Reconciled {
+    let level =
+        |(level, bytes): (u32, u64)| os_view::Level { level, bytes: Ok(bytes), shared_by: 0 };
+    let stated = Ok((1..).zip(REPORTED).map(level).collect());
+    let longest = curve.last().map_or(0, |sample| sample.bytes);
+    reconcile(detect(curve, &Options::default()), &stated, longest, REPORTED[2])
+}
+
+/// Returns the private caches whose size is presented as a fact although it is wrong, and the name
+/// of the last level if it is presented as memory although the last cache was not found.
+fn wrong_claims(curve: &[Sample]) -> Vec<String> {
+    let found = reconciled(curve);
+    let mut wrong = Vec::new();
+    for (level, name) in found.found.levels.iter().zip(&found.names) {
+        let number: Option<usize> = name.strip_prefix('L').and_then(|number| number.parse().ok());
+        let (Some(size), Some(number @ 1..=2)) = (level.size, number) else { continue };
+        let bytes = REPORTED[number - 1] as f64;
+        if !(size.low / 1.1..=size.high * 1.1).contains(&bytes) {
+            wrong.push(format!("{name}: {size:?}"));
+        }
+    }
+    let has_last = found.names.iter().any(|name| name == "L3");
+    if !has_last && found.names.iter().any(|name| name == "memory") {
+        wrong.push("memory".to_owned());
+    }
+    wrong
+}
+
+#[test]
+fn nothing_wrong_is_claimed_about_a_busy_machine() {
+    for text in [
+        include_str!("data/curve-busy-base.txt"),
+        include_str!("data/curve-busy-huge.txt"),
+        include_str!("data/curve-busy-moved.txt"),
+        include_str!("data/curve-busy-once.txt"),
+        include_str!("data/curve-busy-hidden.txt"),
+    ] {
+        assert_eq!(wrong_claims(&read(text)), Vec::<String>::new());
+    }
+}
+
+/// Five passes over sizes of 4 KiB to 64 MiB, four per octave.
+fn synthetic(mut time: impl FnMut(u64) -> f64) -> Vec<Sample> {
+    let sizes = (0..=56).map(|step| (4096.0 * (f64::from(step) / 4.0).exp2()) as u64);
+    sizes.map(|bytes| Sample { bytes, passes: (0..5).map(|_| time(bytes)).collect() }).collect()
+}
+
+#[test]
+fn a_constant_and_noise_prove_no_cache() {
+    assert_eq!(reconciled(&synthetic(|_| 1.25)).names, Vec::<String>::new());
+    for seed in 0..20 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let narrow = synthetic(|_| 1.0 + random.f64());
+        let wide = synthetic(|_| (5.0 * random.f64()).exp());
+        for curve in [narrow, wide] {
+            assert_eq!(wrong_claims(&curve), Vec::<String>::new(), "{seed}");
+        }
+    }
+}
+
+#[test]
+fn outliers_in_one_of_ten_times_make_no_level() {
+    for seed in 0..10 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut spoil = |time: f64| match random.u32(0..10) {
+            0 => time * (2.0 + 8.0 * random.f64()),
+            _ => time,
+        };
+        let flat = synthetic(|_| spoil(1.0));
+        assert_eq!(wrong_claims(&flat), Vec::<String>::new(), "{seed}");
+        let steps = synthetic(|bytes| {
+            let beyond = REPORTED.iter().filter(|size| bytes > **size).count();
+            spoil([1.0, 4.0, 15.0, 100.0][beyond])
+        });
+        let found = reconciled(&steps);
+        assert!(found.names.len() <= 4, "{seed}: {:?}", found.names);
+        assert_eq!(wrong_claims(&steps), Vec::<String>::new(), "{seed}");
+    }
 }

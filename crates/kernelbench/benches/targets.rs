@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the kernels against their targets and prints the table of targets.
+//! Measures the kernels against their performance targets and prints the results as a table.
 //!
-//! All routines of a case run in the same rounds in random order on one processor; ratios are taken
-//! within a round. A missed target is printed as such and does not fail the run.
+//! All routines in a case run in the same rounds in random order on one CPU; ratios are computed
+//! within a round. A missed target is reported but does not fail the run.
 //!
 //! `cargo bench -p linerate-kernelbench`
 #![forbid(unsafe_code)]

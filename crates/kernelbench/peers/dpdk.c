@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The checksum of DPDK's rte_ip.h, compiled like a DPDK program: -O3 with the flags of its package,
- * which select a processor. This processor may lack some of its features, so check peer_dpdk_needs
- * before calling anything here.
+ * The checksum from DPDK's rte_ip.h, compiled as in a DPDK application: -O3 and the flags of DPDK's
+ * package, which select a target processor. The processor this runs on may lack some of its
+ * features, so check peer_dpdk_needs before calling anything here.
  */
 #include "peers.h"
 
@@ -13,7 +13,7 @@ uint32_t peer_dpdk(const void *src, size_t bytes, uint32_t sum)
 	return peer_add(sum, rte_raw_cksum(src, bytes));
 }
 
-/* The order of the bits is that of NEEDS in peers.rs. */
+/* The bits are in the order of NEEDS in peers.rs. */
 const uint32_t peer_dpdk_needs = 0
 #ifdef __SSE3__
 	| 1u << 0

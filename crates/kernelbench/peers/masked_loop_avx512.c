@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A checksum in the shape of the best peer known for packets of unforeseeable length: one loop over
- * whole vectors, one masked load for the rest, no other dependence on the length. A single branch
- * depends on the length, so that mispredictions are rare. For comparison only.
+ * A checksum structured like the best known implementation for packets of unpredictable length: one
+ * loop over whole vectors and one masked load for the rest. The loop branch is the only one that
+ * depends on the length, so mispredictions are rare. For comparison only.
  *
  *	while 64 bytes are left: widen(vector)
  *	widen(vector of what is left, the other lanes 0)
@@ -11,7 +11,7 @@
  *		unpack low    d0  0 d1  0 | ...        as two 64-bit numbers below 2^32
  *		unpack high   d2  0 d3  0 | ...
  *
- * Each lane of 64 bits takes 2^32 such numbers before it could carry: 2^38 bytes.
+ * A 64-bit lane can add 2^32 such numbers before it could carry: 2^37 bytes.
  */
 #include "peers.h"
 
@@ -39,7 +39,7 @@ uint32_t peer_masked_loop_avx512(const void *src, size_t bytes, uint32_t sum)
 	const __mmask64 left = _bzhi_u64(~0ull, (unsigned)bytes);
 	total = _mm512_add_epi64(total, widened(_mm512_maskz_loadu_epi8(left, at)));
 
-	/* Eight lanes of less than 2^61 each, if fewer than 2^35 bytes went in. */
+	/* Eight lanes of less than 2^61 each, if fewer than 2^34 bytes were added. */
 	return peer_add(sum, (uint64_t)_mm512_reduce_add_epi64(total));
 }
 

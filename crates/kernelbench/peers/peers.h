@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Checksums of others, and in the shape of others, in the call shape of lr_csum_partial: adds bytes
- * to a sum of 32 bits in the byte order of the machine.
+ * Checksums of other projects, and loops modelled on them, with the interface of lr_csum_partial:
+ * each adds bytes to a 32-bit sum in the byte order of the machine.
  */
 #ifndef LINERATE_PEERS_H
 #define LINERATE_PEERS_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The sum of a sum and a number, modulo 2^32 - 1; 0 only if both are 0. */
+/* Adds a number to a sum, modulo 2^32 - 1; the result is 0 only if both are 0. */
 static inline uint32_t peer_add(uint32_t sum, uint64_t number)
 {
 	uint64_t total = (number >> 32) + (number & 0xffffffff) + sum;
@@ -20,12 +20,20 @@ static inline uint32_t peer_add(uint32_t sum, uint64_t number)
 /* Needs AVX512F, AVX512BW and BMI2. */
 uint32_t peer_masked_loop_avx512(const void *src, size_t bytes, uint32_t sum);
 
-/* rte_raw_cksum of DPDK's rte_ip.h. At most 128 KiB. */
+/* The loops of steps_avx512.c, which need AVX512F, AVX512BW and AVX512_VNNI. */
+uint32_t peer_steps_load(const void *src, size_t bytes, uint32_t sum);
+uint32_t peer_steps_xor(const void *src, size_t bytes, uint32_t sum);
+uint32_t peer_steps_dot(const void *src, size_t bytes, uint32_t sum);
+uint32_t peer_steps_sum(const void *src, size_t bytes, uint32_t sum);
+uint32_t peer_steps_sum_scalar(const void *src, size_t bytes, uint32_t sum);
+uint32_t peer_steps_sum_vector(const void *src, size_t bytes, uint32_t sum);
+
+/* rte_raw_cksum from DPDK's rte_ip.h, for at most 128 KiB. */
 uint32_t peer_dpdk(const void *src, size_t bytes, uint32_t sum);
-/* CPU features its object file needs: bits as in dpdk.c. */
+/* The CPU features that its object file needs; dpdk.c defines the bits. */
 extern const uint32_t peer_dpdk_needs;
 
-/* lwip_standard_chksum of lwIP, its three algorithms. At most 64 KiB. */
+/* The three algorithms of lwIP's lwip_standard_chksum, for at most 64 KiB. */
 uint32_t peer_lwip1(const void *src, size_t bytes, uint32_t sum);
 uint32_t peer_lwip2(const void *src, size_t bytes, uint32_t sum);
 uint32_t peer_lwip3(const void *src, size_t bytes, uint32_t sum);

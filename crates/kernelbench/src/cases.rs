@@ -1,93 +1,93 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cases: kernel, number of bytes, alignment, and what is timed.
+//! Cases to time: kernel, number of bytes, alignment, cache state, and throughput or latency.
 //!
-//! Not covered: which routines take part in a case, which follows from the case's kernel.
+//! The case determines which routines take part in it.
 
 use crate::memory::{PAGE_BYTES, SKEW_BYTES};
 use linerate_record::kernels::{Kernel, Mix, State, Timing};
 use std::fmt;
 
-/// The sizes in the sweep, in bytes: headers, powers of two, segments in Ethernet and jumbo frames,
-/// and what segmentation offload hands over.
+/// Sweep sizes in bytes: headers, powers of two, segments in Ethernet and jumbo frames, and
+/// segments before segmentation offload.
 pub const SIZES: [u32; 15] =
     [20, 40, 64, 128, 256, 512, 576, 1024, 1460, 1500, 4096, 8000, 9000, 16_384, 65_536];
 
-/// The largest size that may be requested: peers that add in 32 bits are correct up to twice that
-/// size.
+/// Maximum requested size in bytes. Peers that add in 32 bits are correct up to twice that size.
 pub const SIZE_MAX: u32 = 65_536;
 
-/// Offsets that represent "misaligned": odd and even, near both ends of a line.
+/// Offsets that represent misaligned buffers: odd and even, near both ends of a line.
 pub const MEAN_OFFSETS: [u32; 8] = [1, 2, 7, 14, 31, 34, 45, 63];
 
-/// The sizes at which the mean over [`MEAN_OFFSETS`] is taken.
+/// Sizes in bytes for which the mean over [`MEAN_OFFSETS`] is measured.
 const MEAN_SIZES: [u32; 3] = [1460, 4096, 8000];
 
-/// Offset of an IP packet after an Ethernet header at the start of a line, without and with padding
-/// that aligns the IP header.
+/// Offset of an IP packet whose Ethernet header starts at a line boundary, and offset of a frame
+/// that is padded so that its IP header is aligned.
 const BEHIND_ETHERNET: u32 = 14;
 const ALIGNED_ETHERNET: u32 = 2;
 
-/// Checksum sizes whose latency is timed: headers with and without options, and small packets.
+/// Checksum sizes with timed latency: headers with and without options, and small packets.
 const LATENCY_SIZES: [u32; 7] = [20, 28, 40, 52, 60, 64, 128];
 
-/// The size at which copies to the same offset in another page are timed.
+/// Size in bytes at which copies to the same offset in another page are timed.
 const SAME_PLACE_SIZE: u32 = 1460;
 
-/// Sizes of headers that are summed as soon as they are written.
+/// Sizes in bytes of headers that are summed right after they are written.
 const WRITTEN_SIZES: [u32; 3] = [20, 40, 60];
 
 /// Number of bytes per call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Length {
-    /// This number of bytes.
+    /// The same number for every call.
     Bytes(u32),
-    /// A different number of bytes in each call.
+    /// Drawn from a distribution for each call.
     Mix(Mix),
 }
 
-/// Offset of the source from a multiple of 64, in bytes.
+/// Source offset from a multiple of 64, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// There is none.
+    /// The kernel has no source.
     None,
-    /// So far.
+    /// This offset for every call.
     At(u32),
     /// The same number of calls at each of [`MEAN_OFFSETS`].
     MeanOffsets,
 }
 
-/// Offset of the destination in its page of 4096 bytes.
+/// Destination offset within its page of 4096 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// Half a page from the source's page offset, so that for up to 1920 bytes the addresses of
-    /// source and destination differ in their low 12 bits.
+    /// Half a page and one cache line from the source's page offset, so that source and destination
+    /// of up to 1920 bytes share no page offset.
     Apart,
-    /// At the source's page offset, apart from the alignment offsets, as is typical of a pool with
-    /// slots of 2048 or 4096 bytes.
+    /// At the source's page offset, not counting the alignment offsets, as is typical of a packet
+    /// pool with 2048- or 4096-byte slots.
     SamePlace,
 }
 
-/// One case. All routines that take part in it are timed in the same rounds.
+/// One case. All participating routines are timed in the same rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Case {
-    /// The kernel.
+    /// Kernel to time.
     pub kernel: Kernel,
     /// Number of bytes per call.
     pub length: Length,
-    /// Start of the source.
+    /// Source alignment.
     pub source: Source,
-    /// Offset of the destination from a multiple of 64; `None` if there is no destination.
+    /// Destination offset from a multiple of 64; `None` without a destination.
     pub dst_offset: Option<u32>,
-    /// Page offset of the destination; meaningless if there is no destination.
+    /// Destination page offset; meaningless without a destination.
     pub placement: Placement,
-    /// Cache state of the bytes at the start of the call.
+    /// Whether the bytes are cached at the start of the call.
     pub state: State,
-    /// The timed quantity.
+    /// Throughput of independent calls, or latency of dependent ones.
     pub timing: Timing,
 }
 
 impl Case {
-    /// Independent warm calls of one size, with source and destination at multiples of 64.
+    /// Returns the case of independent calls on warm data of one size, with source and destination
+    /// at multiples of 64.
     pub fn aligned(kernel: Kernel, size: u32) -> Self {
         Self {
             kernel,
@@ -100,8 +100,8 @@ impl Case {
         }
     }
 
-    /// As [`Case::aligned`], but with these offsets for the source and destination, where the
-    /// kernel has them.
+    /// Like [`Case::aligned`], but with these source and destination offsets. Kernels without a
+    /// source or destination ignore its offset.
     pub fn misaligned(kernel: Kernel, size: u32, src_offset: u32, dst_offset: u32) -> Self {
         let aligned = Self::aligned(kernel, size);
         let source = match aligned.source {
@@ -111,19 +111,21 @@ impl Case {
         Self { source, dst_offset: aligned.dst_offset.map(|_| dst_offset), ..aligned }
     }
 
-    /// As [`Case::aligned`], but for copies to the source's page offset in another page.
+    /// Like [`Case::aligned`], but for copies to the source's page offset in another page.
     pub fn same_place(kernel: Kernel, size: u32) -> Self {
         Self { placement: Placement::SamePlace, ..Self::aligned(kernel, size) }
     }
 
-    /// Distance from source to destination modulo 4096; `None` unless the case has both.
+    /// Returns the distance from source to destination modulo 4096; `None` unless the case has
+    /// both.
     pub fn page_distance(&self) -> Option<u32> {
         let Source::At(from) = self.source else { return None };
         let distance = self.dst_offset? as usize + PAGE_BYTES + self.skew() - from as usize;
         Some((distance % PAGE_BYTES) as u32)
     }
 
-    /// Distance of the destination from a multiple of 4096, not counting its offset.
+    /// Returns the destination's distance from a multiple of 4096, not counting its alignment
+    /// offset.
     pub(crate) fn skew(&self) -> usize {
         match self.placement {
             Placement::Apart => SKEW_BYTES,
@@ -131,29 +133,30 @@ impl Case {
         }
     }
 
-    /// A warm sum, averaged over [`MEAN_OFFSETS`].
+    /// Returns the case that sums warm data, averaged over [`MEAN_OFFSETS`].
     pub fn mean(size: u32) -> Self {
         Self { source: Source::MeanOffsets, ..Self::aligned(Kernel::Checksum, size) }
     }
 
-    /// As [`Case::aligned`], but with bytes that are no longer in the caches.
+    /// Like [`Case::aligned`], but with data that has been evicted from the caches.
     pub fn cold(kernel: Kernel, size: u32) -> Self {
         Self { state: State::Cold, ..Self::aligned(kernel, size) }
     }
 
-    /// Packets of unpredictable length, after Ethernet headers.
+    /// Returns the case of packets of unpredictable length that follow Ethernet headers.
     pub fn mix(kernel: Kernel, mix: Mix) -> Self {
         let case = Self::misaligned(kernel, 0, BEHIND_ETHERNET, ALIGNED_ETHERNET);
         Self { length: Length::Mix(mix), ..case }
     }
 
-    /// Dependent sums.
+    /// Returns the case for the latency of sums that each depend on the previous one.
     pub fn latency(size: u32) -> Self {
         let case = Self::misaligned(Kernel::Checksum, size, BEHIND_ETHERNET, 0);
         Self { timing: Timing::Latency, ..case }
     }
 
-    /// A header that is written, summed, and written again with the sum.
+    /// Returns the case for the latency of a header that is written, summed, and written again with
+    /// the sum.
     pub fn just_written(size: u32) -> Self {
         let case = Self::aligned(Kernel::Checksum, size);
         Self { state: State::JustWritten, timing: Timing::Latency, ..case }
@@ -185,28 +188,27 @@ impl fmt::Display for Case {
     }
 }
 
-/// Selection of cases.
+/// Which cases to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// These kernels.
+    /// Kernels to time.
     pub kernels: Vec<Kernel>,
-    /// Sizes to use in place of the defaults, without mixes; empty for the defaults.
+    /// Sizes that replace the default sizes and mixes; empty for the defaults.
     pub sizes: Vec<u32>,
-    /// These states.
+    /// Cache states to time.
     pub states: Vec<State>,
-    /// Whether to select only a few cases, which still cover everything that the record's summary
-    /// needs.
+    /// Whether to select only the few cases needed for the record's summary.
     pub quick: bool,
 }
 
 impl Scope {
-    /// Everything.
+    /// Selects all kernels, sizes and states.
     pub fn full() -> Self {
         let (kernels, states) = (Kernel::ALL.to_vec(), State::ALL.to_vec());
         Self { kernels, sizes: Vec::new(), states, quick: false }
     }
 
-    /// The cases, kernel by kernel.
+    /// Returns the selected cases, grouped by kernel.
     pub fn cases(&self) -> Vec<Case> {
         let mut cases: Vec<Case> =
             Kernel::ALL.into_iter().flat_map(|kernel| self.of_kernel(kernel)).collect();
@@ -233,7 +235,8 @@ impl Scope {
         cases
     }
 
-    /// Every size with every pair of offsets, warm, then cold.
+    /// Returns the cases for every size with every pair of offsets: first on warm data, then on
+    /// cold data.
     fn all_sizes(&self, kernel: Kernel) -> Vec<Case> {
         let sizes = if self.sizes.is_empty() { &SIZES[..] } else { &self.sizes };
         let offsets: &[(u32, u32)] = match kernel {

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks of a routine against the specification, before it is timed.
+//! Checks a routine against the specification before it is timed.
 //!
-//! Not a replacement for the kernels' own tests (`native/check`): these checks use few lengths and
-//! offsets, just those that are timed and their neighbours, so that nothing is compared with a
-//! broken build or a broken peer.
+//! These checks do not replace the kernels' own tests (`native/check`): they cover only short
+//! lengths, the default sweep sizes and their neighbours, at a few offsets, to keep a broken build
+//! or a broken peer out of the comparison.
 
 use crate::cases::SIZES;
 use linerate_kernels::bench::{Role, Routine};
 use linerate_kernels::{Kernel, Sum, checksum};
 
-/// Result of a checksum routine.
+/// Return value of a checksum routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The sum of the bytes plus the initial sum, in native byte order.
+    /// Sum of the bytes plus the initial sum, in native byte order.
     Sum,
-    /// The same sum over whole 32-bit words; correct only if no bytes remain.
+    /// The same sum, but only over whole 32-bit words; correct only if no bytes are left over.
     SumOfWords,
 }
 
-/// Source and destination offsets.
+/// Source and destination offsets to check.
 const OFFSETS: [(usize, usize); 6] = [(0, 0), (1, 0), (7, 2), (14, 2), (31, 45), (63, 33)];
 
-/// Every length below this is checked, and so are the timed lengths and their neighbours.
+/// Every length below this is checked, in addition to the default sweep sizes and their neighbours.
 const SHORT: usize = 140;
 
-/// Size of a buffer in bytes: room for the longest input at its offset, and for bytes after it that
-/// must not change.
+/// Buffer size in bytes: room for the longest input at the largest offset, and for bytes after it
+/// that must not change.
 const ROOM: usize = 65_536 + 1 + 64 + 64;
 
 /// Value of the guard bytes around the destination.
 const GUARD: u8 = 0x3c;
 
-/// Initial sums.
+/// Initial sums to check.
 const SUMS: [u32; 3] = [0, 0x89ab_cdef, u32::MAX];
 
-/// The first difference from the specification, as text; `None` for a correct routine, and for
-/// bounds that compute nothing.
+/// Compares a routine with the specification and describes the first difference. `None` for a
+/// correct routine, and for a bound that should return a sum, because its sum is meaningless.
 pub(crate) fn difference(routine: &Routine, answer: Answer) -> Option<String> {
     let computes = routine.role() != Role::Bound;
     let copies_only = matches!(routine.kernel(), Kernel::Copy | Kernel::Fill);
@@ -117,7 +117,8 @@ impl Bench {
     }
 }
 
-/// Comparing whole slices is fast; the position is searched for only if they differ.
+/// Returns the index of the first difference. Single bytes are compared only if the slices differ,
+/// because comparing whole slices is fast.
 fn first_difference(got: &[u8], expected: &[u8]) -> Option<usize> {
     if got == expected {
         return None;
@@ -125,17 +126,17 @@ fn first_difference(got: &[u8], expected: &[u8]) -> Option<usize> {
     got.iter().zip(expected).position(|(got, expected)| got != expected)
 }
 
-/// The complement of the folded sum, in the byte order of the machine.
+/// Returns the complement of the folded sum, in native byte order.
 fn reference(bytes: &[u8], sum: u32) -> u16 {
     checksum::reference(bytes, Sum::from_raw(sum), cfg!(target_endian = "big"))
 }
 
-/// Sums are compared folded. 0 and 0xffff are both zero in ones' complement, and peers differ in
-/// which of them they return.
+/// Describes a wrong sum; `None` if it is right. Sums are folded before the comparison. 0 and
+/// 0xffff are both zero in ones' complement, and peers differ in which one they return.
 fn wrong_sum(bytes: &[u8], sum: u32, got: u32) -> Option<String> {
     let expected = u32::from(!reference(bytes, sum));
     let same = expected % 0xffff == got % 0xffff && (expected == 0) == (got == 0);
-    (!same).then(|| format!("the sum is {got:#x} and should be {expected:#x} when folded"))
+    (!same).then(|| format!("the sum is {got:#x}, but should fold to {expected:#x}"))
 }
 
 #[cfg(test)]

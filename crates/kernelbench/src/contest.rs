@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs one case as a race: for each routine, the loop of calls that makes up a window.
+//! Runs one case as a race between routines. Each routine's calls form timed windows.
 //!
 //! All routines are called through a pointer, from the same loops. The loop overhead is small
-//! compared with the nine or ten cycles of a call, and is included in all times, including that of
-//! the bound.
+//! compared with the nine or ten cycles of a call, and is included in all times, including the
+//! bound's.
 
 use crate::cases::{Case, Length, MEAN_OFFSETS, Source};
 use crate::memory::{Footprint, LINE_BYTES, Memory, PAGE_BYTES, SKEW_BYTES};
@@ -19,32 +19,32 @@ use std::ops::Range;
 /// Fill value of buffers.
 pub(crate) const FILL: u8 = 0xa5;
 
-/// Number of packets of a mix per window, the same for all routines.
+/// Number of packets per window of a mix, the same for all routines.
 const MIX_CALLS: u32 = 2048;
 
-/// Slots for the packets of a mix: few, so that they stay in L1.
+/// Number of packet slots for a mix, few enough to stay in L1.
 const MIX_SLOTS: usize = 4;
 const SLOT_BYTES: usize = 2048;
 
-/// Ratio of the calls in a window to the untimed calls made before it.
+/// Ratio of timed calls in a window to untimed calls before it.
 const LEAD_IN: u32 = 4;
 
-/// Maximum number of attempts to find a number of calls that fills part of a window.
+/// Maximum attempts to find how many calls fill part of a window.
 const FILLING_TRIES: u32 = 3;
 
-/// Maximum number of calls per cold window: all the slots that they use, 2 MiB, are read
-/// afterwards.
+/// Maximum calls per cold window, because the window's slots, 2 MiB with slots of 2 KiB, are read
+/// again afterwards.
 const COLD_CALLS_MAX: u32 = 1024;
 
-/// Distance between cold buffers in bytes: that of the slots in a packet pool if the slots are
-/// large enough; otherwise, the buffers are adjacent.
+/// Returns the distance between cold buffers in bytes: the slot size of a packet pool if the
+/// buffers fit in a slot. Otherwise, the buffers are adjacent.
 pub(crate) fn cold_stride(bytes: usize) -> usize {
     let with_offset = bytes + LINE_BYTES;
     let slots = [SLOT_BYTES, 10_240].into_iter().find(|&slot| with_offset <= slot);
     slots.unwrap_or(bytes.next_multiple_of(LINE_BYTES) + LINE_BYTES)
 }
 
-/// Bytes that a case needs in each area.
+/// Returns how many bytes a case needs in each area.
 pub(crate) fn bytes_needed(case: &Case, footprint: Footprint) -> usize {
     match (case.length, case.state) {
         (Length::Mix(_), _) => MIX_SLOTS * SLOT_BYTES,
@@ -53,12 +53,12 @@ pub(crate) fn bytes_needed(case: &Case, footprint: Footprint) -> usize {
     }
 }
 
-/// Calls per window.
+/// Calls per timing window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Calls {
     /// As many calls as fill the window.
     Filling(Fill),
-    /// The same number for all routines.
+    /// The same number of calls for all routines.
     Exactly(u32),
 }
 
@@ -67,10 +67,10 @@ pub(crate) struct Contest<'a> {
     case: Case,
     routines: &'a [Routine],
     memory: &'a mut Memory,
-    /// For a mix: the source of lengths, and the lengths of the next window.
+    /// For a mix, the source of lengths, and the lengths for the next window.
     mix: Option<Lengths>,
     lengths: Vec<u16>,
-    /// For a cold case: distance between slots in bytes, and their number.
+    /// For a cold case, the slot stride in bytes and the number of slots.
     stride: usize,
     slots: usize,
     /// The next slot, and the slots used in the window just timed.
@@ -79,8 +79,8 @@ pub(crate) struct Contest<'a> {
 }
 
 impl<'a> Contest<'a> {
-    /// Sets up the case on this memory of at least [`bytes_needed`] bytes. The seed determines the
-    /// mix.
+    /// Prepares the case in `memory`, which must have at least [`bytes_needed`] bytes. The seed
+    /// determines the mix.
     pub(crate) fn new(
         case: Case,
         routines: &'a [Routine],
@@ -104,7 +104,7 @@ impl<'a> Contest<'a> {
         Self { case, routines, memory, mix, lengths, stride, slots, next_slot: 0, walked: 0..0 }
     }
 
-    /// Bytes per call, on average.
+    /// Returns the average number of bytes per call.
     pub(crate) fn mean_bytes(&self) -> f64 {
         match self.case.length {
             Length::Bytes(bytes) => f64::from(bytes),
@@ -112,14 +112,15 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// Number of calls that fill a window of this many ticks.
+    /// Returns how many calls fill a window of `ticks` ticks.
     fn calls(&self, ticks: f64) -> Calls {
         let at_most = u32::MAX.into();
         let fill = Fill { window: ticks, multiple: 1, at_most, tries: FILLING_TRIES };
         match (self.case.length, self.case.source, self.case.state) {
             (Length::Mix(_), ..) => Calls::Exactly(MIX_CALLS),
             (_, _, State::Cold) => {
-                // At most half of the walk, so that a slot is used again only after a walk.
+                // At most half of all slots, so that a slot is reused only after a walk over all
+                // others.
                 let at_most = COLD_CALLS_MAX.min((self.slots / 2).max(1) as u32);
                 Calls::Filling(Fill { at_most: at_most.into(), ..fill })
             }
@@ -130,7 +131,7 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// Determines the number of calls per window for a routine and leaves the routine warm.
+    /// Determines a routine's calls per window, and leaves the routine warm.
     fn calls_per_window(&mut self, which: usize, calls: Calls) -> u32 {
         let mut ticks = |calls| {
             let start = ticks();
@@ -151,8 +152,9 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// Times one window of a routine. Warm cases have a lead-in; the lengths of a mix are new to
-    /// the branch predictors, and the lines of a cold case are new to the caches.
+    /// Times one window of a routine. Warm cases have a lead-in. Mixes and cold cases have none, so
+    /// that the lengths of a mix are new to the branch predictors, and the lines of a cold case to
+    /// the caches.
     fn window(&mut self, which: usize, calls: u32, clock: &Machine) -> Timed {
         let is_mix = matches!(self.case.length, Length::Mix(_));
         let mut window = Window::open(clock);
@@ -164,8 +166,7 @@ impl<'a> Contest<'a> {
         window.close()
     }
 
-    /// Times all routines against each other, in windows of this many ticks; returns ticks per call
-    /// by routine and round.
+    /// Races all routines in windows of `ticks` ticks. Returns ticks per call by routine and round.
     pub(crate) fn race(
         &mut self,
         rounds: u32,
@@ -192,10 +193,10 @@ impl<'a> Contest<'a> {
         samples
     }
 
-    /// Makes the calls of a window through `call`, which takes destination, source and sum.
+    /// Makes a window's calls through `call`, which takes destination, source and sum.
     fn calls_of(&mut self, calls: u32, call: impl Fn(&mut [u8], &[u8], u32) -> u32) {
         let (destination, source) = self.memory.both();
-        // Relative to the start of the area, which is the skew past a multiple of a page.
+        // Offset within the area, which starts `skew` bytes past a page boundary.
         let skewed = (PAGE_BYTES + self.case.skew() - SKEW_BYTES) % PAGE_BYTES;
         let to = self.case.dst_offset.unwrap_or(0) as usize + skewed;
         let from = match self.case.source {
@@ -243,9 +244,9 @@ impl<'a> Contest<'a> {
 }
 
 impl Contest<'_> {
-    /// Makes this many calls to a routine.
+    /// Calls a routine `calls` times.
     fn run(&mut self, which: usize, calls: u32) {
-        // A local copy: no callee can change the target of the next call.
+        // A local copy, so that no callee can change the target of the next call.
         let routine = self.routines[which];
         match self.case.kernel {
             Kernel::Checksum => {
@@ -265,9 +266,9 @@ impl Contest<'_> {
         }
     }
 
-    /// Does the untimed work between two windows. A mix gets new lengths. The gaps between cold
-    /// buffers are read too, so that the whole footprint passes through the caches even with small
-    /// buffers.
+    /// Does the untimed work between two windows. A mix gets new lengths. For cold cases, the gaps
+    /// between buffers are read too, so that the whole footprint passes through the caches even
+    /// with small buffers.
     fn settle(&mut self) {
         if let Some(mix) = &mut self.mix {
             mix.draw(&mut self.lengths);
@@ -298,8 +299,7 @@ fn at_offsets(
     result
 }
 
-/// Makes dependent calls: as far as the processor knows, the address of each call depends on the
-/// result of the previous one.
+/// Makes dependent calls: each call's address has a data dependency on the previous result.
 fn dependent(source: &[u8], calls: u32, call: impl Fn(&[u8]) -> u32) -> u32 {
     let nothing = black_box(0);
     let mut sum = 0_u32;
@@ -309,8 +309,8 @@ fn dependent(source: &[u8], calls: u32, call: impl Fn(&[u8]) -> u32) -> u32 {
     sum
 }
 
-/// Writes a header in eight-byte words, sums it, and writes it again with the sum. The previous sum
-/// goes into the first word.
+/// Repeatedly writes a header in eight-byte words and sums it. Each sum is written into the first
+/// word of the next header, which makes the calls dependent.
 fn written(header: &mut [u8], bytes: usize, calls: u32, call: impl Fn(&[u8], u32) -> u32) -> u32 {
     let mut sum = 0;
     for _ in 0..calls {
@@ -327,7 +327,7 @@ fn written(header: &mut [u8], bytes: usize, calls: u32, call: impl Fn(&[u8], u32
     sum
 }
 
-/// Makes calls on packets of these lengths, in a few slots used in rotation.
+/// Makes calls on packets of these lengths, rotating through a few slots.
 fn in_slots(
     destination: &mut [u8],
     source: &[u8],
@@ -344,7 +344,7 @@ fn in_slots(
     result
 }
 
-/// Calls on equally spaced buffers, each call on the next buffer.
+/// Makes calls on equally spaced buffers, one after the other.
 struct Walk {
     bytes: usize,
     stride: usize,

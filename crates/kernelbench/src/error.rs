@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons why nothing was measured.
+//! Errors that prevent a measurement.
 
 use std::fmt;
 
-/// The failed operation and the next step.
+/// Why nothing was measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A variant does not exist or cannot run here; the message lists those that can.
+    /// The variant does not exist, or this CPU does not support it. The message lists the supported
+    /// variants.
     Variant(String),
     /// The thread could not be pinned to the CPU.
     Pin(linerate_linux::Error),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The routines that take part in a case.
+//! Selects the routines that take part in a case.
 
 use crate::Error;
 use crate::cases::{Case, Length};
@@ -11,10 +11,10 @@ use linerate_record::kernels::{
     self as record, Kernel, PeerReport, Skipped, Timing, VariantReport,
 };
 
-/// Name of the default for callers that do not name a variant.
+/// Name of the default variant.
 pub(crate) const SELECTED: &str = "selected";
 
-/// Name of the entry point for C callers and the free functions, which looks up the selected
+/// Name of the entry point used by C callers and by the free functions, which looks up the selected
 /// variant.
 const DISPATCH: &str = "dispatch";
 
@@ -25,23 +25,23 @@ pub(crate) const HEADER_C: &str = "header_c";
 /// Name of the C library's copy routine.
 pub(crate) const MEMCPY: &str = "memcpy";
 
-/// Length of the longest IPv4 or TCP header.
+/// Maximum IPv4 or TCP header length in bytes.
 const HEADER_BYTES_MAX: u32 = 60;
 
-/// Selection of variants. Bounds always take part.
+/// Which variants to measure. Bounds always take part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// Everything that can run here, including peers.
+    /// All routines supported by this CPU, including peers.
     All,
-    /// These variants, including `selected` and other entry points if they are named; no peers.
+    /// These variants, including `selected` and other entry points if named; no peers.
     Variants(Vec<String>),
 }
 
 impl Filter {
-    /// Returns the filter for these names; without names, everything is selected.
+    /// Returns the filter for these names; without names, [`Filter::All`].
     ///
     /// # Errors
-    /// A named variant does not exist or cannot run here.
+    /// Returns an error if a named variant does not exist or is not supported by this CPU.
     pub fn parse(names: &[String]) -> Result<Self, Error> {
         let is_entry = |name: &str| [SELECTED, DISPATCH, HEADER, HEADER_C].contains(&name);
         for name in names.iter().filter(|name| !is_entry(name)) {
@@ -61,7 +61,7 @@ impl Filter {
     }
 }
 
-/// The kernel as the kernels' own crate names it.
+/// Converts the kernel to the enum of `linerate-kernels`.
 pub(crate) fn own(kernel: Kernel) -> linerate_kernels::Kernel {
     match kernel {
         Kernel::Checksum => linerate_kernels::Kernel::Checksum,
@@ -71,7 +71,7 @@ pub(crate) fn own(kernel: Kernel) -> linerate_kernels::Kernel {
     }
 }
 
-/// The role as the record names it.
+/// Converts the role to the record's enum.
 pub(crate) fn recorded(role: Role) -> record::Role {
     match role {
         Role::Variant => record::Role::Variant,
@@ -82,7 +82,7 @@ pub(crate) fn recorded(role: Role) -> record::Role {
     }
 }
 
-/// Routines of a kernel that can run here and pass the filter.
+/// Returns the routines of a kernel that are supported by this CPU and pass the filter.
 pub(crate) fn lineup(kernel: Kernel, filter: &Filter) -> Vec<(Routine, Answer)> {
     let ours = routines(own(kernel)).into_iter().map(|routine| (routine, Answer::Sum));
     let headers = headers().into_iter().filter(|header| header.kernel() == own(kernel));
@@ -95,8 +95,8 @@ pub(crate) fn lineup(kernel: Kernel, filter: &Filter) -> Vec<(Routine, Answer)> 
     ours.chain(headers).chain(theirs).filter(|(routine, _)| filter.lets(routine)).collect()
 }
 
-/// Whether a routine is timed in a case: inline sums are timed only for headers, whose callers wait
-/// for the result.
+/// Returns whether a routine is timed in a case. Inline sums are timed only for headers, whose
+/// callers wait for the result.
 pub(crate) fn takes_part(case: &Case, routine: &Routine) -> bool {
     let is_header = match case.length {
         Length::Bytes(bytes) => bytes <= HEADER_BYTES_MAX && bytes % 4 == 0,
@@ -105,15 +105,15 @@ pub(crate) fn takes_part(case: &Case, routine: &Routine) -> bool {
     ![HEADER, HEADER_C].contains(&routine.name()) || is_header && case.timing == Timing::Latency
 }
 
-/// Whether a routine may be the bound that others are compared with. For copies, that is the C
-/// library's routine, which a kernel may beat: a loop of nothing but stores is not a realistic
+/// Returns whether a routine may be the bound that others are compared with. For copies, this is
+/// the C library's routine, which a kernel may beat: a loop of only stores is not a realistic
 /// bound.
 pub(crate) fn is_bound(kernel: Kernel, routine: &Routine) -> bool {
     let is_copy = matches!(kernel, Kernel::Copy | Kernel::CopyChecksum);
     routine.role() == Role::Bound && (!is_copy || routine.name() == MEMCPY)
 }
 
-/// Records of all variants.
+/// Returns the records of all variants.
 pub fn variant_reports() -> Vec<VariantReport> {
     let selected = Kernels::selected();
     let report = |variant: Variant| VariantReport {
@@ -130,7 +130,7 @@ pub fn variant_reports() -> Vec<VariantReport> {
     variants().map(report).collect()
 }
 
-/// Records of all peers, the C library first.
+/// Returns the records of all peers, the C library first.
 pub fn peer_reports() -> Vec<PeerReport> {
     let c_library = |name: &str, kernels: &[Kernel]| PeerReport {
         name: name.to_owned(),
@@ -151,7 +151,8 @@ pub fn peer_reports() -> Vec<PeerReport> {
     reports
 }
 
-/// Bounds that cannot run here, with the reason. Variants and peers have their own records.
+/// Returns the bounds that this CPU does not support, with the reason. Variants and peers have
+/// their own records.
 pub(crate) fn absent_bounds() -> Vec<Skipped> {
     let missing = bounds().filter(|bound| !bound.is_supported());
     let skipped = missing.map(|bound| Skipped {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory for the routines: two areas with huge pages requested, every page touched before timing.
-//! The pages actually granted are queried and reported.
+//! Memory for the routines: two areas for which huge pages are requested. Every page is touched
+//! before timing, and the page size actually granted is queried and reported.
 
 use linerate_linux::advise_huge_pages;
 use linerate_machine::topology::Topology;
@@ -9,40 +9,39 @@ use std::fs;
 use std::hint::black_box;
 use std::ops::Range;
 
-/// Alignment of the areas: the huge page size on x86 and on most other architectures.
+/// Area alignment: the huge page size on x86 and most other architectures.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Range of the low 12 bits of an address: on many processors, a load whose address matches that of
-/// an earlier store in these bits waits for the store.
+/// Number of values of an address's low 12 bits. On many processors, a load that matches an earlier
+/// store in these address bits waits for it (4K aliasing).
 pub(crate) const PAGE_BYTES: usize = 4_096;
 
-/// Page offset of destinations when sources begin at a multiple of [`PAGE_BYTES`]. Half a page and
-/// a line: source and destination of up to 1920 bytes then share no page offset, wherever in their
-/// lines they begin. From 2049 bytes on they must share some.
+/// Page offset of destinations when sources begin at a multiple of [`PAGE_BYTES`]: half a page and
+/// a line. Source and destination of up to 1920 bytes then share no page offset, at any alignment
+/// within their lines. From 2049 bytes on, sharing some is unavoidable.
 pub(crate) const SKEW_BYTES: usize = 2_112;
 
-/// Extra bytes around the buffers: up to a page to reach the same page offset, and bytes read
+/// Extra bytes around the buffers: up to a page to reach the same page offset, and the bytes read
 /// before and after.
 const MARGIN_BYTES: usize = 2 * PAGE_BYTES;
 
-/// Length of a cache line. If lines have 128 bytes, each is touched twice.
+/// Cache line length. If lines have 128 bytes, each is touched twice.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// A huge-page-aligned area within a larger allocation; the buffer starts `skew` bytes into the
+/// A huge-page-aligned area within a larger allocation. The buffer starts `skew` bytes into the
 /// area.
 struct Area {
     bytes: Vec<u8>,
     places: Range<usize>,
     skew: usize,
-    /// What the kernel returned for `madvise`.
+    /// Result of requesting huge pages with madvise(2); the error is a sentence.
     advised: Result<(), String>,
 }
 
 impl Area {
     fn new(bytes: usize, skew: usize) -> Self {
         let length = (bytes + MARGIN_BYTES).next_multiple_of(HUGE_PAGE_BYTES);
-        // The system provides zeroed memory: no page is touched, and thus assigned its size, until
-        // it is filled.
+        // Fresh memory is zeroed by the kernel and not backed by pages of any size until filled.
         let mut all = vec![0; length + HUGE_PAGE_BYTES];
         let first = all.as_ptr().align_offset(HUGE_PAGE_BYTES);
         let places = first..first + length;
@@ -58,7 +57,7 @@ impl Area {
         &mut self.bytes[self.places.clone()][self.skew..]
     }
 
-    /// Address range of the area.
+    /// Returns the area's address range.
     fn addresses(&self) -> Range<usize> {
         let start = self.bytes.as_ptr() as usize;
         start + self.places.start..start + self.places.end
@@ -72,7 +71,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Allocates two areas of this many bytes; the source is filled with seeded random bytes.
+    /// Allocates two areas of `bytes` bytes and fills the source with seeded random bytes.
     pub(crate) fn new(bytes: usize, seed: u64) -> Self {
         let mut source = Area::new(bytes, 0);
         let mut destination = Area::new(bytes, SKEW_BYTES);
@@ -81,12 +80,13 @@ impl Memory {
         Self { source, destination }
     }
 
-    /// Both areas, from their aligned start on.
+    /// Returns the destination buffer and the source buffer.
     pub(crate) fn both(&mut self) -> (&mut [u8], &mut [u8]) {
         (self.destination.get_mut(), self.source.get_mut())
     }
 
-    /// The pages that back the areas. Touches all of them.
+    /// Returns whether huge pages were granted for the areas, and what fraction of the areas they
+    /// back.
     pub(crate) fn huge_pages(&self) -> HugePages {
         let areas = [&self.source, &self.destination];
         let refused = areas.iter().find_map(|area| area.advised.clone().err());
@@ -94,7 +94,7 @@ impl Memory {
             .map_err(|error| format!("/proc/self/smaps: {error}"))
             .and_then(|smaps| {
                 huge_share(&smaps, &areas.map(Area::addresses))
-                    .ok_or_else(|| "/proc/self/smaps does not count huge pages".to_owned())
+                    .ok_or_else(|| "/proc/self/smaps does not report huge pages".to_owned())
             });
         HugePages {
             advised: refused.is_none(),
@@ -103,7 +103,7 @@ impl Memory {
         }
     }
 
-    /// Reads every line of a range of the given areas, to evict earlier contents from the caches.
+    /// Reads every line in a range of the given areas, to evict earlier contents from the caches.
     pub(crate) fn read_lines(&self, range: Range<usize>, source: bool, destination: bool) {
         let wanted = [(source, &self.source), (destination, &self.destination)];
         for (_, area) in wanted.iter().filter(|(wanted, _)| *wanted) {
@@ -113,25 +113,24 @@ impl Memory {
     }
 }
 
-/// Number of bytes to walk in order to evict everything touched earlier from every cache of a
-/// processor.
+/// Memory to walk in order to evict earlier contents from all of a CPU's caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footprint {
     /// Size of each area in bytes.
     pub(crate) bytes: usize,
-    /// Size of the processor's last-level cache in bytes, if the OS reports it.
+    /// Last-level cache size in bytes, if the OS reports it.
     pub(crate) cache_bytes: Option<u64>,
 }
 
 impl Footprint {
-    /// Lower bound on the wanted size in bytes, for processors that report no cache, and for host
-    /// caches hidden from a guest.
+    /// Minimum size in bytes, for processors that report no cache, and for host caches hidden from
+    /// a guest.
     const LEAST: u64 = 64 << 20;
 
-    /// The two areas together take at most one part in this many of the available memory.
+    /// Reciprocal of the fraction of available memory that both areas together may take.
     const SHARE: u64 = 4;
 
-    /// Footprint for a CPU of this machine.
+    /// Returns the footprint for one of this machine's CPUs.
     pub(crate) fn for_cpu(cpu: u32) -> Self {
         let topology = Topology::read(&[cpu]);
         let caches = topology.cpus.first().and_then(|cpu| cpu.caches.as_ref().ok());
@@ -148,17 +147,17 @@ impl Footprint {
         Self { bytes: wanted.min(most) as usize, cache_bytes }
     }
 
-    /// Whether the footprint is at least twice the size of the known caches.
+    /// Returns whether the footprint is at least twice the size of the known caches.
     pub(crate) fn is_enough(&self) -> bool {
         self.bytes as u64 >= self.cache_bytes.map_or(Self::LEAST, |cache| 2 * cache)
     }
 }
 
-/// The share of the address ranges that is backed by huge pages, from the text of /proc/self/smaps:
-/// each mapping starts with a line that has its addresses, and a later line counts its huge pages.
-/// `None` if a range has no mapping with that line. If a mapping is larger than a range, all its
-/// huge pages count, up to the length of the range, since no huge pages were requested for its
-/// other pages.
+/// Returns the fraction of the address ranges backed by huge pages, from the text of
+/// /proc/self/smaps. There, a mapping starts with a line that gives its addresses; a later line
+/// gives the size of its huge pages. `None` if a range has no mapping with that second line. If a
+/// mapping is larger than a range, all its huge pages count, up to the length of the range, because
+/// no huge pages were requested for the rest of the mapping.
 fn huge_share(smaps: &str, ranges: &[Range<usize>]) -> Option<f64> {
     let mut found = vec![None; ranges.len()];
     let mut inside = None;
@@ -176,14 +175,14 @@ fn huge_share(smaps: &str, ranges: &[Range<usize>]) -> Option<f64> {
     Some(huge.sum::<Option<u64>>()? as f64 / all as f64)
 }
 
-/// Addresses at the beginning of a line of /proc/self/smaps: `7f0200-7f0400 rw-p ...`.
+/// Parses the addresses at the start of a line in /proc/self/smaps: `7f0200-7f0400 rw-p ...`.
 fn addresses(line: &str) -> Option<Range<usize>> {
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
     let number = |text| usize::from_str_radix(text, 16).ok();
     Some(number(start)?..number(end)?)
 }
 
-/// `MemAvailable` from /proc/meminfo in bytes; the file counts in units of 1024 bytes.
+/// Returns `MemAvailable` from /proc/meminfo in bytes; the file is in KiB.
 fn available_bytes(meminfo: &str) -> Option<u64> {
     meminfo
         .lines()
@@ -191,8 +190,8 @@ fn available_bytes(meminfo: &str) -> Option<u64> {
         .and_then(|line| kilobytes(line, "MemAvailable:"))
 }
 
-/// Value in bytes of the line with this name, such as `AnonHugePages:  2048 kB`. The line counts in
-/// units of 1024 bytes.
+/// Returns the value in bytes of the line with this name, such as `AnonHugePages:  2048 kB`, which
+/// is in KiB.
 fn kilobytes(line: &str, name: &str) -> Option<u64> {
     let number = line.strip_prefix(name)?.trim().strip_suffix("kB")?;
     number.trim().parse::<u64>().ok()?.checked_mul(1024)
@@ -211,7 +210,7 @@ mod tests {
         assert_eq!(destination.as_ptr() as usize % HUGE_PAGE_BYTES, SKEW_BYTES);
         assert!(source.len() >= 100_000 && destination.len() >= 100_000);
         assert_eq!(SKEW_BYTES % LINE_BYTES, 0);
-        // The distance is sufficient whichever of the two begins earlier in its line.
+        // The distance suffices for any alignment of both within their lines.
         let between = SKEW_BYTES.min(PAGE_BYTES - SKEW_BYTES);
         assert!(between - LINE_BYTES >= 1920);
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet lengths that no branch predictor has seen before.
+//! Sequences of packet lengths that are new to the branch predictors.
 
 use linerate_record::kernels::Mix;
 
-/// Draws packet lengths, in bytes.
+/// Draws packet lengths in bytes.
 ///
-/// Every window of every routine gets its own lengths. If routines shared them, the second one
-/// would benefit from a branch predictor trained by the first, especially with the same code.
+/// Every window of every routine gets its own lengths. If routines shared them, later ones would
+/// benefit from a branch predictor trained by the first, especially if they share code.
 pub(crate) struct Lengths {
     mix: Mix,
     random: fastrand::Rng,
@@ -35,7 +35,7 @@ impl Lengths {
     }
 }
 
-/// Mean bytes per packet in the distribution.
+/// Returns the mean packet length of the distribution in bytes.
 pub(crate) const fn mean(mix: Mix) -> f64 {
     match mix {
         Mix::Imix => (7.0 * 51.5 + 4.0 * 556.0 + 1460.0) / 12.0,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! External routines with our signature. The only module with `unsafe` code.
+//! External routines with our signatures. The only module with `unsafe` code.
 //!
-//! An unavailable peer stays in the list, with instructions for getting it. Checksums from peers
-//! that return 16 bits are added to the caller's sum; this costs them two or three instructions,
-//! which their usual callers need as well.
+//! An unavailable peer stays in the list, with instructions for installing it. Checksums from peers
+//! that return 16 bits are added to the caller's sum; this costs two or three instructions, which
+//! their usual callers need as well.
 
 use crate::check::Answer;
 use linerate_kernels::Kernel;
+#[cfg(peer_steps)]
+use linerate_kernels::bench::ChecksumFn;
 use linerate_kernels::bench::{Role, Routine};
 
 /// An external routine.
@@ -15,9 +17,9 @@ pub(crate) struct Peer {
     /// Package and version.
     pub(crate) source: String,
     pub(crate) kernel: Kernel,
-    /// The routine, or the reason why it is missing and how to get it.
+    /// The routine, or why it is missing and how to install it.
     pub(crate) routine: Result<Routine, String>,
-    /// Kind of result that it returns.
+    /// What the routine returns.
     pub(crate) answer: Answer,
 }
 
@@ -28,7 +30,7 @@ impl Peer {
     }
 }
 
-/// All peers, including unavailable ones.
+/// Returns all peers, including unavailable ones.
 pub(crate) fn peers() -> Vec<Peer> {
     let mut all = vec![masked_loop(), two_passes()];
     all.extend(crates());
@@ -37,7 +39,7 @@ pub(crate) fn peers() -> Vec<Peer> {
     all
 }
 
-/// Name of the masked loop, for tests.
+/// Name of the masked loop.
 pub(crate) const MASKED_LOOP: &str = "masked_loop_avx512";
 
 #[cfg(peer_masked_loop)]
@@ -51,7 +53,9 @@ fn masked_loop() -> Peer {
             // that it can run here.
             Ok(unsafe { Routine::checksum_from(MASKED_LOOP, Role::Peer, peer_masked_loop_avx512) })
         }
-        false => Err("this processor does not support AVX-512 F and BW, and BMI2".to_owned()),
+        false => {
+            Err("this processor does not support all of AVX-512F, AVX-512BW and BMI2".to_owned())
+        }
     };
     Peer::checksum(MASKED_LOOP, env!("PEER_MASKED_LOOP_SOURCE"), routine)
 }
@@ -62,7 +66,41 @@ fn masked_loop() -> Peer {
     Peer::checksum(MASKED_LOOP, "own code: one loop, masked tail", Err(reason))
 }
 
-#[cfg(all(target_arch = "x86_64", any(peer_masked_loop, peer_dpdk)))]
+/// Returns loops that each contain a part of the checksum's inner loop: the first only its loads,
+/// the last two the whole loop with an extra instruction. Empty if this CPU does not support them.
+/// Lengths must be multiples of 512.
+#[cfg(peer_steps)]
+pub(crate) fn steps() -> Vec<Routine> {
+    unsafe extern "C" {
+        fn peer_steps_load(src: *const u8, bytes: usize, sum: u32) -> u32;
+        fn peer_steps_xor(src: *const u8, bytes: usize, sum: u32) -> u32;
+        fn peer_steps_dot(src: *const u8, bytes: usize, sum: u32) -> u32;
+        fn peer_steps_sum(src: *const u8, bytes: usize, sum: u32) -> u32;
+        fn peer_steps_sum_scalar(src: *const u8, bytes: usize, sum: u32) -> u32;
+        fn peer_steps_sum_vector(src: *const u8, bytes: usize, sum: u32) -> u32;
+    }
+    let all: [(&str, ChecksumFn); 6] = [
+        ("load", peer_steps_load),
+        ("load, xor", peer_steps_xor),
+        ("load, dot product", peer_steps_dot),
+        ("load, xor, dot product", peer_steps_sum),
+        ("... and a scalar addition", peer_steps_sum_scalar),
+        ("... and a vector instruction", peer_steps_sum_vector),
+    ];
+    if !has_features(&["avx512f", "avx512bw", "avx512vnni"]) {
+        return Vec::new();
+    }
+    // SAFETY: the head of the C file states what the routines read; the line above checks that they
+    // can run here.
+    all.map(|(name, step)| unsafe { Routine::checksum_from(name, Role::Bound, step) }).to_vec()
+}
+
+#[cfg(not(peer_steps))]
+pub(crate) fn steps() -> Vec<Routine> {
+    Vec::new()
+}
+
+#[cfg(all(target_arch = "x86_64", any(peer_masked_loop, peer_steps, peer_dpdk)))]
 fn has_features(features: &[&str]) -> bool {
     features.iter().all(|feature| match *feature {
         "sse3" => is_x86_feature_detected!("sse3"),
@@ -79,11 +117,13 @@ fn has_features(features: &[&str]) -> bool {
         "avx512bw" => is_x86_feature_detected!("avx512bw"),
         "avx512dq" => is_x86_feature_detected!("avx512dq"),
         "avx512vl" => is_x86_feature_detected!("avx512vl"),
+        "avx512vnni" => is_x86_feature_detected!("avx512vnni"),
         _ => false,
     })
 }
 
-/// The approach of a caller with a fast copy and a fast checksum but no combined routine.
+/// Returns a copy followed by a checksum, as in a program with a fast routine for each but no
+/// combined one.
 fn two_passes() -> Peer {
     const NAME: &str = "memcpy+checksum";
     unsafe extern "C" fn copy_checksum(
@@ -112,7 +152,7 @@ fn two_passes() -> Peer {
     }
 }
 
-/// The C library whose `memcpy` and `memset` are bounds, and its version.
+/// Returns the name and version of the C library whose `memcpy` and `memset` are bounds.
 pub(crate) fn c_library() -> String {
     #[cfg(target_env = "gnu")]
     {
@@ -167,7 +207,7 @@ fn crates() -> [Peer; 2] {
 
 #[cfg(peer_dpdk)]
 fn dpdk() -> Peer {
-    /// Processor features, in the order of the bits of `peer_dpdk_needs`.
+    /// Processor features, in the bit order of `peer_dpdk_needs`.
     const NEEDS: [&str; 14] = [
         "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "bmi", "bmi2",
         "avx512f", "avx512bw", "avx512dq", "avx512vl",
@@ -183,7 +223,7 @@ fn dpdk() -> Peer {
     let routine = match has_features(&needs) {
         // SAFETY: rte_raw_cksum reads only its input; the line above checks that it can run here.
         true => Ok(unsafe { Routine::checksum_from("dpdk", Role::Peer, peer_dpdk) }),
-        false => Err(format!("its crate requires a processor with {}", needs.join(", "))),
+        false => Err(format!("it was compiled for a processor with {}", needs.join(", "))),
     };
     Peer::checksum("dpdk", env!("PEER_DPDK_SOURCE"), routine)
 }
@@ -219,14 +259,14 @@ fn lwip() -> [Peer; 3] {
         .map(|name| Peer::checksum(name, "lwIP, inet_chksum.c", Err(reason.to_owned())))
 }
 
-/// A test routine that only inspects its arguments.
+/// Returns a test routine that only inspects its arguments and copies nothing.
 #[cfg(test)]
 pub(crate) fn copy_of(look: extern "C" fn(*mut u8, *const u8, usize) -> *mut u8) -> Routine {
     // SAFETY: a safe function, which can only inspect its pointers.
     unsafe { Routine::copy_from("look", Role::Peer, look) }
 }
 
-/// Routines with faults seen in peers, and the resulting messages.
+/// Returns routines with faults like those found in peers, and the resulting messages.
 #[cfg(test)]
 pub(crate) fn faulty() -> Vec<(Routine, Answer, &'static str)> {
     unsafe extern "C" fn sum_without_end(src: *const u8, bytes: usize, sum: u32) -> u32 {

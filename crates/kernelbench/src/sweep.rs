@@ -20,40 +20,39 @@ use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
 use linerate_record::{Figure, Tier};
 use linerate_trial::{Machine, Samples, Watch};
 
-/// Length of a timing window. At this length, the uncertainty of reading the counter, a few tens of
-/// cycles at both ends, is below 0.2 % of the window, and most windows see no interrupt.
+/// Length of a timing window. At this length, the uncertainty from reading the counter, a few tens
+/// of cycles at either end, is below 0.2 % of the window, and most windows contain no interrupt.
 const WINDOW_SECONDS: f64 = 25e-6;
 
-/// Rounds per case: an odd number, so that the median ratio is the ratio of an actual round.
+/// Rounds per case; odd, so that the median ratio is that of an actual round.
 const ROUNDS: u32 = 201;
 const ROUNDS_QUICK: u32 = 41;
 
-/// Maximum relative change in the core clock over a case at which cycle counts are still
-/// meaningful.
+/// Cycle counts are reported only if the core clock changes by at most this fraction during a case.
 const CLOCK_DRIFT_MAX: f64 = 0.03;
 
-/// Maximum number of attempts at a case, which is repeated until the clock is stable.
+/// Maximum number of attempts to measure a case with a stable clock.
 const TRIES: u32 = 3;
 
-/// Settings of a sweep.
+/// Sweep settings.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The cases.
+    /// Cases to measure.
     pub cases: Vec<Case>,
-    /// The routines.
+    /// Which routines to time.
     pub filter: Filter,
-    /// The logical CPU to run on.
+    /// Logical CPU to run on.
     pub cpu: u32,
-    /// Its name.
+    /// Processor name, as in the record.
     pub processor: Option<String>,
     /// Whether to run fewer rounds.
     pub quick: bool,
-    /// Seed for the order of routines, the bytes in the buffers and the mixes of lengths.
+    /// Random seed for routine order, buffer contents and length mixes.
     pub seed: u64,
 }
 
 impl Request {
-    /// Requests everything in `scope` that can run here.
+    /// Requests the cases in `scope`, with all routines supported by this CPU.
     pub fn new(scope: &Scope, cpu: u32) -> Self {
         let (cases, quick) = (scope.cases(), scope.quick);
         Self { cases, filter: Filter::All, cpu, processor: None, quick, seed: 1 }
@@ -63,45 +62,44 @@ impl Request {
 /// A timed routine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timed {
-    /// Its name.
+    /// Name of the routine.
     pub name: String,
-    /// The reason for timing the routine.
+    /// Role of the routine, such as variant or bound.
     pub role: Role,
-    /// Whether this routine can serve as the bound for the others.
+    /// Whether the routine can serve as the bound for the others.
     pub is_bound: bool,
 }
 
 /// A measured case.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// The case.
+    /// Case that was measured.
     pub case: Case,
-    /// Bytes per call on average.
+    /// Average bytes per call.
     pub mean_bytes: f64,
-    /// The routines, in the order of `times`.
+    /// Routines, in the order of `times`.
     pub routines: Vec<Timed>,
-    /// Times of the routines, in ticks per call.
+    /// Ticks per call of each routine.
     pub times: Samples<f64>,
-    /// Core cycles per tick over the case, or the reason why they are unknown.
+    /// Core cycles per tick during the case, or why they are unknown.
     pub cycles_per_tick: Result<f64, String>,
-    /// Independent additions per cycle before and after the case, or the reason why they are
-    /// unknown.
+    /// Independent additions per cycle before and after the case, or why they are unknown.
     pub additions_per_cycle: Result<[f64; 2], String>,
 }
 
 /// Result of a sweep.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// For the record.
+    /// Report for the record.
     pub report: KernelsReport,
-    /// The underlying rounds.
+    /// Times from all rounds, from which the report was computed.
     pub measured: Vec<Measured>,
 }
 
 /// Measures all cases on the calling thread, which is pinned to `request.cpu` and stays pinned.
 ///
 /// # Errors
-/// There are no cases, or the thread cannot be pinned.
+/// Returns an error if there are no cases, or if the thread cannot be pinned.
 pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
     if request.cases.is_empty() {
         return Err(Error::NothingToDo);
@@ -124,12 +122,11 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
         watch.progress(&case.to_string(), index as f64 / request.cases.len() as f64);
         let of_kernel = lineups[case.kernel as usize].iter().copied();
         let routines: Vec<Routine> = of_kernel.filter(|r| takes_part(case, r)).collect();
-        // Use a different seed for each case: with a single seed, the order would be the same in
-        // every case and hence not random.
+        // Each case has its own seed; with a single one, the order would be the same in every case.
         let seed = request.seed.wrapping_add(index as u64);
         let done = bench.measure(case, &routines, &of_case, seed);
         if watch.is_stopped() {
-            // The current case may be missing rounds.
+            // Interrupted: drop the current case, which may be incomplete.
             break;
         }
         measured.push(done);
@@ -158,7 +155,7 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
     Ok(Outcome { report, measured })
 }
 
-/// Result of the check: the routines of each kernel that passed, and those that failed.
+/// Results of the checks: the routines that passed, by kernel, and those that failed.
 struct Checked {
     /// Routines that passed, indexed by [`Kernel`] as a number.
     lineups: [Vec<Routine>; 4],
@@ -232,11 +229,11 @@ impl Bench {
     }
 }
 
-/// The core clock, measured between the cases.
+/// Core clock, measured between cases.
 struct Clock {
     last: Result<f64, String>,
     all: Vec<f64>,
-    /// Independent additions per cycle, or the reason why they are unknown.
+    /// Independent additions per cycle, or why they are unknown.
     widths: Result<Vec<f64>, String>,
 }
 
@@ -257,15 +254,16 @@ impl Clock {
         }
     }
 
-    /// Core cycles per tick since the last measurement, if the clock was stable.
+    /// Returns the core cycles per tick since the last measurement, or an error if the clock was
+    /// not stable.
     fn since_last(&mut self) -> Result<f64, String> {
         let before = self.last.clone()?;
         self.sample();
         let after = self.last.clone()?;
         if (before / after - 1.0).abs() > CLOCK_DRIFT_MAX {
             return Err(format!(
-                "the core clock changed: {before:.3} cycles per tick before the run, {after:.3} \
-                 after"
+                "the core clock changed during this case, from {before:.3} to {after:.3} cycles \
+                 per tick"
             ));
         }
         Ok((before + after) / 2.0)
@@ -277,7 +275,7 @@ impl Clock {
     }
 
     fn figure(&self) -> Figure {
-        const METHOD: &str = "chains of dependent additions between the cases";
+        const METHOD: &str = "chains of dependent additions, timed between the cases";
         match &self.last {
             Err(reason) if self.all.is_empty() => {
                 Figure::absent("cycles/tick", Tier::Sw, METHOD, reason)
@@ -292,7 +290,8 @@ impl Clock {
     }
 
     fn width(&self) -> Figure {
-        const METHOD: &str = "additions in eight chains compared with one, between the cases";
+        const METHOD: &str =
+            "rate of eight addition chains relative to one chain, timed between the cases";
         match &self.widths {
             Err(reason) => Figure::absent("additions/cycle", Tier::Sw, METHOD, reason),
             Ok(widths) => Figure::number(
@@ -311,7 +310,7 @@ impl Clock {
     }
 }
 
-/// The rows of a case.
+/// Converts a measured case to report rows.
 fn rows(measured: &Measured) -> Vec<Row> {
     let bounds = (0..measured.routines.len()).filter(|&which| measured.routines[which].is_bound);
     let bound = measured.times.fastest(bounds);
@@ -367,7 +366,7 @@ fn row(measured: &Measured, which: usize, bound: Option<usize>) -> Row {
     }
 }
 
-/// The value, then the lower and upper ends of its interval; an end that the samples do not
+/// Returns the value, then the low and high ends of its interval. An end that the samples do not
 /// determine is absent.
 fn ends(estimate: Option<Estimate>) -> [Option<f64>; 3] {
     let finite = |value: f64| value.is_finite().then_some(value);
@@ -396,10 +395,11 @@ fn cold(measured: &[Measured], footprint: Footprint) -> Option<ColdState> {
         footprint_bytes: footprint.bytes as u64,
         stride_bytes: cold_stride(1) as u64,
         eviction: format!(
-            "buffers are visited in address order over a footprint of {} MiB each for source and \
-             destination, compared with {cache}; the gaps between them are read after each window, \
-             so that a line is reused only after all others; strides are 2048 bytes for buffers up \
-             to 1984, 10240 up to 10176, packed beyond",
+            "buffers are visited in address order; source and destination each have a footprint of \
+             {} MiB, compared with {cache}; the gaps between buffers are read after each window, \
+             so that a line is reused only after all others; the stride is 2048 bytes for buffers \
+             of up to 1984 bytes and 10240 bytes for buffers of up to 10176 bytes; larger ones are \
+             packed",
             footprint.bytes >> 20
         ),
     })

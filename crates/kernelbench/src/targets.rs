@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernels' performance targets, and whether this machine meets them.
 //!
-//! Every target is a ratio between the times of two routines in the same rounds of one case, or the
-//! worst such ratio over several cases. Missing a target is a result, not a failure: targets were
-//! set on another machine. The run prints the evidence it has for the reason: both times, the
-//! core's width and the bound's load rate. Reasons that were not measured are worded as
-//! possibilities.
+//! Every target is a ratio between two routines' times in the same rounds of one case, or the worst
+//! such ratio over several cases. Missing a target is a result, not a failure: targets were set on
+//! another machine. As evidence for the reason, the run prints both times, the core's width and the
+//! bound's load rate. Reasons that were not measured are worded as possibilities.
 
 use crate::cases::{Case, SIZES};
 use crate::lineup::{MEMCPY, SELECTED};
@@ -15,23 +14,22 @@ use linerate_record::kernels::{Kernel, Mix, Role, State};
 use linerate_record::stats::{CONFIDENCE, Estimate, interval_name};
 use std::fmt::Write;
 
-/// The variant for processors of the previous generation, and the bound that uses loads of the same
-/// width.
+/// Variant for the previous generation of processors, and the bound with loads of the same width.
 const AVX2: &str = "avx2";
 const LOAD256: &str = "load256";
 
-/// The rival that a routine is compared with.
+/// Baseline that a routine is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rival {
-    /// The fastest bound of the case.
+    /// The fastest bound in the case.
     Bound,
-    /// The fastest variant of the case.
+    /// The fastest variant in the case.
     BestVariant,
-    /// A routine by name.
+    /// The routine with this name.
     Named(&'static str),
 }
 
-/// The required ratio.
+/// Required ratio of two times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reach {
     /// Minimum ratio of the rival's time to the routine's.
@@ -40,7 +38,7 @@ enum Reach {
     Time(f64),
 }
 
-/// One target.
+/// A performance target: the ratio that a routine's time must reach relative to a rival's.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// Description of the target.
@@ -51,14 +49,14 @@ pub struct Target {
     reach: Reach,
 }
 
-/// Result for a target.
+/// Measured ratio, and whether the target is met.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reached {
-    /// The ratio; the worst one if there are several cases.
+    /// The ratio, or the worst ratio if the target covers several cases.
     pub ratio: Estimate,
-    /// Name of the rival that the routine was compared with.
+    /// The rival.
     pub rival: String,
-    /// The worst case.
+    /// Case with the worst ratio.
     pub case: String,
     /// Index of the worst case among the measured cases.
     measured: usize,
@@ -68,7 +66,7 @@ pub struct Reached {
     pub is_met: bool,
 }
 
-/// All targets.
+/// Returns all performance targets.
 pub fn targets() -> Vec<Target> {
     let mut all = Vec::new();
     let mut ask = |what: &str, cases: Vec<Case>, routine, rival, reach| {
@@ -83,7 +81,7 @@ pub fn targets() -> Vec<Target> {
     ask(what, vec![Case::mean(1460)], SELECTED, Rival::Bound, Reach::Speed(0.88));
     for (what, sizes, most) in [
         ("checksum 20-256 / fastest variant", 20..=256, 1.5),
-        ("checksum from 512 / fastest variant", 512..=u32::MAX, 1.1),
+        ("checksum >= 512 / fastest variant", 512..=u32::MAX, 1.1),
     ] {
         let sizes = SIZES.into_iter().filter(|size| sizes.contains(size));
         let cases = sizes.map(|size| Case::aligned(Kernel::Checksum, size)).collect();
@@ -96,7 +94,7 @@ pub fn targets() -> Vec<Target> {
         let what = format!("checksum {mix} / {MASKED_LOOP}");
         ask(&what, case, SELECTED, Rival::Named(MASKED_LOOP), Reach::Time(0.95));
     }
-    let what = "checksum 1460, avx2 / load loop of 256 bits";
+    let what = "checksum 1460, avx2 / 256-bit load loop";
     ask(what, sum(1460), AVX2, Rival::Named(LOAD256), Reach::Speed(0.52));
     let both = Kernel::CopyChecksum;
     let memcpy = Rival::Named(MEMCPY);
@@ -113,7 +111,7 @@ pub fn targets() -> Vec<Target> {
     all
 }
 
-/// The cases that the targets need, without duplicates.
+/// Returns the cases needed for the targets, without duplicates.
 pub fn cases(targets: &[Target]) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for case in targets.iter().flat_map(|target| &target.cases) {
@@ -128,7 +126,7 @@ impl Target {
     /// Determines from the measurements whether the target is met.
     ///
     /// # Errors
-    /// The reason as text: a case was not measured, or the routine or its rival cannot run here.
+    /// Returns the reason if a case was not measured, or if the routine or its rival was not timed.
     pub fn judge(&self, measured: &[Measured]) -> Result<Reached, String> {
         let mut worst: Option<Reached> = None;
         for case in &self.cases {
@@ -149,11 +147,11 @@ impl Target {
     fn judge_case(&self, measured: &Measured) -> Result<Reached, String> {
         let named = |name: &str| {
             let place = measured.routines.iter().position(|routine| routine.name == name);
-            place.ok_or_else(|| format!("{name} does not run on this processor"))
+            place.ok_or_else(|| format!("{name} was not timed on this processor"))
         };
         let fastest = |of: &dyn Fn(usize) -> bool| {
             let all = (0..measured.routines.len()).filter(|&which| of(which));
-            measured.times.fastest(all).ok_or_else(|| "no peer to compare with".to_owned())
+            measured.times.fastest(all).ok_or_else(|| "no routine to compare with".to_owned())
         };
         let routine = named(self.routine)?;
         let rival = match self.rival {
@@ -165,7 +163,7 @@ impl Target {
             Reach::Speed(_) => measured.times.ratio(rival, routine, CONFIDENCE),
             Reach::Time(_) => measured.times.ratio(routine, rival, CONFIDENCE),
         };
-        let ratio = ratio.ok_or_else(|| "no round with a valid time for both".to_owned())?;
+        let ratio = ratio.ok_or_else(|| "no round has valid times for both".to_owned())?;
         let is_met = match self.reach {
             Reach::Speed(least) => ratio.value >= least,
             Reach::Time(most) => ratio.value <= most,
@@ -175,7 +173,7 @@ impl Target {
         Ok(Reached { ratio, rival, case, measured: 0, ticks, is_met })
     }
 
-    /// Reasons for a missed target, according to the measurements.
+    /// Returns reasons for a missed target that follow from the measurements.
     fn reasons(&self, reached: &Reached, all: &[Measured]) -> Vec<String> {
         let measured = &all[reached.measured];
         let (clock, unit) = match measured.cycles_per_tick {
@@ -184,49 +182,51 @@ impl Target {
         };
         let [own, rival] = reached.ticks.map(|ticks| ticks * clock);
         let (routine, name) = (self.routine, &reached.rival);
-        let mut parts = vec![format!("{routine} takes {own:.1} {unit}, {name} {rival:.1}")];
+        let mut parts =
+            vec![format!("{routine} takes {own:.1} {unit}, and {name} takes {rival:.1} {unit}")];
         if reached.ratio.low <= self.threshold() && self.threshold() <= reached.ratio.high {
-            parts.push("the target is within the interval".to_owned());
+            parts.push("the target is within the confidence interval".to_owned());
         }
         parts.extend(shared(measured, widths(all).1));
         let is_load = name.strip_prefix("load").and_then(|bits| bits.parse::<f64>().ok());
         if let Some(bits) = is_load.filter(|_| measured.case.state == State::Warm) {
             let per_cycle = measured.mean_bytes / (bits / 8.0) / rival;
             let unit = unit.trim_end_matches('s');
-            parts.push(format!("{name} does {per_cycle:.2} loads of {bits} bits per {unit}"));
+            parts.push(format!("{name} executes {per_cycle:.2} {bits}-bit loads per {unit}"));
             const VECTOR_OVERHEAD: &str =
                 "a vectorized sum needs two or three more operations per load";
-            parts.push(format!("{VECTOR_OVERHEAD}, and about twenty per call"));
+            parts.push(format!("{VECTOR_OVERHEAD}, and about twenty more per call"));
         }
         parts.extend(self.possibility(name));
         parts
     }
 
-    /// Possible reasons that no measurement in this run covers.
+    /// Returns a possible reason that this run did not measure.
     fn possibility(&self, rival: &str) -> Option<String> {
         match self.rival {
             Rival::Bound if rival.starts_with("load") => None,
             Rival::Named(LOAD256) => None,
-            Rival::Named(MEMCPY) | Rival::Bound => {
-                Some(format!("{rival} is the C library's and may be tuned for this processor"))
-            }
+            Rival::Named(MEMCPY) | Rival::Bound => Some(format!(
+                "{rival} is from the C library, which may be tuned for this processor"
+            )),
             Rival::BestVariant => Some(format!(
-                "one routine is selected for all lengths; {rival} can be called by name"
+                "one routine is selected for all lengths, but {rival} can be called by name"
             )),
             Rival::Named(_) => Some(
-                "with unpredictable lengths, a single-loop routine mispredicts least".to_owned(),
+                "with unpredictable lengths, a single-loop routine has the fewest mispredictions"
+                    .to_owned(),
             ),
         }
     }
 
-    /// The required ratio.
+    /// Returns the required ratio.
     fn threshold(&self) -> f64 {
         match self.reach {
             Reach::Speed(ratio) | Reach::Time(ratio) => ratio,
         }
     }
 
-    /// The requirement as text, such as `>= 0.72`.
+    /// Formats the requirement, such as `>= 0.72`.
     pub fn asked(&self) -> String {
         match self.reach {
             Reach::Speed(least) => format!(">= {least:.2}"),
@@ -235,8 +235,8 @@ impl Target {
     }
 }
 
-/// Returns the measured width of the core, then the targets as a table (name, required, measured
-/// with its interval, rival, verdict), then possible reasons for missed targets.
+/// Formats the core's measured width, then the targets as a table (name, required, measured with
+/// its interval, rival, verdict), then possible reasons for missed targets.
 pub fn table(targets: &[Target], measured: &[Measured]) -> String {
     let mut text = format!(
         "{}\n\n{:45} {:>8} {:>9} {:>17}  {:6} {}\n",
@@ -276,7 +276,7 @@ pub fn table(targets: &[Target], measured: &[Measured]) -> String {
     text
 }
 
-/// Describes the measured width of the core during a run.
+/// Describes the core's measured width over a run.
 fn core(measured: &[Measured]) -> String {
     let ends = |m: &Measured| m.additions_per_cycle.clone();
     let (Some(first), Some(last)) = (measured.first().map(ends), measured.last().map(ends)) else {
@@ -287,36 +287,38 @@ fn core(measured: &[Measured]) -> String {
             let (least, most) = widths(measured);
             format!(
                 "The core executed {before:.1} independent additions per cycle before the first \
-                 case, {after:.1} after the last, {least:.1} to {most:.1} around the cases.\nIf it \
-                 can issue more, an SMT sibling may have used the execution units throughout."
+                 case, {after:.1} after the last case, and {least:.1} to {most:.1} around the \
+                 cases.\nIf the core can issue more than that, an SMT sibling may have used its \
+                 execution units throughout."
             )
         }
         (Err(reason), _) | (_, Err(reason)) => {
-            format!("The width of the core is unknown: {reason}.")
+            format!("The core's issue width is unknown: {reason}.")
         }
     }
 }
 
-/// Minimum and maximum additions per cycle over the given cases.
+/// Returns the minimum and maximum additions per cycle over the given cases.
 fn widths(measured: &[Measured]) -> (f64, f64) {
     let all = measured.iter().flat_map(|m| m.additions_per_cycle.iter().flatten().copied());
     all.fold((f64::INFINITY, 0.0), |(least, most), width| (width.min(least), width.max(most)))
 }
 
-/// Returns a note that something else may have used the core's execution units during a case, if
-/// the core was narrower during that case than at its widest.
+/// Returns a note that an SMT sibling may have used the core's execution units during a case, if
+/// the number of additions per cycle measured around the case is clearly below the best of the run.
 fn shared(measured: &Measured, most: f64) -> Option<String> {
     let [before, after] = *measured.additions_per_cycle.as_ref().ok()?;
     let least = before.min(after);
     (least < SHARED_BELOW * most).then(|| {
         format!(
-            "the core executed {least:.1} additions per cycle during this case, {most:.1} at best: \
-             an SMT sibling may have been active"
+            "the core executed {least:.1} additions per cycle around this case, but up to \
+             {most:.1} in this run: an SMT sibling may have been active"
         )
     })
 }
 
-/// Measured widths of an otherwise idle core differ by less than this share.
+/// Fraction of the best measured width below which the core was probably shared. Without sharing,
+/// measured widths differ by less.
 const SHARED_BELOW: f64 = 0.85;
 
 #[cfg(test)]
@@ -325,12 +327,13 @@ mod tests {
     use crate::sweep::Timed;
     use linerate_trial::Samples;
 
-    /// Nine rounds, in each of which every routine takes the number of ticks given for it.
+    /// Returns nine rounds in which every routine always takes the given number of ticks.
     fn times(ticks: [f64; 4]) -> Samples<f64> {
         Samples::new(ticks.map(|ticks| vec![Ok(ticks); 9]).to_vec(), 1)
     }
 
-    /// A case of four routines: `selected` takes 20, `avx2` 25, `load256` 10 and `memcpy` 16.
+    /// Returns a case with four routines: `selected` takes 20 ticks, `avx2` 25, `load256` 10 and
+    /// `memcpy` 16.
     fn measured(case: Case) -> Measured {
         let routine = |name: &str, role, is_bound| Timed { name: name.to_owned(), role, is_bound };
         Measured {
@@ -414,24 +417,24 @@ mod tests {
         let asked = |share| target("selected", Rival::Bound, Reach::Speed(share));
         let missed = table(&[asked(0.6), asked(0.5)], &all);
         let head = "The core executed 6.0 independent additions per cycle before the first case, \
-                    3.0 after the last, 3.0 to 6.0 ";
+                    3.0 after the last case, and 3.0 to 6.0 ";
         assert!(missed.starts_with(head), "{missed}");
-        let reason =
-            "- synthetic\n    selected takes 20.0 cycles, load256 10.0\n    load256 does 4.56";
+        let reason = "- synthetic\n    selected takes 20.0 cycles, \
+                      and load256 takes 10.0 cycles\n    load256 executes 4.56";
         assert_eq!(missed.matches("- synthetic").count(), 1, "only what is missed: {missed}");
         assert!(missed.contains(reason) && !missed.contains("at best"), "{missed}");
         let of_cold = Target { cases: vec![all[1].case], ..asked(0.6) };
         let missed = table(&[of_cold], &all);
-        let reason = "selected takes 20.0 ticks, load256 10.0\n    \
+        let reason = "selected takes 20.0 ticks, and load256 takes 10.0 ticks\n    \
                       the core executed 3.0 additions per cycle";
-        assert!(missed.contains(reason) && !missed.contains("256 bits"), "{missed}");
+        assert!(missed.contains(reason) && !missed.contains("256-bit"), "{missed}");
         let best = target("selected", Rival::BestVariant, Reach::Time(0.7));
         assert!(table(&[best], &all).contains("avx2 can be called by name"));
         assert!(!table(&[asked(0.5)], &all).contains("Missed"));
     }
 
-    /// The full sweep contains every case that a target uses, so `linerate kernels` shows these
-    /// cases too.
+    /// The full sweep contains every case used by a target, so that `linerate kernels` shows them
+    /// too.
     #[test]
     fn targets_are_about_cases_of_the_sweep() {
         let sweep = crate::cases::Scope::full().cases();

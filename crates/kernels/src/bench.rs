@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Routines to measure: every variant of a kernel, the selected variant, other entry points to the
-//! kernel, its bounds on this machine, and peers. All are called through one function pointer, so
-//! that they have the same call overhead.
+//! kernel, loops that bound its speed on this machine, and peers. All are called through a function
+//! pointer, so that they have the same call overhead.
 //!
-//! Measuring is left to the caller, and so is checking, since a bound computes nothing. Write to
-//! buffers before reading them in a loop: untouched pages are all mapped to one page of zeros, and
-//! loads from many addresses that share one physical line are slow on some processors.
+//! The caller measures and checks results; a bound computes no meaningful result. Write to buffers
+//! before reading them in a loop: untouched pages are all mapped to the zero page, and loads from
+//! many addresses that share one physical line are slow on some processors.
 //!
 //! ```
 //! use linerate_kernels::{Kernel, bench};
@@ -20,24 +20,24 @@ use crate::variant::assert_equal_lengths;
 use crate::{Kernel, Sum, Variant, checksum, ffi, variants};
 use alloc::vec::Vec;
 
-/// Role of a routine.
+/// Role of a routine in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// One implementation of the kernel.
     Variant,
-    /// The selected variant, called at its own address, as [`Kernels`](crate::Kernels) calls it.
+    /// The selected variant, called at its own address as [`Kernels`](crate::Kernels) does.
     Selected,
     /// Another entry point: a function that looks up the selected variant at each call, or an
     /// inline sum.
     Entry,
-    /// A bound for kernels that read and write the same bytes.
+    /// Upper bound on the speed of kernels that read and write the same bytes.
     Bound,
     /// Another project's implementation.
     Peer,
 }
 
 impl Role {
-    /// A one-word name, which records also use.
+    /// Returns the role's one-word name, also used in records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Variant => "variant",
@@ -58,20 +58,20 @@ pub type CopyChecksumFn = unsafe extern "C" fn(*mut u8, *const u8, usize, u32) -
 /// `fn(dst, value, bytes) -> dst`, the signature of `lr_fill`.
 pub type FillFn = unsafe extern "C" fn(*mut u8, u8, usize) -> *mut u8;
 
-/// A routine's function, as C calls it.
+/// A routine's function pointer, with the C calling convention.
 #[derive(Clone, Copy, Debug)]
 pub enum Function {
-    /// Of [`Kernel::Checksum`].
+    /// A routine of [`Kernel::Checksum`].
     Checksum(ChecksumFn),
-    /// Of [`Kernel::Copy`].
+    /// A routine of [`Kernel::Copy`].
     Copy(CopyFn),
-    /// Of [`Kernel::CopyChecksum`].
+    /// A routine of [`Kernel::CopyChecksum`].
     CopyChecksum(CopyChecksumFn),
-    /// Of [`Kernel::Fill`].
+    /// A routine of [`Kernel::Fill`].
     Fill(FillFn),
 }
 
-/// A routine that does the work of one kernel, or bounds that kernel.
+/// A routine that does one kernel's work, or bounds that kernel's speed.
 #[derive(Clone, Copy, Debug)]
 pub struct Routine {
     name: &'static str,
@@ -79,8 +79,9 @@ pub struct Routine {
     function: Function,
 }
 
-/// Every routine of `kernel` that can run here: the selected variant, the function that looks it
-/// up, all variants and all bounds. The caller can add [`headers`] and peers.
+/// Returns all routines of `kernel` supported by this CPU: the selected variant, the dispatch
+/// function that looks it up, all variants and all bounds. The caller can add [`headers`] and
+/// peers.
 pub fn routines(kernel: Kernel) -> Vec<Routine> {
     let variants = variants().filter_map(|v| Routine::from_variant(v, Role::Variant, kernel));
     let bounds = bounds().filter_map(|v| Routine::from_variant(v, Role::Bound, kernel));
@@ -88,9 +89,9 @@ pub fn routines(kernel: Kernel) -> Vec<Routine> {
     selected.into_iter().chain(variants).chain(bounds).collect()
 }
 
-/// The inline header sums, each wrapped in a function: `header` is
+/// Returns the inline header sums, each wrapped in a function: `header` is
 /// [`checksum::header`](crate::checksum), and `header_c` is `lr_csum_header`, which adds whole
-/// 32-bit words and leaves out any remaining bytes.
+/// 32-bit words and ignores any remaining bytes.
 pub fn headers() -> [Routine; 2] {
     let routine = |name, function| {
         let function = Function::Checksum(function);
@@ -105,34 +106,34 @@ unsafe extern "C" fn header(src: *const u8, bytes: usize, sum: u32) -> u32 {
     checksum::header(bytes, Sum::from_raw(sum)).raw()
 }
 
-/// All bounds as variants, whether or not they can run here. Each contains only the kernels that it
-/// bounds.
+/// Returns all bounds as variants, whether or not this CPU supports them. Each has only the kernels
+/// that it bounds.
 ///
-/// - `load64` to `load512` bound `checksum`: loops that load every byte, as many bits at a time as
-///   the name says.
-/// - `store64` to `store512` bound `fill`: loops that store every byte, as many bits at a time as
-///   the name says.
-/// - the C library's `memcpy` and `memset` bound the copies and `fill`; kernels may beat them.
+/// - `load64` to `load512` bound `checksum`: loops that load every byte. The name gives the width
+///   of the loads in bits.
+/// - `store64` to `store512` bound `fill`: loops that store every byte. The name gives the width
+///   of the stores in bits.
+/// - the C library's `memcpy` and `memset` bound the copies and `fill`; kernels may be faster.
 pub fn bounds() -> impl ExactSizeIterator<Item = Variant> {
     ffi::bounds().iter().copied().map(Variant::from_descriptor)
 }
 
-/// Checksum and copy in plain C, compiled as written: the checksum from figure 1 of the white paper
-/// "Enhanced TCP/IP Performance with AltiVec", in 16-bit words, and a copy in machine words. This
-/// variant has no other kernels.
+/// Returns a variant in plain C with two kernels only: the checksum from figure 1 of the white
+/// paper "Enhanced TCP/IP Performance with AltiVec", which adds 16-bit words, and a copy of machine
+/// words.
 pub fn document() -> Variant {
     Variant::from_descriptor(ffi::document())
 }
 
 /// Like [`document`], but the checksum counts the last carry twice. The result is still correct for
-/// most inputs, which makes such a bug hard to find. For testing the checks.
+/// most inputs, which makes such a bug hard to find. Used to test the checks.
 pub fn wrong_by_a_carry() -> Variant {
     Variant::from_descriptor(ffi::wrong_by_a_carry())
 }
 
 impl Routine {
-    /// Returns a kernel of a variant or bound, if the variant or bound has this kernel and can run
-    /// here.
+    /// Returns one kernel of a variant or bound; `None` if it does not have this kernel or this CPU
+    /// does not support it.
     pub fn from_variant(variant: Variant, role: Role, kernel: Kernel) -> Option<Self> {
         if !variant.is_supported() {
             return None;
@@ -147,7 +148,7 @@ impl Routine {
         Some(Self { name: variant.name(), role, function })
     }
 
-    /// The selected variant, called at its own address.
+    /// Returns the selected variant, called directly at its own address.
     pub fn selected(kernel: Kernel) -> Self {
         let v = ffi::current();
         let function = match kernel {
@@ -156,12 +157,12 @@ impl Routine {
             Kernel::CopyChecksum => v.copy_csum_partial.map(Function::CopyChecksum),
             Kernel::Fill => v.fill.map(Function::Fill),
         };
-        let function = function.expect("all functions are selected from what is compiled");
+        let function = function.expect("every function is selected from the compiled variants");
         Self { name: "selected", role: Role::Selected, function }
     }
 
-    /// The function that C callers and the free functions of this crate call, such as
-    /// `lr_csum_partial`: it loads the address of the selected routine and jumps there.
+    /// Returns the function used by C callers and this crate's free functions, such as
+    /// `lr_csum_partial`: it loads the selected routine's address and jumps there.
     pub fn dispatch(kernel: Kernel) -> Self {
         let function = match kernel {
             Kernel::Checksum => Function::Checksum(ffi::lr_csum_partial),
@@ -172,10 +173,10 @@ impl Routine {
         Self { name: "dispatch", role: Role::Entry, function }
     }
 
-    /// An external routine that sums bytes.
+    /// Wraps an external routine that sums bytes.
     ///
     /// # Safety
-    /// `function` reads no more than the given bytes, can run here, and does not unwind.
+    /// `function` must read no more than the given bytes, be supported by this CPU, and not unwind.
     pub const unsafe fn checksum_from(
         name: &'static str,
         role: Role,
@@ -184,16 +185,16 @@ impl Routine {
         Self { name, role, function: Function::Checksum(function) }
     }
 
-    /// An external routine that copies bytes.
+    /// Wraps an external routine that copies bytes.
     ///
     /// # Safety
-    /// `function` reads and writes no more than the given bytes of disjoint ranges, can run here,
-    /// and does not unwind.
+    /// `function` must read and write no more than the given bytes in disjoint ranges, be supported
+    /// by this CPU, and not unwind.
     pub const unsafe fn copy_from(name: &'static str, role: Role, function: CopyFn) -> Self {
         Self { name, role, function: Function::Copy(function) }
     }
 
-    /// An external routine that copies bytes and sums them.
+    /// Wraps an external routine that copies bytes and sums them.
     ///
     /// # Safety
     /// As for [`copy_from`](Self::copy_from).
@@ -205,23 +206,23 @@ impl Routine {
         Self { name, role, function: Function::CopyChecksum(function) }
     }
 
-    /// The name of the variant, bound or peer, or one of `selected`, `dispatch`, `header` and
-    /// `header_c`.
+    /// Returns the name of the variant, bound or peer, or one of `selected`, `dispatch`, `header`
+    /// and `header_c`.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its role.
+    /// Returns this routine's role.
     pub const fn role(&self) -> Role {
         self.role
     }
 
-    /// The function itself, to be passed to C.
+    /// Returns the function pointer, to be passed to C.
     pub const fn function(&self) -> Function {
         self.function
     }
 
-    /// The kernel that this routine implements or bounds.
+    /// Returns the kernel that this routine implements or bounds.
     pub const fn kernel(&self) -> Kernel {
         match self.function {
             Function::Checksum(_) => Kernel::Checksum,
@@ -231,26 +232,27 @@ impl Routine {
         }
     }
 
-    /// The function, for callers in C; `None` if this is a routine of another kernel.
+    /// Returns the function pointer for callers in C; `None` if this is a routine of another
+    /// kernel.
     pub const fn as_checksum(&self) -> Option<ChecksumFn> {
         if let Function::Checksum(function) = self.function { Some(function) } else { None }
     }
 
-    /// As [`as_checksum`](Self::as_checksum).
+    /// Like [`as_checksum`](Self::as_checksum).
     pub const fn as_copy(&self) -> Option<CopyFn> {
         if let Function::Copy(function) = self.function { Some(function) } else { None }
     }
 
-    /// As [`as_checksum`](Self::as_checksum).
+    /// Like [`as_checksum`](Self::as_checksum).
     pub const fn as_copy_checksum(&self) -> Option<CopyChecksumFn> {
         if let Function::CopyChecksum(function) = self.function { Some(function) } else { None }
     }
 
-    /// Calls a routine of [`Kernel::Checksum`] with sums in the form of `lr_csum_partial`; the
-    /// result of a bound is meaningless.
+    /// Calls a [`Kernel::Checksum`] routine with sums as used by `lr_csum_partial`. A bound's
+    /// result is meaningless.
     ///
     /// # Panics
-    /// If this is a routine of another kernel.
+    /// Panics if this is a routine of another kernel.
     #[inline]
     pub fn checksum(&self, bytes: &[u8], sum: u32) -> u32 {
         let Function::Checksum(function) = self.function else { self.mistaken() };
@@ -259,10 +261,10 @@ impl Routine {
         unsafe { function(bytes.as_ptr(), bytes.len(), sum) }
     }
 
-    /// Calls a routine of [`Kernel::Copy`].
+    /// Calls a [`Kernel::Copy`] routine.
     ///
     /// # Panics
-    /// If this is a routine of another kernel, or if the lengths differ.
+    /// Panics if this is a routine of another kernel, or if the lengths differ.
     #[inline]
     pub fn copy(&self, dst: &mut [u8], src: &[u8]) {
         let Function::Copy(function) = self.function else { self.mistaken() };
@@ -272,10 +274,10 @@ impl Routine {
         unsafe { function(dst.as_mut_ptr(), src.as_ptr(), src.len()) };
     }
 
-    /// Calls a routine of [`Kernel::CopyChecksum`]; the result of a bound is meaningless.
+    /// Calls a [`Kernel::CopyChecksum`] routine. A bound's result is meaningless.
     ///
     /// # Panics
-    /// If this is a routine of another kernel, or if the lengths differ.
+    /// Panics if this is a routine of another kernel, or if the lengths differ.
     #[inline]
     pub fn copy_checksum(&self, dst: &mut [u8], src: &[u8], sum: u32) -> u32 {
         let Function::CopyChecksum(function) = self.function else { self.mistaken() };
@@ -284,10 +286,10 @@ impl Routine {
         unsafe { function(dst.as_mut_ptr(), src.as_ptr(), src.len(), sum) }
     }
 
-    /// Calls a routine of [`Kernel::Fill`].
+    /// Calls a [`Kernel::Fill`] routine.
     ///
     /// # Panics
-    /// If this is a routine of another kernel.
+    /// Panics if this is a routine of another kernel.
     #[inline]
     pub fn fill(&self, dst: &mut [u8], value: u8) {
         let Function::Fill(function) = self.function else { self.mistaken() };
@@ -299,7 +301,7 @@ impl Routine {
     #[cold]
     fn mistaken(&self) -> ! {
         panic!(
-            "`{}` is a routine of kernel `{}`, but was called as another kernel",
+            "`{}` is a routine of kernel `{}`, but was called as a routine of another kernel",
             self.name,
             self.kernel()
         )

@@ -4,9 +4,11 @@
 //! All functions read and write exactly the given bytes, need no alignment, accept null if the
 //! length is 0, and may be called from any number of threads.
 
+use crate::{Sum, buffer::Buffer};
 use core::ffi::{CStr, c_char, c_int, c_uint};
 
 pub(crate) type CsumPartial = unsafe extern "C" fn(*const u8, usize, u32) -> u32;
+pub(crate) type CsumBurst = unsafe extern "C" fn(*const Buffer<'_>, *mut Sum, usize);
 pub(crate) type CopyCsumPartial = unsafe extern "C" fn(*mut u8, *const u8, usize, u32) -> u32;
 pub(crate) type Copy = unsafe extern "C" fn(*mut u8, *const u8, usize) -> *mut u8;
 pub(crate) type Fill = unsafe extern "C" fn(*mut u8, u8, usize) -> *mut u8;
@@ -22,6 +24,7 @@ pub(crate) struct Variant {
     supported: Option<unsafe extern "C" fn() -> c_int>,
     preferred: c_uint,
     pub(crate) csum_partial: Option<CsumPartial>,
+    pub(crate) csum_burst: Option<CsumBurst>,
     pub(crate) copy_csum_partial: Option<CopyCsumPartial>,
     pub(crate) copy: Option<Copy>,
     pub(crate) fill: Option<Fill>,
@@ -42,7 +45,7 @@ impl Variant {
         text(self.isa)
     }
 
-    /// Whether this processor can run the functions.
+    /// Returns whether this CPU supports the functions.
     pub(crate) fn supported(&self) -> bool {
         // SAFETY: variant.h ensures that the function only queries the processor and touches no
         // memory.
@@ -54,7 +57,7 @@ fn text(at: *const c_char) -> &'static str {
     // SAFETY: `at` is a string constant in the C code; the tables, and a test that walks them,
     // ensure this.
     let text = unsafe { CStr::from_ptr(at) };
-    text.to_str().expect("names of variants are ASCII")
+    text.to_str().expect("variant names are ASCII")
 }
 
 unsafe extern "C" {
@@ -67,6 +70,7 @@ unsafe extern "C" {
     fn lr_variant_force(name: *const c_char) -> c_int;
 
     pub(crate) fn lr_csum_partial(src: *const u8, bytes: usize, sum: u32) -> u32;
+    pub(crate) fn lr_csum_burst(buffers: *const Buffer<'_>, sums: *mut Sum, count: usize);
     pub(crate) fn lr_copy_csum_partial(dst: *mut u8, src: *const u8, bytes: usize, sum: u32)
     -> u32;
     pub(crate) fn lr_copy(dst: *mut u8, src: *const u8, bytes: usize) -> *mut u8;
@@ -74,7 +78,7 @@ unsafe extern "C" {
     pub(crate) fn lr_checksum16(src: *const u8, bytes: usize, sum: u32, byte_swap: c_int) -> u16;
 }
 
-/// All variants, from the plainest up.
+/// Returns all variants, simplest first.
 pub(crate) fn variants() -> &'static [&'static Variant] {
     // SAFETY: `lr_variants` holds `lr_variant_count` pointers to constants; ensured by table.c.
     unsafe { core::slice::from_raw_parts((&raw const VARIANTS).cast(), VARIANT_COUNT) }
@@ -96,14 +100,14 @@ unsafe extern "C" {
     pub(crate) fn lr_bench_header(src: *const u8, bytes: usize, sum: u32) -> u32;
 }
 
-/// All bounds, from the narrowest up.
+/// Returns all bounds, narrowest first.
 #[cfg(feature = "bench")]
 pub(crate) fn bounds() -> &'static [&'static Variant] {
     // SAFETY: `lr_bounds` holds `lr_bound_count` pointers to constants; ensured by its table.c.
     unsafe { core::slice::from_raw_parts((&raw const BOUNDS).cast(), BOUND_COUNT) }
 }
 
-/// Checksum and copy in plain C.
+/// Returns the variant with checksum and copy in plain C.
 #[cfg(feature = "bench")]
 pub(crate) fn document() -> &'static Variant {
     &DOCUMENT
@@ -115,13 +119,13 @@ pub(crate) fn wrong_by_a_carry() -> &'static Variant {
     &WRONG_BY_A_CARRY
 }
 
-/// The current target of the dispatch functions.
+/// Returns the current target of the dispatch functions.
 pub(crate) fn current() -> Variant {
     lr_variant_current()
 }
 
-/// Makes the dispatch functions use the given variant from the table or, without one, the best
-/// variant for each kernel. Returns `false` only if the variant cannot run here.
+/// Makes the dispatch functions use the given variant from the table or, if `None`, the best
+/// variant for each kernel. Returns `false` only if this CPU does not support the variant.
 pub(crate) fn force(variant: Option<&'static Variant>) -> bool {
     let name = variant.map_or(core::ptr::null(), |v| v.name);
     // SAFETY: `name` is null or a string constant in the C code, from `variants`.
@@ -145,11 +149,12 @@ mod tests {
             assert!(v.supported.is_some(), "{name}");
             let functions = [
                 v.csum_partial.is_some(),
+                v.csum_burst.is_some(),
                 v.copy_csum_partial.is_some(),
                 v.copy.is_some(),
                 v.fill.is_some(),
             ];
-            assert_eq!(functions, [v.compiled == 1; 4], "{name}");
+            assert_eq!(functions, [v.compiled == 1; 5], "{name}");
             assert!(v.compiled == 1 || !v.supported(), "{name}");
         }
         assert!(variants()[0].supported(), "the plainest variant runs everywhere");
@@ -159,7 +164,8 @@ mod tests {
     fn every_function_has_a_variant_selected() {
         let now = current();
         assert_eq!(now.compiled, 1);
-        assert!(now.csum_partial.is_some() && now.copy_csum_partial.is_some());
+        assert!(now.csum_partial.is_some() && now.csum_burst.is_some());
+        assert!(now.copy_csum_partial.is_some());
         assert!(now.copy.is_some() && now.fill.is_some());
     }
 }

@@ -3,14 +3,14 @@
 //! stores.
 //!
 //! The kernels are written in C (`native/`), with one variant per instruction set; the first call
-//! selects a variant by CPU features. This crate is the kernels' safe interface: slices delimit
-//! what may be read and written, exclusive references keep source and destination disjoint, and
-//! lengths are checked.
+//! selects a variant by CPU features. This crate is their safe interface: slices delimit what may
+//! be read and written, exclusive references keep source and destination disjoint, and lengths are
+//! checked.
 //!
 //! - [`checksum`]: sums of packet payloads and headers, and checksum updates.
 //! - [`copy_checksum`], [`copy()`], [`fill`]: moving bytes, with or without a checksum.
-//! - [`Kernels`], [`variants`], [`force`]: selecting a variant by name, where the choice should not
-//!   be left to this crate.
+//! - [`Kernels`], [`variants`], [`force`]: selecting a variant by name, for callers that choose
+//!   one themselves.
 //!
 //! ```
 //! use linerate_kernels::{Sum, copy_checksum};
@@ -22,18 +22,18 @@
 //! ```
 //!
 //! All functions may be called from any number of threads at once. Lengths are in bytes and may
-//! have any value, zero included; no alignment is needed. Buffers are assumed to be in ordinary
+//! have any value, including zero; no alignment is needed. Buffers are assumed to be in ordinary
 //! cacheable memory.
 //!
-//! Not covered: packets, headers and their fields; memory shared with devices.
+//! Not covered: parsing or building packets and headers, and memory shared with devices.
 //!
 //! # Environment
-//! Needs a C compiler when built and only `core` when used. Most variants use vector registers:
+//! Needs a C compiler to build and only `core` at run time. Most variants use vector registers:
 //! where the caller must not use them (in some operating-system kernels or interrupt handlers), use
 //! the [`Kernels`] of a variant whose [`Variant::is_vector`] is false.
 //!
 //! # Features
-//! - `bench`: the module `bench`, with every variant and the machine's bounds behind one call
+//! - `bench`: the module `bench`, with every variant and the machine's speed bounds behind one call
 //!   interface, for measuring. Needs an allocator and the C library. Off by default.
 
 #![no_std]
@@ -46,6 +46,7 @@ pub mod checksum;
 #[cfg(feature = "bench")]
 pub mod bench;
 
+mod buffer;
 mod ffi;
 mod sum;
 mod variant;
@@ -58,7 +59,7 @@ use variant::assert_equal_lengths;
 /// Copies `src` to `dst` with the selected kernel.
 ///
 /// # Panics
-/// If the lengths differ.
+/// Panics if the lengths differ.
 #[inline]
 #[track_caller]
 pub fn copy(dst: &mut [u8], src: &[u8]) {
@@ -72,7 +73,7 @@ pub fn copy(dst: &mut [u8], src: &[u8]) {
 /// sum)` would have returned, reading the data only once.
 ///
 /// # Panics
-/// If the lengths differ.
+/// Panics if the lengths differ.
 #[inline]
 #[track_caller]
 pub fn copy_checksum(dst: &mut [u8], src: &[u8], sum: Sum) -> Sum {

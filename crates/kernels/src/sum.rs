@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The arithmetic of partial sums. [`crate::checksum`] adds bytes to them.
+//! Arithmetic on partial sums. [`crate::checksum`] adds bytes to sums.
 
 use core::ops::Add;
 
@@ -18,19 +18,20 @@ use core::ops::Add;
 /// assert_eq!(sum.finish(), !0xddf2);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
 pub struct Sum(u32);
 
 impl Sum {
-    /// The sum of nothing.
+    /// The empty sum.
     pub const ZERO: Self = Self(0);
 
-    /// A sum as `lr_csum_partial` returns it.
+    /// Creates a sum from the representation used by `lr_csum_partial`.
     #[inline]
     pub const fn from_raw(raw: u32) -> Self {
         Self(raw)
     }
 
-    /// The sum as `lr_csum_partial` takes it.
+    /// Returns the sum in the representation used by `lr_csum_partial`.
     #[inline]
     pub const fn raw(self) -> u32 {
         self.0
@@ -46,14 +47,14 @@ impl Sum {
         Self(((wide >> 32) + (wide & 0xffff_ffff)) as u32)
     }
 
-    /// The sum of a number stored in the packet in network order, at an even offset.
+    /// Returns the sum of a number that the packet contains in network order, at an even offset.
     #[inline]
     pub(crate) const fn of_number(number: u32) -> Self {
         Self(number.to_be())
     }
 
-    /// The sum folded to 16 bits (RFC 1071), as a number. Bytes that include their own checksum are
-    /// intact if the result is `0xffff`. The result is zero only for a sum of zero.
+    /// Folds the sum to 16 bits (RFC 1071) and returns it as a number. Bytes that include their own
+    /// checksum are intact if the result is `0xffff`. The result is zero only for a sum of zero.
     #[inline]
     pub const fn fold(self) -> u16 {
         // The first step leaves at most 0x1fffe, the second at most 0xffff.
@@ -61,16 +62,16 @@ impl Sum {
         u16::from_be(((sum >> 16) + (sum & 0xffff)) as u16)
     }
 
-    /// The checksum to write, as a number: the bytes to put into the packet are those that
-    /// [`to_be_bytes`](u16::to_be_bytes) returns. The checksum field must have been zero when it
-    /// was summed.
+    /// Returns the checksum as a number. Write it into the packet with
+    /// [`to_be_bytes`](u16::to_be_bytes). The checksum field must have been zero when it was
+    /// summed.
     #[inline]
     pub const fn finish(self) -> u16 {
         !self.fold()
     }
 
-    /// The checksum to write into a UDP header, where zero means that there is no checksum (RFC
-    /// 768): a checksum of zero is sent as `0xffff`, which is also zero in ones' complement.
+    /// Returns the checksum to write into a UDP header, where zero means that there is no checksum
+    /// (RFC 768): a checksum of zero is sent as `0xffff`, which is also zero in ones' complement.
     #[inline]
     pub const fn finish_udp(self) -> u16 {
         match self.finish() {

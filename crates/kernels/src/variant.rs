@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Variants of the kernels, which of them this CPU can run, and how one is chosen.
+//! Kernel variants, and the selection of those supported by this CPU.
 
+use crate::buffer::{Buffer, assert_equal_counts};
 use crate::{Sum, ffi};
 use core::error::Error;
 use core::fmt;
 use core::ptr::fn_addr_eq;
 
-/// One of the four kernels.
+/// One of the four kernels. [`crate::checksum::burst`] belongs to the checksum kernel and is
+/// selected with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
     /// Sums bytes: [`crate::checksum::partial`].
@@ -20,10 +22,10 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// Every kernel.
+    /// All kernels.
     pub const ALL: [Self; 4] = [Self::Checksum, Self::Copy, Self::CopyChecksum, Self::Fill];
 
-    /// A one-word name, which records and command lines also use.
+    /// Returns the kernel's one-word name, also used in records and on command lines.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Checksum => "checksum",
@@ -40,11 +42,11 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// One implementation of the kernels: a row of the table in `native/kernels/table.c`.
+/// One implementation of the kernels, a row in `native/kernels/table.c`.
 #[derive(Clone, Copy)]
 pub struct Variant(&'static ffi::Variant);
 
-/// All variants, from the plainest up, whether or not they can run here.
+/// Returns all variants, simplest first, whether or not this CPU supports them.
 ///
 /// ```
 /// for variant in linerate_kernels::variants() {
@@ -56,37 +58,38 @@ pub fn variants() -> impl ExactSizeIterator<Item = Variant> {
 }
 
 impl Variant {
-    /// Finds the variant with this name.
+    /// Returns the variant with this name.
     ///
     /// # Errors
-    /// [`VariantError::Unknown`] if there is none.
+    /// Returns [`VariantError::Unknown`] if there is none.
     pub fn find(name: &str) -> Result<Self, VariantError<'_>> {
         variants().find(|v| v.name() == name).ok_or(VariantError::Unknown { name })
     }
 
-    /// A one-word name, such as `avx2`, which symbols, records and command lines also use.
+    /// Returns the one-word name, such as `avx2`, also used in symbols, records and on command
+    /// lines.
     pub fn name(self) -> &'static str {
         self.0.name()
     }
 
-    /// Required CPU feature, as named in the manual, such as `AVX2`.
+    /// Returns the required CPU feature, as named in the manual, such as `AVX2`.
     pub fn isa(self) -> &'static str {
         self.0.isa()
     }
 
-    /// Whether the functions use vector registers.
+    /// Returns whether the functions use vector registers.
     pub fn is_vector(self) -> bool {
         self.0.vector != 0
     }
 
-    /// Whether this build contains the functions. It does not if the variant is for another
+    /// Returns whether this build contains the functions. It does not if the variant is for another
     /// architecture, or if the compiler could not build it.
     pub fn is_compiled(self) -> bool {
         self.0.compiled != 0
     }
 
-    /// Whether this build contains the functions, and this processor and its operating system can
-    /// run them.
+    /// Returns whether this build contains the functions, and the CPU and operating system support
+    /// them.
     pub fn is_supported(self) -> bool {
         self.is_compiled() && self.0.supported()
     }
@@ -102,11 +105,11 @@ impl Variant {
         self.0
     }
 
-    /// Returns the variant's kernels, if it can run here.
+    /// Returns the variant's kernels.
     ///
     /// # Errors
-    /// [`VariantError::NotCompiled`] or [`VariantError::NotSupported`] if the variant cannot run
-    /// here.
+    /// Returns [`VariantError::NotCompiled`] or [`VariantError::NotSupported`] if the variant is
+    /// unavailable.
     pub fn kernels(self) -> Result<Kernels, VariantError<'static>> {
         let (name, isa) = (self.name(), self.isa());
         if !self.is_compiled() {
@@ -125,27 +128,27 @@ impl fmt::Debug for Variant {
     }
 }
 
-/// Reasons why a variant cannot be used.
+/// Why a variant cannot be used. The message lists the supported variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VariantError<'a> {
-    /// No variant has this name; the message lists [`variants`].
+    /// No variant has this name.
     Unknown {
         /// The requested name.
         name: &'a str,
     },
     /// This build does not contain the variant.
     NotCompiled {
-        /// The variant.
+        /// Variant name.
         name: &'static str,
-        /// Its requirement.
+        /// Required CPU feature.
         isa: &'static str,
     },
-    /// This processor, or its operating system, cannot run the variant.
+    /// This CPU, or its operating system, does not support the variant.
     NotSupported {
-        /// The variant.
+        /// Variant name.
         name: &'static str,
-        /// Its requirement.
+        /// Required CPU feature.
         isa: &'static str,
     },
 }
@@ -171,12 +174,12 @@ impl fmt::Display for VariantError<'_> {
 impl Error for VariantError<'_> {}
 
 /// Makes [`checksum::partial`](crate::checksum::partial), [`copy`](crate::copy()) and their
-/// siblings use one variant from now on, in all threads; `None` returns to the best variant for
-/// each kernel. Calls that race with the change use either variant. [`Kernels`] obtained earlier
-/// keep the functions they hold.
+/// siblings use one variant from now on, in all threads; `None` restores the best variant for each
+/// kernel. Calls that race with the change use either variant. [`Kernels`] obtained earlier keep
+/// their functions.
 ///
 /// # Errors
-/// If the variant does not exist or cannot run here, in which case nothing changes.
+/// Returns an error, changing nothing, if the variant does not exist or is not supported here.
 pub fn force(name: Option<&str>) -> Result<(), VariantError<'_>> {
     let variant = match name {
         None => None,
@@ -186,32 +189,33 @@ pub fn force(name: Option<&str>) -> Result<(), VariantError<'_>> {
             Some(variant.0)
         }
     };
-    assert!(ffi::force(variant), "a variant that can run can be forced");
+    assert!(ffi::force(variant), "a supported variant can be forced");
     Ok(())
 }
 
-/// The four kernels of one variant, or the selected kernels: four function pointers, for callers
-/// that choose once and call often.
+/// The four kernels of one variant, or the selected kernels, as function pointers, for callers that
+/// select once and call often.
 #[derive(Clone, Copy)]
 pub struct Kernels {
     name: &'static str,
     csum_partial: ffi::CsumPartial,
+    csum_burst: ffi::CsumBurst,
     copy_csum_partial: ffi::CopyCsumPartial,
     copy: ffi::Copy,
     fill: ffi::Fill,
 }
 
 impl Kernels {
-    /// The kernels that the functions of this crate use: for each kernel, the best variant that
-    /// this processor can run, unless [`force`] has chosen another.
+    /// Returns the kernels used by this crate's functions: for each kernel, the best variant
+    /// supported by this CPU, unless another was set with [`force`].
     pub fn selected() -> Self {
         Self::from_descriptor(&ffi::current())
     }
 
-    /// The kernels of the variant with this name.
+    /// Returns the kernels of the variant with this name.
     ///
     /// # Errors
-    /// If the variant does not exist or cannot run here.
+    /// Returns an error if the variant does not exist or is not supported here.
     ///
     /// ```
     /// use linerate_kernels::Kernels;
@@ -228,26 +232,26 @@ impl Kernels {
         Variant::find(name)?.kernels()
     }
 
-    /// Creates the value from a descriptor whose functions can run here: that of a supported
-    /// variant, or that of the current selection.
+    /// Creates the kernels from the descriptor of a supported variant or of the current selection;
+    /// this CPU must support the descriptor's functions.
     fn from_descriptor(v: &ffi::Variant) -> Self {
         let whole = "a compiled variant has all functions; a test checks the table";
         Self {
             name: v.name(),
             csum_partial: v.csum_partial.expect(whole),
+            csum_burst: v.csum_burst.expect(whole),
             copy_csum_partial: v.copy_csum_partial.expect(whole),
             copy: v.copy.expect(whole),
             fill: v.fill.expect(whole),
         }
     }
 
-    /// The name of the variant, or `selected`.
+    /// Returns the variant's name, or `selected`.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The name of the variant that a kernel comes from, or of the plainest variant if several
-    /// share the function.
+    /// Returns which variant a kernel comes from; the simplest one if several share the function.
     pub fn origin(&self, kernel: Kernel) -> &'static str {
         let same = |v: &&&ffi::Variant| match kernel {
             Kernel::Checksum => v.csum_partial.is_some_and(|f| fn_addr_eq(f, self.csum_partial)),
@@ -260,7 +264,7 @@ impl Kernels {
         ffi::variants().iter().find(same).map_or(self.name, |v| v.name())
     }
 
-    /// As [`checksum::partial`](crate::checksum::partial).
+    /// Like [`checksum::partial`](crate::checksum::partial).
     #[inline]
     pub fn checksum(&self, bytes: &[u8], sum: Sum) -> Sum {
         let (at, len) = (bytes.as_ptr(), bytes.len());
@@ -269,10 +273,23 @@ impl Kernels {
         Sum::from_raw(unsafe { (self.csum_partial)(at, len, sum.raw()) })
     }
 
-    /// As [`crate::copy`](crate::copy()).
+    /// Like [`checksum::burst`](crate::checksum::burst).
     ///
     /// # Panics
-    /// If the lengths differ.
+    /// Panics if the number of sums differs from the number of buffers.
+    #[inline]
+    #[track_caller]
+    pub fn checksum_burst(&self, buffers: &[Buffer<'_>], sums: &mut [Sum]) {
+        assert_equal_counts(buffers, sums);
+        // SAFETY: the types ensure that all bytes can be read and all sums, as many, be written;
+        // `from_descriptor` ensures that the function can run here.
+        unsafe { (self.csum_burst)(buffers.as_ptr(), sums.as_mut_ptr(), buffers.len()) };
+    }
+
+    /// Like [`crate::copy`](crate::copy()).
+    ///
+    /// # Panics
+    /// Panics if the lengths differ.
     #[inline]
     #[track_caller]
     pub fn copy(&self, dst: &mut [u8], src: &[u8]) {
@@ -282,10 +299,10 @@ impl Kernels {
         unsafe { (self.copy)(dst.as_mut_ptr(), src.as_ptr(), src.len()) };
     }
 
-    /// As [`crate::copy_checksum`].
+    /// Like [`crate::copy_checksum`].
     ///
     /// # Panics
-    /// If the lengths differ.
+    /// Panics if the lengths differ.
     #[inline]
     #[track_caller]
     pub fn copy_checksum(&self, dst: &mut [u8], src: &[u8], sum: Sum) -> Sum {
@@ -295,7 +312,7 @@ impl Kernels {
         Sum::from_raw(unsafe { (self.copy_csum_partial)(to, from, src.len(), sum.raw()) })
     }
 
-    /// As [`crate::fill`].
+    /// Like [`crate::fill`].
     #[inline]
     pub fn fill(&self, dst: &mut [u8], value: u8) {
         // SAFETY: the slice's type ensures that its whole length can be written; `from_descriptor`
@@ -315,7 +332,7 @@ impl fmt::Debug for Kernels {
     }
 }
 
-/// The kernels take a single length for both buffers.
+/// Panics if the lengths differ, because the C functions take a single length for both buffers.
 #[inline]
 #[track_caller]
 pub(crate) fn assert_equal_lengths(dst: &[u8], src: &[u8]) {

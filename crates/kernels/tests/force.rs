@@ -40,7 +40,7 @@ fn a_forced_variant_is_used_until_another_is() {
     works();
 }
 
-/// Checks the functions that look up the selected variant.
+/// Checks the dispatch functions, which look up the selected variant.
 fn works() {
     let bytes = *b"\x00\x01\xf2\x03\xf4\xf5\xf6\xf7";
     let mut to = [0; 8];

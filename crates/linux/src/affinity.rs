@@ -1,40 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CPU affinity of threads.
 //!
-//! Masks are arrays of as many machine words as needed, not `cpu_set_t`, whose 1024 bits are fewer
-//! than the CPUs of large machines. The kernel numbers bits starting from the least significant bit
-//! of the first word, in the byte order of the machine (sched_setaffinity(2), "C library/kernel
-//! differences").
+//! Masks are arrays of machine words, as long as needed, rather than `cpu_set_t`, whose 1024 bits
+//! are too few for large machines. The kernel numbers bits from the least significant bit of the
+//! first word, in the machine's byte order (sched_setaffinity(2), "C library/kernel differences").
 
 use crate::Error;
 use std::mem::size_of_val;
 
-/// One word of a mask; the kernel's `unsigned long`.
+/// One word of a CPU mask, the kernel's `unsigned long`.
 type Word = libc::c_ulong;
 
 const WORD_BITS: u32 = Word::BITS;
 
-/// Upper limit on the number of CPUs in any kernel: NR_CPUS goes up to 8192 on x86 and POWER, the
-/// largest value in the kernel's Kconfig files, and is lower elsewhere.
+/// Maximum mask length in CPUs, well above any kernel's NR_CPUS: the largest value in the kernel's
+/// Kconfig files is 8192, on x86 and POWER.
 const MAX_CPUS: u32 = 1 << 16;
 
-/// Pins the calling thread, and no other, to logical CPU `cpu`. Threads it starts later inherit the
+/// Pins only the calling thread to logical CPU `cpu`. Threads that it starts later inherit the
 /// pinning. On return, the thread is running on that CPU.
 ///
 /// # Errors
-/// The CPU does not exist, is offline, or is not among the CPUs that a container or a parent
-/// process left to this process (call [`allowed_cpus`] beforehand to find out).
+/// Returns an error if the CPU does not exist, is offline, or is not among the CPUs that a
+/// container or parent process allows (call [`allowed_cpus`] beforehand to find out).
 pub fn pin_current_thread(cpu: u32) -> Result<(), Error> {
     allow_current_thread(&[cpu])
 }
 
-/// Restricts the calling thread, and no other, to the given logical CPUs, as far as they exist and
-/// a container allows them. Threads that it starts later inherit the restriction.
+/// Restricts only the calling thread to the given logical CPUs, ignoring CPUs that do not exist or
+/// are not allowed. Threads that it starts later inherit the restriction.
 ///
 /// # Errors
-/// Every given CPU is nonexistent, offline or not allowed.
+/// Returns an error if none of the given CPUs exists, is online and is allowed.
 pub fn allow_current_thread(cpus: &[u32]) -> Result<(), Error> {
-    let advice = "choose one of Cpus_allowed_list in /proc/self/status";
+    let advice = "choose a CPU from Cpus_allowed_list in /proc/self/status";
     let value = || match cpus {
         [cpu] => format!("cpu {cpu}"),
         cpus => format!("cpus {cpus:?}"),
@@ -57,13 +56,13 @@ pub fn allow_current_thread(cpus: &[u32]) -> Result<(), Error> {
     }
 }
 
-/// The logical CPUs the calling thread may run on, ascending; at least one. A pinned thread sees
-/// only its own CPU, so query them before pinning.
+/// Returns the logical CPUs that the calling thread may run on, in ascending order; there is at
+/// least one. A pinned thread sees only its own CPU, so call this before pinning.
 ///
 /// # Errors
-/// The kernel refuses because of a seccomp filter.
+/// Returns an error if a seccomp filter forbids the call.
 pub fn allowed_cpus() -> Result<Vec<u32>, Error> {
-    // The kernel refuses masks shorter than its own with EINVAL: double the length until it does
+    // The kernel rejects masks shorter than its own with EINVAL; double the length until it does
     // not.
     let mut bits = 1024;
     loop {
@@ -91,11 +90,11 @@ fn set_bits(mask: &[Word]) -> Vec<u32> {
     mask.iter().enumerate().flat_map(of_word).collect()
 }
 
-/// The logical CPU that the calling thread is running on. Unless the thread is pinned, it may
-/// already have moved to another CPU.
+/// Returns the logical CPU that the calling thread is running on. Unless the thread is pinned, it
+/// may already have moved to another CPU.
 ///
 /// # Errors
-/// The kernel has no getcpu(2).
+/// Returns an error if the kernel does not have getcpu(2).
 pub fn current_cpu() -> Result<u32, Error> {
     // SAFETY: the call takes no arguments and touches no memory.
     let cpu = unsafe { libc::sched_getcpu() };

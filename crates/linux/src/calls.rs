@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of the system calls that wait or move packets.
+//! Names of system calls that wait or move packets.
 
 /// Kind of the first argument of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub enum FirstArgument {
     Descriptor,
     /// The address of a futex.
     Futex,
-    /// Anything else, which does not identify what the call waits on.
+    /// An argument that does not show what the call waits for.
     Other,
 }
 
@@ -18,7 +18,7 @@ macro_rules! table {
     };
 }
 
-/// Calls that all 64-bit architectures have.
+/// System calls present on all 64-bit architectures.
 #[cfg(target_pointer_width = "64")]
 const CALLS: &[(u64, &str, FirstArgument)] = table! {
     Descriptor:
@@ -40,11 +40,12 @@ const CALLS: &[(u64, &str, FirstArgument)] = table! {
         clone SYS_clone, execve SYS_execve, restart_syscall SYS_restart_syscall;
 };
 
-/// On other architectures, the name of the kernel function shows what a thread is sleeping in.
+/// Empty on 32-bit architectures, where the kernel function that a thread sleeps in shows what it
+/// waits for.
 #[cfg(not(target_pointer_width = "64"))]
 const CALLS: &[(u64, &str, FirstArgument)] = &[];
 
-/// Calls that newer architectures no longer have.
+/// System calls missing on newer architectures.
 #[cfg(target_arch = "x86_64")]
 const OLD_CALLS: &[(u64, &str, FirstArgument)] = table! {
     Descriptor: epoll_wait SYS_epoll_wait;
@@ -54,8 +55,8 @@ const OLD_CALLS: &[(u64, &str, FirstArgument)] = table! {
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_CALLS: &[(u64, &str, FirstArgument)] = &[];
 
-/// Name of a system call on this architecture, with the kind of its first argument; `None` for
-/// calls that neither wait for long nor move packets.
+/// Returns a system call's name on this architecture, and the kind of its first argument; `None`
+/// for calls that neither wait for long nor move packets.
 pub fn system_call(number: u64) -> Option<(&'static str, FirstArgument)> {
     let mut calls = CALLS.iter().chain(OLD_CALLS);
     calls.find(|(found, ..)| *found == number).map(|(_, name, first)| (*name, *first))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A command that is held before it starts, so that counters can be attached to it first.
+//! A child process that is held before exec, so that counters can be attached first.
 //!
 //! After `fork`, the child waits on a pipe. The parent opens events on the child that start
 //! counting at execve(2), then releases the child. A second pipe, which a successful execve(2)
-//! closes, shows the parent whether the command could be started.
+//! closes, shows the parent whether the command started.
 
 use crate::{Error, monotonic_ns, signal};
 use std::ffi::{CString, OsStr, OsString};
@@ -13,8 +13,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-/// A child waiting to be released. If this value is dropped, the child ends without running the
-/// command.
+/// A child waiting to be released. If dropped, the child is killed without running the command.
 #[derive(Debug)]
 pub struct Held {
     child: Child,
@@ -22,28 +21,28 @@ pub struct Held {
     verdict: OwnedFd,
 }
 
-/// A child process; its owner must [`Child::wait`] for it, otherwise a zombie remains.
+/// A child process. The owner must call [`Child::wait`]; otherwise, a zombie remains.
 #[derive(Debug)]
 pub struct Child {
     pid: u32,
-    /// A pidfd, readable once the child has ended; `None` on kernels before 5.3.
+    /// A pidfd, readable once the child has ended; `None` if pidfd_open(2) is missing (before Linux
+    /// 5.3) or forbidden.
     watch: Option<OwnedFd>,
 }
 
-/// Exit status and resource usage of a child; the usage includes that of children it has waited
-/// for.
+/// A child's exit status, and its resource usage, including that of children it has waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The child's exit status, unless a signal killed it.
     pub status: Option<i32>,
     /// The signal that killed the child, if any.
     pub signal: Option<i32>,
-    /// End time, in ns of [`monotonic_ns`]: with [`signal::catch`], the time of the kernel's
-    /// notification; otherwise, the time at which the child was waited for.
+    /// Exit time on the [`monotonic_ns`] clock: when SIGCHLD arrived if [`signal::catch`] is in
+    /// use, otherwise when the child was reaped.
     pub at_ns: u64,
-    /// CPU time in user mode, in ns (from a microsecond clock).
+    /// CPU time in user mode, in ns, with microsecond resolution.
     pub user_ns: u64,
-    /// CPU time in kernel mode, in ns (from a microsecond clock).
+    /// CPU time in kernel mode, in ns, with microsecond resolution.
     pub system_ns: u64,
     /// Peak resident memory in bytes.
     pub max_resident_bytes: u64,
@@ -51,38 +50,38 @@ pub struct Ended {
     pub minor_faults: u64,
     /// Major page faults.
     pub major_faults: u64,
-    /// Context switches because the child waited.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Context switches because the child was preempted.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
 }
 
 /// The command could not be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecError {
-    /// The error number from execve(2); ENOENT if the command was not found.
+    /// Error number from execve(2); ENOENT if the command was not found.
     pub errno: i32,
 }
 
 /// Forks a child that waits to be released and then runs `command` (looked up in PATH) with
 /// `arguments`. The child has this process's environment, working directory and open files, no
-/// blocked signals, and the default action for SIGPIPE. A termination signal kills the child while
-/// it waits. The child's code between fork and exec is async-signal-safe, so this process may have
-/// other threads. From this call on, this process does not ignore SIGCHLD (it may have been started
-/// with SIGCHLD ignored): otherwise, the kernel would not report children that have ended.
+/// blocked signals, and the default action for SIGPIPE. A termination signal kills it while it
+/// waits. Its code between fork and exec is async-signal-safe, so this process may have other
+/// threads. This process stops ignoring SIGCHLD, so that the kernel reports exited children.
 ///
 /// # Errors
-/// The command or an argument contains a NUL, or pipe2(2) or fork(2) fails.
+/// Returns an error if the command or an argument contains a NUL, or if pipe2(2) or fork(2) fails.
 pub fn fork_held(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error> {
     fork(command, arguments, false)
 }
 
-/// Like [`fork_held`], but the child leads its own process group, so that it can be ended together
-/// with everything that it starts ([`signal_group`]). If the child's standard input is a terminal,
-/// /dev/null replaces it: a background process group is stopped when it reads from a terminal.
+/// Like [`fork_held`], but makes the child a process group leader, so that it can be terminated
+/// along with everything it starts ([`signal_group`]). If the child's stdin is a terminal, it is
+/// replaced by /dev/null, because a background process group is stopped when it reads from a
+/// terminal.
 ///
 /// # Errors
-/// As [`fork_held`].
+/// As for [`fork_held`].
 pub fn fork_held_apart(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error> {
     fork(command, arguments, true)
 }
@@ -104,7 +103,7 @@ fn fork(command: &OsStr, arguments: &[OsString], is_apart: bool) -> Result<Held,
     let (gate_out, gate_in) = pipe()?;
     let (verdict_out, verdict_in) = pipe()?;
     signal::stop_ignoring_children();
-    // Block signals: otherwise, this program's handlers could swallow a signal in the child.
+    // Block signals: this program's handlers could otherwise swallow a signal in the child.
     let before = signal::block_all();
     // SAFETY: the child calls only async-signal-safe functions until it execs or ends.
     let pid = unsafe { libc::fork() };
@@ -135,7 +134,8 @@ fn fork(command: &OsStr, arguments: &[OsString], is_apart: bool) -> Result<Held,
     }
 }
 
-/// Runs in the child and is async-signal-safe: starts a new process group, away from the terminal.
+/// Starts a new process group, and replaces a terminal on stdin with /dev/null. Runs in the child;
+/// async-signal-safe.
 fn stand_apart() {
     // SAFETY: the calls take only numbers and a NUL-terminated string.
     unsafe {
@@ -147,10 +147,10 @@ fn stand_apart() {
     }
 }
 
-/// Runs in the child and never returns.
+/// Waits to be released, then executes the command. Runs in the child and never returns.
 ///
 /// # Safety
-/// `argv` holds pointers to NUL-terminated strings and ends with null.
+/// `argv` must contain pointers to NUL-terminated strings and end with null.
 unsafe fn wait_and_exec(gate: &OwnedFd, verdict: &OwnedFd, argv: &[*const libc::c_char]) -> ! {
     signal::catch_no_more();
     signal::set_mask(&signal::no_signals());
@@ -194,10 +194,11 @@ fn open_watch(pid: libc::pid_t) -> Option<OwnedFd> {
     (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number as libc::c_int) })
 }
 
-/// Polling interval for a process without a pidfd: the maximum delay in detecting its end.
+/// Polling interval for a process without a pidfd, and thus the maximum delay in detecting its
+/// exit.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Waits until `watch` is readable, a signal arrives or `at_most` has passed; without a descriptor,
+/// Waits until `watch` is readable, a signal arrives or `at_most` has passed. Without a descriptor,
 /// waits for at most [`LOOK`]. Returns whether `watch` is readable.
 fn watch_for(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
     match watch {
@@ -206,8 +207,8 @@ fn watch_for(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
     }
 }
 
-/// Waits until `watch` is readable, a signal arrives or `at_most` has passed; without a descriptor,
-/// only a signal or the timeout ends the wait. Returns whether `watch` is readable.
+/// Waits until `watch` is readable, a signal arrives or `at_most` has passed. Without a descriptor,
+/// waits for a signal or the timeout. Returns whether `watch` is readable.
 fn poll(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
     let count = libc::nfds_t::from(watch.is_some());
     let descriptor = watch.map_or(-1, AsRawFd::as_raw_fd);
@@ -225,7 +226,7 @@ pub fn sleep(at_most: Duration) {
     poll(None, at_most);
 }
 
-/// Sends a signal to all processes in a group. Returns whether the group has any process that this
+/// Sends a signal to every process in a group. Returns whether the group has any process that this
 /// program may signal.
 pub fn signal_group(group: u32, signal: i32) -> bool {
     match libc::pid_t::try_from(group) {
@@ -249,7 +250,7 @@ impl Stranger {
     /// Finds the process with this ID.
     ///
     /// # Errors
-    /// There is no process with this ID.
+    /// Returns an error if there is no such process.
     pub fn find(pid: u32) -> Result<Self, Error> {
         let number = libc::pid_t::try_from(pid).unwrap_or(-1);
         let stranger = Self { pid, watch: open_watch(number) };
@@ -261,9 +262,9 @@ impl Stranger {
         Ok(stranger)
     }
 
-    /// Waits until the process ends, a signal arrives or `at_most` has passed. Returns whether the
-    /// process has ended. If pidfd_open(2) is missing (before Linux 5.3) or forbidden, waits for at
-    /// most 1 ms.
+    /// Waits until the process exits, a signal arrives or `at_most` has passed. Returns whether the
+    /// process has exited. Waits for at most 1 ms if pidfd_open(2) is missing (before Linux 5.3) or
+    /// forbidden.
     pub fn wait_timeout(&self, at_most: Duration) -> bool {
         watch_for(self.watch.as_ref(), at_most) || self.watch.is_none() && !self.is_there()
     }
@@ -274,17 +275,17 @@ impl Stranger {
 }
 
 impl Held {
-    /// Process ID of the child.
+    /// Returns the child's process ID.
     pub fn pid(&self) -> u32 {
         self.child.pid
     }
 
-    /// Lets the child run its command; returns when the command has started.
+    /// Lets the child run its command. Returns once the command has started.
     ///
     /// # Errors
-    /// The command could not be started; the child is gone.
+    /// Returns an error if the command cannot be started, in which case the child has exited.
     pub fn release(mut self) -> Result<Child, ExecError> {
-        let gate = self.gate.take().expect("a held child has its gate");
+        let gate = self.gate.take().expect("the gate exists until the child is released");
         // SAFETY: the buffer is one byte that is valid for reading.
         unsafe { libc::write(gate.as_raw_fd(), [1u8].as_ptr().cast(), 1) };
         drop(gate);
@@ -311,8 +312,8 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.child.pid != 0 {
-            // Closing the gate would be enough, except that a concurrently forked child may hold it
-            // too.
+            // Closing the gate would suffice, were it not that a concurrently forked child may hold
+            // it too.
             self.child.signal(libc::SIGKILL);
             self.child.wait();
         }
@@ -320,7 +321,7 @@ impl Drop for Held {
 }
 
 impl Child {
-    /// Process ID.
+    /// Returns the process ID.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -332,21 +333,21 @@ impl Child {
         unsafe { libc::kill(self.pid as libc::pid_t, signal) };
     }
 
-    /// Whether the child is in this program's process group, in which case signals from terminal
+    /// Returns whether the child is in this program's process group, so that signals from terminal
     /// keys reach both.
     pub fn is_in_own_group(&self) -> bool {
         // SAFETY: numbers only.
         unsafe { libc::getpgid(self.pid as libc::pid_t) == libc::getpgrp() }
     }
 
-    /// Waits until the child ends.
+    /// Waits until the child exits.
     pub fn wait(&mut self) -> Ended {
-        self.wait4(0).expect("a child that was not waited for can be waited for")
+        self.wait4(0).expect("an unreaped child can be waited for")
     }
 
-    /// Waits until the child ends, a signal arrives or `at_most` has passed. Returns `None` if the
-    /// child is still running. If pidfd_open(2) is missing (before Linux 5.3) or forbidden, waits
-    /// for at most 1 ms.
+    /// Waits until the child exits, a signal arrives or `at_most` has passed; `None` if the child
+    /// is still running. Waits for at most 1 ms if pidfd_open(2) is missing (before Linux 5.3) or
+    /// forbidden.
     pub fn wait_timeout(&mut self, at_most: Duration) -> Option<Ended> {
         if let Some(ended) = self.wait4(libc::WNOHANG) {
             return Some(ended);
@@ -453,7 +454,7 @@ mod tests {
         assert!(ended.at_ns - began_ns < 50_000_000_000);
     }
 
-    /// If two children are held at once, the later child also holds the gate of the earlier child.
+    /// If two children are held at once, the later one inherits the earlier one's gate.
     #[test]
     fn held_children_may_be_dropped_in_any_order() {
         let (first, second) = (held("true", &[]), held("true", &[]));

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel's clocks.
 
-/// Nanoseconds since an arbitrary moment that is the same for all threads; monotonic.
+/// Returns nanoseconds since an arbitrary epoch shared by all threads; monotonic.
 ///
-/// This is CLOCK_MONOTONIC_RAW rather than CLOCK_MONOTONIC, which a time daemon speeds up or slows
-/// down (by up to 500 ppm during a correction). The ratio of a counter to the raw clock is
-/// therefore the same at the start and at the end of a run. The price: the length of its second
-/// depends on the machine's oscillator and is typically accurate to within 100 ppm, and
-/// `std::time::Instant`, which uses the other clock, drifts from it by as much.
+/// Uses CLOCK_MONOTONIC_RAW rather than CLOCK_MONOTONIC, which a time daemon slews (by up to 500
+/// ppm during a correction). The ratio of a counter to the raw clock is therefore the same at the
+/// start and at the end of a run. The drawback is that a second of the raw clock is only as
+/// accurate as the machine's oscillator, typically to within 100 ppm. `std::time::Instant`, which
+/// uses CLOCK_MONOTONIC, drifts from the raw clock by up to the same 100 ppm.
 pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC_RAW)
 }
 
-/// CPU time of the calling thread in nanoseconds, user and kernel together. Steal time is included,
-/// unless the host reports it to the guest. Costs a system call.
+/// Returns the calling thread's user and kernel CPU time in nanoseconds. Includes steal time unless
+/// the host reports it to the guest. Costs a system call.
 pub fn thread_cpu_time_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// # Panics
-/// If a sandbox forbids clock_gettime(2). The call cannot fail otherwise: both clocks have existed
-/// since Linux 2.6.28, and `time` is writable.
+/// Panics if a sandbox forbids clock_gettime(2). The call cannot fail otherwise: both clocks have
+/// existed since Linux 2.6.28, and `time` is writable.
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writing during the call.

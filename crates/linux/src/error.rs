@@ -1,36 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors from requests to the kernel.
+//! Errors from kernel requests.
 
 use std::fmt;
 
-/// A failed request to the kernel: what was requested, on which object, why it failed, and how to
-/// fix it.
+/// A failed kernel request: what was requested, on which object, why it failed, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A system call returned an error.
     Call {
-        /// The system call.
+        /// Name of the system call.
         call: &'static str,
-        /// The object of the call.
+        /// Object of the call, such as a path or a number.
         value: String,
         /// The error number, as in errno(3).
         errno: i32,
-        /// The fix.
+        /// Suggested fix, appended to the error message.
         advice: &'static str,
     },
     /// A kernel file is missing or lacks the expected contents.
     File {
-        /// The file.
+        /// Path of the file.
         path: &'static str,
-        /// The error.
+        /// Reason why it is unusable.
         reason: String,
-        /// The fix.
+        /// Suggested fix, appended to the error message.
         advice: &'static str,
     },
 }
 
 impl Error {
-    /// The error of the system call that has just failed on this thread.
+    /// Creates the error for the system call that just failed on this thread.
     pub(crate) fn last(call: &'static str, value: String, advice: &'static str) -> Self {
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
         Self::Call { call, value, errno, advice }
@@ -38,7 +37,7 @@ impl Error {
 }
 
 impl Error {
-    /// The failure and its reason without the advice, for callers with better advice.
+    /// Formats the failure and its reason without the advice, for callers that have better advice.
     pub fn without_advice(&self) -> String {
         match self {
             Self::Call { call, value, errno, .. } => {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A heap that ends the program with an error message when memory is refused.
+//! A heap that exits with an error message if memory is refused.
 //!
-//! Rust aborts on a failed allocation, but Linux rarely lets an allocation fail: instead, it kills
-//! the process that touches more memory than is available. A program can therefore have the heap
-//! check for room before each large allocation. If there is no room, or the kernel fails the
-//! allocation, an error goes to stderr and the program ends at once, since nothing that needs
-//! memory could run any more.
+//! Rust aborts on a failed allocation, but on Linux allocations rarely fail: instead, the kernel
+//! kills the process that touches more memory than is available. A program can therefore have the
+//! heap check for room before each large allocation. If there is no room, or the kernel fails the
+//! allocation, an error is printed to stderr and the program exits at once, because nothing that
+//! needs memory could still run.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::{self, Write};
@@ -15,22 +15,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// Allocations of at least this size are checked.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Allocations of at least this size are added up until the next check, so that many of them count
-/// as one large allocation.
+/// Allocations of at least this size are summed until the next check, so that many of them count as
+/// one large allocation.
 const COUNTED_BYTES: usize = 16 << 10;
 
 /// Bytes of counted allocations since the last check.
 static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the reason why there is no room for `bytes` in addition to the `held` bytes that the
-/// heap holds, touched or not; `None` if there is room. The function itself may allocate less than
-/// a mebibyte.
+/// Returns why there is no room for `bytes` in addition to the `held` bytes already allocated,
+/// touched or not; `None` if there is room. May itself allocate less than a mebibyte.
 pub type Room = fn(bytes: usize, held: usize) -> Option<String>;
 
-/// Bytes that counted allocations currently hold.
+/// Bytes currently held by counted allocations.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// The function that decides on large allocations, and the exit status if one is refused.
+/// Function that decides on large allocations, and the exit status on refusal.
 struct Guard {
     room: Room,
     status: i32,
@@ -38,30 +37,31 @@ struct Guard {
 
 static GUARD: OnceLock<Guard> = OnceLock::new();
 
-/// The system's heap, except that a refused allocation ends the program. For `#[global_allocator]`.
+/// The system allocator, except that a refused allocation exits with a message. For use as
+/// `#[global_allocator]`.
 pub struct Heap;
 
-/// From this call on, `room` decides on large allocations, and a refusal ends the program with
-/// `status`; before this call, a refusal aborts the program. Only the first call has an effect.
+/// Lets `room` decide on large allocations from now on; a refusal exits with `status`. Before this
+/// call, a refusal aborts the program. Only the first call has an effect.
 pub fn guard(room: Room, status: u8) {
-    // A guard that is already set stays.
+    // A guard that is already set is kept.
     let _ = GUARD.set(Guard { room, status: status.into() });
 }
 
 impl Heap {
-    /// Ends the program if `bytes`, together with those counted since the last check, amount to a
-    /// large allocation and there is no room for it.
+    /// Exits if `bytes`, together with those counted since the last check, amount to a large
+    /// allocation and there is no room for it.
     fn ask(bytes: usize) {
         if bytes < COUNTED_BYTES {
             return;
         }
-        // Relaxed ordering suffices: this is just a sum, and nothing else depends on it.
+        // Relaxed: nothing else depends on this sum.
         let counted = COUNTED.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if counted < LARGE_BYTES {
             return;
         }
         COUNTED.store(0, Ordering::Relaxed);
-        // Allocations until the next check must fit, too.
+        // Allocations until the next check must fit too.
         let bytes = bytes.max(LARGE_BYTES);
         let Some(guard) = GUARD.get() else { return };
         if let Some(why) = (guard.room)(bytes, HELD.load(Ordering::Relaxed)) {
@@ -69,14 +69,14 @@ impl Heap {
         }
     }
 
-    /// Subtracts `bytes`, which were freed or are about to be, from the bytes held.
+    /// Subtracts `bytes`, which are about to be freed, from the bytes held.
     fn back(bytes: usize) {
         if bytes >= COUNTED_BYTES {
             HELD.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Returns the system's result for `bytes`, unless the allocation failed.
+    /// Returns the system's result for `bytes`, or exits if the allocation failed.
     fn given(start: *mut u8, bytes: usize) -> *mut u8 {
         if bytes >= COUNTED_BYTES {
             HELD.fetch_add(bytes, Ordering::Relaxed);
@@ -121,14 +121,15 @@ unsafe impl GlobalAlloc for Heap {
 
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Reports on stderr that an allocation of `bytes` is refused, and ends the program.
+/// Reports on stderr that an allocation of `bytes` was refused, and exits.
 fn end(guard: &Guard, bytes: usize, why: &str) -> ! {
-    // If another thread is already reporting a refusal, it will end the program.
+    // If another thread is already reporting a refusal, that thread exits the program.
     while ENDING.swap(true, Ordering::SeqCst) {
         std::thread::yield_now();
     }
+    crate::terminal_modes::restore();
     let mut line = Line { bytes: [0; 512], length: 0 };
-    // A message that is too long is cut off.
+    // An overlong message is truncated.
     let _ = writeln!(
         line,
         "linerate: out of memory: cannot allocate {bytes} bytes: {why}; free memory, raise the \
@@ -141,7 +142,7 @@ fn end(guard: &Guard, bytes: usize, why: &str) -> ! {
     unsafe { libc::_exit(guard.status) }
 }
 
-/// A line of text kept on the stack, since the heap is unavailable.
+/// A line of text on the stack, because the heap is unavailable.
 struct Line {
     bytes: [u8; 512],
     length: usize,

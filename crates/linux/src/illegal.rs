@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recovery from illegal instructions in one stretch of code.
+//! Recovery from illegal instructions within one range of code.
 //!
-//! User access to registers, once a kernel module has enabled it, can be disabled at any time;
-//! reads are then illegal instructions and raise SIGILL, which kills a process. With this module,
-//! one stretch of code can define where to resume instead. Every other SIGILL behaves as before. A
-//! program that later installs its own handler, without chaining to ours, is killed as if ours did
-//! not exist.
+//! A kernel module may enable user access to counter registers, and this access can be disabled
+//! again at any time. Reads are then illegal instructions and raise SIGILL, which kills a process.
+//! With this module, one range of code can specify an address at which to resume instead. Any other
+//! SIGILL behaves as before. If the program later installs its own handler without chaining to this
+//! one, such reads kill it again.
 
+use crate::signal::{pass_to, replace};
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -14,15 +15,15 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// A range of code addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// First byte.
+    /// Address of the first byte.
     pub begin: usize,
-    /// End, exclusive.
+    /// Address of the first byte after the range.
     pub end: usize,
     /// Address at which to resume after an illegal instruction.
     pub resume: usize,
 }
 
-/// The protected stretch, and the previous SIGILL action.
+/// The protected range, and the previous SIGILL action.
 struct Recovery {
     stretch: Stretch,
     before: libc::sigaction,
@@ -31,17 +32,17 @@ struct Recovery {
 static RECOVERY: OnceLock<Recovery> = OnceLock::new();
 static SETTING: Mutex<()> = Mutex::new(());
 
-/// From this call on, a thread of this process that hits an illegal instruction in `stretch`
-/// resumes at `stretch.resume`. There is one such stretch per process; registering the same one
-/// again has no effect.
+/// Registers `stretch`. From now on, a thread of this process that executes an illegal instruction
+/// in this range resumes at `stretch.resume`. A process has only one such range; registering the
+/// same one again has no effect.
 ///
 /// # Errors
-/// sigaction(2) fails, another stretch is already registered, or this module does not know the
-/// registers of this architecture.
+/// Returns an error if sigaction(2) fails, if another range is already registered, or if the
+/// architecture is not supported.
 ///
 /// # Safety
-/// Whichever instruction in the stretch is illegal, the code at `resume` must find the stack and
-/// registers as it needs them.
+/// Whichever instruction in the range is illegal, the stack and registers must be in the state that
+/// the code at `resume` requires.
 pub unsafe fn recover(stretch: Stretch) -> io::Result<()> {
     if !KNOWS_REGISTERS {
         return Err(io::Error::new(
@@ -61,17 +62,13 @@ pub unsafe fn recover(stretch: Stretch) -> io::Result<()> {
             )),
         };
     }
-    let before = exchange(None)?;
+    let before = replace(libc::SIGILL, None, 0)?;
     RECOVERY.get_or_init(|| Recovery { stretch, before });
-    // SAFETY: all zero is a valid value: no flags, an empty mask, the default action.
-    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    action.sa_sigaction = on_illegal as Handler as usize;
-    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    exchange(Some(&action)).map(drop)
+    replace(libc::SIGILL, Some(on_illegal), libc::SA_ONSTACK).map(drop)
 }
 
-/// Whether the calling thread blocks SIGILL. If so, the kernel kills the process on an illegal
-/// instruction, whatever handler there is.
+/// Returns whether the calling thread blocks SIGILL. If so, the kernel kills the process on an
+/// illegal instruction regardless of any handler.
 pub fn is_held_back() -> bool {
     let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: `set` can be written; without a new set nothing is changed.
@@ -79,23 +76,6 @@ pub fn is_held_back() -> bool {
     // SAFETY: zeroed, and filled by the call, which cannot fail with these arguments.
     unsafe { libc::sigismember(set.as_ptr(), libc::SIGILL) == 1 }
 }
-
-/// Returns the current SIGILL action; sets `action` if given.
-fn exchange(action: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
-    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    let action = action.map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: `action` is null or valid, `before` can be written; the handlers given here have the
-    // type that their flags require.
-    let status = unsafe { libc::sigaction(libc::SIGILL, action, before.as_mut_ptr()) };
-    if status < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: filled by the successful call above.
-    Ok(unsafe { before.assume_init() })
-}
-
-/// Signature of a handler.
-type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
 extern "C" fn on_illegal(number: i32, about: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // `OnceLock::get` is an atomic load, which is safe in a handler. `RECOVERY` was set before the
@@ -108,32 +88,15 @@ extern "C" fn on_illegal(number: i32, about: *mut libc::siginfo_t, context: *mut
         *counter = stretch.resume;
         return;
     }
-    match before.sa_sigaction {
-        // The instruction is retried, and this time ends the process.
-        libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: all zero is a valid value: the default action.
-            let standard: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-            let _ = exchange(Some(&standard));
-        }
-        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: the handler was installed with SA_SIGINFO, which means that it has this type.
-            let handler: Handler = unsafe { std::mem::transmute(handler) };
-            handler(number, about, context);
-        }
-        handler => {
-            // SAFETY: the handler was installed without SA_SIGINFO, which means that it has this
-            // type.
-            let handler: extern "C" fn(i32) = unsafe { std::mem::transmute(handler) };
-            handler(number);
-        }
-    }
+    pass_to(before, number, about, context);
 }
 
 /// Whether [`program_counter`] supports this architecture.
 const KNOWS_REGISTERS: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm"));
 
-/// Program counter to which the handler returns; `None` on unknown architectures.
+/// Returns the program counter at which the interrupted code resumes; `None` on unsupported
+/// architectures.
 fn program_counter(context: &mut libc::ucontext_t) -> Option<&mut usize> {
     #[cfg(target_arch = "x86_64")]
     let place = &raw mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
@@ -176,7 +139,7 @@ mod tests {
 
     static SEEN: AtomicUsize = AtomicUsize::new(0);
 
-    /// Skips the two bytes of `ud2`.
+    /// Skips the two-byte `ud2`.
     extern "C" fn step(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
         SEEN.fetch_add(1, Ordering::SeqCst);
         // SAFETY: as in `on_illegal`.
@@ -186,11 +149,7 @@ mod tests {
 
     #[test]
     fn survives_illegal_instructions_of_the_stretch_and_forwards_others() {
-        // SAFETY: all zero is a valid value.
-        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-        action.sa_sigaction = step as Handler as usize;
-        action.sa_flags = libc::SA_SIGINFO;
-        exchange(Some(&action)).unwrap();
+        replace(libc::SIGILL, Some(step), 0).unwrap();
         let stretch = Stretch {
             begin: &raw const linerate_test_begin as usize,
             end: &raw const linerate_test_end as usize,

@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opening and reading files that may block for ever: pipes without a writer, devices.
+//! Opening and reading files that may block indefinitely, such as devices and pipes without a
+//! writer.
 
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Opens a file for reading; if it is a pipe, does not wait for a writer. Reads do not wait either:
-/// they return [`io::ErrorKind::WouldBlock`] if there is no data yet, and 0 bytes if a pipe has no
-/// writer.
+/// Opens a file for reading. If the file is a pipe, does not wait for a writer. Reads do not block
+/// either: they return [`io::ErrorKind::WouldBlock`] if there is no data yet, and 0 bytes if a pipe
+/// has no writer.
 ///
 /// # Errors
-/// Those of open(2).
+/// Returns the error from open(2).
 pub fn open_to_read_without_waiting(file: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file)
 }
 
-/// Opens a pipe for writing without waiting for a reader: if there is no reader, fails with ENXIO.
-/// Writes to the returned file wait until there is room.
+/// Opens a pipe for writing; fails with ENXIO instead of waiting if there is no reader. Writes to
+/// the returned file block until there is room.
 ///
 /// # Errors
-/// Those of open(2) and fcntl(2).
+/// Returns the error from open(2) or fcntl(2).
 pub fn open_pipe_to_write_without_waiting(pipe: &Path) -> io::Result<File> {
     let file = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(pipe)?;
     // SAFETY: the call changes the flags of a descriptor that `file` owns, and no memory.
@@ -32,17 +35,17 @@ pub fn open_pipe_to_write_without_waiting(pipe: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether `error` means that a pipe opened for writing has no reader.
+/// Returns whether `error` means that a pipe opened for writing has no reader.
 pub fn is_without_reader(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENXIO)
 }
 
-/// Waits until a file has data to read or its last writer is gone; `false` if neither happened
-/// within `at_most`. A handled signal restarts the timeout.
+/// Waits until a file has data to read or its last writer has closed it; `false` if neither
+/// happened within `at_most`. A handled signal restarts the timeout.
 ///
 /// # Errors
-/// Those of poll(2).
-pub fn wait_to_read(file: &File, at_most: Duration) -> io::Result<bool> {
+/// Returns the error from poll(2).
+pub fn wait_to_read(file: &impl AsRawFd, at_most: Duration) -> io::Result<bool> {
     let milliseconds = i32::try_from(at_most.as_millis()).unwrap_or(i32::MAX);
     let mut asked = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     loop {
@@ -56,6 +59,21 @@ pub fn wait_to_read(file: &File, at_most: Duration) -> io::Result<bool> {
             return Err(error);
         }
     }
+}
+
+/// Returns whether a path leads to a named pipe, following links. Does not ask the server of a
+/// network file system, which may never answer: uses what the kernel knows. False if it is unknown.
+pub fn is_named_pipe(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    let mut found = std::mem::MaybeUninit::<libc::statx>::zeroed();
+    let flags = libc::AT_STATX_DONT_SYNC | libc::AT_NO_AUTOMOUNT;
+    // SAFETY: `path` ends with a zero byte, and `found` has room for the structure.
+    let status = unsafe {
+        libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, libc::STATX_TYPE, found.as_mut_ptr())
+    };
+    // SAFETY: all bytes were zeroed, which is a valid value of the structure.
+    let mode = u32::from(unsafe { found.assume_init() }.stx_mode);
+    status == 0 && mode & libc::S_IFMT == libc::S_IFIFO
 }
 
 #[cfg(test)]

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory from the kernel: mappings, with the requested page size, and the memory limits of a
-//! process.
+//! Kernel memory management: mappings with a choice of page size, and a process's memory limits.
 
 use crate::Error;
 use std::fs::File;
 use std::io::{Seek, Write};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
 
-/// A mapping of private memory: zeroed, writable, backed by pages from the first touch on. Unmapped
-/// when dropped.
+/// A private mapping: zeroed, writable, backed by pages once touched. Unmapped on drop.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,
@@ -22,11 +21,11 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `bytes` bytes, rounded up to whole pages. No page is allocated or reserved yet: the
-    /// memory may be gone by the time it is touched, so do not map more than is free.
+    /// Maps `bytes` bytes, rounded up to whole pages. No page is allocated or reserved yet, and
+    /// other processes may use up the memory before it is touched, so do not map more than is free.
     ///
     /// # Errors
-    /// `bytes` is 0, or exceeds the process's address space or the limit on it.
+    /// Returns an error if `bytes` is 0, or exceeds the process's address space or the limit on it.
     pub fn new(bytes: usize) -> Result<Self, Error> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -41,13 +40,13 @@ impl Mapping {
         }
     }
 
-    /// Address of the mapping's first byte, which is the start of a page. The memory is valid for
-    /// as long as `self` is.
+    /// Returns the page-aligned address of the first byte. The memory is valid for as long as
+    /// `self` is.
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Size of the mapping in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -61,14 +60,84 @@ impl Drop for Mapping {
     }
 }
 
-/// Creates a file in memory, outside any folder, that holds `content` and is read from its
-/// beginning. Each call creates a separate file, even for equal content; the file is gone once
-/// nothing has it open or mapped any longer.
+/// Memory that a socket shares with the kernel. Unmapped when dropped.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the memory belongs to no thread.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    /// Maps `bytes` bytes of the memory that a socket offers at `offset`.
+    ///
+    /// # Errors
+    /// Returns an error if the socket has no such memory, or if the process may not map it.
+    pub(crate) fn of_socket(socket: &OwnedFd, bytes: usize, offset: i64) -> Result<Self, Error> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                protection,
+                flags,
+                socket.as_raw_fd(),
+                offset as libc::off_t,
+            )
+        };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(address) if start != libc::MAP_FAILED => Ok(Self { start: address, bytes }),
+            _ => Err(Error::last("mmap", format!("{bytes}-byte socket mapping"), "free memory")),
+        }
+    }
+
+    /// Returns the 32-bit number at offset `at`, which must be a multiple of 4.
+    ///
+    /// # Panics
+    /// Panics if the number is not aligned or not within the memory.
+    #[inline]
+    pub(crate) fn atomic(&self, at: usize) -> &AtomicU32 {
+        assert!(at % 4 == 0 && at + 4 <= self.bytes, "offset {at} of {}", self.bytes);
+        // SAFETY: aligned and within the mapping, by the assertion; the mapping lasts as long as
+        // `self`.
+        unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(at).cast()) }
+    }
+
+    /// Returns the `length` bytes at offset `at`.
+    ///
+    /// # Safety
+    /// The kernel must not write to these bytes while the result is in use.
+    ///
+    /// # Panics
+    /// Panics if the bytes are not within the memory.
+    #[inline]
+    pub(crate) unsafe fn bytes(&self, at: usize, length: usize) -> &[u8] {
+        assert!(at <= self.bytes && length <= self.bytes - at, "{length} at {at}");
+        // SAFETY: within the mapping, by the assertion; unwritten, by the caller's contract.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), length) }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping that `of_socket` made; references to it borrow `self`.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Creates an in-memory file with this `content`, positioned at its start. The file has no path.
+/// Each call creates a separate file, even for equal content. The file disappears once it is no
+/// longer open or mapped anywhere.
 ///
 /// # Errors
-/// The process has too many files open, or there is no memory for the content.
+/// Returns an error if the process has too many open files, or if there is no memory for the
+/// content.
 pub fn file_in_memory(content: &[u8]) -> Result<File, Error> {
-    let advice = "close files or raise ulimit -n; free memory";
+    let advice = "close files, raise the open-file limit (ulimit -n), or free memory";
     // SAFETY: the name is a NUL-terminated constant, and the flags are valid for the call.
     let descriptor = unsafe { libc::memfd_create(c"linerate".as_ptr(), libc::MFD_CLOEXEC) };
     if descriptor < 0 {
@@ -83,11 +152,12 @@ pub fn file_in_memory(content: &[u8]) -> Result<File, Error> {
 }
 
 /// Requests huge pages for `bytes` bytes from `start`, a multiple of the page size. A refusal
-/// affects only speed. Even a granted request may have no effect, because pages get their size at
-/// the first touch.
+/// affects only speed. Even a granted request may have no effect, because a page gets its size when
+/// first touched.
 ///
 /// # Errors
-/// `start` is not a multiple of the page size, or the kernel has no huge pages.
+/// Returns an error if `start` is not a multiple of the page size, or if the kernel has no huge
+/// pages.
 pub fn advise_huge_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
     // SAFETY: MADV_HUGEPAGE changes no content; the kernel rejects ranges that are not mapped.
     match unsafe { libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE) } {
@@ -95,17 +165,18 @@ pub fn advise_huge_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
         _ => Err(Error::last(
             "madvise",
             format!("MADV_HUGEPAGE, {bytes} bytes"),
-            "align the range to pages, or continue without huge pages if the kernel has none",
+            "align the range to page boundaries, or continue without huge pages if the kernel has \
+             none",
         )),
     }
 }
 
 /// Requests small pages for `bytes` bytes from `start`, a multiple of the page size, even with
-/// transparent huge pages. As with [`advise_huge_pages`], call it before the first touch.
+/// transparent huge pages. As with [`advise_huge_pages`], call this before the first touch.
 ///
 /// # Errors
-/// `start` is not a multiple of the page size, or the kernel has no huge pages, in which case all
-/// pages are small.
+/// Returns an error if `start` is not a multiple of the page size, or if the kernel has no huge
+/// pages, in which case all pages are small.
 pub fn advise_small_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
     // SAFETY: MADV_NOHUGEPAGE changes no content; the kernel rejects ranges that are not mapped.
     match unsafe { libc::madvise(start.cast(), bytes, libc::MADV_NOHUGEPAGE) } {
@@ -113,30 +184,32 @@ pub fn advise_small_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
         _ => Err(Error::last(
             "madvise",
             format!("MADV_NOHUGEPAGE, {bytes} bytes"),
-            "align the range to pages, or continue without huge pages if the kernel has none",
+            "align the range to page boundaries, or continue without huge pages if the kernel has \
+             none",
         )),
     }
 }
 
-/// Size of the smallest page in bytes.
+/// Returns the smallest page size in bytes.
 pub fn page_bytes() -> usize {
     // SAFETY: no memory is passed.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    // POSIX requires a value of at least 1; 4096 is what nearly every Linux system would report.
+    // POSIX requires a value of at least 1. Without one, 4096 is right for nearly every Linux
+    // system.
     usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(4096)
 }
 
-/// Memory limits of this process.
+/// This process's memory limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// Limit on the address space in bytes (`ulimit -v`); `None` if there is no limit.
+    /// Address space limit in bytes (`ulimit -v`); `None` if unlimited.
     pub address_space: Option<u64>,
-    /// Limit on private memory in bytes (`ulimit -d`); `None` if there is no limit.
+    /// Private memory limit in bytes (`ulimit -d`); `None` if unlimited.
     pub data: Option<u64>,
 }
 
-/// The limits of this process (getrlimit(2)). A limit that cannot be read is returned as `None`;
-/// the kernel still enforces it when memory is mapped.
+/// Returns this process's limits (getrlimit(2)). Limits that cannot be read are returned as `None`;
+/// the kernel still enforces them when memory is mapped.
 pub fn memory_limits() -> MemoryLimits {
     MemoryLimits { address_space: limit(libc::RLIMIT_AS), data: limit(libc::RLIMIT_DATA) }
 }
@@ -183,7 +256,7 @@ mod tests {
         assert_eq!(read, ["one", "one", ""]);
     }
 
-    /// Whether an address range in the kernel's list of mappings contains `address`.
+    /// Returns whether `address` is within one of the mappings that the kernel lists.
     fn is_mapped(address: usize) -> bool {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         maps.lines().any(|line| {
@@ -194,8 +267,8 @@ mod tests {
         })
     }
 
-    /// Other threads map memory in the meantime, possibly where this mapping was, so it is enough
-    /// if one of several mappings stays unmapped.
+    /// Other threads map memory in the meantime, possibly at the same address, so only one of
+    /// several mappings has to remain unmapped.
     #[test]
     fn a_mapping_is_there_until_it_is_dropped() {
         let is_gone = |_| {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sockets, interfaces and queueing disciplines of a network namespace, over netlink and ethtool.
+//! Sockets, interfaces and queueing disciplines of a network namespace, through netlink and
+//! ethtool.
 //!
-//! A [`Network`] is a set of sockets that belong to one network namespace, this program's or
-//! another's: wherever the sockets are used, they refer to that namespace. Once the sockets are
-//! open, no query needs privileges. Kernel replies are decoded by pure functions that accept any
-//! bytes: truncated parts, or parts with a wrong length, are left out.
+//! A [`Network`] is a set of sockets opened in one network namespace, this program's or another's.
+//! They refer to that namespace no matter which thread uses them. Once the sockets are open,
+//! queries need no privileges. Replies are decoded by pure functions that accept any bytes;
+//! truncated parts, and parts with a wrong length, are skipped.
 
 mod buffer;
 mod ethtool;
@@ -26,7 +27,7 @@ pub use qdisc::{HtbClass, Qdisc};
 use crate::Error;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Sockets for queries about a network namespace.
+/// Sockets for querying a network namespace.
 #[derive(Debug)]
 pub struct Network {
     diag: OwnedFd,
@@ -34,7 +35,7 @@ pub struct Network {
     control: OwnedFd,
 }
 
-/// Domain, type and protocol of the three sockets of a [`Network`], in the order of its fields.
+/// Domain, type and protocol of the three sockets of a [`Network`], in field order.
 const SOCKETS: [(i32, i32, i32); 3] = [
     (libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_SOCK_DIAG),
     (libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE),
@@ -46,7 +47,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// The kernel does not have netlink, or forbids it.
+    /// Returns an error if the kernel lacks or forbids netlink.
     pub fn own() -> Result<Self, Error> {
         let [diag, route, control] = SOCKETS.map(|(domain, kind, protocol)| {
             // SAFETY: numbers only.
@@ -64,12 +65,12 @@ impl Network {
         Self::new(diag?, route?, control?)
     }
 
-    /// Opens the sockets in the namespace of another process: a child enters it, opens the sockets,
-    /// hands them over and exits. Requires permission to enter the namespace: either root, or a
-    /// user namespace of the same user.
+    /// Opens the sockets in another process's namespace: a child enters it, opens the sockets,
+    /// passes them to this process and exits. Requires permission to enter the namespace: either
+    /// root, or a user namespace of the same user.
     ///
     /// # Errors
-    /// The process is gone, or its namespaces may not be entered.
+    /// Returns an error if the process has exited, or if entering its namespaces is not permitted.
     pub fn of_process(pid: u32) -> Result<Self, Error> {
         let [diag, route, control] = namespace::sockets_of(pid)?;
         Self::new(diag, route, control)
@@ -87,12 +88,12 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_ne_bytes)
 }
 
-/// As [`u32_at`].
+/// Reads a 64-bit number in host byte order from a message.
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_ne_bytes)
 }
 
-/// A string up to its first NUL byte.
+/// Returns the string up to its first NUL byte.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()

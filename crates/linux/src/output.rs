@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Standard output as the program inherited it.
+//! Standard output as inherited by the program.
 //!
 //! Before `main`, the standard library opens /dev/null in place of a closed stdin, stdout or
-//! stderr, so that a file opened later is not written to by mistake; it also treats writes to an
-//! unwritable stdout (EBADF) as successful. Both hide the loss of the result. The program therefore
-//! does its own check before the library runs, and writes to the descriptor as it would to any
-//! file.
+//! stderr, so that a file opened later is not written to by mistake. It also treats writes to an
+//! unwritable stdout (EBADF) as successful. Both would hide lost output. This module therefore
+//! checks stdout before the standard library is initialized, and writes to the descriptor as to any
+//! other file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,19 +23,19 @@ static LOOK: extern "C" fn() = look;
 extern "C" fn look() {
     // SAFETY: the call reads a descriptor's flags, or fails if it is not open.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
-    // Relaxed ordering suffices: no other thread is running yet.
+    // Relaxed: no other thread is running yet.
     WAS_CLOSED.store(flags == -1, Ordering::Relaxed);
 }
 
-/// Whether standard output was open when the program began; the shell's `>&-` closes it.
+/// Returns whether stdout was open when the program started; the shell's `>&-` closes it.
 pub fn stdout_was_open() -> bool {
     !WAS_CLOSED.load(Ordering::Relaxed)
 }
 
-/// Writes all of `bytes` to standard output, bypassing the buffer of [`std::io::stdout`].
+/// Writes all of `bytes` to stdout, bypassing the buffer of [`std::io::stdout`].
 ///
 /// # Errors
-/// Those of write(2); EBADF if standard output was closed when the program began.
+/// Returns the error from write(2); EBADF if stdout was closed when the program started.
 pub fn write_to_stdout(bytes: &[u8]) -> io::Result<()> {
     if !stdout_was_open() {
         return Err(io::Error::from_raw_os_error(libc::EBADF));

@@ -2,8 +2,8 @@
 //! Kernel counters: perf_event_open(2), and operations on its descriptors.
 //!
 //! Every event, grouped or not, is opened with the read format "group, time enabled, time running",
-//! so that all are read in the same way. Not covered here: sampling (`sample`) and the meaning of
-//! events (`counters`).
+//! so that all are read in the same way. Sampling is in `sample`; the meaning of events is defined
+//! by `counters`.
 
 use std::fmt;
 use std::io;
@@ -15,9 +15,9 @@ use std::sync::atomic::{Ordering, compiler_fence};
 /// The kernel's event selector: `type` and the three `config` words in `perf_event_attr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Selector {
-    /// `PERF_TYPE_*`, or the number in a unit's `type` file under /sys/bus/event_source/devices.
+    /// `PERF_TYPE_*`, or the number in a PMU's `type` file under /sys/bus/event_source/devices.
     pub kind: u32,
-    /// The event number within this type.
+    /// Event number within this type.
     pub config: u64,
     /// Additional configuration, if the type uses it.
     pub config1: u64,
@@ -43,29 +43,30 @@ pub const HW_CACHE: u32 = 3;
 /// `PERF_TYPE_RAW`: the processor's own event codes.
 pub const RAW: u32 = 4;
 
-/// Options for counting.
+/// Counting options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The event.
+    /// Event to count.
     pub selector: Selector,
-    /// Whether to exclude user mode.
+    /// Exclude user mode.
     pub exclude_user: bool,
-    /// Whether to exclude kernel mode.
+    /// Exclude kernel mode.
     pub exclude_kernel: bool,
-    /// Whether to exclude the hypervisor.
+    /// Exclude the hypervisor.
     pub exclude_hypervisor: bool,
-    /// Whether threads and processes that the target creates inherit the event.
+    /// Also count in threads and processes that the target creates.
     pub inherit: bool,
-    /// Whether the event starts disabled.
+    /// Start disabled.
     pub disabled: bool,
-    /// Whether the event is enabled when the target calls execve(2).
+    /// Enable the event when the target calls execve(2).
     pub enable_on_exec: bool,
-    /// Whether the event is pinned to the counters. Leaders only.
+    /// Keep the event on a counter at all times, without multiplexing. Only for group leaders.
     pub pinned: bool,
 }
 
 impl Request {
-    /// Counts in user and kernel mode; the event is not inherited and starts disabled.
+    /// Creates a request that counts in user and kernel mode, is not inherited, and starts
+    /// disabled.
     pub const fn new(selector: Selector) -> Self {
         Self {
             selector,
@@ -79,7 +80,7 @@ impl Request {
         }
     }
 
-    /// Returns the bits in the order of `perf_event_attr`, lowest first.
+    /// Returns the flag bits in `perf_event_attr` order, lowest first.
     fn flags(&self) -> u64 {
         let bits = [
             (self.disabled, 0),
@@ -108,14 +109,14 @@ impl Request {
     }
 }
 
-/// Packs bits of `perf_event_attr`, each given with its number in C's bit-field order.
+/// Packs `perf_event_attr` bits, each given with its number in C's bit-field order.
 pub(crate) fn bit_fields(bits: &[(bool, u32)]) -> u64 {
     let flags = bits.iter().fold(0, |flags, &(set, bit)| flags | u64::from(set) << bit);
     // On big-endian machines, C lays bit-fields out from the most significant bit.
     if cfg!(target_endian = "big") { flags.reverse_bits() } else { flags }
 }
 
-/// What to count events for.
+/// Where to count: in one thread, or in all threads on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The calling thread, on any CPU.
@@ -126,7 +127,7 @@ pub enum Target {
     Cpu(u32),
 }
 
-/// The error when the kernel refuses an event. `counters` determines the reason.
+/// The kernel refused an event. `counters` determines why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenError {
     /// The error number, as in errno(3).
@@ -141,8 +142,8 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// The start of `perf_event_attr`, up to the size of version 3 (Linux 3.7): the kernel treats later
-/// fields as 0.
+/// The start of `perf_event_attr`, up to version 3 (Linux 3.7); the kernel treats later fields as
+/// 0.
 #[repr(C)]
 #[derive(Default)]
 pub(crate) struct Attributes {
@@ -153,40 +154,41 @@ pub(crate) struct Attributes {
     pub(crate) sample_type: u64,
     read_format: u64,
     pub(crate) flags: u64,
-    /// Wake-up threshold, which is in bytes if the `watermark` bit is set in `flags`.
+    /// Wake-up threshold, in bytes if the `watermark` bit is set in `flags`.
     pub(crate) wakeup_events: u32,
     breakpoint_type: u32,
     config1: u64,
     config2: u64,
     branch_sample_type: u64,
-    /// Mask of the user-mode registers that a sample carries.
+    /// Mask of the user-mode registers to sample.
     pub(crate) sample_registers: u64,
     /// User-mode stack bytes per sample.
     pub(crate) sample_stack_bytes: u32,
-    clock: i32,
+    /// Clock of the samples, if `use_clockid` is set in `flags`.
+    pub(crate) clock: i32,
 }
 
 const TIME_ENABLED: u64 = 1;
 const TIME_RUNNING: u64 = 2;
 const GROUP: u64 = 8;
 
-/// A kernel event, alone or as a member of a group. Closed when dropped.
+/// A kernel event, alone or in a group. Closed on drop.
 #[derive(Debug)]
 pub struct Event {
     file: OwnedFd,
 }
 
-/// Opens an event. With a `leader`, the event joins the leader's group: a group is scheduled onto
-/// the counters as a whole or not at all, and a member that is itself enabled starts and stops with
-/// its leader. Descriptors are closed on exec.
+/// Opens an event. With a `leader`, the event joins its group: a group is scheduled onto the
+/// counters as a whole or not at all, and an enabled member starts and stops with its leader.
+/// Descriptors are closed on exec.
 ///
 /// # Errors
-/// [`OpenError`] with the kernel's error number.
+/// Returns [`OpenError`] with the kernel's error number.
 pub fn open(request: &Request, target: Target, leader: Option<&Event>) -> Result<Event, OpenError> {
     open_with(&request.attributes(), target, leader)
 }
 
-/// Like [`open`], but with any attributes.
+/// Like [`open`], but with arbitrary attributes.
 pub(crate) fn open_with(
     attributes: &Attributes,
     target: Target,
@@ -200,7 +202,7 @@ pub(crate) fn open_with(
     open_at(attributes, at, leader)
 }
 
-/// Like [`open_with`], but with thread and CPU numbers; -1 for any.
+/// Like [`open_with`], but takes thread and CPU numbers; -1 for any.
 pub(crate) fn open_at(
     attributes: &Attributes,
     (thread, cpu): (libc::pid_t, libc::c_int),
@@ -233,16 +235,16 @@ pub(crate) fn open_at(
     Ok(Event { file })
 }
 
-/// Maximum number of events in one read: more than any processor counts simultaneously, software
-/// events included.
+/// Maximum number of events per read: more than any processor has counters, with room for software
+/// events.
 pub const GROUP_MAX: usize = 32;
 
-/// The counts of a group at one moment, accumulated since it was opened.
+/// A group's counts, accumulated since it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// Time during which the group was enabled and its target ran, in ns.
+    /// Time during which the group was enabled and its target running, in ns.
     pub enabled_ns: u64,
-    /// Time during which the group was on the counters, in ns; less than `enabled_ns` if it was
+    /// Time during which the group was on the counters, in ns; less than `enabled_ns` if
     /// multiplexed.
     pub running_ns: u64,
     len: usize,
@@ -250,7 +252,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Returns the counts: the leader's, then the members' in the order in which they joined.
+    /// Returns the leader's count, followed by the members' in the order in which they joined.
     pub fn values(&self) -> &[u64] {
         &self.values[..self.len]
     }
@@ -264,19 +266,21 @@ const HAS_WIDE_DIRECTIONS: bool = cfg!(any(
     target_arch = "mips64"
 ));
 
-/// The number of a perf-event ioctl without an argument in memory: `_IO('$', n)`.
+/// Returns the number of a perf-event ioctl without an argument in memory: `_IO('$', n)`.
 pub(crate) const fn request_number(n: u64) -> u64 {
     let direction = if HAS_WIDE_DIRECTIONS { 1 << 29 } else { 0 };
     direction | 0x24 << 8 | n
 }
 
-/// The number of a perf-event ioctl that reads memory through a pointer: `_IOW('$', n, char *)`.
+/// Returns the number of a perf-event ioctl that reads memory through a pointer: `_IOW('$', n, char
+/// *)`.
 pub(crate) const fn request_with_pointer(n: u64) -> u64 {
     let direction = if HAS_WIDE_DIRECTIONS { 4 << 29 } else { 1 << 30 };
     direction | (size_of::<usize>() as u64) << 16 | 0x24 << 8 | n
 }
 
-/// The number of a perf-event ioctl that reads a 64-bit number: `_IOW('$', n, __u64)`.
+/// Returns the request code of a perf_event ioctl that takes a pointer to a 64-bit value:
+/// `_IOW('$', n, __u64)`.
 pub(crate) const fn request_with_number(n: u64) -> u64 {
     let direction = if HAS_WIDE_DIRECTIONS { 4 << 29 } else { 1 << 30 };
     direction | 8 << 16 | 0x24 << 8 | n
@@ -294,12 +298,12 @@ impl AsFd for Event {
 }
 
 impl Event {
-    /// Reads this leader's whole group, or this event alone if no other has joined it, in one
-    /// system call. Includes counts from children that inherited the events.
+    /// Reads this leader's whole group, or this event alone if it has no group, in one system call.
+    /// Includes counts from children that inherited the events.
     ///
     /// # Errors
-    /// The group has more than [`GROUP_MAX`] members, or read(2) returns an error; a pinned event
-    /// that has lost its counter reads as end of file.
+    /// Returns an error if the group has more than [`GROUP_MAX`] members, or if read(2) fails. A
+    /// pinned event that has lost its counter reads as end of file.
     pub fn read(&self) -> io::Result<Reading> {
         let mut words = [0u64; 3 + GROUP_MAX];
         // SAFETY: `words` is writable during the call for the length passed.
@@ -322,15 +326,15 @@ impl Event {
     /// Starts this leader's group.
     ///
     /// # Errors
-    /// The error of ioctl(2).
+    /// Returns the error from ioctl(2).
     pub fn enable(&self) -> io::Result<()> {
         self.control(ENABLE)
     }
 
-    /// Stops this leader's group; its counts are kept.
+    /// Stops this leader's group, keeping its counts.
     ///
     /// # Errors
-    /// The error of ioctl(2).
+    /// Returns the error from ioctl(2).
     pub fn disable(&self) -> io::Result<()> {
         self.control(DISABLE)
     }
@@ -346,7 +350,7 @@ impl Event {
     /// without a system call.
     ///
     /// # Errors
-    /// The error of mmap(2).
+    /// Returns the error from mmap(2).
     pub fn map(&self) -> io::Result<Page> {
         // SAFETY: the query involves no memory.
         let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
@@ -369,25 +373,26 @@ impl Event {
     }
 }
 
-/// The fields of `perf_event_mmap_page` that a reader needs. They are consistent only if
-/// [`Page::sequence`] was the same before and after they were read.
+/// Fields of `perf_event_mmap_page` needed by a reader. They are consistent only if
+/// [`Page::sequence`] was the same before and after reading them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageFields {
-    /// Counter index plus one; 0 while the event is not on a counter.
+    /// Counter index plus one; 0 while not on a counter.
     pub index: u32,
     /// Offset to add to the counter value.
     pub offset: i64,
-    /// As in [`Reading`], up to the last time the event was scheduled onto a counter.
+    /// Time enabled, as in [`Reading`], up to when the event was last scheduled onto a counter.
     pub enabled_ns: u64,
-    /// Like in [`Reading`].
+    /// Time on a counter, as in [`Reading`], up to when the event was last scheduled onto one.
     pub running_ns: u64,
     /// Whether user mode may read the counter.
     pub can_read_counter: bool,
     /// Whether the `time` fields below are valid.
     pub can_read_time: bool,
-    /// Whether the timestamp counter is short, so that `time_cycles` and `time_mask` extend it.
+    /// Whether the timestamp counter is narrower than 64 bits and must be extended with
+    /// `time_cycles` and `time_mask`.
     pub is_time_short: bool,
-    /// Width of the counter in bits.
+    /// Counter width in bits.
     pub width: u16,
     /// ns = (ticks * `time_mult`) >> `time_shift`, plus `time_offset`.
     pub time_shift: u16,
@@ -401,7 +406,7 @@ pub struct PageFields {
     pub time_mask: u64,
 }
 
-/// An event's mmap page. Only the counted thread may read the counter: in other threads the values
+/// An event's mmap page. Only the counted thread may read the counter; in other threads the values
 /// are meaningless.
 #[derive(Debug)]
 pub struct Page {
@@ -423,10 +428,11 @@ impl Page {
         unsafe { self.start.as_ptr().add(offset).cast::<T>().read_volatile() }
     }
 
-    /// Returns the kernel's count of its changes to the page: if the count is odd or has changed,
-    /// read the page again. On the counted thread, reads between two calls of this function stay
-    /// between them: the kernel changes the page on the processor that runs this thread, so program
-    /// order suffices. Fences, which would cost more than everything else, are not used.
+    /// Returns the page's sequence count, which works as in a seqlock: if it is odd, or differs
+    /// between two calls, read the page again. On the counted thread, reads between two calls of
+    /// this function stay between them: the kernel changes the page on the processor that runs this
+    /// thread, so program order suffices. Fences are avoided because they would cost more than
+    /// everything else.
     #[inline]
     pub fn sequence(&self) -> u32 {
         compiler_fence(Ordering::SeqCst);
@@ -435,7 +441,7 @@ impl Page {
         sequence
     }
 
-    /// Reads the fields. Call this between two calls of [`Page::sequence`].
+    /// Reads the fields. Must be called between two calls of [`Page::sequence`].
     #[inline]
     pub fn fields(&self) -> PageFields {
         let bits: u64 = self.field(40);

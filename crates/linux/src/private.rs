@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Private namespaces: whatever is set up in them is invisible to the rest of the system, and they
-//! disappear with their last process.
+//! Private namespaces. Their contents are invisible to the rest of the system and disappear with
+//! their last process.
 
 use crate::Error;
 use std::fs;
+use std::os::fd::AsRawFd;
 
 const ADVICE: &str = "run as root, or allow user namespaces on this system";
 
 /// Moves the calling process into a new user namespace, in which it is root, and into a new network
-/// namespace that the user namespace owns. Needs no privilege if the system allows user namespaces;
-/// the process must be single-threaded.
+/// namespace owned by it. Needs no privileges if the system allows user namespaces. The process
+/// must be single-threaded.
 ///
 /// # Errors
-/// The system refuses user namespaces, or there are too many of them.
+/// Returns an error if the system refuses user namespaces, or if there are too many.
 pub fn enter_private_network() -> Result<(), Error> {
     // SAFETY: numbers only.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
@@ -27,9 +28,41 @@ pub fn enter_private_network() -> Result<(), Error> {
 /// Moves the calling thread into a new network namespace owned by its user namespace.
 ///
 /// # Errors
-/// The thread is not root in its user namespace, or there are too many network namespaces.
+/// Returns an error if the thread is not root in its user namespace, or if there are too many
+/// network namespaces.
 pub fn enter_new_network() -> Result<(), Error> {
     unshare(libc::CLONE_NEWNET, "network namespace")
+}
+
+/// Moves the calling thread into the network namespace that an open file refers to, such as
+/// /run/netns/NAME or /proc/PID/ns/net.
+///
+/// # Errors
+/// Returns an error if the file is not a network namespace, or if the thread is not root in the
+/// user namespace that owns it.
+pub fn enter_network(namespace: &fs::File) -> Result<(), Error> {
+    // SAFETY: numbers only.
+    match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {
+        0 => Ok(()),
+        _ => Err(Error::last("setns", "network namespace".to_owned(), "run as root")),
+    }
+}
+
+/// Has the kernel kill the calling process, without cleanup, when its parent exits or after
+/// `seconds` seconds, whichever comes first. 0 means no time limit.
+///
+/// # Errors
+/// Returns an error if a sandbox forbids prctl(2).
+pub fn end_with_parent(seconds: u32) -> Result<(), Error> {
+    // SAFETY: numbers only.
+    unsafe { libc::alarm(seconds) };
+    // SAFETY: numbers only.
+    match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+        0 => Ok(()),
+        _ => {
+            Err(Error::last("prctl", "PR_SET_PDEATHSIG".to_owned(), "allow prctl in this sandbox"))
+        }
+    }
 }
 
 fn unshare(flags: libc::c_int, what: &str) -> Result<(), Error> {

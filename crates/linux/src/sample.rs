@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Perf event samples: the ring that the kernel writes them to, and what they contain.
+//! Perf event samples: the ring that the kernel writes them to, and their contents.
 //!
-//! Every sample holds the instruction address, process, thread, time and CPU and, if requested, the
-//! call chain, the raw record of a tracepoint or the user-mode registers.
+//! Every sample has the instruction address, process, thread, time and CPU and, if requested, the
+//! event's count, the call chain, the raw tracepoint record or the user-mode registers.
 
 mod processes;
 
@@ -18,53 +18,65 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Options for sampling an event.
+/// Sampling options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
-    /// Number of events from one sample to the next, or of nanoseconds for clock events.
+    /// Number of events per sample; for clock events, nanoseconds.
     pub period: u64,
-    /// Optional fields that samples carry.
+    /// Optional sample fields.
     pub fields: Fields,
-    /// Whether idle CPUs are excluded.
+    /// Exclude idle CPUs.
     pub skips_idle: bool,
 }
 
-/// Optional fields of a sample.
+/// Optional sample fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
-    /// Whether to include the tracepoint's raw record.
+    /// Include the event's count at the time of the sample.
+    pub has_count: bool,
+    /// Include the raw tracepoint record.
     pub is_raw: bool,
-    /// Whether to include the user-mode registers; x86-64 only: elsewhere the kernel refuses the
+    /// Include the user-mode registers. x86-64 only; on other architectures, the kernel refuses the
     /// event.
     pub has_registers: bool,
-    /// Whether to include the call chain, which in user mode follows frame pointers.
+    /// Include the call chain, which in user mode follows frame pointers.
     pub has_chain: bool,
-    /// Bytes of the user stack to copy, from the stack pointer on: a multiple of 8, or 0 for none.
+    /// User stack bytes to copy, from the stack pointer up: a multiple of 8, or 0 for none.
     pub stack_bytes: u32,
 }
 
 impl Fields {
-    /// Fields of the samples that [`open_chains`] requests; if the stack is copied, they include
-    /// the registers needed to unwind it.
+    /// The raw tracepoint record, which starts with the tracepoint ID.
+    pub const TRACEPOINT: Self = Self {
+        has_count: false,
+        is_raw: true,
+        has_registers: false,
+        has_chain: false,
+        stack_bytes: 0,
+    };
+
+    /// Returns the fields requested by [`open_chains`], including the registers needed for
+    /// unwinding if the stack is copied.
     pub const fn chains(stack_bytes: u32) -> Self {
-        Self { is_raw: false, has_registers: stack_bytes > 0, has_chain: true, stack_bytes }
+        let has_registers = cfg!(target_arch = "x86_64");
+        Self { has_count: false, is_raw: false, has_registers, has_chain: true, stack_bytes }
     }
 }
 
-/// Sampling rate of an event.
+/// Sampling rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// One sample per this number of events, or of nanoseconds for clock events.
+    /// Number of events per sample; for clock events, nanoseconds.
     Events(u64),
     /// Samples per second of running time; the kernel adapts the period.
     PerSecond(u64),
 }
 
-/// User-mode registers in a sample: rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 to r15.
+/// Sampled user-mode registers: rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 to r15.
 pub type Registers = [u64; 16];
 
-/// Mask of `PERF_REG_X86_*` numbers: the first eight, the instruction pointer, and 16 to 23; the
-/// flags and segment registers are in between.
+/// Mask of `PERF_REG_X86_*` numbers: the first eight, the instruction pointer, and 16 to 23. The
+/// flags and segment registers in between are excluded.
 const USER_REGISTER_NUMBERS: u64 = 0x00ff_01ff;
 /// Index of the instruction pointer among the sampled registers.
 const IP_PLACE: usize = 8;
@@ -76,6 +88,7 @@ const ABI_64: u64 = 2;
 const IP: u64 = 1;
 const TID: u64 = 1 << 1;
 const TIME: u64 = 1 << 2;
+const COUNT: u64 = 1 << 4;
 const CHAIN: u64 = 1 << 5;
 const CPU: u64 = 1 << 7;
 const RAW: u64 = 1 << 10;
@@ -93,25 +106,27 @@ const TASK: u32 = 13;
 const SAMPLE_ID_ALL: u32 = 18;
 const MMAP2: u32 = 23;
 const COMM_EXEC: u32 = 24;
+/// Bit number of `use_clockid` in `perf_event_attr`.
+const USE_CLOCK: u32 = 25;
 
-/// Opens a sampled event. It has no ring yet; use [`Ring::map`] or [`Event::write_to`].
+/// Opens a sampled event without a ring; use [`Ring::map`] or [`Event::write_to`].
 ///
 /// # Errors
-/// As [`perf::open`].
+/// As for [`perf::open`].
 pub fn open(request: &Request, sampling: &Sampling, target: Target) -> Result<Event, OpenError> {
     let mut attributes = request.attributes();
     attributes.sample_period = sampling.period;
     choose_fields(&mut attributes, sampling.fields);
-    // No reader sleeps on the ring, so request a wake-up only when it is full, which hardly ever
-    // happens.
+    // No reader sleeps on the ring, so a wake-up is requested only when it is full, which is rare.
     attributes.flags |= bit_fields(&[(true, WATERMARK), (sampling.skips_idle, EXCLUDE_IDLE)]);
     attributes.wakeup_events = i32::MAX as u32;
     perf::open_with(&attributes, target, None)
 }
 
 fn choose_fields(attributes: &mut perf::Attributes, fields: Fields) {
-    let Fields { is_raw, has_registers, has_chain, stack_bytes } = fields;
+    let Fields { has_count, is_raw, has_registers, has_chain, stack_bytes } = fields;
     attributes.sample_type = IP | TID | TIME | CPU;
+    attributes.sample_type |= if has_count { COUNT } else { 0 };
     attributes.sample_type |= if has_chain { CHAIN } else { 0 };
     attributes.sample_type |= if is_raw { RAW } else { 0 };
     if has_registers {
@@ -124,19 +139,20 @@ fn choose_fields(attributes: &mut perf::Attributes, fields: Fields) {
     }
 }
 
-/// Opens an event that samples a thread while it runs on `cpu`; the samples have call chains and
-/// copies of the stack ([`Fields::chains`]). With `request.inherit`, the threads and processes that
-/// it creates are sampled too. The event's ring also receives what the processes map, name and
-/// start ([`Record::Process`]). The ring of another event on the same CPU can receive both instead
-/// ([`Event::write_to`]).
+/// Opens an event that samples a thread while it runs on `cpu`, with call chains and stack copies
+/// ([`Fields::chains`]). With `request.inherit`, the threads and processes that it creates are
+/// sampled too. Without a thread, the event samples whatever runs on `cpu`, except the idle thread,
+/// and must not be inherited; this requires root or CAP_PERFMON. The event's ring also receives the
+/// mappings, names and starts of the processes ([`Record::Process`]). Samples and these records can
+/// be redirected to the ring of another event on the same CPU ([`Event::write_to`]).
 ///
 /// # Errors
-/// As [`perf::open`].
+/// As for [`perf::open`].
 pub fn open_chains(
     request: &Request,
     every: Every,
     stack_bytes: u32,
-    (thread, cpu): (u32, u32),
+    (thread, cpu): (Option<u32>, u32),
 ) -> Result<Event, OpenError> {
     let mut attributes = request.attributes();
     let is_frequency = matches!(every, Every::PerSecond(_));
@@ -145,9 +161,13 @@ pub fn open_chains(
     choose_fields(&mut attributes, Fields::chains(stack_bytes));
     let always = [MMAP, COMM, TASK, WATERMARK, SAMPLE_ID_ALL, MMAP2, COMM_EXEC];
     attributes.flags |= bit_fields(&always.map(|bit| (true, bit)));
-    attributes.flags |= bit_fields(&[(is_frequency, FREQUENCY)]);
+    let skips_idle = thread.is_none();
+    attributes.flags |=
+        bit_fields(&[(is_frequency, FREQUENCY), (true, USE_CLOCK), (skips_idle, EXCLUDE_IDLE)]);
+    attributes.clock = libc::CLOCK_MONOTONIC_RAW;
     attributes.wakeup_events = i32::MAX as u32;
-    perf::open_at(&attributes, (thread as libc::pid_t, cpu as libc::c_int), None)
+    let thread = thread.map_or(-1, |thread| thread as libc::pid_t);
+    perf::open_at(&attributes, (thread, cpu as libc::c_int), None)
 }
 
 const SET_PERIOD: u64 = request_with_number(4);
@@ -155,10 +175,10 @@ const SET_OUTPUT: u64 = request_number(5);
 const SET_FILTER: u64 = request_with_pointer(6);
 
 impl Event {
-    /// Changes the sampling period, or the samples per second.
+    /// Changes the sampling period or rate.
     ///
     /// # Errors
-    /// The error of ioctl(2).
+    /// Returns the error from ioctl(2).
     pub fn set_every(&self, every: Every) -> io::Result<()> {
         let (Every::Events(number) | Every::PerSecond(number)) = every;
         let event = self.as_fd().as_raw_fd();
@@ -167,10 +187,10 @@ impl Event {
         if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Redirects the samples of this event to the ring of another event on the same CPU.
+    /// Redirects this event's samples to the ring of another event on the same CPU.
     ///
     /// # Errors
-    /// The error of ioctl(2): EINVAL for an event on another CPU.
+    /// Returns the error from ioctl(2): EINVAL for an event on another CPU.
     pub fn write_to(&self, owner: &Self) -> io::Result<()> {
         let (event, owner) = (self.as_fd().as_raw_fd(), owner.as_fd().as_raw_fd());
         // SAFETY: this request takes a descriptor, which `owner` keeps open during the call.
@@ -181,7 +201,7 @@ impl Event {
     /// Sets a filter on a tracepoint's fields, such as `reason == 6` or `id == 1`.
     ///
     /// # Errors
-    /// The error of ioctl(2): EINVAL for a field that the tracepoint does not have.
+    /// Returns the error from ioctl(2): EINVAL for a field that the tracepoint does not have.
     pub fn filter(&self, filter: &CStr) -> io::Result<()> {
         let event = self.as_fd().as_raw_fd();
         // SAFETY: the kernel reads the NUL-terminated text during the call.
@@ -190,12 +210,12 @@ impl Event {
     }
 }
 
-/// An entry in a ring.
+/// A ring record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// A sample.
+    /// A sample of a counting event.
     Sample(Sample<'a>),
-    /// Number of records that were not written because the ring was full.
+    /// Number of records lost because the ring was full.
     Lost(u64),
     /// The kernel throttled sampling for the rest of a timer tick.
     Throttled,
@@ -216,31 +236,34 @@ pub struct Sample<'a> {
     pub pid: u32,
     /// Thread ID.
     pub tid: u32,
-    /// Kernel clock, nanoseconds.
+    /// Kernel clock, in nanoseconds.
     pub time_ns: u64,
-    /// CPU.
+    /// Logical CPU on which the thread ran.
     pub cpu: u32,
+    /// Events counted since the event was opened, if requested. The kernel reads the count in the
+    /// interrupt, so it includes events that occurred after the overflow.
+    pub count: Option<u64>,
     /// Tracepoint record; empty if not requested.
     pub raw: &'a [u8],
-    /// User-mode registers, if requested and the thread is 64-bit. For a sample in the kernel, they
-    /// are as they were at kernel entry.
+    /// User-mode registers, if requested and the thread is 64-bit. For a sample in the kernel, as
+    /// they were at kernel entry.
     pub registers: Option<Registers>,
-    /// User-mode instruction pointer, if there are registers.
+    /// User-mode instruction pointer, if registers are present.
     pub user_ip: u64,
-    /// The user stack from the stack pointer on, as far as it was copied; empty if not requested,
+    /// User stack from the stack pointer up, as much as the kernel copied; empty if not requested,
     /// or if the thread has none.
     pub stack: &'a [u8],
-    /// The call chain as the kernel writes it; empty if not requested.
+    /// Call chain as written by the kernel; empty if not requested.
     chain: &'a [u8],
 }
 
-/// Words in a call chain from this value up are context markers, not addresses.
+/// Call chain words from this value up are context markers, not addresses.
 const CONTEXTS: u64 = -4095_i64 as u64;
 /// `PERF_CONTEXT_KERNEL`.
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
 
 impl Sample<'_> {
-    /// Iterates over the call chain, innermost first: each address, and whether it is in the
+    /// Iterates over the call chain, innermost first. Yields each address, and whether it is in the
     /// kernel. All but the first are return addresses.
     pub fn chain(&self) -> impl Iterator<Item = (u64, bool)> {
         let words = self.chain.chunks_exact(8).filter_map(|bytes| word(bytes, 0));
@@ -263,8 +286,8 @@ const LOST_SAMPLES: u32 = 13;
 const MODE_MASK: u16 = 7;
 const MODE_KERNEL: u16 = 1;
 
-/// Iterates over the records in `bytes`, in order. Ends at the first record with an invalid length;
-/// a truncated sample becomes [`Record::Other`].
+/// Iterates over the records in `bytes`, up to the first with an invalid length. A truncated sample
+/// becomes [`Record::Other`].
 pub fn records(bytes: &[u8], fields: Fields) -> impl Iterator<Item = Record<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -287,11 +310,19 @@ fn record(kind: u32, misc: u16, body: &[u8], fields: Fields) -> Option<Record<'_
     }
 }
 
-/// Parses the fields of a sample in the order of perf_event_open(2): address, process, thread,
-/// time, CPU, call chain, raw record, registers, stack.
+/// Parses a sample's fields in the order of perf_event_open(2): address, process, thread, time,
+/// CPU, count, call chain, raw record, registers, stack.
 fn sample(misc: u16, body: &[u8], fields: Fields) -> Option<Sample<'_>> {
     let (mut raw, mut chain): (&[u8], &[u8]) = (&[], &[]);
     let mut end = 32;
+    let mut count = None;
+    if fields.has_count {
+        // As in `Event::read`: number of values, time enabled, time running, values.
+        let values = usize::try_from(word(body, end)?).ok()?;
+        count = Some(word(body, end + 24)?);
+        end = values.checked_mul(8)?.checked_add(end + 24)?;
+        body.get(..end)?;
+    }
     if fields.has_chain {
         let bytes = usize::try_from(word(body, end)?).ok()?.checked_mul(8)?;
         let from = end + 8;
@@ -318,6 +349,7 @@ fn sample(misc: u16, body: &[u8], fields: Fields) -> Option<Sample<'_>> {
         tid: half(body, 12)?,
         time_ns: word(body, 16)?,
         cpu: half(body, 24)?,
+        count,
         raw,
         registers: of_user.map(|(registers, _)| registers),
         user_ip: of_user.map_or(0, |(_, ip)| ip),
@@ -327,7 +359,7 @@ fn sample(misc: u16, body: &[u8], fields: Fields) -> Option<Sample<'_>> {
 }
 
 /// Parses the registers at `at`, including the instruction pointer, and returns them with their
-/// size in bytes; the inner value is `None` for a kernel thread or a 32-bit thread.
+/// size in bytes. The inner value is `None` for kernel threads and 32-bit threads.
 fn registers(body: &[u8], at: usize) -> Option<(Option<(Registers, u64)>, usize)> {
     const NUMBER: usize = USER_REGISTER_NUMBERS.count_ones() as usize;
     let kind = word(body, at)?;
@@ -343,8 +375,7 @@ fn registers(body: &[u8], at: usize) -> Option<(Option<(Registers, u64)>, usize)
     Some(((kind == ABI_64).then_some((registers, ip)), 8 * (1 + NUMBER)))
 }
 
-/// Parses the stack at `at`, which consists of its size, the bytes, and the number of bytes that
-/// the kernel copied.
+/// Parses the stack at `at`: its size, its bytes, and the number of bytes that the kernel copied.
 fn stack(body: &[u8], at: usize) -> Option<&[u8]> {
     let room = usize::try_from(word(body, at)?).ok()?;
     if room == 0 {
@@ -368,8 +399,8 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_ne_bytes)
 }
 
-/// The ring to which the kernel writes an event's samples. A full ring keeps its contents: further
-/// samples are counted as [`Record::Lost`].
+/// Ring that the kernel writes an event's samples to. When it is full, further samples are dropped
+/// and counted as [`Record::Lost`].
 #[derive(Debug)]
 pub struct Ring {
     start: NonNull<u8>,
@@ -377,7 +408,7 @@ pub struct Ring {
     data_offset: usize,
     data_bytes: usize,
     fields: Fields,
-    /// The most recently read records, in contiguous memory.
+    /// Records of the last [`Ring::drain`], copied to contiguous memory.
     copy: Vec<u8>,
 }
 
@@ -389,12 +420,12 @@ const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
 
 impl Ring {
-    /// Gives `event` a ring of `pages` pages, a power of two. `fields` must be those the event was
-    /// opened with. The memory is locked, and counts against kernel.perf_event_mlock_kb for
-    /// unprivileged users.
+    /// Gives `event` a ring of `pages` pages, a power of two. `fields` must be the fields that the
+    /// event was opened with. The memory is locked, and counts towards kernel.perf_event_mlock_kb
+    /// for unprivileged users.
     ///
     /// # Errors
-    /// The error of mmap(2): EPERM if no more memory may be locked.
+    /// Returns the error from mmap(2): EPERM if no more memory may be locked.
     pub fn map(event: &Event, pages: usize, fields: Fields) -> io::Result<Self> {
         let page = crate::page_bytes();
         let data_bytes = page * pages.next_power_of_two();
@@ -418,7 +449,7 @@ impl Ring {
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) }
     }
 
-    /// Reads everything the kernel has written since the last call.
+    /// Passes all records written since the last call to `each`.
     pub fn drain(&mut self, each: impl FnMut(Record<'_>)) {
         // Pairs with the kernel's store to the head after it has written the records.
         let head = self.position(DATA_HEAD).load(Ordering::Acquire);
@@ -440,8 +471,9 @@ impl Ring {
     }
 }
 
-/// Locates the bytes from position `tail` to `head` in a ring of `size` bytes, a power of two: one
-/// piece, or two if they wrap around. Empty if the distance exceeds the ring size.
+/// Locates positions `tail` to `head` in a ring of `size` bytes, a power of two: one piece, or two
+/// if they wrap around. Empty if the distance exceeds the ring size, in which case the positions
+/// are invalid.
 fn pieces(tail: u64, head: u64, size: usize) -> [(usize, usize); 2] {
     let length = usize::try_from(head.wrapping_sub(tail)).unwrap_or(usize::MAX);
     if length > size {

@@ -4,25 +4,54 @@
 use crate::Error;
 use std::mem::MaybeUninit;
 
-/// Returns the number of involuntary context switches of the calling thread since it began. Costs a
-/// system call.
+/// Returns how many involuntary context switches the calling thread has had since it started. Costs
+/// a system call.
 ///
 /// # Panics
-/// If a sandbox forbids getrusage(2). The call cannot fail otherwise: RUSAGE_THREAD has existed
-/// since Linux 2.6.26, and the result is writable.
+/// Panics if a sandbox forbids getrusage(2). The call cannot fail otherwise: RUSAGE_THREAD has
+/// existed since Linux 2.6.26, and the result is writable.
 pub fn involuntary_switches() -> u64 {
     usage().ru_nivcsw as u64
 }
 
-/// Returns the number of context switches of the calling thread since it began, voluntary or not.
-/// While this number does not change, the thread stays on its processor and shares it only with the
-/// kernel. Costs a system call.
+/// Returns how many context switches, voluntary or not, the calling thread has had since it
+/// started. While this number does not change, the thread stays on its CPU and shares it only with
+/// the kernel. Costs a system call.
 ///
 /// # Panics
-/// As [`involuntary_switches`].
+/// As for [`involuntary_switches`].
 pub fn switches() -> u64 {
     let usage = usage();
     (usage.ru_nivcsw as u64).wrapping_add(usage.ru_nvcsw as u64)
+}
+
+/// CPU time and context switches of a thread since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Time in user mode, nanoseconds. The sum of user and kernel time is exact, but the kernel
+    /// splits it by sampling at each tick, unless it accounts for every mode switch.
+    pub user_ns: u64,
+    /// Time in kernel mode, nanoseconds, split in the same way.
+    pub system_ns: u64,
+    /// Context switches because the thread blocked.
+    pub voluntary: u64,
+    /// Context switches because another thread took the CPU.
+    pub involuntary: u64,
+}
+
+/// Returns the calling thread's CPU time and context switches. Costs a system call.
+///
+/// # Panics
+/// As for [`involuntary_switches`].
+pub fn thread_usage() -> Usage {
+    let usage = usage();
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    Usage {
+        user_ns: ns(usage.ru_utime),
+        system_ns: ns(usage.ru_stime),
+        voluntary: usage.ru_nvcsw as u64,
+        involuntary: usage.ru_nivcsw as u64,
+    }
 }
 
 fn usage() -> libc::rusage {
@@ -36,37 +65,37 @@ fn usage() -> libc::rusage {
 
 const SCHEDSTAT: &str = "/proc/thread-self/schedstat";
 
-/// Returns the nanoseconds that the calling thread has spent ready to run but waiting for a
-/// processor since it began. Opens a file in /proc, which takes a few microseconds.
+/// Returns the calling thread's run delay since it started: nanoseconds spent runnable but waiting
+/// for a CPU. Opens a file in /proc, which takes a few microseconds.
 ///
 /// # Errors
-/// The kernel does not track run delay: the feature is not built in, or is switched off.
+/// Returns an error if the kernel does not track run delay, because the feature is not built in or
+/// is switched off.
 pub fn run_delay_ns() -> Result<u64, Error> {
     let read = std::fs::read_to_string(SCHEDSTAT).map_err(|error| error.to_string());
     read.and_then(|text| parse_schedstat(&text).map_err(str::to_owned)).map_err(|reason| {
-        let advice = "continue without it, or boot a kernel with CONFIG_SCHEDSTATS";
+        let advice = "continue without run delay, or boot a kernel with CONFIG_SCHEDSTATS";
         Error::File { path: SCHEDSTAT, reason, advice }
     })
 }
 
-/// Returns the run delay, the second of three numbers: time on a CPU, run delay, and number of
-/// times scheduled onto a CPU. Without accounting, the kernel prints zeros. The thread that reads
-/// the numbers has been scheduled at least once, so a third number of 0 means that there is no
-/// accounting.
+/// Parses the run delay, the second of three numbers: time on a CPU, run delay, and how often the
+/// thread was scheduled onto a CPU. Without accounting, the kernel prints zeros. The reading thread
+/// has been scheduled at least once, so a third number of 0 means that there is no accounting.
 fn parse_schedstat(text: &str) -> Result<u64, &'static str> {
     let numbers: Vec<u64> = text.split_ascii_whitespace().map_while(|n| n.parse().ok()).collect();
     match numbers[..] {
-        [_, _, 0] => Err("all zeros: the kernel does not account run delay"),
+        [_, _, 0] => Err("all zeros: the kernel does not track run delay"),
         [_, delay, _] => Ok(delay),
         _ => Err("expected three numbers"),
     }
 }
 
-/// From now on, makes the calling thread, and no other thread, run only when no normal thread wants
-/// its CPU (SCHED_IDLE). Needs no privilege.
+/// Sets SCHED_IDLE for the calling thread only: from now on, it runs only when no normal thread
+/// needs its CPU. Needs no privileges.
 ///
 /// # Errors
-/// The kernel refuses because of a seccomp filter.
+/// Returns an error if a seccomp filter forbids the call.
 pub fn run_only_when_idle() -> Result<(), Error> {
     // SAFETY: all fields are numbers, for which zero is valid.
     let parameters: libc::sched_param = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -80,14 +109,12 @@ pub fn run_only_when_idle() -> Result<(), Error> {
     }
 }
 
-/// Yields the processor to other threads that are ready to run on it; returns at once if there are
-/// none.
+/// Yields the CPU to other runnable threads; returns immediately if there are none.
 pub fn yield_now() {
     std::thread::yield_now();
 }
 
-/// Returns the kernel's ID of the calling thread, which is unique in the system while the thread
-/// lives.
+/// Returns the calling thread's kernel ID, which is unique in the system while the thread exists.
 pub fn thread_id() -> u32 {
     // SAFETY: the call has no arguments and touches no memory.
     let id = unsafe { libc::gettid() };
@@ -99,7 +126,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Two threads on one processor: both must be preempted, and both must wait.
+    /// Two threads on one CPU: both must be preempted, and both must wait.
     #[test]
     fn sharing_a_processor_shows_in_switches_and_delay() {
         let cpu = crate::allowed_cpus().unwrap()[0];

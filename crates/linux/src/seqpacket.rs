@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queries a program, with a deadline, over its UNIX socket, which is either message-based
-//! (SOCK_SEQPACKET) or a byte stream.
+//! Communication with a program over its UNIX socket, message-based (SOCK_SEQPACKET) or as a byte
+//! stream, with a deadline.
 
 use crate::Error;
 use std::mem::MaybeUninit;
@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// A connection to a program.
+/// A message-based connection to a program.
 #[derive(Debug)]
 pub struct Seqpacket {
     socket: OwnedFd,
@@ -23,12 +23,13 @@ const ADVICE: &str = "check whether the program is stopped or hung";
 /// `deadline`.
 ///
 /// # Errors
-/// There is no such socket, access to it is denied, or the program does not accept the connection.
+/// Returns an error if the socket does not exist, access to it is denied, or the program does not
+/// accept the connection.
 pub fn connect_stream(path: &Path, deadline: Duration) -> Result<UnixStream, Error> {
     connect(path, libc::SOCK_STREAM, deadline).map(UnixStream::from)
 }
 
-/// Connects to a UNIX socket of the given type.
+/// Connects to a UNIX socket of this type.
 fn connect(path: &Path, kind: libc::c_int, deadline: Duration) -> Result<OwnedFd, Error> {
     let name = path.display().to_string();
     let failed = |call| Error::last(call, name.clone(), ADVICE);
@@ -82,8 +83,8 @@ impl Seqpacket {
     /// Connects to a UNIX socket. Connecting, sending and receiving each take at most `deadline`.
     ///
     /// # Errors
-    /// The socket does not exist, access to it is denied, or the program does not accept the
-    /// connection.
+    /// Returns an error if the socket does not exist, access to it is denied, or the program does
+    /// not accept the connection.
     pub fn connect(path: &Path, deadline: Duration) -> Result<Self, Error> {
         let socket = connect(path, libc::SOCK_SEQPACKET, deadline)?;
         Ok(Self { socket, path: path.display().to_string() })
@@ -92,7 +93,8 @@ impl Seqpacket {
     /// Sends a message.
     ///
     /// # Errors
-    /// The program is gone, or does not take the message in time.
+    /// Returns an error if the program has exited, or does not accept the message within the
+    /// deadline.
     pub fn send(&self, message: &[u8]) -> Result<(), Error> {
         // SAFETY: `message` is valid for reading during the call.
         let sent = unsafe {
@@ -112,7 +114,8 @@ impl Seqpacket {
     /// Receives a message of up to `most` bytes.
     ///
     /// # Errors
-    /// No message arrives within the deadline, the program is gone, or the message is longer.
+    /// Returns an error if no message arrives within the deadline, the program has exited, or the
+    /// message is longer.
     pub fn receive(&self, most: usize) -> Result<Vec<u8>, Error> {
         let mut message = vec![0u8; most];
         // SAFETY: `message` is valid for writing during the call.

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Termination signals, kept for the main loop instead of ending the program.
+//! Termination signals, kept for the main loop instead of terminating the program.
 //!
-//! [`catch`] is for programs that run another program: a termination request concerns that program
-//! too, and its exit time must be known even if this program is busy when it exits. [`stop_flag`]
-//! is for programs that measure in a loop and finish with the results so far. A program uses one of
-//! the two. Other uses of signals are not supported.
+//! [`catch`] is for programs that run another program: a termination request also concerns that
+//! program, and its exit time must be recorded even if this program is busy at that moment.
+//! [`stop_flag`] is for programs that measure in a loop and finish with the results so far. A
+//! program uses one of the two. Other uses of signals are not supported.
 
 use crate::monotonic_ns;
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Ctrl-C.
+/// SIGINT, sent by Ctrl-C.
 pub const INTERRUPT: i32 = libc::SIGINT;
-/// Termination request.
+/// SIGTERM, a request to terminate.
 pub const TERMINATE: i32 = libc::SIGTERM;
-/// Terminal hangup.
+/// SIGHUP, sent when the terminal hangs up.
 pub const HANG_UP: i32 = libc::SIGHUP;
-/// Ctrl-\.
+/// SIGQUIT, sent by Ctrl-\.
 pub const QUIT: i32 = libc::SIGQUIT;
 
 /// All of the signals above.
@@ -28,32 +28,32 @@ const ASKING: [i32; 4] = [INTERRUPT, TERMINATE, HANG_UP, QUIT];
 pub struct Caught {
     /// Signal number.
     pub number: i32,
-    /// Whether the kernel sent the signal, as it does for terminal keys and hangups.
+    /// Whether the kernel sent the signal, as for terminal keys and hangups.
     pub is_from_kernel: bool,
 }
 
 impl Caught {
-    /// Whether the signal came from a terminal key: if so, every process in the foreground group
-    /// received it, and it must not be forwarded to them again. A terminal hangup is sent only to
-    /// the session leader.
+    /// Returns whether the signal came from a terminal key. If so, every process in the foreground
+    /// group received it, and it must not be forwarded to them again. A terminal hangup is sent
+    /// only to the session leader.
     pub fn is_key(self) -> bool {
         self.is_from_kernel && matches!(self.number, INTERRUPT | QUIT)
     }
 }
 
-/// The last unhandled signal. Any thread may store and take it.
+/// The last caught signal not yet handled. Any thread may store and take it.
 #[derive(Debug, Default)]
 pub struct Pending(AtomicU32);
 
 const FROM_KERNEL: u32 = 1 << 16;
 
 impl Pending {
-    /// No signal.
+    /// Creates an instance with no signal pending.
     pub const fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
-    /// Stores a signal; one that is already pending is lost.
+    /// Stores a signal, replacing any pending one.
     pub fn put(&self, signal: Caught) {
         let origin = if signal.is_from_kernel { FROM_KERNEL } else { 0 };
         self.0.store(signal.number as u32 & 0xffff | origin, Ordering::SeqCst);
@@ -70,16 +70,15 @@ impl Pending {
 static PENDING: Pending = Pending::new();
 
 /// From now on, keeps termination signals in the returned value; they interrupt blocking calls. A
-/// signal that is ignored (nohup(1)) stays ignored. Commands started afterwards get the previous
-/// dispositions of these signals. From now on, the time at which a child exits is also recorded,
-/// which does not interrupt any call.
+/// signal that is ignored (nohup(1)) stays ignored. Commands started later get the previous
+/// dispositions. Also records when a child exits, without interrupting any call.
 ///
 /// # Errors
-/// The error of sigaction(2), which does not fail unless the kernel forbids it.
+/// Returns the error from sigaction(2), which fails only if the kernel forbids it.
 pub fn catch() -> io::Result<&'static Pending> {
     for number in ASKING {
         if disposition(number)? != libc::SIG_IGN {
-            // No SA_RESTART: a blocked caller must wake up and check.
+            // Without SA_RESTART, so that a blocked caller wakes up and checks for the signal.
             handle(number, keep, 0)?;
         }
     }
@@ -89,14 +88,14 @@ pub fn catch() -> io::Result<&'static Pending> {
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Exit status of a shell command ended by Ctrl-C.
+/// Exit status that a shell reports for a command ended by Ctrl-C.
 const INTERRUPTED: i32 = 128 + INTERRUPT;
 
-/// From now on, Ctrl-C and SIGTERM set the returned flag and do not interrupt any call. The second
+/// From now on, Ctrl-C and SIGTERM set the returned flag without interrupting any call. The second
 /// such signal ends the program at once, with status 130.
 ///
 /// # Errors
-/// The error of sigaction(2), which does not fail unless the kernel forbids it.
+/// Returns the error from sigaction(2), which fails only if the kernel forbids it.
 pub fn stop_flag() -> io::Result<&'static AtomicBool> {
     for number in [INTERRUPT, TERMINATE] {
         handle(number, stop, libc::SA_RESTART)?;
@@ -104,11 +103,33 @@ pub fn stop_flag() -> io::Result<&'static AtomicBool> {
     Ok(&STOP)
 }
 
+/// Like [`stop_flag`], but also covers a hangup and Ctrl-\, which would otherwise end a full-screen
+/// program without restoring the terminal. An ignored hangup (nohup(1)) stays ignored.
+///
+/// # Errors
+/// Returns the error from sigaction(2), which fails only if the kernel forbids it.
+pub fn stop_flag_of_screen() -> io::Result<&'static AtomicBool> {
+    for number in ASKING {
+        if disposition(number)? != libc::SIG_IGN {
+            handle(number, stop, libc::SA_RESTART)?;
+        }
+    }
+    Ok(&STOP)
+}
+
+/// From now on, resizing the terminal interrupts poll(2).
+///
+/// # Errors
+/// Returns the error from sigaction(2), which fails only if the kernel forbids it.
+pub(crate) fn wake_on_resize() -> io::Result<()> {
+    handle(libc::SIGWINCH, pass, libc::SA_RESTART)
+}
+
 /// From now on, a write beyond the file size limit (`ulimit -f`) fails with EFBIG instead of ending
 /// the program. Commands started later inherit the previous action.
 ///
 /// # Errors
-/// The error of sigaction(2), which does not fail unless the kernel forbids it.
+/// Returns the error from sigaction(2), which fails only if the kernel forbids it.
 pub fn fail_writes_beyond_the_file_limit() -> io::Result<()> {
     handle(libc::SIGXFSZ, pass, libc::SA_RESTART)
 }
@@ -117,6 +138,7 @@ extern "C" fn pass(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 
 extern "C" fn stop(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     if STOP.swap(true, Ordering::SeqCst) {
+        crate::terminal_modes::restore();
         // SAFETY: _exit(2) takes a number and does not return; unlike exit(3), it is
         // async-signal-safe.
         unsafe { libc::_exit(INTERRUPTED) };
@@ -124,7 +146,7 @@ extern "C" fn stop(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
 }
 
 /// Signature of a handler.
-type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+pub(crate) type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
 /// Returns the action for a signal: SIG_DFL, SIG_IGN, or a handler.
 fn disposition(number: i32) -> io::Result<libc::sighandler_t> {
@@ -139,15 +161,58 @@ fn disposition(number: i32) -> io::Result<libc::sighandler_t> {
 }
 
 fn handle(number: i32, handler: Handler, flags: libc::c_int) -> io::Result<()> {
+    replace(number, Some(handler), flags).map(drop)
+}
+
+/// Sets the action for a signal if `handler` is given. Returns the previous action. The handler
+/// must be async-signal-safe.
+pub(crate) fn replace(
+    number: i32,
+    handler: Option<Handler>,
+    flags: libc::c_int,
+) -> io::Result<libc::sigaction> {
     // SAFETY: all-zero is a valid value: no flags, an empty mask, the default action.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    action.sa_sigaction = handler as usize;
+    action.sa_sigaction = handler.map_or(libc::SIG_DFL, |handler| handler as usize);
     action.sa_flags = libc::SA_SIGINFO | flags;
-    // SAFETY: the handler has the type that SA_SIGINFO requires; `keep`, `note_end`, `pass` and
-    // `stop` only read the clock, store to atomics and call _exit(2), all of which is
-    // async-signal-safe.
-    let status = unsafe { libc::sigaction(number, &raw const action, std::ptr::null_mut()) };
-    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let new = if handler.is_some() { &raw const action } else { std::ptr::null() };
+    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the handler has the type that SA_SIGINFO requires, and all handlers of this crate
+    // only read the clock, access atomics and constant thread-locals, and call async-signal-safe
+    // functions.
+    let status = unsafe { libc::sigaction(number, new, before.as_mut_ptr()) };
+    if status < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: filled by the successful call above.
+    Ok(unsafe { before.assume_init() })
+}
+
+/// Passes a signal to the previous action, `before`. If that is not a handler, restores the default
+/// action, so that the instruction that the handler returns to raises the signal again.
+pub(crate) fn pass_to(
+    before: &libc::sigaction,
+    number: i32,
+    about: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    match before.sa_sigaction {
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // SAFETY: numbers only.
+            unsafe { libc::signal(number, libc::SIG_DFL) };
+        }
+        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
+            // SAFETY: the handler was installed with SA_SIGINFO, which means that it has this type.
+            let handler: Handler = unsafe { std::mem::transmute(handler) };
+            handler(number, about, context);
+        }
+        handler => {
+            // SAFETY: the handler was installed without SA_SIGINFO, which means that it has this
+            // type.
+            let handler: extern "C" fn(i32) = unsafe { std::mem::transmute(handler) };
+            handler(number);
+        }
+    }
 }
 
 extern "C" fn keep(number: i32, about: *mut libc::siginfo_t, _: *mut libc::c_void) {
@@ -156,7 +221,7 @@ extern "C" fn keep(number: i32, about: *mut libc::siginfo_t, _: *mut libc::c_voi
     PENDING.put(Caught { number, is_from_kernel });
 }
 
-/// The child that exited last, and the time of its exit in two halves: not every processor has
+/// The child that exited last, and its exit time in two halves because not every processor has
 /// atomic 64-bit stores.
 static LAST_CHILD: [AtomicU32; 3] = [AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0)];
 
@@ -172,8 +237,8 @@ extern "C" fn note_end(_: i32, about: *mut libc::siginfo_t, _: *mut libc::c_void
     child.store(pid, Ordering::SeqCst);
 }
 
-/// Returns the exit time of child `pid`, in ns of [`monotonic_ns`], if it was recorded and no other
-/// child has exited since.
+/// Returns child `pid`'s exit time in ns of [`monotonic_ns`] if it was recorded and no other child
+/// has exited since.
 pub(crate) fn child_ended_ns(pid: u32) -> Option<u64> {
     let [child, low, high] = &LAST_CHILD;
     let is_it = || child.load(Ordering::SeqCst) == pid;
@@ -182,8 +247,8 @@ pub(crate) fn child_ended_ns(pid: u32) -> Option<u64> {
     (was_it && is_it()).then_some(u64::from(high) << 32 | u64::from(low))
 }
 
-/// Stops ignoring SIGCHLD: while it is ignored, the kernel discards the exit status of children. An
-/// error here needs no handling: waiting will fail and report it.
+/// Stops ignoring SIGCHLD: while it is ignored, the kernel discards children's exit statuses. An
+/// error needs no handling here, because waiting will fail and report it.
 pub(crate) fn stop_ignoring_children() {
     if disposition(libc::SIGCHLD).is_ok_and(|now| now == libc::SIG_IGN) {
         // SAFETY: numbers only.
@@ -191,7 +256,7 @@ pub(crate) fn stop_ignoring_children() {
     }
 }
 
-/// Makes the caught signals end this process again. Async-signal-safe.
+/// Restores the default action of the caught signals. Async-signal-safe.
 pub(crate) fn catch_no_more() {
     for number in ASKING {
         if disposition(number).is_ok_and(|now| now != libc::SIG_IGN) {
@@ -201,7 +266,7 @@ pub(crate) fn catch_no_more() {
     }
 }
 
-/// The empty set.
+/// Returns the empty signal set.
 pub(crate) fn no_signals() -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: `set` is writable and is initialized by the call, which cannot fail.
@@ -211,7 +276,7 @@ pub(crate) fn no_signals() -> libc::sigset_t {
     }
 }
 
-/// Blocks every signal in this thread; returns the previous mask. Async-signal-safe.
+/// Blocks all signals in this thread and returns the previous mask. Async-signal-safe.
 pub(crate) fn block_all() -> libc::sigset_t {
     let mut all = no_signals();
     let mut before = no_signals();
@@ -223,7 +288,7 @@ pub(crate) fn block_all() -> libc::sigset_t {
     before
 }
 
-/// Blocks the signals in `set`, and no others, in this thread. Async-signal-safe.
+/// Sets this thread's signal mask to `set`. Async-signal-safe.
 pub(crate) fn set_mask(set: &libc::sigset_t) {
     // SAFETY: `set` is valid during the call.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, set, std::ptr::null_mut()) };

@@ -5,10 +5,10 @@ use crate::Error;
 use std::ffi::{CStr, OsString};
 use std::mem::MaybeUninit;
 
-/// Returns the release of the running kernel, as in `uname -r`.
+/// Returns the running kernel's release, as in `uname -r`.
 ///
 /// # Errors
-/// The kernel refuses because of a seccomp filter.
+/// Returns an error if a seccomp filter forbids the call.
 pub fn kernel_release() -> Result<String, Error> {
     let mut name = MaybeUninit::<libc::utsname>::uninit();
     // SAFETY: `name` is writable during the call.
@@ -22,12 +22,11 @@ pub fn kernel_release() -> Result<String, Error> {
     Ok(release.to_string_lossy().into_owned())
 }
 
-/// Returns the load average of the whole system over 1, 5 and 15 minutes: the number of threads
-/// that are running, waiting for a CPU or waiting for a disk. In a container, this is the load of
-/// the host.
+/// Returns the system's load average over 1, 5 and 15 minutes: threads that are running, waiting
+/// for a CPU or waiting for a disk. In a container, this is the host's load.
 ///
 /// # Errors
-/// /proc is not mounted.
+/// Returns an error if /proc is not mounted.
 pub fn load_average() -> Result<[f64; 3], Error> {
     let mut load = [0.0; 3];
     // SAFETY: the call writes at most 3 numbers, for which `load` has room.
@@ -37,14 +36,14 @@ pub fn load_average() -> Result<[f64; 3], Error> {
     }
 }
 
-/// Returns the folders in which execvp(3) looks for programs, separated by colons: `PATH` or, if it
+/// Returns the colon-separated directories in which execvp(3) looks for programs: `PATH` or, if it
 /// is not set (`env -i`), the C library's default.
 pub fn search_path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into())
 }
 
 /// Raises this process's limit on open files as far as permitted, and returns it. Processes started
-/// from now on inherit the limit.
+/// later inherit the limit.
 pub fn raise_open_files() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is writable, then readable, during the calls.
@@ -83,7 +82,7 @@ mod tests {
     #[test]
     fn the_load_is_what_proc_says() {
         let read = || std::fs::read_to_string("/proc/loadavg").unwrap();
-        // The kernel updates the averages every 5 s: retry if it did so between the reads.
+        // The kernel updates the averages every 5 s; retry if it did so between the reads.
         let (before, load, after) = (0..3)
             .map(|_| (read(), load_average().unwrap(), read()))
             .find(|(before, _, after)| before.split(' ').take(3).eq(after.split(' ').take(3)))

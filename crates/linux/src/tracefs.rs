@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Access to tracepoint descriptions if tracefs is not mounted.
+//! Access to tracepoint descriptions when tracefs is not mounted.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// Returns the root directory of tracefs in a detached mount that is private to this process and
-/// goes away with it. `None` without CAP_SYS_ADMIN, in a container that does not permit the mount,
-/// and before Linux 5.2.
+/// Returns the tracefs root in a detached mount that is private to this process and disappears with
+/// it. `None` without CAP_SYS_ADMIN, in a container that does not permit the mount, and before
+/// Linux 5.2.
 pub fn private_tracefs() -> Option<PathBuf> {
     static MOUNT: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let mount = MOUNT.get_or_init(mount).as_ref()?;
@@ -39,7 +39,7 @@ fn mount() -> Option<OwnedFd> {
     })
 }
 
-/// Takes ownership of the file descriptor that a call returned.
+/// Takes ownership of the file descriptor returned by a system call; `None` if the call failed.
 fn descriptor(returned: libc::c_long) -> Option<OwnedFd> {
     let number = i32::try_from(returned).ok().filter(|number| *number >= 0)?;
     // SAFETY: the kernel has just opened it for this process, and nothing else owns it.

@@ -1,52 +1,53 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The core clock relative to the timestamp counter.
+//! Measures the core clock relative to the timestamp counter.
 //!
 //! In a chain of dependent additions, each addition takes one core cycle on every known processor,
-//! regardless of its width. A chain of known length, timed in ticks, therefore gives the core clock
-//! without a cycle counter. Both operands are registers, because some processors (Intel's since
-//! Golden Cove) fold away additions of a constant.
+//! however wide the core is. Timing a chain of known length in ticks therefore gives the core clock
+//! without a cycle counter. Both operands are registers, because some processors (Intel since
+//! Golden Cove) eliminate additions of a constant at rename.
 //!
-//! Not supported: architectures for which no such chain is implemented. Clock changes between two
-//! measurements go unnoticed: measure before and after the times to be converted.
+//! Architectures without an implementation of such a chain are not supported. Clock changes between
+//! two measurements go unnoticed, so measure the clock both before and after the ticks that you
+//! convert to cycles.
 
 use crate::Error;
 use crate::ticks::ticks_in_order;
 use linerate_record::stats::{CONFIDENCE, Estimate, median};
 
-/// Additions in one loop iteration. The loop overhead is up to two cycles (0.4 % of the additions)
-/// on an in-order core and zero on an out-of-order core. The code takes 2 KiB, which fits in any
+/// Additions per loop iteration. The loop overhead is up to two cycles (0.4 % of the additions) on
+/// an in-order core and zero on an out-of-order core. The code takes 2 KiB, which fits in any
 /// instruction cache.
 const ADDS_PER_ITERATION: u32 = 512;
 
-/// Iterations per window: 35 us at 3.7 GHz, 130 us at 1 GHz. Most windows this short see no
+/// Iterations per window: 35 us at 3.7 GHz, 130 us at 1 GHz. Most windows of this length contain no
 /// interrupt.
 const TURNS: u32 = 256;
 
 const WINDOWS: usize = 20;
 
-/// Number of parallel chains for measuring the core's width: as many as the widest current cores
-/// perform additions per cycle (six to eight), but few enough to fit in the registers.
+/// Parallel chains for measuring the core's width: at least as many as the additions per cycle of
+/// the widest current cores (six to eight), but few enough to fit in the registers.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const SIDE_BY_SIDE: u32 = 8;
 
 const PAIRS: usize = 9;
 
-/// Iterations in each window of a pair: 9 us at 3.7 GHz.
+/// Iterations per window when measuring the core's width: 9 us at 3.7 GHz.
 const WIDTH_TURNS: u32 = 64;
 
-/// Measures core cycles per tick on the calling thread's CPU: the value from the fastest of 20
-/// windows. Pin the thread first. Keeps the CPU busy for 1 to 3 ms.
+/// Measures core cycles per tick on the calling thread's CPU, from the fastest of 20 windows. Pin
+/// the thread first. Keeps the CPU busy for 1 to 3 ms.
 ///
-/// Disturbances only ever slow a window down. The interval therefore extends from the median window
-/// to the fastest window minus the time that reading the counter may have added. The interval
-/// contains the clock (or its maximum, if it varies) if at least one window was undisturbed. This
-/// is so in over 95 % of measurements, the stated confidence, if each window has at least a
-/// one-in-seven chance of being undisturbed (1 - (6/7)^20 = 0.954).
+/// Interrupts and preemption only ever slow a window down. The interval therefore extends from the
+/// median window to the fastest window minus the time that reading the counter may have added. It
+/// contains the clock frequency (or its maximum, if it varies) if at least one window was not
+/// interrupted. This holds for over 95 % of measurements, the stated confidence, if each window has
+/// at least a one-in-seven chance of not being interrupted (1 - (6/7)^20 = 0.954).
 ///
 /// # Errors
-/// No chain is implemented for this processor, or the counter is too coarse.
+/// Returns an error if no chain is implemented for this processor, or if the counter is too coarse.
 pub fn core_cycles_per_tick() -> Result<Estimate, Error> {
-    // The first window brings an idle core up to speed.
+    // The first window lets an idle core raise its clock.
     time_chain(TURNS)?;
     let mut windows = [0.0; WINDOWS];
     for window in &mut windows {
@@ -55,36 +56,37 @@ pub fn core_cycles_per_tick() -> Result<Estimate, Error> {
     from_windows(f64::from(TURNS * ADDS_PER_ITERATION), &windows, shortest(empty_window))
 }
 
-/// Iterations in a [`glimpse`] window: 18 us at 3.7 GHz, which is 1,700 times a counter step of 10
-/// ns.
+/// Iterations per [`glimpse`] window: 18 us at 3.7 GHz, which is 1,700 counter steps of 10 ns.
 const GLIMPSE_ITERATIONS: u32 = 128;
 
 /// Measures core cycles per tick on the calling thread's CPU over the next 20 to 70 us. Call it
 /// several times around windows of similar length and use the maximum. The result is too low if the
-/// measurement was disturbed; otherwise, it is off by up to one counter step. Pin the thread first.
+/// measurement was interrupted; otherwise, it is off by up to one counter step. Pin the thread
+/// first.
 ///
 /// # Errors
-/// No chain is implemented for this processor, or the counter does not advance.
+/// Returns an error if no chain is implemented for this processor, or if the counter does not
+/// advance.
 pub fn glimpse() -> Result<f64, Error> {
     let ticks = time_chain(GLIMPSE_ITERATIONS)?;
     let cycles = f64::from(GLIMPSE_ITERATIONS * ADDS_PER_ITERATION);
     Some(cycles / ticks as f64).filter(|ratio| ratio.is_finite()).ok_or_else(|| Error::CannotTell {
         what: "the core clock",
         reason: format!("{cycles} cycles took 0 ticks"),
-        advice: "give times in ticks: this timestamp counter is too coarse for cycles",
+        advice: "use times in ticks: this timestamp counter is too coarse for cycles",
     })
 }
 
 /// Measures how many independent additions per cycle the calling thread's core currently performs:
-/// as many as it has adders, or fewer while an SMT sibling uses them. Pin the thread first. Takes 1
-/// ms.
+/// as many as it has adders, or fewer while an SMT sibling uses them. Pin the thread first. Takes
+/// about 0.1 ms at 3.7 GHz.
 ///
-/// The result is the median, over nine pairs of windows, of the ratio of the time for one chain to
-/// the time for the same number of additions in eight parallel chains. The two windows of a pair
-/// are back to back, so a changing clock affects both.
+/// The result is the median, over nine pairs of windows, of the ratio between the time for one
+/// chain and the time for as many additions in eight parallel chains. The two windows of a pair are
+/// back to back, so a changing clock affects both.
 ///
 /// # Errors
-/// No chain is implemented for this processor, or the counter is too coarse.
+/// Returns an error if no chain is implemented for this processor, or if the counter is too coarse.
 pub fn additions_per_cycle() -> Result<f64, Error> {
     let mut ratios = [0.0; PAIRS];
     for ratio in &mut ratios {
@@ -96,7 +98,7 @@ pub fn additions_per_cycle() -> Result<f64, Error> {
     median(&ratios).filter(|width| width.is_finite()).ok_or_else(|| Error::CannotTell {
         what: "the number of additions per cycle",
         reason: "the additions took 0 ticks".to_owned(),
-        advice: "continue without it: the timestamp counter is too coarse here",
+        advice: "continue without this figure: the timestamp counter is too coarse here",
     })
 }
 
@@ -106,14 +108,14 @@ fn empty_window() -> u64 {
     ticks_in_order() - start
 }
 
-/// Returns the shortest of 16 nonzero empty windows, in ticks, or infinity if the counter does not
-/// advance.
+/// Returns the shortest of 16 nonzero empty windows (two consecutive counter reads), in ticks.
+/// Infinity if the counter does not advance.
 fn shortest(empty_window: impl FnMut() -> u64) -> f64 {
     let shown = std::iter::repeat_with(empty_window).take(100_000).filter(|&ticks| ticks > 0);
     shown.take(16).min().map_or(f64::INFINITY, |ticks| ticks as f64)
 }
 
-/// Computes the estimate from the length of each window and the shortest empty window.
+/// Computes the estimate from each window's length and the shortest empty window.
 ///
 /// The slack, twice the empty window, covers the time that reading the counter adds to a window,
 /// and the counter step by which each window may be off. If a read takes less than a step, the
@@ -123,7 +125,7 @@ fn from_windows(cycles: f64, windows: &[f64], empty: f64) -> Result<Estimate, Er
     let slack = 2.0 * empty;
     let fastest = windows.iter().copied().fold(f64::INFINITY, f64::min);
     match median(windows) {
-        // If the slack is more than a tenth of a window's length, that length says little.
+        // A window is unusable if the slack exceeds a tenth of its length.
         Some(middle) if fastest.is_finite() && fastest > 10.0 * slack => Ok(Estimate {
             value: cycles / fastest,
             low: cycles / (middle + slack),
@@ -133,8 +135,11 @@ fn from_windows(cycles: f64, windows: &[f64], empty: f64) -> Result<Estimate, Er
         }),
         _ => Err(Error::CannotTell {
             what: "the core clock",
-            reason: format!("{cycles} cycles took {fastest} ticks, and an empty loop took {empty}"),
-            advice: "give times in ticks: this timestamp counter is too coarse for cycles",
+            reason: format!(
+                "{cycles} cycles took {fastest} ticks, and two back-to-back counter reads took \
+                 {empty} ticks"
+            ),
+            advice: "use times in ticks: this timestamp counter is too coarse for cycles",
         }),
     }
 }
@@ -148,7 +153,7 @@ fn time_chain(turns: u32) -> Result<u64, Error> {
     Ok(ticks)
 }
 
-/// Building blocks of the chains: an addition, and the end of an iteration.
+/// Building blocks for the chains: an addition, and the end of an iteration.
 #[cfg(target_arch = "x86_64")]
 macro_rules! adds_one_to {
     ($sum:literal) => {
@@ -174,7 +179,7 @@ macro_rules! next_turn {
     };
 }
 
-/// Starting from 0, adds 1 `turns * ADDS_PER_ITERATION` times in sequence; `turns` must not be 0.
+/// Adds 1 `turns * ADDS_PER_ITERATION` times in sequence, starting from 0. `turns` must not be 0.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn run_chain(mut turns: u64) -> Result<u64, Error> {
     let mut sum = 0;
@@ -197,7 +202,7 @@ fn run_chain(mut turns: u64) -> Result<u64, Error> {
     Ok(sum)
 }
 
-/// Performs [`ADDS_PER_ITERATION`] additions per iteration in [`SIDE_BY_SIDE`] chains; `turns` must
+/// Performs [`ADDS_PER_ITERATION`] additions per iteration in [`SIDE_BY_SIDE`] chains. `turns` must
 /// not be 0.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn run_side_by_side(mut turns: u64) -> Result<u64, Error> {
@@ -239,7 +244,7 @@ fn run_side_by_side(mut turns: u64) -> Result<u64, Error> {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn run_chain(_turns: u64) -> Result<u64, Error> {
     let architecture = std::env::consts::ARCH;
-    Err(Error::Unsupported { what: "a chain of additions of known length", architecture })
+    Err(Error::Unsupported { what: "a fixed-length chain of additions", architecture })
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -268,8 +273,8 @@ mod tests {
     }
 
     /// On any core, the measured additions per cycle are at least one, as in a single chain, and at
-    /// most the number of chains. An SMT sibling takes some of the core's width, so the maximum of
-    /// several measurements counts.
+    /// most the number of chains. An SMT sibling takes some of the core's width, so the test uses
+    /// the maximum of several measurements.
     #[test]
     fn the_width_of_this_core_is_one_that_processors_have() {
         let widths: Vec<f64> = (0..20).map(|_| additions_per_cycle().unwrap()).collect();
@@ -277,9 +282,9 @@ mod tests {
         assert!((1.5..=8.4).contains(&most), "{widths:?}");
     }
 
-    /// The known result: a chain twice as long takes twice the time. Short and long windows
-    /// alternate, so that a changing clock affects both; the fastest window of each kind is
-    /// undisturbed. On a busy machine, a round may still fail, so there are several rounds.
+    /// A chain twice as long takes twice the time. Short and long windows alternate, so that a
+    /// changing clock affects both; the fastest window of each kind was not interrupted. On a busy
+    /// machine a round may still fail, so there are several rounds.
     #[test]
     fn a_chain_twice_as_long_takes_twice_as_long() {
         let fastest = |turns, best: u64| best.min(time_chain(turns).unwrap());
@@ -301,8 +306,8 @@ mod tests {
         assert!((2e7..1e10).contains(&hertz), "{hertz} Hz");
     }
 
-    /// Disturbances make samples too low, and the clock may change, so it is enough if one of
-    /// several rounds agrees.
+    /// Interrupts make samples too low, and the clock may change, so only one of several rounds
+    /// must agree.
     #[test]
     fn the_highest_glimpse_agrees_with_the_long_look() {
         let agrees = |_| {
@@ -324,8 +329,8 @@ mod tests {
     }
 
     /// Synthetic windows with a known clock: the counter advances in steps, reads take time, and
-    /// three windows in four are disturbed. The interval must contain the clock as often as its
-    /// confidence states.
+    /// three windows in four are interrupted. The interval must contain the clock at least as often
+    /// as its stated confidence.
     #[test]
     fn the_interval_holds_a_known_clock() {
         let random = &mut TestRng::deterministic_rng(RngAlgorithm::ChaCha);

@@ -3,7 +3,7 @@
 
 use std::arch::asm;
 
-/// Contents of one leaf.
+/// Registers of one CPUID leaf.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaf {
     pub(crate) eax: u32,
@@ -12,8 +12,7 @@ pub(crate) struct Leaf {
     pub(crate) edx: u32,
 }
 
-/// Returns leaf `leaf`, sub-leaf 0. For leaves that the processor does not have, the values are
-/// meaningless.
+/// Returns leaf `leaf`, sub-leaf 0. The values are meaningless for leaves that the processor lacks.
 ///
 /// The standard library's wrapper is unsafe in Rust 1.85 and safe in later versions; this one
 /// compiles on both without a warning.
@@ -37,15 +36,15 @@ pub(crate) fn cpuid(leaf: u32) -> Leaf {
     Leaf { eax, ebx: ebx as u32, ecx, edx }
 }
 
-/// Whether the timestamp counter is guaranteed to run at a constant rate in every processor state:
-/// leaf 0x8000_0007, EDX bit 8 (Intel SDM volume 2A and AMD APM volume 3, CPUID, "Invariant TSC").
+/// Returns whether the TSC is guaranteed to run at a constant rate in every processor state: leaf
+/// 0x8000_0007, EDX bit 8 (Intel SDM volume 2A and AMD APM volume 3, CPUID, "Invariant TSC").
 pub(crate) fn has_invariant_tsc() -> bool {
     cpuid(0x8000_0000).eax >= 0x8000_0007 && cpuid(0x8000_0007).edx >> 8 & 1 == 1
 }
 
-/// Returns the 12-character signature by which a hypervisor identifies itself, if there is one:
-/// leaf 1, ECX bit 31 announces it and leaf 0x4000_0000 names it in EBX, ECX, EDX (the convention
-/// that all hypervisors follow; Linux, `arch/x86/kernel/cpu/hypervisor.c`, relies on it).
+/// Returns the 12-character signature by which a hypervisor identifies itself, if any: leaf 1, ECX
+/// bit 31 announces it and leaf 0x4000_0000 names it in EBX, ECX, EDX (a convention that all
+/// hypervisors follow; Linux relies on it in `arch/x86/kernel/cpu/hypervisor.c`).
 pub(crate) fn hypervisor_signature() -> Option<[u8; 12]> {
     if cpuid(1).ecx >> 31 == 0 {
         return None;
@@ -62,7 +61,7 @@ pub(crate) fn hypervisor_signature() -> Option<[u8; 12]> {
 mod tests {
     use super::*;
 
-    /// Linux prints the flags that it found with the same instruction.
+    /// Compares with the flags in /proc/cpuinfo, which Linux reads with the same instruction.
     #[test]
     fn agrees_with_the_flags_the_kernel_prints() {
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap();

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! /proc/cpuinfo, whose format differs between architectures.
+//! Parses /proc/cpuinfo, whose format depends on the architecture.
 
-/// Returns the values of the `key : value` lines with this key, in file order. The key must match
-/// exactly.
+/// Returns the values of the `key : value` lines with exactly this key, in file order.
 fn values<'a>(cpuinfo: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     let pair = |line: &'a str| line.split_once(':').map(|(k, v)| (k.trim(), v.trim()));
     let fits = move |&(k, v): &(&str, &str)| k == key && !v.is_empty();
     cpuinfo.lines().filter_map(pair).filter(fits).map(|(_, value)| value)
 }
 
-/// The first value of `key`.
+/// Returns the first value of `key`.
 pub fn value<'a>(cpuinfo: &'a str, key: &'a str) -> Option<&'a str> {
     values(cpuinfo, key).next()
 }
 
-/// Returns the name of the processor, with the name of the board if the file has one. If a machine
-/// has two kinds of core, the result names both.
+/// Returns the processor name, with the board name if the file has one. If a machine has two kinds
+/// of core, the result names both.
 ///
-/// The name is in `model name` on x86 and in `cpu` on POWER. ARM has numbers instead, for which
-/// names are looked up. On ARM, `model name` is the name of the architecture, and is used only if
-/// there are no numbers.
+/// The name is in `model name` on x86 and in `cpu` on POWER. On ARM, the file gives numbers, which
+/// are looked up in a table. There, `model name` is the name of the architecture, and is used only
+/// if the numbers are missing.
 pub fn cpu_name(cpuinfo: &str) -> Option<String> {
     let arm = arm_cores(cpuinfo);
     let names: Vec<String> = match arm.is_empty() {
@@ -39,12 +38,12 @@ pub fn cpu_name(cpuinfo: &str) -> Option<String> {
     Some(names.join(" + ") + &board)
 }
 
-/// Fields of an ARM core's Main ID Register (MIDR) that identify the core.
+/// Main ID Register (MIDR) fields that identify an ARM core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArmCore {
-    /// Implementer code: 0x41 is ARM.
+    /// Implementer code; 0x41 is ARM.
     pub implementer: u32,
-    /// Part number of the core: ARM's 0xd08 is the Cortex-A72.
+    /// Part number; ARM's 0xd08 is the Cortex-A72.
     pub part: u32,
 }
 
@@ -62,7 +61,7 @@ const fn arm(part: u32) -> ArmCore {
     ArmCore { implementer: 0x41, part }
 }
 
-/// Core names by MIDR, from the "MIDR, Main ID Register" section of each core's technical reference
+/// Core names by MIDR, from the "MIDR, Main ID Register" section in each core's technical reference
 /// manual. Cores that are not listed are shown by number.
 const ARM_CORES: [(ArmCore, &str); 20] = [
     (arm(0xc07), "Cortex-A7"),
@@ -91,7 +90,7 @@ const ARM_CORES: [(ArmCore, &str); 20] = [
 /// (`target/arm/tcg/cpu64.c`).
 pub(crate) const QEMU_MAX: ArmCore = ArmCore { implementer: 0, part: 0x51 };
 
-/// Returns the kinds of ARM core in the order of the file, without duplicates.
+/// Returns the kinds of ARM core in file order, deduplicated.
 pub(crate) fn arm_cores(cpuinfo: &str) -> Vec<ArmCore> {
     let hex = |text: &str| u32::from_str_radix(text.strip_prefix("0x")?, 16).ok();
     let implementers = values(cpuinfo, "CPU implementer").map(hex);
@@ -108,7 +107,7 @@ pub(crate) fn arm_cores(cpuinfo: &str) -> Vec<ArmCore> {
     cores
 }
 
-/// Samples of the file, reduced to the lines that differ between machines.
+/// Excerpts of the file from different machines.
 #[cfg(test)]
 pub(crate) mod samples {
     pub(crate) const EPYC_GUEST: &str = "\

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons why a fact about this machine is unknown.
+//! Errors from queries and measurements of this machine.
 
 use std::fmt;
 
-/// The reason why something could not be determined.
+/// Why a property of the machine is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A system call failed.
     System(linerate_linux::Error),
-    /// A kernel file is missing, or does not contain the requested information.
+    /// A kernel file is missing or lacks the requested information.
     File {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The error.
+        /// What is wrong.
         reason: String,
     },
-    /// The operation is not supported on this kind of processor.
+    /// Not supported on this architecture.
     Unsupported {
         /// The operation.
         what: &'static str,
-        /// The kind of processor.
+        /// The architecture.
         architecture: &'static str,
     },
-    /// The list of CPUs is not suitable for the query.
+    /// The list of CPUs is unsuitable for the query.
     Cpus {
-        /// The requested CPUs.
+        /// The CPUs.
         cpus: Vec<u32>,
-        /// What is wrong with the list.
+        /// Why they are unsuitable.
         reason: &'static str,
     },
     /// The measurement was inconclusive.
     CannotTell {
-        /// The question.
+        /// Quantity to be measured.
         what: &'static str,
-        /// The reason.
+        /// Why the measurement was inconclusive.
         reason: String,
-        /// The fix.
+        /// Suggestion for the user.
         advice: &'static str,
     },
 }
@@ -44,7 +44,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(error) => error.fmt(f),
-            Self::File { path, reason } => write!(f, "{path}: {reason}; continue without it"),
+            Self::File { path, reason } => {
+                write!(f, "{path}: {reason}; continue without this file")
+            }
             Self::Unsupported { what, architecture } => {
                 write!(f, "{what}: not supported on {architecture}; continue without it")
             }

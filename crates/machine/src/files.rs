@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files of /proc and /sys, and the notations they share.
+//! Access to files in /proc and /sys, and parsers for formats that they share.
 
 use crate::Error;
 use std::collections::BTreeSet;
@@ -8,34 +8,34 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The parent folder of /proc and /sys: `/`, or another folder in tests. Methods take paths
+/// Parent directory of /proc and /sys: `/`, or another directory in tests. Methods take paths
 /// relative to it, without the leading slash.
 #[derive(Clone, Debug)]
 pub struct Root(PathBuf);
 
 impl Root {
-    /// The root at `path`.
+    /// Uses the directory `path` in place of `/`.
     pub fn new(path: &Path) -> Self {
         Self(path.to_owned())
     }
 
-    /// Whether this is the root of the machine that the program runs on.
+    /// Returns whether this is the root of the machine that the program runs on.
     pub fn is_here(&self) -> bool {
         self.0 == Path::new("/")
     }
 
-    /// The full path.
+    /// Returns the full path for `path`, which is relative to the root.
     pub fn path(&self, path: &str) -> PathBuf {
         self.0.join(path)
     }
 
-    /// Whether a file or folder exists at `path`.
+    /// Returns whether `path` exists.
     pub fn exists(&self, path: &str) -> bool {
         self.path(path).exists()
     }
 
-    /// Returns the text of a file, without leading and trailing white space and NUL bytes; `None`
-    /// if the file cannot be read or has no text.
+    /// Returns a file's text without leading and trailing white space and NUL bytes; `None` if it
+    /// cannot be read or has no text.
     pub fn text(&self, path: &str) -> Option<String> {
         let text = String::from_utf8_lossy(&contents(&self.path(path)).ok()?).into_owned();
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
@@ -47,15 +47,13 @@ impl Root {
         self.text(path)?.parse().ok()
     }
 
-    /// Returns the list of CPUs in a file, in ascending order. For an empty file, the list is
-    /// empty.
+    /// Returns the list of CPUs in a file, ascending; empty for an empty file.
     pub fn cpu_list(&self, path: &str) -> Option<Vec<u32>> {
         let text = fs::read_to_string(self.path(path)).ok()?;
         parse_cpu_list(text.trim()).ok()
     }
 
-    /// Returns the sorted names of the entries in a folder; an empty list if the folder cannot be
-    /// read.
+    /// Returns the sorted names in a directory; empty if it cannot be read.
     pub fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
@@ -65,17 +63,17 @@ impl Root {
     }
 }
 
-/// Returns the contents of a file. Most files of /proc and /sys fit into the first buffer, and are
-/// read with two system calls; they state no size from which a buffer could be chosen.
+/// Returns a file's contents. Most files in /proc and /sys fit into the first buffer, and are read
+/// with two system calls; their reported size cannot be used to choose a buffer.
 fn contents(path: &Path) -> std::io::Result<Vec<u8>> {
-    /// Bytes, four pages.
+    /// Size of the first buffer in bytes: four pages.
     const FIRST: usize = 16 << 10;
     let mut contents = Vec::with_capacity(FIRST);
     fs::File::open(path)?.read_to_end(&mut contents)?;
     Ok(contents)
 }
 
-/// Returns the text of a file, without the trailing newline.
+/// Returns a file's text without the trailing newline.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text.trim_end().to_owned()),
@@ -95,20 +93,21 @@ fn display(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A decimal integer.
+/// Parses a decimal integer.
 pub(crate) fn parse_number(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("invalid number `{text}`; expected an integer below 2^32"))
 }
 
-/// CPU numbers must be below this limit, which is 8 times the largest NR_CPUS of any kernel (8192).
-/// The limit keeps a damaged list from exhausting memory.
+/// Exclusive upper limit on CPU numbers, 8 times the largest NR_CPUS of any kernel (8192). Keeps a
+/// corrupt list from exhausting memory.
 const CPU_LIMIT: u32 = 1 << 16;
 
-/// Parses a list of CPUs in the kernel's format, such as `0-3,8,10-11`. Returns the CPUs in
-/// ascending order, without duplicates; for an empty text, the list is empty.
+/// Parses a list of CPUs in the kernel's format, such as `0-3,8,10-11`. Returns the CPUs ascending
+/// and deduplicated; empty for an empty string.
 ///
 /// # Errors
-/// The error message, in words.
+/// Returns an error message that quotes the invalid item if one is neither a CPU number nor an
+/// ascending range.
 pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
     if text.is_empty() {
         return Ok(Vec::new());
@@ -118,11 +117,12 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
     Ok(cpus)
 }
 
-/// Parses a list of at least one CPU given by a user, in the notation of [`parse_cpu_list`].
-/// Returns the CPUs in the order given, without duplicates.
+/// Parses a user-supplied list of at least one CPU, in the notation of [`parse_cpu_list`]. Returns
+/// the CPUs in the order given, deduplicated.
 ///
 /// # Errors
-/// The error message, which quotes the value.
+/// Returns an error message that quotes the invalid item if one is neither a CPU number nor an
+/// ascending range.
 pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
     let mut cpus = Vec::new();
     let mut seen = BTreeSet::new();
@@ -140,10 +140,10 @@ pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
     Ok(cpus)
 }
 
-/// Parses a CPU number given by a user.
+/// Parses a user-supplied CPU number.
 ///
 /// # Errors
-/// The error message, which quotes the value.
+/// Returns an error message that quotes `text` if it is not a number.
 pub fn parse_cpu(text: &str) -> Result<u32, String> {
     text.trim().parse().map_err(|_| invalid_cpu(text))
 }
@@ -152,7 +152,7 @@ fn invalid_cpu(text: &str) -> String {
     format!("invalid CPU number '{text}'; expected e.g. 2, or a list such as 0,2-3")
 }
 
-/// Formats a list of CPUs as the kernel writes it. `cpus` must be ascending, without duplicates.
+/// Formats a list of CPUs as the kernel does. `cpus` must be ascending, without duplicates.
 pub fn format_cpu_list(cpus: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &cpu in cpus {
@@ -168,7 +168,7 @@ pub fn format_cpu_list(cpus: &[u32]) -> String {
     ranges.iter().map(range).collect::<Vec<_>>().join(",")
 }
 
-/// Formats a list of CPUs in words, such as `CPU 1` or `CPUs 0-2,5`. `cpus` must be ascending,
+/// Formats a list of CPUs for messages, such as `CPU 1` or `CPUs 0-2,5`. `cpus` must be ascending,
 /// without duplicates.
 pub fn name_cpus(cpus: &[u32]) -> String {
     match cpus {
@@ -178,7 +178,7 @@ pub fn name_cpus(cpus: &[u32]) -> String {
     }
 }
 
-/// Parses a size in the kernel's notation (`512`, `32768K`, `2M`, `1G`) into bytes.
+/// Parses a size in the kernel's notation (`512`, `32768K`, `2M`, `1G`), returning bytes.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K') => (&text[..text.len() - 1], 10),

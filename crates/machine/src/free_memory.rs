@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much memory this process may allocate, and what limits it.
+//! Determines how much memory this process may allocate, and what limits it.
 //!
-//! The process will touch all memory that it allocates, so that memory must be available: the
-//! system must not start swapping, and the kernel must not start killing processes. Half of the
-//! free memory is left to other processes, which continue to allocate. An eighth of what this
-//! process's limits allow is left for its other mappings.
+//! The process will touch all memory that it allocates, so it must be available without swapping
+//! and without the OOM killer. Half of the free memory is left to other processes, which continue
+//! to allocate. An eighth of what this process's limits allow is left for its other mappings.
 //!
-//! Not considered: the memory of a single NUMA node, and memory that a hypervisor may reclaim.
+//! Per-node limits, and memory that a hypervisor may reclaim, are not considered.
 
 use crate::{Root, groups};
 use linerate_linux::MemoryLimits;
 
-/// The amount of memory that may be allocated.
+/// Upper limit on an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Bytes.
+    /// Maximum bytes to allocate.
     pub bytes: u64,
-    /// The reason for the limit, in a few words.
+    /// Why, in a few words.
     pub reason: String,
 }
 
@@ -32,16 +31,16 @@ impl Limit {
     }
 }
 
-/// Returns the most memory that this process can take: all that is [`free`], within `own`, the
-/// limits of the process.
+/// Returns the maximum memory that this process can use: all [`free`] memory, or less if the
+/// process's own limits `own` are lower.
 pub fn room(root: &Root, own: MemoryLimits) -> Option<Limit> {
     free(root).into_iter().chain(of_process(root, own)).reduce(Limit::or_less)
 }
 
-/// Returns the most memory that this process may allocate, so that room is left for the system and
-/// for its control groups, and within `own`, the limits of the process; `None` if nothing can be
-/// read and nothing limits the process. If several limits are equally low, returns the one that
-/// users know best.
+/// Returns how much memory this process may allocate within its own limits `own`, while leaving
+/// room for the system and for the process's control groups; `None` if nothing can be read and
+/// nothing limits the process. If several limits are equally low, returns the one that users know
+/// best.
 pub fn available(root: &Root, own: MemoryLimits) -> Option<Limit> {
     let free = free_on_machine(root);
     let free = free.map(|bytes| Limit::new(bytes / 2, "half of the free memory"));
@@ -49,7 +48,7 @@ pub fn available(root: &Root, own: MemoryLimits) -> Option<Limit> {
     limits.reduce(Limit::or_less)
 }
 
-/// Returns the memory that each of the process's own limits still allows.
+/// Returns the memory left under each of the process's own limits.
 fn of_process(root: &Root, own: MemoryLimits) -> impl Iterator<Item = Limit> {
     let status = root.text("proc/self/status").unwrap_or_default();
     let left = |limit: Option<u64>, used: &str, reason: &str| {
@@ -64,9 +63,9 @@ fn of_process(root: &Root, own: MemoryLimits) -> impl Iterator<Item = Limit> {
 /// Bytes reserved for the process's other needs: stacks, page tables, the program.
 const LEFT_BYTES: u64 = 1 << 20;
 
-/// Returns all free memory of the machine, within the limits of the control groups. Nothing refuses
-/// a larger mapping, but the kernel kills a process that touches more than this. `None` if nothing
-/// can be read.
+/// Returns all of the machine's free memory, within control group limits. A larger mapping
+/// succeeds, but the kernel kills a process that touches more than this. `None` if nothing can be
+/// read.
 pub fn free(root: &Root) -> Option<Limit> {
     let machine =
         free_on_machine(root).map(|bytes| Limit::new(bytes, "the machine has no more free memory"));
@@ -79,8 +78,8 @@ pub fn free(root: &Root) -> Option<Limit> {
     machine.into_iter().chain(groups).reduce(Limit::or_less)
 }
 
-/// Like [`free`], but subtracts what this process has not touched yet of the `held` bytes of its
-/// heap: the system still counts that part as free.
+/// Like [`free`], but subtracts the part of the process's heap (`held` bytes) that it has not
+/// touched yet, which the system still counts as free.
 pub fn free_in_addition_to(root: &Root, held: u64) -> Option<Limit> {
     let status = root.text("proc/self/status").unwrap_or_default();
     let touched = kib(&status, "RssAnon:").or_else(|| kib(&status, "VmRSS:")).unwrap_or(held);
@@ -89,19 +88,19 @@ pub fn free_in_addition_to(root: &Root, held: u64) -> Option<Limit> {
     Some(Limit { bytes, ..limit })
 }
 
-/// Returns the bytes that can be allocated before the system must swap.
+/// Returns how many bytes can be allocated before the system must swap.
 fn free_on_machine(root: &Root) -> Option<u64> {
     let meminfo = root.text("proc/meminfo").unwrap_or_default();
     kib(&meminfo, "MemAvailable:").or_else(|| kib(&meminfo, "MemFree:"))
 }
 
-/// Returns the size that `text`, from a file in /proc, has in KiB under `key`, converted to bytes.
+/// Returns the value of `key` in bytes, from a /proc file that gives it in KiB.
 fn kib(text: &str, key: &str) -> Option<u64> {
     let size = text.lines().find_map(|line| line.strip_prefix(key))?;
     size.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Returns half of the free memory of each control group that this process is in.
+/// Returns half of the free memory in each control group that contains this process.
 fn of_groups(root: &Root) -> Vec<Limit> {
     let limit = |folder: String| {
         let bytes = free_in_group(root, &folder)? / 2;
@@ -112,10 +111,10 @@ fn of_groups(root: &Root) -> Vec<Limit> {
     folders.into_iter().filter_map(limit).collect()
 }
 
-/// Returns the memory that the group in `folder` may still allocate; `None` if it has no limit. In
-/// version 2, the limit is in memory.max, which contains `max` if there is none; in version 1, it
-/// is in memory.limit_in_bytes, which is nearly 2^63 if there is none. The kernel counts inactive
-/// page cache as used, but reclaims it first.
+/// Returns how much memory the group in `folder` may still allocate; `None` if unlimited. In cgroup
+/// v2, the limit is in memory.max, which contains `max` if there is none; in v1, it is in
+/// memory.limit_in_bytes, which is nearly 2^63 if there is none. The kernel counts inactive page
+/// cache as used, but reclaims it first, so it counts as free here.
 fn free_in_group(root: &Root, folder: &str) -> Option<u64> {
     let number = |name: &str| root.number::<u64>(&format!("{folder}/{name}"));
     let (limit, used) = match number("memory.max") {
@@ -253,7 +252,7 @@ mod tests {
         assert_eq!(available(&root, none).unwrap().bytes, 0);
     }
 
-    /// Reads this machine's own files: some memory is free, but no more than the machine has.
+    /// Reads this machine's own files: some memory is free, but not more than the machine has.
     #[test]
     fn this_machine_has_room() {
         let here = Root::new(Path::new("/"));

@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The control groups that a process is in.
+//! A process's control groups, and their CPU quotas.
 
 use crate::files::Root;
 
-/// Returns the folders of the groups whose `controller` governs this process. Paths are relative to
-/// the root, outer groups come before inner ones. `None` if the kernel shows no groups. In a
-/// container, the outer groups may be invisible; the mount itself is then the group.
+/// Returns the directories of the groups in which `controller` governs this process. Paths are
+/// relative to the root; outer groups come before inner ones. `None` if the kernel shows no groups.
+/// In a container, the outer groups may be invisible; the mount itself is then the group.
 pub fn folders(root: &Root, controller: &str) -> Option<Vec<String>> {
     folders_of(root, "self", controller)
 }
 
-/// Like [`folders`], but for the process that has this name in /proc.
+/// Like [`folders`], but for the process with this name in /proc, such as `self` or a PID.
 pub fn folders_of(root: &Root, process: &str, controller: &str) -> Option<Vec<String>> {
     let text = root.text(&format!("proc/{process}/cgroup"))?;
     let lines = text.lines().filter_map(|line| group_of(line, controller));
     Some(lines.flat_map(|(mount, group)| levels(&mount, group)).collect())
 }
 
-/// A limit on CPU time.
+/// CPU time limit on a control group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuQuota {
-    /// The limit in CPUs.
+    /// CPU time per unit of wall time, that is, a number of CPUs.
     pub cpus: f64,
-    /// The file that sets the limit, relative to the root.
+    /// File that sets the limit, relative to the root.
     pub file: String,
-    /// The contents of that file if there is no limit.
+    /// Content of the file that means no limit.
     pub none: &'static str,
 }
 
 impl CpuQuota {
-    /// Returns the command that removes the limit.
+    /// Returns a shell command that removes the limit.
     pub fn removal(&self) -> String {
         format!("echo {} | sudo tee /{}", self.none, self.file)
     }
 }
 
-/// Returns the tightest CPU limit among the groups with these folders.
+/// Returns the tightest CPU limit among the groups in these directories.
 pub fn cpu_quota(root: &Root, folders: &[String]) -> Option<CpuQuota> {
     let quotas = folders.iter().filter_map(|folder| quota_of(root, folder));
     quotas.reduce(|least, quota| if quota.cpus < least.cpus { quota } else { least })
 }
 
-/// Returns the limit of one group. In version 2, quota and period are in one file, with `max` for
-/// no limit; in version 1, each has its own file, with -1 for no limit.
+/// Returns one group's limit. In cgroup v2, quota and period are in one file, with `max` for no
+/// limit; in v1, each has its own file, with -1 for no limit.
 pub fn quota_of(root: &Root, folder: &str) -> Option<CpuQuota> {
     let second = format!("{folder}/cpu.max");
     let first = format!("{folder}/cpu.cfs_quota_us");
@@ -59,9 +59,9 @@ pub fn quota_of(root: &Root, folder: &str) -> Option<CpuQuota> {
     (quota > 0.0 && period > 0.0).then(|| CpuQuota { cpus: quota / period, file, none })
 }
 
-/// Returns the mount and the path of the group in a line of /proc/self/cgroup, which has the form
-/// `number:controllers:path`; `None` if the line is for other controllers. In version 2, there is
-/// one line, which names no controllers.
+/// Returns a group's mount and path from a line in /proc/self/cgroup, which has the form
+/// `number:controllers:path`; `None` if the line is for other controllers. In cgroup v2, there is
+/// only one line, which names no controllers.
 fn group_of<'l>(line: &'l str, controller: &str) -> Option<(String, &'l str)> {
     let (_, rest) = line.split_once(':')?;
     let (controllers, path) = rest.split_once(':')?;
@@ -74,7 +74,7 @@ fn group_of<'l>(line: &'l str, controller: &str) -> Option<(String, &'l str)> {
     }
 }
 
-/// Returns the folders of a group and of every group that contains it.
+/// Returns the directories of a group and of every group that contains it.
 fn levels(mount: &str, group: &str) -> Vec<String> {
     let group = group.trim_matches('/');
     let inner = group.match_indices('/').map(|(at, _)| at).chain([group.len()]);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Identifies the CPU by the numbers that vendors' manuals use.
+//! Identifies the CPU by the numbers used in vendors' manuals.
 //!
-//! Left out: human-readable names ([`provenance`](crate::provenance())), and processor features.
+//! Human-readable names are in [`provenance`](crate::provenance()). Processor features are not
+//! covered.
 
 pub use crate::cpuinfo::ArmCore;
 use crate::cpuinfo::{arm_cores, value};
@@ -9,27 +10,27 @@ use crate::cpuinfo::{arm_cores, value};
 /// A processor, identified by its vendor's numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// x86, by CPUID: the 12-character vendor string, and family and model with their extended
-    /// fields added.
+    /// x86, identified by CPUID: the 12-character vendor string, the family and the model. Family
+    /// and model include their extended fields.
     X86 {
         /// `GenuineIntel`, `AuthenticAMD`, ...
         vendor: String,
-        /// The family, e.g. 6, 0x17, 0x19.
+        /// Family, such as 6, 0x17, 0x19.
         family: u32,
-        /// The model, e.g. 0x8f.
+        /// Model, such as 0x8f.
         model: u32,
     },
-    /// ARM, by the Main ID Register (MIDR) of each kind of core, in the order in which the kernel
-    /// lists them, without duplicates. More than one kind means big.LITTLE.
+    /// ARM, by the Main ID Register (MIDR) of each kind of core, in kernel order, deduplicated.
+    /// More than one kind means big.LITTLE.
     Arm {
-        /// The kinds of core; at least one.
+        /// Kinds of core; at least one.
         cores: Vec<ArmCore>,
     },
     /// Power and PowerPC.
     Power {
         /// The kernel's name for the processor: `POWER9`, `7455`, ...
         name: String,
-        /// The processor version register (PVR): version in the upper half, revision in the lower.
+        /// Processor version register (PVR): version in the upper half, revision in the lower.
         pvr: u32,
     },
     /// Any other processor, or one that could not be identified.
@@ -51,8 +52,8 @@ pub fn identity() -> Identity {
 }
 
 impl Identity {
-    /// Identifies the processor from the text of /proc/cpuinfo on any machine; `None` if the
-    /// processor is not x86, ARM or Power, or if the text does not identify it.
+    /// Identifies a processor from the text of /proc/cpuinfo on any machine; `None` if it is not
+    /// x86, ARM or Power, or if the text does not identify it.
     pub fn from_cpuinfo(cpuinfo: &str) -> Option<Self> {
         let cores = arm_cores(cpuinfo);
         if !cores.is_empty() {
@@ -68,7 +69,7 @@ impl Identity {
     }
 
     /// Parses lines such as `cpu : 7455, altivec supported` and `revision : 3.2 (pvr 8001 0302)`.
-    /// Other architectures also have a `cpu` line, but no `revision` line in this form.
+    /// Other architectures also have a `cpu` line, but no such `revision` line.
     fn power_from(cpuinfo: &str) -> Option<Self> {
         let name = value(cpuinfo, "cpu")?.split([',', ' ']).next()?.to_owned();
         let (_, pvr) = value(cpuinfo, "revision")?.split_once("(pvr ")?;
@@ -90,8 +91,8 @@ fn x86() -> Identity {
     Identity::X86 { vendor, family, model }
 }
 
-/// Extracts the family and the model from the signature, which is EAX of leaf 1. The extended
-/// family is added if the family is 15, the extended model if the family is 15 or 6.
+/// Extracts family and model from the signature, which is EAX of leaf 1. The extended family is
+/// added if the family is 15, the extended model if the family is 15 or 6.
 #[cfg(any(target_arch = "x86_64", test))]
 fn family_and_model(signature: u32) -> (u32, u32) {
     let field = |shift: u32, bits: u32| signature >> shift & ((1 << bits) - 1);
@@ -131,9 +132,9 @@ mod tests {
         assert_eq!(of(""), None);
     }
 
-    /// Signatures with the family and model that the vendors document: a Pentium 4 (family 15,
-    /// Intel SDM volume 4, table 2-1), a Skylake, a Zen 4 (AMD PPR for family 19h) and a 486, whose
-    /// extended fields are ignored.
+    /// Signatures with documented families and models: a Pentium 4 (family 15, Intel SDM volume 4,
+    /// table 2-1), a Skylake, a Zen 4 (AMD PPR for family 19h) and a 486, whose extended fields are
+    /// ignored.
     #[test]
     fn extended_fields_count_where_the_manuals_say() {
         for (signature, family, model) in [
@@ -146,8 +147,7 @@ mod tests {
         }
     }
 
-    /// The kernel decodes the same instruction or register on its own, so its result is an
-    /// independent check.
+    /// Compares with the kernel, which decodes the same instruction or register independently.
     #[test]
     fn agrees_with_the_kernel_about_this_machine() {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether other programs use these CPUs right now.
+//! Determines whether other programs are using certain CPUs.
 //!
-//! In /proc/stat, the kernel accounts for the time of each CPU by activity, in ticks of 10 ms
-//! (proc_stat(5); USER_HZ is 100 except on Alpha). Not determined: which programs use the CPUs, and
-//! the activity of a virtual machine's neighbours unless the host reports it (steal).
+//! In /proc/stat, the kernel accounts for each CPU's time by activity, in ticks of 10 ms
+//! (proc_stat(5); USER_HZ is 100 except on Alpha). This module does not determine which programs
+//! use the CPUs. Other guests on the host are visible only if their use of the CPUs is reported as
+//! steal.
 
 use crate::Error;
 use crate::files::read_as;
@@ -15,25 +16,26 @@ use std::time::Duration;
 /// Time that the kernel has accounted to one CPU, in accounting ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Account {
-    /// user, nice, system, irq, softirq, steal.
+    /// Sum of user, nice, system, irq, softirq and steal.
     taken: u64,
-    /// idle, iowait.
+    /// Sum of idle and iowait.
     free: u64,
 }
 
-/// Minimum number of ticks that gives a meaningful share.
+/// Minimum ticks for computing a fraction.
 const LEAST_TICKS: u64 = 5;
 
-/// Sleeps for `window` and returns the share of that time, 0 to 1, that `cpus` spent on anything
-/// but idling: other programs, interrupts, the host. This process counts too, so call this function
-/// before the process starts its work. 100 ms on two CPUs distinguishes 0 from 0.3; one second
-/// distinguishes 0 from 0.05.
+/// Sleeps for `window` and returns the fraction (0 to 1) of that time in which `cpus` were not idle
+/// but ran other programs, served interrupts, or were stolen by the host. This process counts too,
+/// so call this function before starting any work. 100 ms on two CPUs distinguishes 0 from 0.3; one
+/// second distinguishes 0 from 0.05.
 ///
-/// The interval is the 95 % one that treats each tick as an independent sample of the CPU (Wilson,
-/// 1927), widened by the one tick that rounding may add or remove on each CPU.
+/// The interval is the 95 % score interval that treats each tick as an independent sample of the
+/// CPU (Wilson, 1927), widened by the one tick that rounding may add or remove on each CPU.
 ///
 /// # Errors
-/// `cpus` is empty, some of them are offline, or the window is too short for 5 ticks.
+/// Returns an error if `cpus` is empty, some of them are offline, or the window is too short for 5
+/// ticks.
 pub fn other_load(cpus: &[u32], window: Duration) -> Result<Estimate, Error> {
     let before = read_accounts(cpus)?;
     std::thread::sleep(window);
@@ -45,13 +47,16 @@ fn read_accounts(cpus: &[u32]) -> Result<Vec<Account>, Error> {
     let of_cpu = |cpu| accounts.get(cpu).copied();
     match cpus.iter().map(of_cpu).collect::<Option<Vec<_>>>() {
         Some(chosen) if !chosen.is_empty() => Ok(chosen),
-        _ => Err(Error::Cpus { cpus: cpus.to_vec(), reason: "none given, or some are offline" }),
+        _ => {
+            let reason = "no CPUs were given, or some are offline";
+            Err(Error::Cpus { cpus: cpus.to_vec(), reason })
+        }
     }
 }
 
-/// Parses the accounts in /proc/stat by CPU. Fields: user nice system idle iowait irq softirq
-/// steal, and guest and guest_nice, which are already included in user and nice. Kernels before
-/// 2.6.11 lack steal and all fields after it.
+/// Parses each CPU's times in /proc/stat. Fields: user nice system idle iowait irq softirq steal,
+/// and guest and guest_nice, which are already included in user and nice. Kernels before 2.6.11
+/// lack steal and all fields after it.
 fn parse_stat(text: &str) -> Result<BTreeMap<u32, Account>, String> {
     let mut accounts = BTreeMap::new();
     for line in text.lines() {
@@ -83,7 +88,9 @@ fn load_between(before: &[Account], after: &[Account]) -> Result<Estimate, Error
     if total < LEAST_TICKS {
         return Err(Error::CannotTell {
             what: "the load of these CPUs",
-            reason: format!("the kernel accounted only {total} ticks of 10 ms in that time"),
+            reason: format!(
+                "the kernel accounted for only {total} ticks of 10 ms during the measurement"
+            ),
             advice: "watch for longer",
         });
     }
@@ -98,7 +105,7 @@ fn load_between(before: &[Account], after: &[Account]) -> Result<Estimate, Error
     })
 }
 
-/// Returns the 95 % score interval for a share, given `hits` out of `n`.
+/// Returns the 95 % score interval for a fraction, given `hits` out of `n`.
 fn wilson(hits: f64, n: f64) -> (f64, f64) {
     const Z: f64 = NORMAL_QUANTILE;
     let (share, weight) = (hits / n, Z * Z / n);
@@ -114,8 +121,8 @@ mod tests {
     use proptest::test_runner::{RngAlgorithm, TestRng};
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// An EPYC guest, a Raspberry Pi whose third core is offline, and a POWER guest under Linux
-    /// 2.6.
+    /// Recorded on an EPYC guest, a Raspberry Pi whose third core is offline, and a POWER guest
+    /// under Linux 2.6.
     #[test]
     fn accounts_as_recorded() {
         let epyc = parse_stat(
@@ -167,7 +174,7 @@ mod tests {
         assert!(matches!(short, Err(Error::CannotTell { .. })), "{short:?}");
     }
 
-    /// Synthetic accounts: each tick counts as busy with a known probability, and rounding adds or
+    /// Synthetic CPU times: each tick is busy with a known probability, and rounding adds or
     /// removes one tick.
     #[test]
     fn the_interval_holds_a_known_load() {

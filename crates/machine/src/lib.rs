@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Describes this machine: its processors, its clocks, and what else is using them.
+//! Describes this machine: its processors, its clocks, and who is using them.
 //!
-//! | question | module |
+//! | subject | module |
 //! |---|---|
-//! | how long did that take, in ticks? and how long is a tick? | [`ticks`] |
-//! | how many core cycles is a tick? | [`core_clock`] |
-//! | which CPUs share a core, a cache? which to take first? | [`topology`] |
-//! | do other programs use these CPUs right now? | [`idle`] |
+//! | timestamp counter: time spans, ticks per second | [`ticks`] |
+//! | core cycles per tick | [`core_clock`] |
+//! | CPUs that share a core or a cache, and the order in which to use them | [`topology`] |
+//! | CPU load from other programs | [`idle`] |
 //! | contents of /proc/cpuinfo | [`cpuinfo`] |
-//! | how much memory may this process take? | [`free_memory`] |
-//! | which control groups limit this process? | [`groups`] |
-//! | is there a hypervisor, an emulator? | [`mod@platform`] |
-//! | what machine was this measured on? | [`mod@provenance`] |
-//! | which processor is it, in its maker's numbers? | [`identity`] |
+//! | memory that this process may allocate | [`free_memory`] |
+//! | control groups and their limits | [`groups`] |
+//! | hypervisor or emulator below the kernel | [`mod@platform`] |
+//! | description of the machine for records | [`mod@provenance`] |
+//! | processor identification by vendor numbers | [`identity`] |
 //!
-//! Every measured value has an interval. For a value that cannot be read or determined, there is an
+//! Most measured values have a confidence interval. A value that cannot be read or determined is an
 //! [`Error`] with the reason. This crate does not change system settings. Functions that measure
-//! keep a CPU busy for the stated time; run them on the thread whose CPU is to be measured, and not
-//! during another measurement.
+//! keep a CPU busy for the time given in their description; run them on the thread whose CPU is to
+//! be measured, and not during another measurement.
 
 pub mod core_clock;
 #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The platform below the kernel: hardware, a hypervisor, or an emulator.
 //!
-//! Left out: the platform's version, and whose computer it is.
+//! The hypervisor's version and the owner of the host are not determined.
 
 #[cfg(target_arch = "x86_64")]
 use crate::cpuid::hypervisor_signature;
@@ -12,14 +12,14 @@ use std::path::Path;
 /// The platform below the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Platform {
-    /// The hypervisor or the emulated machine; `None` on hardware, or if unknown.
+    /// Hypervisor or emulator; `None` on bare metal or if unknown.
     pub hypervisor: Option<String>,
     /// Whether instructions are emulated; `None` if unknown.
     pub emulated: Option<bool>,
 }
 
 /// Determines the platform below the kernel whose /proc and /sys are under `root`: `/` for this
-/// machine, for which CPUID is used too.
+/// machine, where CPUID is used as well.
 pub fn platform(root: &Path) -> Platform {
     let cpuinfo = read(&root.join("proc/cpuinfo")).unwrap_or_default();
     Platform::determined_by(root, &cpuinfo)
@@ -30,34 +30,33 @@ impl Platform {
         Self { hypervisor: Some(hypervisor.to_owned()), emulated }
     }
 
-    /// Like [`platform`], but with the text of /proc/cpuinfo already read.
+    /// Like [`platform`], but takes the text of /proc/cpuinfo.
     pub fn determined_by(root: &Path, cpuinfo: &str) -> Self {
         Evidence::gather(root, cpuinfo).platform()
     }
 }
 
-/// Inputs for determining the platform.
+/// Inputs from which the platform is determined.
 #[derive(Clone, Debug, Default)]
 struct Evidence {
-    /// Text of /proc/cpuinfo; empty if it cannot be read.
+    /// Contents of /proc/cpuinfo; empty if unreadable.
     cpuinfo: String,
-    /// Whether the processor is x86, where CPUID announces a hypervisor.
+    /// Whether this is x86, where CPUID announces a hypervisor.
     is_x86: bool,
-    /// The hypervisor's signature, if CPUID announces a hypervisor.
+    /// Hypervisor signature, if CPUID announces a hypervisor.
     signature: Option<[u8; 12]>,
-    /// /sys/hypervisor/type, which Xen sets.
+    /// Contents of /sys/hypervisor/type, which Xen sets.
     hypervisor_type: Option<String>,
-    /// `compatible` in the device tree's `hypervisor` node, which KVM on POWER and Xen on ARM set.
+    /// `compatible` in the device tree's `hypervisor` node, set by KVM on POWER and by Xen on ARM.
     tree_hypervisor: Option<String>,
     /// `compatible` in the device tree's root node.
     tree_root: Option<String>,
-    /// The system vendor according to the firmware (DMI).
+    /// System vendor according to the firmware (DMI).
     vendor: Option<String>,
 }
 
-/// Signatures of the hypervisors that run guests on the processor itself, and of the one that
-/// emulates a processor (CPUID leaf 0x4000_0000; each taken from the interface description of its
-/// project or vendor).
+/// Signatures of hypervisors that run guests on the processor itself, and of one that emulates a
+/// processor (CPUID leaf 0x4000_0000; each from the documentation of its project or vendor).
 const SIGNATURES: [(&[u8; 12], &str, bool); 9] = [
     (b"KVMKVMKVM\0\0\0", "KVM", false),
     (b"Linux KVM Hv", "KVM", false),
@@ -70,12 +69,12 @@ const SIGNATURES: [(&[u8; 12], &str, bool); 9] = [
     (b"TCGTCGTCGTCG", "QEMU TCG", true),
 ];
 
-/// The generic timer that QEMU emulates for ARM ticks every 16 ns (`GTIMER_SCALE` in its
-/// target/arm/cpu.h), that is, at 62.5 MHz; Linux prints twice that as BogoMIPS. Under KVM, guests
-/// see the host's timer, and no processor is known whose timer runs at that rate.
+/// BogoMIPS of QEMU's emulated generic timer for ARM, which ticks every 16 ns (`GTIMER_SCALE` in
+/// its target/arm/cpu.h), i.e. at 62.5 MHz; Linux prints twice that as BogoMIPS. Under KVM, guests
+/// see the host's timer, and no known processor has a timer that runs at that rate.
 const EMULATED_TIMER: &str = "125.00";
 
-/// Other processors have no CPUID.
+/// Returns `None`, because only x86 processors have CPUID.
 #[cfg(not(target_arch = "x86_64"))]
 fn hypervisor_signature() -> Option<[u8; 12]> {
     None
@@ -116,7 +115,7 @@ impl Evidence {
         if let Some((_, name, emulated)) = known {
             return Some(Platform::new(name, Some(*emulated)));
         }
-        // A hypervisor that hides its name may still have left it in the processor's name.
+        // A hypervisor without a signature may still appear in the processor name.
         self.by_synthetic_processor().or_else(|| {
             let letters = String::from_utf8_lossy(&signature);
             let name = letters.trim_matches(|c: char| c == '\0' || c == ' ');
@@ -145,7 +144,7 @@ impl Evidence {
         self.hypervisor_type.as_deref().map(|name| Platform::new(name, None))
     }
 
-    /// Recognizes boards that only virtual machines have, whether virtualized in hardware or
+    /// Recognizes boards that exist only as virtual machines, whether virtualized in hardware or
     /// emulated.
     fn by_virtual_board(&self) -> Option<Platform> {
         let machine = cpuinfo::value(&self.cpuinfo, "machine").unwrap_or("");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Provenance of a record: the machine, the system and the time.
+//! A record's provenance: machine, system and time.
 //!
-//! Left out: who ran the program, and anything that identifies the host.
+//! Neither the user nor anything that identifies the host is recorded.
 
 use crate::cpuinfo::cpu_name;
 use crate::files::{Root, read};
@@ -14,9 +14,9 @@ use linerate_record::Provenance;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Describes this machine at this moment, for a record made by `program` (name and version), built
-/// from `commit` by `compiler` and called as `command` (quoted for a shell). Values that cannot be
-/// read are `None`; an empty list of CPUs means that the allowed CPUs are unknown.
+/// Describes the current state of this machine, for a record made by `program` (name and version),
+/// which was built from `commit` by `compiler` and run as `command` (quoted for a shell). Values
+/// that cannot be read are `None`; an empty list of CPUs means that the allowed CPUs are unknown.
 ///
 /// Call this before pinning threads: the CPUs listed are those the calling thread may use. Takes 20
 /// ms the first time (see [`tick_rate`](crate::ticks::tick_rate)).
@@ -32,8 +32,8 @@ pub fn provenance(
     Provenance { ticks_per_s, ticks_invariant: Some(is_invariant()), siblings, ..rest }
 }
 
-/// Like [`provenance`], but for records without ticks: leaves out the tick rate and the shared
-/// cores, and takes a few hundred microseconds.
+/// Like [`provenance`], but for records without ticks: omits the tick rate and shared cores, and
+/// takes a few hundred microseconds.
 pub fn provenance_without_ticks(
     program: &str,
     commit: Option<&str>,
@@ -63,7 +63,7 @@ pub fn provenance_without_ticks(
     }
 }
 
-/// Returns the CPU quota of this process's control groups, in CPUs.
+/// Returns the CPU quota of this process's control groups in CPUs.
 fn cpu_quota() -> Option<f64> {
     let root = Root::new(Path::new("/"));
     let folders = groups::folders(&root, "cpu")?;
@@ -82,13 +82,13 @@ fn siblings(cpus: &[u32]) -> Vec<Vec<u32>> {
     cores
 }
 
-/// Returns the command line of this process, quoted for a shell.
+/// Returns this process's command line, quoted for a shell.
 pub fn command_line() -> String {
     let words = std::env::args_os().map(|word| quoted(&word.to_string_lossy()));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word so that a shell reads it back unchanged.
+/// Quotes a word so that a shell restores it unchanged.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
     match !word.is_empty() && word.chars().all(plain) {

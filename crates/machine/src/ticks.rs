@@ -3,12 +3,12 @@
 //!
 //! A *tick* is one unit of that counter: the TSC on x86-64, the generic timer's virtual count on
 //! aarch64, and elsewhere the monotonic clock, in nanoseconds. Ticks are not core cycles (see
-//! [`core_clock`](crate::core_clock)). The counters of different CPUs agree if [`is_invariant`]
-//! returns true.
+//! [`core_clock`](crate::core_clock)). Different CPUs' counters agree if [`is_invariant`] returns
+//! true.
 //!
 //! [`ticks`] may execute a few tens of cycles earlier or later than program order suggests: use it
-//! for time spans of thousands of cycles. [`ticks_in_order`] is serializing, and delays code that
-//! would otherwise have overlapped with it.
+//! for time spans of thousands of cycles. [`ticks_in_order`] keeps program order, and so delays
+//! code that would otherwise have overlapped with it.
 
 use linerate_linux::monotonic_ns;
 use linerate_record::stats::Estimate;
@@ -25,7 +25,7 @@ mod counter {
         unsafe { _rdtsc() }
     }
 
-    /// LFENCE waits for everything before it and holds back everything after it.
+    /// LFENCE waits for all earlier instructions and holds back all later ones.
     #[inline(always)]
     pub(super) fn read_in_order() -> u64 {
         // SAFETY: SSE2 and RDTSC exist on every x86-64 processor; LFENCE touches no memory.
@@ -54,7 +54,7 @@ mod counter {
         ticks
     }
 
-    /// ISB waits for everything before it and holds back everything after it.
+    /// ISB waits for all earlier instructions and holds back all later ones.
     #[inline(always)]
     pub(super) fn read_in_order() -> u64 {
         let ticks;
@@ -66,7 +66,7 @@ mod counter {
         ticks
     }
 
-    /// Arm ARM, "The Generic Timer": the system counter has a fixed frequency.
+    /// Always true: the system counter has a fixed frequency (Arm ARM, "The Generic Timer").
     pub(super) fn is_invariant() -> bool {
         true
     }
@@ -95,31 +95,31 @@ pub fn ticks() -> u64 {
     counter::read()
 }
 
-/// Like [`ticks`], but the counter is read after everything that precedes the call in program
-/// order, and before everything that follows it. Earlier stores may still be on their way to the
-/// cache. A call costs two to three times as much.
+/// Like [`ticks`], but reads the counter after everything that precedes the call in program order,
+/// and before everything that follows it. Earlier stores may still be in the store buffer. Costs
+/// two to three times as much.
 #[inline(always)]
 pub fn ticks_in_order() -> u64 {
     counter::read_in_order()
 }
 
-/// Whether the processor guarantees that the counter runs at a constant rate, regardless of core
-/// clock and sleep states. False on x86-64 if a virtual machine hides the guarantee.
+/// Returns whether the processor guarantees that the counter runs at a constant rate, regardless of
+/// core clock and sleep states. False on x86-64 if a virtual machine hides the guarantee.
 pub fn is_invariant() -> bool {
     counter::is_invariant()
 }
 
-/// Returns ticks per second: the value from [`tick_rate`] without its bounds.
+/// Returns ticks per second, as [`tick_rate`] does, without bounds.
 pub fn ticks_per_s() -> f64 {
     tick_rate().value
 }
 
-/// Duration of the first call to [`tick_rate`]. Two enclosures of 100 ns each amount to 10 ppm of
-/// this duration.
+/// Duration of the first call to [`tick_rate`]. The uncertainty of 100 ns at each end totals 10 ppm
+/// of it.
 const CALIBRATION: Duration = Duration::from_millis(20);
 
-/// Returns the number of ticks per second of [`monotonic_ns`], with bounds. The first call in a
-/// process sleeps for 20 ms; later calls return the same result immediately.
+/// Returns the ticks per second of [`monotonic_ns`], with bounds. The first call in a process
+/// sleeps for 20 ms; later calls return the same result immediately.
 ///
 /// The bounds are certain (confidence 1), not statistical: each read of the monotonic clock is
 /// enclosed between two reads of the counter, and preemption can only widen an enclosure.
@@ -134,7 +134,7 @@ fn measure_rate(span: Duration) -> Estimate {
     rate_between(first, Enclosure::closest())
 }
 
-/// A read of the monotonic clock, with the counter before and after it.
+/// A read of the monotonic clock, and the counter values read just before and after it.
 #[derive(Clone, Copy, Debug)]
 struct Enclosure {
     before: u64,
@@ -143,8 +143,8 @@ struct Enclosure {
 }
 
 impl Enclosure {
-    /// Returns the tightest of 64 enclosures, most of which are undisturbed. All of them together
-    /// take a few microseconds.
+    /// Returns the tightest of 64 enclosures, most of which are not interrupted. Takes a few
+    /// microseconds.
     fn closest() -> Self {
         let read = |_| {
             let before = ticks_in_order();
@@ -159,8 +159,8 @@ impl Enclosure {
     }
 }
 
-/// Returns the tick rate between two enclosures. The counter advanced from somewhere in the first
-/// one to somewhere in the second, while the clock advanced by the difference between its two
+/// Returns the tick rate between two enclosures. The counter advanced from some point in the first
+/// one to some point in the second, while the clock advanced by the difference between its two
 /// reads, each of which is rounded down to a nanosecond.
 fn rate_between(first: Enclosure, second: Enclosure) -> Estimate {
     let ns = second.ns.saturating_sub(first.ns) as f64;
@@ -183,8 +183,7 @@ mod tests {
         assert!(before < elsewhere && elsewhere < ticks());
     }
 
-    /// The bounds are certain, so those from two measurements must overlap, whatever happened in
-    /// between.
+    /// The bounds are certain, so those of two measurements must always overlap.
     #[test]
     fn two_calibrations_agree_within_their_bounds() {
         let (cached, longer) = (tick_rate(), measure_rate(Duration::from_millis(100)));

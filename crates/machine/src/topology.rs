@@ -2,55 +2,54 @@
 //! Topology: logical CPUs that share a core, a package or a cache, and the order in which to use
 //! them.
 //!
-//! The topology is read from /sys, as the kernel reports it. In a virtual machine the hypervisor
-//! decides what is reported: two "cores" may be SMT siblings. Not covered: NUMA nodes, and cores of
-//! different speeds in one machine.
+//! The topology is read from /sys, as reported by the kernel. In a virtual machine, the hypervisor
+//! decides what is reported: two "cores" may be SMT siblings. NUMA nodes, and cores of different
+//! speeds in one machine, are not covered.
 
 use crate::Error;
 use crate::files::{parse_cpu_list, parse_number, parse_size, read_as};
 use std::path::{Path, PathBuf};
 
-/// Kind of a cache.
+/// What a cache holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CacheKind {
     /// Data only.
     Data,
     /// Instructions only.
     Instruction,
-    /// Both.
+    /// Data and instructions.
     Unified,
 }
 
 /// One cache, as seen from one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// Cache level; 1 is nearest to the core.
+    /// Cache level; L1 is nearest to the core.
     pub level: u32,
-    /// Its kind.
+    /// What the cache holds: data, instructions, or both.
     pub kind: CacheKind,
-    /// Total size, for all sharers together.
+    /// Total size in bytes, not divided by the number of sharers.
     pub bytes: Result<u64, Error>,
-    /// Cache line size.
+    /// Cache line size in bytes.
     pub line_bytes: Result<u64, Error>,
-    /// Lines per set.
+    /// Associativity: lines per set.
     pub ways: Result<u32, Error>,
-    /// The logical CPUs that share the cache, including this one, ascending.
+    /// Logical CPUs that share the cache, including this one, ascending.
     pub shared_by: Result<Vec<u32>, Error>,
 }
 
 /// One logical CPU. Values that the kernel does not report are errors with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// Its number.
+    /// Logical CPU number.
     pub number: u32,
-    /// Number of the core that the CPU belongs to; unique only within a package, and on some
-    /// machines not even that.
+    /// Core number; unique only within a package, and on some machines not even that.
     pub core: Result<u32, Error>,
-    /// Number of the package (socket) that the CPU belongs to.
+    /// Package (socket) number.
     pub package: Result<u32, Error>,
-    /// The logical CPUs of the same core, including this one, ascending.
+    /// Logical CPUs on the same core, including this one, ascending.
     pub siblings: Result<Vec<u32>, Error>,
-    /// Its caches, in the kernel's order.
+    /// Caches, in kernel order.
     pub caches: Result<Vec<Cache>, Error>,
 }
 
@@ -58,7 +57,7 @@ impl Cpu {
     /// Returns the logical CPUs that share this CPU's L3 cache, including this one, ascending.
     ///
     /// # Errors
-    /// The kernel reports no such cache.
+    /// Returns an error if the kernel reports no such cache.
     pub fn l3_group(&self) -> Result<&[u32], Error> {
         let caches = self.caches.as_ref().map_err(Clone::clone)?;
         let shared_by = caches.iter().find(|cache| cache.level == 3).map(|l3| &l3.shared_by);
@@ -73,7 +72,7 @@ impl Cpu {
         shared_by.ok_or_else(absent)?.as_deref().map_err(Clone::clone)
     }
 
-    /// Returns the lowest CPU in its core, which identifies the core; the CPU itself if its
+    /// Returns the lowest CPU on the core, which identifies the core; the CPU itself if its
     /// siblings are unknown.
     fn core_leader(&self) -> u32 {
         self.siblings.as_ref().ok().and_then(|s| s.first().copied()).unwrap_or(self.number)
@@ -85,7 +84,7 @@ impl Cpu {
     }
 }
 
-/// A machine's logical CPUs, or the requested ones, in the order requested.
+/// A machine's logical CPUs, or a requested subset in the order requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// One entry per CPU.
@@ -93,12 +92,12 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Reads the topology of `cpus` from /sys; takes about 0.1 ms each.
+    /// Reads the topology of `cpus` from /sys. Takes about 0.1 ms per CPU.
     pub fn read(cpus: &[u32]) -> Self {
         Self::read_from(Path::new("/sys/devices/system/cpu"), cpus)
     }
 
-    /// Like [`Topology::read`], with the CPU folders below `root`.
+    /// Like [`Topology::read`], with the CPU directories below `root`.
     pub fn read_from(root: &Path, cpus: &[u32]) -> Self {
         Self { cpus: cpus.iter().map(|&number| read_cpu(root, number)).collect() }
     }
@@ -133,7 +132,7 @@ impl Topology {
     }
 }
 
-/// A CPU's rank in the order of [`Topology::pick`]; the fields are compared in order.
+/// A CPU's rank in the order of [`Topology::pick`]; fields are compared in order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Ranked {
     thread_of_core: usize,
@@ -142,7 +141,7 @@ struct Ranked {
     number: u32,
 }
 
-/// Returns the `n` of the `allowed` CPUs to use for `n` cooperating threads, best first: see
+/// Returns the `n` of the `allowed` CPUs to use for `n` cooperating threads, best first. See
 /// [`Topology::pick`].
 pub fn pick_cpus(n: usize, allowed: &[u32]) -> Vec<u32> {
     Topology::read(allowed).pick(n)
@@ -198,7 +197,7 @@ mod tests {
     use std::fs;
     use tempfile::TempDir;
 
-    /// A synthetic /sys in a folder.
+    /// A synthetic /sys in a directory.
     struct Sys(TempDir);
 
     impl Sys {
@@ -271,7 +270,7 @@ mod tests {
         assert_eq!(topology.pick(99).len(), 5);
     }
 
-    /// A Raspberry Pi 4: reports no caches, but has core_id.
+    /// A Raspberry Pi 4 reports no caches, but has core_id.
     #[test]
     fn absent_caches_have_a_reason() {
         let sys = Sys::new();
@@ -284,7 +283,7 @@ mod tests {
         assert!(error.to_string().contains("cpu3/cache: the kernel reports no cache"), "{error}");
     }
 
-    /// A POWER8: eight threads per core, and firmware that does not number packages.
+    /// A POWER8 with eight threads per core, and firmware that does not number packages.
     #[test]
     fn one_thread_of_each_core_before_a_second() {
         let sys = Sys::new();
@@ -316,7 +315,8 @@ mod tests {
         }
     }
 
-    /// A topology with `threads` threads per core, of which the CPUs in `allowed` may be used.
+    /// Returns a topology with `threads` threads per core, in which only the CPUs in `allowed` may
+    /// be used.
     fn regular(threads: u32, allowed: &[u32]) -> Topology {
         let unknown = || Error::Cpus { cpus: vec![], reason: "synthetic" };
         let cpu = |&number: &u32| {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares the cost per load of a chase with that of the simplest equivalent loop, and measures
-//! the cost of building a chain.
+//! Compares the per-load cost of a chase with that of the simplest equivalent loop, and times chain
+//! construction.
 //!
-//! In each round, both loops walk the same chain; which of them goes first is random. Prints the
-//! minimum ns and cycles per load of each over all rounds, and the median of the per-round ratios
-//! with its 95 % interval. In L1 a load takes a whole number of cycles: 4 or 5 on most cores. The
-//! goal: the walk is at most 2 % slower than the plain loop.
+//! In each round, both loops walk the same randomly ordered chain through the same cache lines:
+//! word 0 of a line holds the address for the walk, word 1 the index for the plain loop. The plain
+//! loop is half the chain ahead, so that neither loop loads what the other has just brought into
+//! the cache. If the plain loop had its own memory, its pages would map to different L2 sets, which
+//! would skew the comparison. Prints each loop's minimum ns and cycles per load over all rounds,
+//! and the median per-round ratio with its 95 % interval. In L1 a load takes a whole number of
+//! cycles, 4 or 5 on most cores. Goal: the walk is at most 2 % slower than the plain loop.
 //!
 //! `cargo bench -p linerate-memory --bench chase`
 
@@ -24,30 +27,30 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const ROUNDS: usize = 101;
-/// Chain size in bytes, and number of loads per window, which takes half a millisecond at most.
+/// Chain size in bytes and loads per window. A window takes at most half a millisecond.
 const SIZES: [(usize, u64); 3] = [(16 << 10, 40_000), (256 << 10, 40_000), (16 << 20, 4_000)];
 const GOAL: f64 = 1.02;
 
-/// Returns the index of each item's successor: what a loop in any language would follow.
-fn successors(chain: &Chain<'_>) -> Vec<u32> {
-    let mut next = vec![0; chain.len()];
+type Line = [u64; 8];
+
+/// Stores the index of each item's successor in word 1 of the item's line, and returns the lines.
+/// `start` is the start of the arena that holds the dense chain.
+fn indexed<'a>(chain: &'a Chain<'_>, start: *mut Line) -> &'a [Line] {
     let mut cursor = Cursor::default();
     for _ in 0..chain.len() {
         let from = chain.item(cursor);
         cursor = chain.next(cursor);
-        next[from] = chain.item(cursor) as u32;
+        // SAFETY: item `from` of a dense chain is line `from` of the arena. The chain uses only
+        // word 0, and holds no reference to the memory.
+        unsafe { (*start.add(from))[1] = chain.item(cursor) as u64 };
     }
-    next
+    // SAFETY: the arena outlives the chain, which does not write while it is borrowed.
+    unsafe { std::slice::from_raw_parts(start, chain.len()) }
 }
 
-/// Returns memory with the same layout as the chain: an index at the start of each line.
-fn lines(next: &[u32]) -> Vec<[u64; 8]> {
-    next.iter().map(|&item| [item.into(), 0, 0, 0, 0, 0, 0, 0]).collect()
-}
-
-fn follow(lines: &[[u64; 8]], mut at: usize, loads: u64) -> usize {
+fn follow(lines: &[Line], mut at: usize, loads: u64) -> usize {
     for _ in 0..loads {
-        at = lines[at][0] as usize;
+        at = lines[at][1] as usize;
     }
     at
 }
@@ -58,14 +61,17 @@ struct Round {
     ghz: f64,
 }
 
-fn rounds(windows: &Windows<'_>, chain: &Chain<'_>, loads: u64) -> Vec<Round> {
-    let lines = lines(&successors(chain));
-    let (mut cursor, mut at) = (Cursor::default(), 0);
+fn rounds(windows: &Windows<'_>, chain: &Chain<'_>, lines: &[Line], loads: u64) -> Vec<Round> {
+    let (mut cursor, mut ahead) = (Cursor::default(), Cursor::default());
+    for _ in 0..chain.len() / 2 {
+        ahead = chain.next(ahead);
+    }
+    let mut at = chain.item(ahead);
     let mut random = fastrand::Rng::with_seed(1);
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         let walk = |cursor: &mut Cursor| windows.time(|| _ = chain.run(cursor, loads));
-        let plain = |at: &mut usize| windows.time(|| *at = follow(black_box(&lines), *at, loads));
+        let plain = |at: &mut usize| windows.time(|| *at = follow(black_box(lines), *at, loads));
         let (walk, plain) = match random.bool() {
             true => (walk(&mut cursor), plain(&mut at)),
             false => {
@@ -85,11 +91,12 @@ fn rounds(windows: &Windows<'_>, chain: &Chain<'_>, loads: u64) -> Vec<Round> {
 fn compare(windows: &Windows<'_>, arena: &mut Arena) -> bool {
     let mut is_reached = true;
     for (bytes, loads) in SIZES {
+        let memory = arena.start().cast();
         let mut chain = Chain::new(arena, Layout::dense(Order::PageLocal, 64), 1);
         let start = monotonic_ns();
         chain.resize(bytes / 64);
         let build = (monotonic_ns() - start) as f64 / chain.len() as f64;
-        let rounds = rounds(windows, &chain, loads);
+        let rounds = rounds(windows, &chain, indexed(&chain, memory), loads);
         let of = |part: fn(&Round) -> f64| rounds.iter().map(part).collect::<Vec<f64>>();
         let least = |samples: &[f64]| samples.iter().copied().fold(f64::INFINITY, f64::min);
         let (walk, plain) = (of(|round| round.walk), of(|round| round.plain));

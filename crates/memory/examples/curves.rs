@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the page-local, the random and the sequential curve, and prints them as JSON for
-//! inspection and for testing detectors: one curve per line, in the form used in records. Prints a
-//! table of the first curve to stderr.
+//! Measures the page-local, random and sequential curves and prints them as JSON, one per line in
+//! record format, for inspection and for testing detectors. Prints the first curve as a table on
+//! stderr.
 //!
 //! `cargo run --release -p linerate-memory --example curves -- MIB SECONDS [base|huge] [SEED]`
 

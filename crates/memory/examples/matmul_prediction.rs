@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Slowdown of textbook matrix multiplication relative to interchanged loops: predicted from a
-//! `linerate memory` record, and measured for comparison.
+//! Predicts how much slower textbook matrix multiplication is than loop-interchanged
+//! multiplication, from a `linerate memory` record, and compares the prediction with a measurement.
 //!
 //! ```text
 //! linerate memory --json > record.json
 //! cargo run --release -p linerate-memory --example matmul_prediction -- record.json [N ...]
 //! ```
 //!
-//! The inputs of the model are the record, the sizes, and the time that both loops take for
-//! arithmetic with all data in L1, measured on rows of [`SMALL`] elements. One row of the product
-//! is measured at a time, in stretches far shorter than a scheduler time slice, alternating between
-//! the two loops; the fastest run of each stretch counts. The exit status is 1 if the prediction is
-//! off by more than [`MOST_OFF`] at more than one size in three.
+//! The model's inputs are the record, the matrix sizes, and the arithmetic time of both loops,
+//! measured on rows of [`SMALL`] elements with all data in L1. The loops alternate on one row of
+//! the product at a time, in stretches far shorter than a scheduler time slice; the fastest run of
+//! each stretch counts. The exit status is 1 if the prediction is off by more than [`MOST_OFF`] at
+//! more than one size in three.
 
 use linerate_hierarchy::matmul::{Machine, Multiplication};
 use linerate_linux::{monotonic_ns, pin_current_thread};
@@ -25,18 +25,18 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Elements per row when measuring the arithmetic: two rows of eight-byte elements fit in 16 KiB.
+/// Elements per row when timing the arithmetic; two rows of 8-byte elements fit in 16 KiB.
 const SMALL: usize = 1000;
 
-/// Default numbers of rows and columns: not multiples of large powers of two.
+/// Default matrix dimensions, chosen not to be multiples of large powers of two.
 const SIZES: [usize; 3] = [500, 1000, 2000];
 
 const MOST_OFF: f64 = 0.2;
 
-/// Multiply-adds in a timed stretch: 20 to 200 us.
+/// Multiply-adds per timed stretch: 20 to 200 us.
 const STRETCH: usize = 40_000;
 
-/// Time for which rows of the product are computed, and minimum number of rows.
+/// Minimum measuring time and minimum number of product rows.
 const SPAN: Duration = Duration::from_millis(1000);
 const LEAST_ROWS: u32 = 6;
 
@@ -63,7 +63,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Prints a row per size and returns the number of sizes predicted correctly.
+/// Prints one row per size and returns how many sizes were predicted correctly.
 fn compare<T: Element>(
     name: &str,
     machine: &Machine,
@@ -95,8 +95,9 @@ fn compare<T: Element>(
     Ok(good)
 }
 
-/// Measures ns per multiply-add of both loops with rows of `n` elements: for a matrix with `rows`
-/// rows or, if 0, for one row and adjacent columns.
+/// Measures ns per multiply-add of both loops with rows of `n` elements. `rows` is the number of
+/// rows of matrix `b`. If it is `None`, the loops reuse one row and adjacent columns, so that all
+/// data stays in L1.
 fn measure<T: Element>(
     n: usize,
     rows: Option<usize>,
@@ -142,8 +143,8 @@ fn time(work: impl FnOnce()) -> f64 {
     (monotonic_ns() - start) as f64
 }
 
-/// Computes elements of a row of the product, each from the row `a` and a column of `b`. The
-/// elements of a column are `stride` apart.
+/// Computes part of one product row from row `a` and columns of `b`. Successive elements of a
+/// column are `stride` apart.
 #[inline(never)]
 fn textbook<T: Element>(a: &[T], b: &[T], stride: usize, c: &mut [T]) {
     for (column, c) in c.iter_mut().enumerate() {
@@ -155,8 +156,8 @@ fn textbook<T: Element>(a: &[T], b: &[T], stride: usize, c: &mut [T]) {
     }
 }
 
-/// Adds to a row of the product what some elements of `a` and the same number of rows of `b`
-/// contribute. The rows of `b` are `stride` apart.
+/// Adds the products of some elements of `a` and the corresponding rows of `b`, which are `stride`
+/// apart, to a row of the result.
 #[inline(never)]
 fn interchanged<T: Element>(a: &[T], b: &[T], stride: usize, c: &mut [T]) {
     for (row, &a) in a.iter().enumerate() {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records how neighbours affect load latency: data for `lab/caches`, whose synthetic machines are
-//! as noisy as real ones.
+//! Records how neighbours affect load latency. `lab/caches` uses the data to give its synthetic
+//! machines realistic noise.
 //!
 //! ```text
 //! cargo run --release -p linerate-memory --example record_noise -- 400 16K 256K 3M 128M >FILE
 //! ```
 //!
-//! Each row represents one window for each of four page-local chains, sized to fit L1, L2, L3 and
-//! no cache. A value is the window's time per load divided by the quiet time, which is the minimum
-//! in the recording. Four more arguments set the quiet times, in ns, to those of an earlier,
-//! quieter recording, as its header shows them. Windows in which the thread was preempted are
-//! measured again, as for a curve.
+//! Each row holds one window for each of four page-local chains, sized to fit L1, L2, L3 and no
+//! cache. A value is the window's time per load divided by the quiet time, which is the recording's
+//! minimum. Four more arguments set the quiet times, in ns, to those of an earlier, quieter
+//! recording (see its header). Windows in which the thread was preempted are repeated, as for a
+//! curve.
 
 use linerate_memory::Watch;
 use linerate_memory::arena::Arena;
@@ -66,8 +66,10 @@ fn bytes(size: &str) -> Option<usize> {
     digits.parse::<usize>().ok()?.checked_shl(unit).filter(|bytes| *bytes >= 64)
 }
 
+/// Records `rows` rows.
+///
 /// # Errors
-/// There is no memory for the chains, or no window was undisturbed within 10 s.
+/// Returns an error if the chains cannot be allocated or no window is clean within 10 s.
 fn record(rows: usize, sizes: &[usize; CLASSES]) -> Result<Vec<Row>, Box<dyn Error>> {
     let stop = AtomicBool::new(false);
     let watch = Watch::new(&stop, &|_, _| {});
@@ -94,7 +96,7 @@ fn record(rows: usize, sizes: &[usize; CLASSES]) -> Result<Vec<Row>, Box<dyn Err
     Ok(times)
 }
 
-/// Measures ns per load in an undisturbed window, after walking the whole chain if it fits a cache.
+/// Returns ns per load in a clean window. Walks the whole chain first if it fits a cache.
 fn one_window(windows: &Windows<'_>, chain: &Chain<'_>, cursor: &mut Cursor) -> Option<f64> {
     let lines = chain.len() as u64;
     if lines <= 1 << 17 {

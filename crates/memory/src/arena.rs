@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory for the chains: one page size, all of it touched before timing.
+//! Memory that holds the chains, in pages of one size that are all touched before timing.
 //!
-//! Left out: hugetlbfs pages, which must be reserved in advance, and NUMA nodes: memory is on the
-//! node of the CPU that touches it.
+//! hugetlbfs pages are not supported because they must be reserved in advance. NUMA placement is
+//! left to first touch.
 
 use crate::MemoryError;
 use linerate_linux::{Mapping, advise_huge_pages, advise_small_pages, page_bytes};
@@ -11,19 +11,19 @@ use linerate_record::memory::PageKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Alignment of an arena: the huge page size on x86-64, and on aarch64 and riscv64 with 4 KiB
-/// pages.
+/// Arena alignment: the huge page size on x86-64, and on aarch64 and riscv64 with 4 KiB pages.
 const ALIGNMENT: usize = 2 << 20;
 
-/// Step between pages touched in succession. It is odd, so that each page in a chunk (a power of
-/// two) is visited once, and far from 0 in both directions, modulo the chunk.
+/// Stride, in pages, between consecutively touched pages. It is odd, so that each page in a
+/// power-of-two chunk is visited once. Modulo the chunk size it is far from 0 in both directions,
+/// so that consecutively touched pages are not close to each other.
 const APART: usize = 197;
 
-/// The memory in which to measure: aligned to 2 MiB, mapped and touched. It is unmapped on drop.
+/// Memory to measure in: 2 MiB aligned, mapped and touched; unmapped on drop.
 #[derive(Debug)]
 pub struct Arena {
     mapping: Mapping,
-    /// Offset of the first byte in use from the start of the mapping.
+    /// Offset of the first usable byte from the start of the mapping.
     offset: usize,
     bytes: usize,
     kind: PageKind,
@@ -31,62 +31,73 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Allocates `bytes` bytes, rounded up to whole small pages, in pages of `kind` if the system
-    /// grants them, and touches all of them, which takes 0.2 to 2 s per GiB. For the maximum, see
-    /// [`limits`](crate::limits).
+    /// Allocates `bytes` bytes, rounded up to whole small pages, using pages of `kind` if the
+    /// kernel grants them. Touches every page, which takes 0.2 to 2 s per GiB. See
+    /// [`limits`](crate::limits) for the maximum.
     ///
     /// # Errors
-    /// The kernel does not have that much memory, or `stop` was set meanwhile.
+    /// Returns an error if the allocation fails, or if `stop` is set in the meantime.
     pub fn new(bytes: usize, kind: PageKind, stop: &AtomicBool) -> Result<Self, MemoryError> {
+        let mut arena = Self::unread(bytes, kind, stop)?;
+        arena.granted = arena.read_granted();
+        Ok(arena)
+    }
+
+    /// Like [`Arena::new`], but does not check which pages the kernel granted. The check takes a
+    /// different number of instructions each time, which must not happen in a program whose events
+    /// are counted.
+    ///
+    /// # Errors
+    /// The same as for [`Arena::new`].
+    pub fn unread(bytes: usize, kind: PageKind, stop: &AtomicBool) -> Result<Self, MemoryError> {
         let page = page_bytes();
         let bytes = bytes.max(page).saturating_add(page - 1) / page * page;
         let mapping = Mapping::new(bytes.saturating_add(ALIGNMENT))?;
         let offset = mapping.start().align_offset(ALIGNMENT);
         let mut arena = Self { mapping, offset, bytes, kind, granted: None };
-        // A refusal is not an error: if the kernel has no huge pages, all pages are small, as
-        // `granted` shows.
+        // Not an error: if the kernel has no huge pages, all pages are small, and `granted` shows
+        // this.
         let _ = match kind {
             PageKind::Huge => advise_huge_pages(arena.start(), bytes),
             PageKind::Base => advise_small_pages(arena.start(), bytes),
         };
         arena.touch(page, stop)?;
-        arena.granted = arena.read_granted();
         Ok(arena)
     }
 
-    /// Returns the address of the first byte. The [`bytes`](Self::bytes) bytes from there may be
-    /// read and written while `self` lives, provided that the caller ensures exclusive access.
+    /// Returns the address of the first byte. The caller may access [`bytes`](Self::bytes) bytes
+    /// from there while `self` is alive, but must ensure that access is exclusive.
     pub fn start(&self) -> *mut u8 {
         self.mapping.start().wrapping_add(self.offset)
     }
 
-    /// Size in bytes: whole small pages.
+    /// Returns the size in bytes, a multiple of the small page size.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Kind of pages requested.
+    /// Returns the requested page kind.
     pub fn kind(&self) -> PageKind {
         self.kind
     }
 
-    /// Returns the share of the arena, 0 to 1, that is backed by huge pages according to the
-    /// kernel; `None` if unknown.
+    /// Returns the fraction (0 to 1) of the arena that the kernel reports as backed by huge pages;
+    /// `None` if unknown.
     pub fn granted(&self) -> Option<f64> {
         self.granted
     }
 
-    /// Returns all of the memory as words.
+    /// Returns the whole arena as words.
     pub fn words(&mut self) -> &mut [u64] {
         // SAFETY: the memory is mapped, initially zero and aligned to 2 MiB, and it is exclusively
         // borrowed, because `self` is.
         unsafe { std::slice::from_raw_parts_mut(self.start().cast(), self.bytes / 8) }
     }
 
-    /// Writes to each page, so that the kernel allocates it now: in each chunk first one page, then
-    /// the page [`APART`] pages later, and so on, wrapping around. Pages allocated in sequence are
-    /// often physically adjacent, and some processors (AMD's since Zen) coalesce four adjacent
-    /// pages into one TLB entry, which would make the TLB seem larger.
+    /// Writes to every page so that the kernel allocates it now. Within a chunk, pages are visited
+    /// in steps of [`APART`], wrapping around. Pages allocated in sequence are often physically
+    /// adjacent, and some processors (AMD since Zen) coalesce four adjacent pages into one TLB
+    /// entry, which would make the TLB seem larger.
     fn touch(&mut self, page: usize, stop: &AtomicBool) -> Result<(), MemoryError> {
         let words = self.words();
         for chunk in words.chunks_mut(ALIGNMENT / 8) {
@@ -114,9 +125,9 @@ impl Arena {
     }
 }
 
-/// Returns the number of bytes in huge pages between the addresses `start` and `end`, from the text
-/// of /proc/PID/smaps; `None` if the text does not show it. madvise(2) makes the range a separate
-/// mapping, so mappings that begin or end outside of it do not count.
+/// Returns how many bytes between the addresses `start` and `end` are in huge pages according to
+/// the text of /proc/PID/smaps; `None` if it does not say. madvise(2) makes the range a mapping of
+/// its own, so mappings that extend outside of it are ignored.
 fn huge_bytes(smaps: &str, start: u64, end: u64) -> Option<u64> {
     let (mut is_within, mut sum) = (false, None);
     for line in smaps.lines() {
@@ -130,7 +141,7 @@ fn huge_bytes(smaps: &str, start: u64, end: u64) -> Option<u64> {
     sum
 }
 
-/// Parses the addresses in a line that begins a mapping: `7f00-7fff rw-p ...`.
+/// Parses the address range in the first line of a mapping: `7f00-7fff rw-p ...`.
 fn addresses(line: &str) -> Option<(u64, u64)> {
     let (from, to) = line.split(' ').next()?.split_once('-')?;
     let number = |text| u64::from_str_radix(text, 16).ok();
@@ -157,7 +168,7 @@ mod tests {
         }
     }
 
-    /// All of the arena is backed by memory: the kernel counts resident pages.
+    /// The kernel's resident page count covers the whole arena.
     #[test]
     fn all_of_an_arena_is_there_before_it_is_used() {
         let arena = Arena::new(8 << 20, PageKind::Base, &RUN).unwrap();
@@ -191,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Two mappings in the range, one before and one after it, and one of a file.
+    /// Covers two mappings within the range, one on either side of it, and a file mapping.
     #[test]
     fn huge_pages_as_recorded() {
         let smaps = "\

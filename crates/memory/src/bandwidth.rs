@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes per second for one thread and for all threads, and the cost of a load while other threads
-//! use memory.
+//! Single-threaded and all-threads bandwidth, and load latency while other threads use memory.
 //!
 //! ```text
 //! pass:  for each level and operation, in a new random order, the same for all threads:
-//!            sweep its working set until it is where it stays;
+//!            sweep its working set until it has settled in that level;
 //!            windows, in which all threads sweep at the same time
 //! ```
 //!
 //! A window counts only if no thread was preempted during it and all threads were sweeping nearly
-//! all of the time. Each figure comes with its bound: the rate of the same loop over few enough
-//! lines to fit L1, or the fastest result if that was faster.
+//! all of the time. Each figure comes with an upper bound: the rate of the same loop over a buffer
+//! that fits L1, or the fastest result if that was faster.
 //!
-//! Left out: non-temporal stores, memory on other nodes, and mixes of reads and writes.
+//! Non-temporal stores, memory on other nodes, and mixes of reads and writes are not measured.
 
 mod loaded;
 mod passes;
@@ -35,14 +34,14 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 use sweep::{LOT, Piece};
 
-/// Settings for the measurement.
+/// Settings for the bandwidth measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request<'a> {
-    /// CPUs to use, one thread each. The calling thread is pinned to the first one.
+    /// CPUs to use, one thread per CPU. The calling thread is pinned to the first.
     pub cpus: &'a [u32],
     /// Line size in bytes.
     pub line: usize,
-    /// Seed for the random orders.
+    /// Random seed for the job order.
     pub seed: u64,
     /// Deadline of the measurement.
     pub deadline: Instant,
@@ -52,17 +51,17 @@ const OPERATIONS: [Operation; 3] = [Operation::Read, Operation::Write, Operation
 
 const UNIT: &str = "GB/s";
 
-/// An operation and the working set to sweep.
+/// An operation and its working set.
 #[derive(Clone, Debug, PartialEq)]
 struct Job {
     operation: Operation,
-    /// Bytes per thread, or the reason why there are none.
+    /// Bytes per thread, or the reason why the working set is impossible.
     bytes: Result<usize, String>,
 }
 
-/// Measures reads, writes and copies in each of `levels`, with one thread and with all threads. A
-/// figure whose working set does not fit, or that is cut short by the deadline or a stop request,
-/// is absent with a reason.
+/// Measures read, write and copy bandwidth at each of `levels`, with one thread and with all
+/// threads. Figures whose working set does not fit, or that are cut short by the deadline or a stop
+/// request, are absent with a reason.
 pub fn measure(
     windows: &Windows<'_>,
     arena: &mut Arena,
@@ -73,7 +72,7 @@ pub fn measure(
     let threads = request.cpus.len();
     let mut records = Vec::new();
     windows.progress("single-thread bandwidth");
-    let reason = "no measured size is clearly within this level alone";
+    let reason = "no measured size falls clearly within this level";
     let bytes = sets.iter().map(|set| set.ok_or_else(|| reason.to_owned())).collect();
     let jobs = jobs(bytes);
     let halfway = if threads > 1 { 2 } else { 1 };
@@ -84,7 +83,7 @@ pub fn measure(
     let samples = rounds(windows, piece, &plan, &mut |go_on| go_on);
     record(&mut records, levels, &jobs, (1, windows.more_time()), &Ok(vec![samples]));
     if threads > 1 {
-        windows.progress("bandwidth of all threads together");
+        windows.progress("aggregate bandwidth of all threads");
         let sharers = sharers(request.cpus, levels.len());
         let bytes = bytes_of_each(levels, &sets, &sharers, arena.bytes() / threads);
         let jobs = self::jobs(bytes);
@@ -112,8 +111,8 @@ pub fn measure(
     records
 }
 
-/// Lists the jobs of all operations. Each operation has one job for its bound, followed by one for
-/// each level.
+/// Lists the jobs for all operations. Each operation has one job for its upper bound, followed by
+/// one per level.
 fn jobs(bytes: Vec<Result<usize, String>>) -> Vec<Job> {
     let of = |operation| {
         let bound = match operation {
@@ -127,8 +126,8 @@ fn jobs(bytes: Vec<Result<usize, String>>) -> Vec<Job> {
     OPERATIONS.into_iter().flat_map(of).collect()
 }
 
-/// Returns how many of `cpus` share a cache at each of the levels 1 to `levels`, according to the
-/// OS. If the OS does not report this, L3 is assumed to be shared by all of them.
+/// Returns how many of `cpus` share a cache at each of levels 1 to `levels`, as reported by the OS.
+/// Without that report, all of them are assumed to share L3 and the levels beyond it.
 fn sharers(cpus: &[u32], levels: usize) -> Vec<usize> {
     let topology = Topology::read(cpus);
     let of_level = |level: usize| {
@@ -144,9 +143,9 @@ fn sharers(cpus: &[u32], levels: usize) -> Vec<usize> {
     (1..=levels).map(of_level).collect()
 }
 
-/// Returns the bytes that each of several threads sweeps in each of `levels`. `sets` are the
-/// working sets for one thread, `sharers` the numbers of threads that share a cache at each level,
-/// and `most` is the maximum number of bytes per thread.
+/// Returns the bytes that each thread sweeps at each of `levels` when several threads run. `sets`
+/// are the single-threaded working sets, `sharers` the number of threads per cache at each level,
+/// and `most` the maximum bytes per thread.
 fn bytes_of_each(
     levels: &[MemoryLevel],
     sets: &[Option<usize>],
@@ -157,10 +156,10 @@ fn bytes_of_each(
     let of = |((level, set), &sharers): ((&MemoryLevel, &Option<usize>), &usize)| {
         let nearer = before;
         let size = level.size_bytes.as_number();
-        // Each thread's share of a level that it shares with others.
+        // A thread's share of a level that is shared.
         before = size.map_or(before, |size| size / sharers as f64);
         let Some(set) = *set else {
-            return Err("no measured size is clearly within this level alone".to_owned());
+            return Err("no measured size falls clearly within this level".to_owned());
         };
         let (bytes, least) = match size {
             Some(_) => (set / sharers, 1.4 * nearer),
@@ -169,13 +168,14 @@ fn bytes_of_each(
         let bytes = bytes.max(least as usize).next_multiple_of(GRAIN);
         if bytes > most {
             return Err(format!(
-                "each thread needs {bytes} bytes and gets {most}: allow more memory, or fewer CPUs"
+                "each thread needs {bytes} bytes but gets only {most}: allow more memory or fewer \
+                 CPUs"
             ));
         }
         match size {
             Some(_) if bytes as f64 > 0.8 * before => Err(format!(
-                "shared by {sharers} threads, it holds {before:.0} bytes per thread, hardly more \
-                 than the previous level: allow fewer CPUs"
+                "shared by {sharers} threads, this level holds {before:.0} bytes per thread, \
+                 barely more than the previous level: allow fewer CPUs"
             )),
             _ => Ok(bytes),
         }
@@ -183,7 +183,7 @@ fn bytes_of_each(
     levels.iter().zip(sets).zip(sharers).map(of).collect()
 }
 
-/// Records the figures of all jobs, by level. `more` advises the user how to get more time.
+/// Records the figures of all jobs by level. `more` is advice on how to get more time.
 fn record(
     records: &mut Vec<Bandwidth>,
     levels: &[MemoryLevel],
@@ -201,7 +201,7 @@ fn record(
                 let of_job: Vec<&[Sample]> = samples.iter().map(|s| s[k].as_slice()).collect();
                 match passes(&of_job) {
                     passes if passes.is_empty() => absent(&format!(
-                        "every window was preempted on at least one thread: the time was too \
+                        "at least one thread was preempted in every window: the time was too \
                          short, or the machine too busy; {more}"
                     )),
                     passes => Figure::number(UNIT, inverse(least(&passes)), Tier::Sw, method),
@@ -209,8 +209,8 @@ fn record(
             }
         }
     };
-    // A rate that was reached at some level is possible, so it may be the bound: the loop over one
-    // lot may have been disturbed more than the others.
+    // Any rate reached at some level is achievable, so it may serve as the upper bound: the loop
+    // over one lot may have suffered more interference than the others.
     let fastest = |jobs: Range<usize>| {
         let rate = |k: &usize| gb_per_s(*k).as_number().unwrap_or(0.0);
         let first = jobs.start;
@@ -263,12 +263,13 @@ mod tests {
         let levels = [Some(32.0), Some(1024.0), Some(65536.0), None];
         let sets = [Some(16), Some(180), Some(8192), None];
         assert_eq!(of_each(&levels, &[1, 1, 1, 1], 1 << 20)[..3], sets[..3]);
-        // Two threads share a core, eight share an L3.
+        // Two threads share each core, eight share each L3.
         let shared = of_each(&levels, &[2, 2, 8, 8], 32 << 10);
         assert_eq!(shared, [Some(8), Some(92), Some(1024), Some(32 << 10)]);
     }
 
-    /// A share of two thirds of a MiB would still fit L2.
+    /// A sixth of the 4 MiB working set, two thirds of a MiB, would still fit L2, the previous
+    /// level.
     #[test]
     fn a_share_that_fits_the_level_before_grows_or_is_refused() {
         let levels = [Some(32.0), Some(1024.0), Some(16384.0), None];
@@ -289,8 +290,8 @@ mod tests {
         look(&Windows::new(&watch, Duration::from_secs(1)))
     }
 
-    /// Synthetic levels on two processors, or on the same one twice: every figure is present or has
-    /// a reason.
+    /// Uses synthetic levels with two processors, or with one processor listed twice. Every figure
+    /// is present or has a reason.
     #[test]
     fn one_thread_and_all_are_measured() {
         let allowed = allowed_cpus().unwrap();

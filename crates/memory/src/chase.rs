@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chains of cache lines in memory, each holding the address of the next, and the walk along them.
+//! Chains of cache lines, each holding the address of the next, and the walk along them.
 //!
-//! A chain is a cycle over items 0 to n-1; the [`Layout`] defines the address of an item. It is
-//! built item by item, so that every prefix is a chain too:
+//! A chain is a cycle over items 0 to n-1, whose addresses are defined by a [`Layout`]. It is built
+//! item by item, so that every prefix is also a chain:
 //!
 //! ```text
 //! to add item i:     j = a random item of the same box, the same one whenever i is added
 //!                    next(i) = next(j); next(j) = i
-//! to take i off:     next(j) = next(i)           with the same j; items go last first
+//! to remove item i:  next(j) = next(i)           with the same j; items are removed last to first
 //! ```
 //!
 //! With a single box for all items, every cycle over 0 to i is equally likely: there are i equally
 //! likely places to insert item i, and (i-1)! cycles before that. With boxes of a few pages, an
 //! item is inserted after another item in its own box, and the first item of a box after the last
-//! one of a random earlier box. The result is a random path through each box, and a random cycle of
+//! item of a random earlier box. The result is a random path through each box and a random cycle of
 //! boxes. Only the last box may be incomplete.
 //!
-//! Left out: what the time per load means, and writing to the lines during a walk.
+//! Interpreting the time per load is left to the caller. Walks do not write to the lines.
 
 use crate::arena::Arena;
 use linerate_linux::page_bytes;
@@ -24,53 +24,52 @@ use linerate_record::memory::Order;
 use linerate_record::random::{GOLDEN, finish};
 use std::marker::PhantomData;
 
-/// The number of loads is a multiple of this.
+/// Loads per loop iteration; load counts are multiples of it.
 pub const UNROLL: u64 = 16;
 
-/// Small pages per box of a page-local chain: few enough for any first-level TLB, but enough for an
+/// Small pages per box of a page-local chain: few enough for any first-level TLB, enough for an
 /// order that prefetchers cannot predict.
 const BOX_PAGES: usize = 32;
 
-/// Number of items that are added between two clock reads; adding them takes a few ms.
+/// Number of items added between two clock reads, which takes a few ms.
 pub(crate) const STRETCH: usize = 1 << 16;
 
-/// Addresses of the items, and the order of the walk.
+/// Item addresses and walk order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The order of the walk.
+    /// Order in which the walk visits items.
     pub order: Order,
-    /// Distance between items in bytes, a multiple of `line`. It is the line size for a dense
-    /// chain, and the page size for a chain with one line per page.
+    /// Distance between items in bytes, a multiple of `line`: the line size for a dense chain, the
+    /// page size for a chain with one line per page.
     pub stride: usize,
-    /// Line size in bytes. If the stride is longer, item i takes line i of its stride, wrapping
-    /// around, so that no cache set gets more lines than another.
+    /// Line size in bytes. If the stride is longer, item i uses line i of its stride (modulo the
+    /// lines per stride), so that all cache sets get the same number of lines.
     pub line: usize,
-    /// Offset of item 0 from the start of the arena in bytes, a multiple of `stride`. Items wrap
-    /// around at the end of the arena.
+    /// Offset of item 0 in the arena in bytes, a multiple of `stride`. Items wrap around at the end
+    /// of the arena.
     pub start: usize,
 }
 
 impl Layout {
-    /// Lays items out on consecutive lines of `line` bytes from the start of the arena.
+    /// Places items on consecutive lines of `line` bytes, from the start of the arena.
     pub fn dense(order: Order, line: usize) -> Self {
         Self { order, stride: line, line, start: 0 }
     }
 
-    /// Lays items out on one line per `page` bytes from the start of the arena, walked in random
+    /// Places one item per page of `page` bytes, from the start of the arena, walked in random
     /// order.
     pub fn one_per_page(page: usize, line: usize) -> Self {
         Self { order: Order::Random, stride: page, line, start: 0 }
     }
 }
 
-/// A position in a chain. It is specific to the chain it came from; in any other chain it is an
-/// arbitrary position.
+/// A position in the chain that created it. In any other chain it is an arbitrary position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     item: usize,
 }
 
-/// A chain in an arena.
+/// A chain in an arena, which it borrows exclusively.
 #[derive(Debug)]
 pub struct Chain<'a> {
     start: *mut u8,
@@ -88,9 +87,9 @@ pub struct Chain<'a> {
     seed: u64,
     /// Items in the chain.
     len: usize,
-    /// Successor of each box.
+    /// For each box, the box visited next.
     after: Vec<u32>,
-    /// For each box, the item whose successor is in another box.
+    /// For each box, the item at which the walk leaves it.
     exits: Vec<usize>,
     arena: PhantomData<&'a mut Arena>,
 }
@@ -99,9 +98,9 @@ impl<'a> Chain<'a> {
     /// Creates a chain of one item. `seed` selects one of the random orders.
     ///
     /// # Panics
-    /// The layout does not fit the arena: there is no room for an item, the stride is not a power
-    /// of two times the line, the start is not a multiple of the stride, or the lines are too short
-    /// for an address.
+    /// Panics if the layout does not fit the arena: if not even one item fits, the stride is not a
+    /// power-of-two multiple of the line, the start is not a multiple of the stride, or a line is
+    /// too short for an address.
     pub fn new(arena: &'a mut Arena, layout: Layout, seed: u64) -> Self {
         let Layout { order, stride, line, start } = layout;
         assert!(line >= size_of::<usize>() && line.is_power_of_two(), "{layout:?}");
@@ -130,7 +129,7 @@ impl<'a> Chain<'a> {
         chain
     }
 
-    /// Number of items in the chain; at least 1.
+    /// Returns the number of items in the chain; at least 1.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -140,17 +139,17 @@ impl<'a> Chain<'a> {
         self.len == 0
     }
 
-    /// Maximum number of items.
+    /// Returns the maximum number of items.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Grows or shrinks the chain to `len` items, at least 1 and at most as many as fit. Takes 3 to
-    /// 30 ns per item added or removed. Chains of the same length are identical, whatever their
+    /// Grows or shrinks the chain to `len` items, clamped between 1 and the capacity. Takes 3 to 30
+    /// ns per item added or removed. Chains of the same length are identical, regardless of their
     /// history.
     pub fn resize(&mut self, len: usize) {
         let len = len.clamp(1, self.capacity);
-        // Starting from scratch is quicker than shrinking a chain that is much longer.
+        // Rebuilding is faster than shrinking to less than half the length.
         if len < self.len / 2 {
             self.clear();
         }
@@ -162,8 +161,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Grows the chain to `len` items, or to as many as fit, for as long as `goes_on` (called every
-    /// few ms) returns true. Returns whether the chain reached that length.
+    /// Grows the chain to `len` items or to its capacity while `goes_on`, which is called every few
+    /// ms, returns true. Returns whether the chain reached that length.
     pub fn grow(&mut self, len: usize, goes_on: impl Fn() -> bool) -> bool {
         let len = len.min(self.capacity);
         while self.len < len && goes_on() {
@@ -178,8 +177,8 @@ impl<'a> Chain<'a> {
         self.exits.clear();
     }
 
-    /// Performs at least `loads` dependent loads (rounded up to a multiple of [`UNROLL`]), and
-    /// advances `cursor` by the same number of items. Returns the number of loads.
+    /// Performs at least `loads` dependent loads, rounded up to a multiple of [`UNROLL`], and
+    /// advances `cursor` accordingly. Returns the number of loads performed.
     pub fn run(&self, cursor: &mut Cursor, loads: u64) -> u64 {
         let turns = loads.div_ceil(UNROLL).max(1);
         // SAFETY: `address` returns an item of the chain, and items hold addresses of items.
@@ -188,9 +187,9 @@ impl<'a> Chain<'a> {
         turns * UNROLL
     }
 
-    /// Like [`run`](Self::run), but advances `K` cursors at once, with `loads` loads each. The
-    /// loads of one cursor depend on each other; those of different cursors are independent.
-    /// Returns the number of loads per cursor.
+    /// Like [`run`](Self::run), but advances `K` cursors at once by `loads` loads each. Loads of
+    /// one cursor depend on each other; those of different cursors are independent. Returns the
+    /// number of loads per cursor.
     pub fn run_side_by_side<const K: usize>(&self, cursors: &mut [Cursor; K], loads: u64) -> u64 {
         let mut at = cursors.map(|cursor| self.address(self.valid(cursor)));
         let turns = loads.div_ceil(UNROLL).max(1);
@@ -208,9 +207,9 @@ impl<'a> Chain<'a> {
         turns * UNROLL
     }
 
-    /// Returns items, in walk order, that divide the cycle into `n` stretches of about the same
+    /// Returns items in walk order that divide the cycle into `n` stretches of about the same
     /// length. In a page-local or sequential chain, the lengths are equal to within a box. In a
-    /// random chain, the items are random, because distances are unknown without walking the chain.
+    /// random chain the items are random, because distances are unknown without walking the chain.
     pub fn places(&self, n: usize) -> Vec<Cursor> {
         let boxes = self.after.len();
         if boxes == 1 {
@@ -239,13 +238,12 @@ impl<'a> Chain<'a> {
         self.valid(cursor)
     }
 
-    /// Returns the item of a cursor within this chain; a cursor from a longer or another chain
-    /// starts at item 0.
+    /// Returns the cursor's item, or item 0 if the chain is too short to have that item.
     fn valid(&self, cursor: Cursor) -> usize {
         if cursor.item < self.len { cursor.item } else { 0 }
     }
 
-    /// Returns the address of item `item`, which is below the capacity.
+    /// Returns the address of `item`, which must be below the capacity.
     fn address(&self, item: usize) -> *const *const u8 {
         self.slot(item).cast_const()
     }
@@ -267,18 +265,17 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The box of item `item`.
+    /// Returns the box that contains `item`.
     fn box_of(&self, item: usize) -> usize {
         item >> self.box_shift
     }
 
-    /// Returns the number of items before item `item` in its box.
+    /// Returns the index of `item` within its box.
     fn within_box(&self, item: usize) -> usize {
         item & ((1 << self.box_shift) - 1)
     }
 
-    /// Inserts item `len` into the cycle, after the item that [`before`](Self::before) returns for
-    /// it.
+    /// Inserts item `len` into the cycle after the item returned by [`before`](Self::before).
     fn add(&mut self) {
         let item = self.len;
         let slot = self.slot(item);
@@ -307,7 +304,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Undoes [`add`](Self::add); the chain has more than one item.
+    /// Undoes [`add`](Self::add). The chain must have more than one item.
     fn remove(&mut self) {
         self.len -= 1;
         let item = self.len;
@@ -328,8 +325,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Returns the item after which to insert item `item`, which is not 0, when all earlier items
-    /// are present.
+    /// Returns the item after which to insert `item`, given that all earlier items are present.
+    /// `item` must not be 0.
     fn before(&self, item: usize) -> usize {
         let (box_of, within) = (self.box_of(item), self.within_box(item));
         let chosen = |n: usize| below(mix(self.seed ^ item as u64), n);
@@ -341,30 +338,29 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Returns a pseudorandom number for `n`.
+/// Hashes `n` to a pseudorandom number.
 fn mix(n: u64) -> u64 {
     finish(n.wrapping_mul(GOLDEN))
 }
 
-/// Maps `random` to a number below `n`; the bias is less than `n` / 2^32, and `n` is below 2^32 on
-/// all machines where it matters.
+/// Maps `random` to a number below `n`, with a bias below `n` / 2^32. `n` is below 2^32 on all
+/// relevant machines.
 fn below(random: u64, n: usize) -> usize {
     (((random >> 32) * n as u64) >> 32) as usize
 }
 
-/// Defines a loop that executes `$load` [`UNROLL`] times per iteration. `$down` counts down the
-/// iterations in a `$register` and branches back.
+/// Defines a loop that executes `$load` [`UNROLL`] times per iteration. `$down` decrements the
+/// iteration counter in a `$register` and branches back.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm"))]
 macro_rules! walk {
     ($register:ty, $load:literal, $($down:literal),+) => {
-        /// Performs `turns` times [`UNROLL`] loads: loads an address from `at`, the next address
-        /// from there, and so on.
+        /// Performs `turns` * [`UNROLL`] dependent loads, starting with the address at `at`.
         ///
         /// # Safety
-        /// `at` holds an address that holds an address, and so on forever; `turns` is not 0 and
-        /// fits a register.
-        // The loop is a separate function because on ARM, if it were inlined, the caller's
-        // constants would be out of an instruction's range.
+        /// `at` must hold an address that holds an address, and so on indefinitely. `turns` must be
+        /// nonzero and fit in a register.
+        // A separate function because inlining it on ARM would put the caller's constants out of an
+        // instruction's range.
         #[inline(never)]
         unsafe fn walk(mut at: *const *const u8, turns: u64) -> *const *const u8 {
             let mut turns = turns as $register;
@@ -395,11 +391,10 @@ walk!(u64, "ldr {at}, [{at}]", "subs {turns}, {turns}, #1", "b.ne 2b");
 #[cfg(target_arch = "arm")]
 walk!(u32, "ldr {at}, [{at}]", "subs {turns}, {turns}, #1", "bne 2b");
 
-/// Performs `turns` times [`UNROLL`] loads: loads an address from `at`, the next address from
-/// there, and so on.
+/// Performs `turns` * [`UNROLL`] dependent loads, starting with the address at `at`.
 ///
 /// # Safety
-/// `at` holds an address that holds an address, and so on forever.
+/// `at` must hold an address that holds an address, and so on indefinitely.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
 unsafe fn walk(mut at: *const *const u8, turns: u64) -> *const *const u8 {
     for _ in 0..turns {

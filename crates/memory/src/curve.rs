@@ -2,25 +2,25 @@
 //! Time per load as a function of chain size.
 //!
 //! ```text
-//! sizes = a grid, even in log size; those up to 8 MiB are cheap, the others costly
+//! sizes = a grid, evenly spaced in log size; those up to 8 MiB are cheap, the others costly
 //! until all passes are done:
-//!     two thirds of the time are for the cheap ones, so one kind or the other has the next turn:
-//!         the next size of its pass, in another order and on other pages in each pass:
-//!             build the chain; walk it, so that the caches hold what they hold when it is walked
-//!             for ever; then the fastest of some windows, and the core clock
-//! after the first passes: sizes that tell where the steps are, until then and from then on
+//!     choose the cheap or the costly group, so that the cheap one gets two thirds of the time:
+//!         the next size of its pass; each pass has a different order and different pages:
+//!             build the chain; walk it until the caches are in their steady state; take the
+//!             fastest of some windows, and the core clock
+//! after the first passes: add sizes that refine the steps
 //! ```
 //!
-//! On a shared processor there is time for several passes over the cheap sizes, but not for a
-//! single one over the expensive sizes: hence the two kinds.
+//! There are two groups because on a shared CPU the time may allow several passes over the cheap
+//! sizes but not even one over the costly sizes.
 //!
-//! Walking a chain that is much larger than the caches takes longer than all windows together.
-//! Several cursors therefore divide it into stretches. To warm the caches they walk in parallel,
-//! with one outstanding load per cursor; while being timed, they walk one after another with
-//! dependent loads, each along part of its stretch. Either way the reuse distance of every line is
-//! the number of lines in the chain, as in a walk by one cursor.
+//! Walking a chain much larger than the caches takes longer than all windows together. Several
+//! cursors therefore divide it into stretches. They warm the caches in parallel, with one
+//! outstanding load per cursor, and are timed one after another with dependent loads, each along
+//! part of its stretch. Either way the reuse distance of every line is the number of lines in the
+//! chain, as for a single cursor.
 //!
-//! Left out: what the curve shows (`linerate_hierarchy::levels`).
+//! The curve is interpreted by `linerate_hierarchy::levels`.
 
 use crate::arena::Arena;
 use crate::chase::{Chain, Cursor, Layout, STRETCH};
@@ -35,10 +35,10 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-/// Settings for a curve.
+/// Settings for measuring a latency curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
-    /// The order of the chase.
+    /// Walk order.
     pub order: Order,
     /// Line size in bytes.
     pub line: usize,
@@ -46,58 +46,57 @@ pub struct Request {
     pub passes: u32,
     /// Sizes per doubling.
     pub per_octave: u32,
-    /// Passes in which sizes are added where the curve bends; they take 40 to 200 ms each.
+    /// Passes that add sizes where the curve bends; 40 to 200 ms each.
     pub refine: u32,
-    /// Seed for the orders.
+    /// Random seed for the orders.
     pub seed: u64,
     /// Deadline of the measurement.
     pub deadline: Instant,
 }
 
-/// The smallest chain.
+/// Smallest chain in bytes.
 const LEAST_BYTES: u64 = 4 << 10;
 
-/// If there are at least this many refining passes, there is time to refine the expensive sizes
-/// too.
+/// Number of refining passes over the cheap sizes for each one over the costly sizes.
 const OFTEN: u32 = 3;
 
-/// Most L1 caches end in this range, at an edge so sharp that only closely spaced sizes resolve it.
+/// Range that contains most L1 sizes. The step at the end of L1 is so sharp that only closely
+/// spaced sizes resolve it.
 const FIRST_LEVELS: RangeInclusive<u64> = 24 << 10..=160 << 10;
 
-/// Size above which building and warming dominate: longer chains would take as long as all others
-/// together.
+/// Size in bytes above which building and warming the chain take most of the time. If sampled as
+/// densely as the others, larger chains would take as long as all others together.
 const COSTLY_BYTES: u64 = 64 << 20;
 
-/// Chains of up to this size are walked by one cursor, longer ones by [`FEW`] cursors, and chains
-/// of [`MANY_BYTES`] or more by [`MANY`]. Stretches end at the boundaries of 128 KiB boxes; with at
-/// least eight boxes each, none is longer than another by more than an eighth. A window of 0.5 ms,
-/// shared by the cursors, is shorter than the walk of a chain that does not fit its cache.
+/// Largest chain walked by one cursor. Longer ones are walked by [`FEW`] cursors, and those of
+/// [`MANY_BYTES`] or more by [`MANY`]. Stretches end at 128 KiB box boundaries; with at least eight
+/// boxes each, their lengths differ by at most an eighth. A window of 0.5 ms, shared by the
+/// cursors, is too short to walk all of a chain that does not fit its cache.
 const SERIAL_BYTES: u64 = 8 << 20;
 const MANY_BYTES: u64 = 32 << 20;
 
-/// Numbers of cursors. They are within the number of outstanding misses that cores support: 10 or
-/// more since Nehalem, 16 or more in recent cores.
+/// Cursor counts, none above the number of outstanding misses that cores support: 10 or more since
+/// Nehalem, 16 or more in recent cores.
 const FEW: usize = 8;
 const MANY: usize = 16;
 
 /// Window lengths in ns for chains of up to 1 MiB, for chains of up to [`SERIAL_BYTES`], and for
-/// longer chains, which need more time for the same number of loads.
+/// longer chains. The same number of loads takes more time in a longer chain.
 const WINDOW_NS: [f64; 3] = [100_000.0, 300_000.0, 500_000.0];
 const SHORT_BYTES: u64 = 1 << 20;
 
-/// Alignment of the start of a chain in bytes: the size of a huge page on most machines, or of a
-/// box of small pages.
+/// Chain start alignment in bytes: the huge page size on most machines, or a box of small pages.
 const HUGE_BYTES: usize = 2 << 20;
 const BOX_BYTES: usize = 128 << 10;
 
-/// Method by which the figures for a size are derived.
+/// Method recorded with the figures for each size.
 const METHOD: &str = "chase: fastest window of each pass, minimum over passes";
 
-/// Windows per size in a pass.
+/// Windows per size and pass.
 const WINDOWS: u32 = 5;
 
-/// Measures a curve in `arena`, up to the arena's size. Passes cut short by the deadline or a stop
-/// request leave fewer samples; sizes without samples are left out.
+/// Measures a curve up to the size of `arena`. Passes cut short by the deadline or a stop request
+/// leave fewer samples; sizes without samples are omitted.
 pub fn measure(windows: &Windows<'_>, arena: &mut Arena, request: &Request) -> Curve {
     let kind = arena.kind();
     let mut random = Rng::with_seed(request.seed);
@@ -105,7 +104,7 @@ pub fn measure(windows: &Windows<'_>, arena: &mut Arena, request: &Request) -> C
     let (cheap, costly): (Vec<u64>, Vec<u64>) =
         grid(most, request.per_octave).into_iter().partition(|&bytes| bytes <= SERIAL_BYTES);
     let mut bench = Bench { windows, places: Places::in_arena(arena), arena, request };
-    // Refines the expensive sizes once, if there is time.
+    // The costly sizes are refined once, time permitting.
     let mut groups =
         [Group::new(&cheap, request.refine, 1), Group::new(&costly, request.refine / OFTEN, 2)];
     let is_over = || windows.is_stopped() || Instant::now() >= request.deadline;
@@ -137,18 +136,18 @@ struct Bench<'a> {
     request: &'a Request,
 }
 
-/// Sizes that are scheduled together.
+/// Sizes that share a pass.
 struct Group {
     points: Vec<Point>,
-    /// Indices of the sizes left in this pass; the size to be measured next is last.
+    /// Indices of the sizes left in this pass; the last one is measured next.
     left: Vec<usize>,
     /// Completed passes.
     passes: u32,
-    /// Number of initial passes in which sizes are added.
+    /// Number of initial passes that add sizes.
     refined: u32,
-    /// Whether sizes have already been added in this pass.
+    /// Whether this pass has already added sizes.
     is_refined: bool,
-    /// Weight of the time it takes.
+    /// Factor applied to the group's elapsed time when choosing the next group.
     weight: u32,
     spent: Duration,
 }
@@ -160,7 +159,7 @@ impl Group {
         Self { points, left, passes: 0, refined, is_refined: false, weight, spent }
     }
 
-    /// Measures the next size.
+    /// Measures the latency at the next size of the current pass.
     fn visit_next(&mut self, bench: &mut Bench<'_>, random: &mut Rng) {
         if self.left.is_empty() {
             self.left = order_of(self.points.len(), random);
@@ -175,7 +174,7 @@ impl Group {
         self.left.is_empty() && !self.is_refined && self.passes < self.refined
     }
 
-    /// Counts the pass as completed if no sizes are left in it.
+    /// Counts the pass as completed if it has no sizes left.
     fn end_pass(&mut self) {
         if self.left.is_empty() {
             self.passes += 1;
@@ -184,21 +183,20 @@ impl Group {
     }
 }
 
-/// Selects the next group: of the groups with passes left, the one that has taken the least
-/// weighted time.
+/// Returns the group that has used the least weighted time among those with passes left.
 fn next(groups: &[Group], passes: u32) -> Option<usize> {
     let has_more = |turn: &usize| groups[*turn].passes < passes && !groups[*turn].points.is_empty();
     let spent = |turn: &usize| groups[*turn].spent * groups[*turn].weight;
     (0..groups.len()).filter(has_more).min_by_key(spent)
 }
 
-/// The samples of one size.
+/// Samples for one size.
 #[derive(Clone, Debug, Default)]
 struct Point {
     bytes: u64,
-    /// The fastest window of each pass, in time per load.
+    /// Time per load in ns in each pass's fastest window.
     ns: Vec<f64>,
-    /// The core clock in each of these windows; empty if it cannot be measured.
+    /// Core clock in each of those windows; empty if it cannot be measured.
     ghz: Vec<f64>,
     loads: u64,
     total_ns: f64,
@@ -224,7 +222,7 @@ impl Point {
         self.dropped += u64::from(best.dropped);
     }
 
-    /// Converts the samples to the record's form. There must be at least one pass.
+    /// Converts the samples to a record. Requires at least one pass.
     fn record(self, line: usize) -> CurvePoint {
         let latency = least(&self.ns);
         let fastest = self.ns.iter().position(|ns| *ns == latency.value);
@@ -250,10 +248,9 @@ impl Point {
     }
 }
 
-/// Returns the minimum of `passes` (at least one) and its interval under resampling: the minimum of
-/// n values drawn from these n with replacement is above the k-th smallest with probability
-/// ((n-k)/n)^n; the interval ends at the value for the first k for which this probability is at
-/// most 5 %.
+/// Returns the minimum of `passes` (at least one) with its bootstrap interval. The minimum of n
+/// values resampled from these n exceeds the k-th smallest with probability ((n-k)/n)^n; the
+/// interval ends at the first k for which this is at most 5 %.
 pub(crate) fn least(passes: &[f64]) -> Estimate {
     let mut sorted = passes.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -269,8 +266,8 @@ pub(crate) fn least(passes: &[f64]) -> Estimate {
     }
 }
 
-/// Returns the median of `passes` (at least one), with their minimum and maximum as its interval:
-/// the population median is beyond each end with probability 2^-n.
+/// Returns the median of `passes` (at least one), with their minimum and maximum as its interval.
+/// The population median is beyond each end with probability 2^-n.
 pub(crate) fn middle(passes: &[f64]) -> Estimate {
     let n = passes.len();
     let least = passes.iter().copied().fold(f64::INFINITY, f64::min);
@@ -283,7 +280,7 @@ pub(crate) fn middle(passes: &[f64]) -> Estimate {
     }
 }
 
-/// Builds a figure. It has no interval if there are too few passes for one.
+/// Builds a figure, without an interval if there are too few passes.
 pub(crate) fn of_passes(unit: &str, estimate: Estimate, method: &str) -> Figure {
     match estimate.n {
         ..LEAST_PASSES => {
@@ -293,12 +290,11 @@ pub(crate) fn of_passes(unit: &str, estimate: Estimate, method: &str) -> Figure 
     }
 }
 
-/// Minimum number of passes for an interval. Two passes are the ends of an interval of only 50 %.
+/// Minimum number of passes for an interval; two passes would give only a 50 % interval.
 pub(crate) const LEAST_PASSES: u64 = 3;
 
-/// Returns sizes from [`LEAST_BYTES`] to `most`, in whole KiB. There are `per_octave` sizes per
-/// doubling up to [`COSTLY_BYTES`], half that number above it, and twice that number within
-/// [`FIRST_LEVELS`].
+/// Returns sizes from [`LEAST_BYTES`] to `most` in whole KiB: `per_octave` sizes per doubling up to
+/// [`COSTLY_BYTES`], half as many above it, and twice as many within [`FIRST_LEVELS`].
 fn grid(most: u64, per_octave: u32) -> Vec<u64> {
     let size = |half_step: u32| {
         let octaves = f64::from(half_step) / f64::from(2 * per_octave);
@@ -315,9 +311,9 @@ fn grid(most: u64, per_octave: u32) -> Vec<u64> {
     sizes
 }
 
-/// Returns the numbers below `n`. The last number comes first, so that the end of the curve is
-/// measured; the others follow in random order, even ones first. A truncated pass thus covers the
-/// whole curve at half the resolution rather than only part of it.
+/// Returns the numbers below `n`. The last comes first, so that the end of the curve is always
+/// measured; the others follow in random order, even numbers before odd ones. A truncated pass thus
+/// covers the whole curve at half the resolution rather than only part of it.
 fn order_of(n: usize, random: &mut Rng) -> Vec<usize> {
     let others = 0..n.saturating_sub(1);
     let (mut even, mut odd): (Vec<usize>, Vec<usize>) = others.partition(|index| index % 2 == 0);
@@ -326,7 +322,7 @@ fn order_of(n: usize, random: &mut Rng) -> Vec<usize> {
     n.checked_sub(1).into_iter().chain(even).chain(odd).collect()
 }
 
-/// Adds sizes that refine those in `groups`. The new sizes are measured immediately.
+/// Adds sizes between those in `groups` and measures them immediately.
 fn add_sizes(groups: &mut [Group; 2], request: &Request, most: u64) {
     let known = groups.iter().flat_map(|group| &group.points);
     let mut curve: Vec<Sample> = known.map(Point::sample).collect();
@@ -342,8 +338,8 @@ fn add_sizes(groups: &mut [Group; 2], request: &Request, most: u64) {
     }
 }
 
-/// Possible starts of chains: anywhere in the arena, or at the start of a huge page if huge pages
-/// are requested.
+/// Possible chain starts: huge page boundaries if huge pages are requested, otherwise multiples of
+/// [`BOX_BYTES`].
 #[derive(Clone, Copy)]
 struct Places {
     unit: usize,
@@ -359,14 +355,14 @@ impl Places {
         Self { unit, count: (arena.bytes() / unit).max(1) }
     }
 
-    /// Returns a random start, in bytes from the start of the arena.
+    /// Returns a random start as a byte offset in the arena.
     fn any(&self, random: &mut Rng) -> usize {
         self.unit * random.usize(0..self.count)
     }
 }
 
 impl Bench<'_> {
-    /// Measures one size once more, on a new chain.
+    /// Measures one size again, on a new chain.
     fn visit(&mut self, point: &mut Point, random: &mut Rng) {
         let Request { order, line, deadline, .. } = *self.request;
         let layout = Layout { start: self.places.any(random), ..Layout::dense(order, line) };
@@ -381,8 +377,8 @@ impl Bench<'_> {
     }
 }
 
-/// The core clock during a measurement, in GHz. It is the maximum of several samples, because
-/// disturbances make samples of the clock too low, just as they make load times too high.
+/// Core clock during a measurement, in GHz: the maximum of several samples, because an interrupt
+/// lowers a clock sample just as it raises a load time.
 #[derive(Default)]
 struct Clock {
     cycles_per_tick: f64,
@@ -416,7 +412,7 @@ fn load_time(
     }
 }
 
-/// Times a walk by one cursor; several cursors warm the cache first, since they fill it faster.
+/// Times a single-cursor walk. Several cursors warm the cache first because they fill it faster.
 fn walk_alone(
     windows: &Windows<'_>,
     chain: &Chain<'_>,
@@ -430,7 +426,7 @@ fn walk_alone(
     Some((best, clock.ghz()))
 }
 
-/// Times a walk by `N` cursors, each with its own stretch.
+/// Times a walk by `N` cursors, each along its own stretch.
 fn walk_in_turns<const N: usize>(
     windows: &Windows<'_>,
     chain: &Chain<'_>,
@@ -447,7 +443,7 @@ fn walk_in_turns<const N: usize>(
     Some((best, clock.ghz()))
 }
 
-/// Warms the caches with `loads` loads along each of `cursors`, or fewer if time runs out.
+/// Warms the caches with `loads` loads per cursor, or fewer if time runs out.
 fn warm<const N: usize>(
     windows: &Windows<'_>,
     chain: &Chain<'_>,

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons why the memory hierarchy could not be measured.
+//! Errors that prevent measuring the memory hierarchy.
 
 use std::fmt;
 
-/// A failure that prevents the whole measurement; its message names the failure, the offending
-/// value and the remedy. A failure that affects only one part is recorded in the report instead.
+/// An error that prevents the whole measurement. The message states the failure, the offending
+/// value and the remedy. Failures that affect only one part are recorded in the report instead.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemoryError {
-    /// Too little memory for a meaningful measurement.
+    /// Not enough memory for a meaningful measurement.
     TooLittle {
-        /// Bytes that may be allocated.
+        /// Bytes available for allocation.
         bytes: u64,
-        /// Bytes needed.
+        /// Minimum bytes required.
         least: u64,
-        /// The reason for the limit.
+        /// Reason for the limit.
         reason: String,
     },
     /// An error from the kernel.
     System(linerate_linux::Error),
-    /// A stop request came before the first result.
+    /// Stopped before the first result.
     Stopped,
 }
 
@@ -27,8 +27,8 @@ impl fmt::Display for MemoryError {
         match self {
             Self::TooLittle { bytes, least, reason } => write!(
                 f,
-                "{bytes} bytes of memory are too little to measure with ({reason}); the minimum is \
-                 {least}: allow more, or free some"
+                "{bytes} bytes of memory are not enough to measure ({reason}); the minimum is \
+                 {least}: allow more memory, or free some"
             ),
             Self::System(error) => error.fmt(f),
             Self::Stopped => f.write_str("stopped before anything was measured; run it again"),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Event counts for a chase of each size, and whether they are plausible.
+//! Event counts for chases of each size, with plausibility checks.
 //!
 //! The number of loads in a chase is known, so each count can be checked against it. Events are
-//! counted for this thread in user mode only: interrupts are not part of the chase.
+//! counted for this thread in user mode only, because interrupts are not part of the chase.
 //!
-//! Left out: the verdict (`hierarchy::events`), and events on other processors.
+//! The checks are in `hierarchy::events`. Events on other CPUs are not counted.
 
 use crate::arena::Arena;
 use crate::bench::Bench;
@@ -22,41 +22,41 @@ use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use std::time::Instant;
 
-/// Events to count, and known properties of the machine.
+/// Chains to walk, and what is known about the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The order of the chase.
+    /// Walk order.
     pub order: Order,
     /// Chain sizes in bytes.
     pub sizes: &'a [u64],
-    /// The levels.
+    /// Measured cache levels.
     pub levels: &'a [MemoryLevel],
-    /// The TLB levels.
+    /// Measured TLB levels.
     pub tlb: &'a [TlbLevel],
 }
 
-/// Portable names of the requested events.
+/// Portable names of the events to count.
 const EVENTS: [&str; 7] =
     ["cycles", "instructions", "loads", "l1d_misses", "l2_misses", "ll_misses", "dtlb_misses"];
 
-/// Number of loads between two clock reads. They take 60 us if they are fast, 3 ms if not.
+/// Number of loads between two clock reads, which take 60 us if fast and 3 ms if slow.
 const STRETCH: u64 = 1 << 14;
 
-/// Minimum number of loads; with fewer, the cost of reading the counters dominates.
+/// Minimum number of loads; below this, counter reads dominate the cost.
 const LEAST_LOADS: u64 = 1 << 18;
 
-/// The counting session.
+/// A counting session.
 struct Counters<'a> {
     opener: &'a dyn Opener,
     around: &'a HostFacts,
     catalog: &'a Catalog,
 }
 
-/// Counts this thread's events while the thread walks a chain of each size in `arena`. Sizes for
-/// which no time remains are left out.
+/// Counts this thread's events while it walks a chain of each size in `arena`. Sizes for which no
+/// time remains are omitted.
 ///
 /// # Errors
-/// The reason why no events can be counted on this machine, and the fix.
+/// Returns why this machine cannot count events, and the fix.
 pub fn measure(
     bench: &Bench<'_>,
     arena: &mut Arena,
@@ -101,7 +101,7 @@ fn measure_with(
     Ok(walks.iter().zip(judgements).map(of_size).collect())
 }
 
-/// Opens a session with those [`EVENTS`] that this processor has; at least one of them must open.
+/// Opens a session with the [`EVENTS`] that this processor supports; at least one must open.
 fn open(counters: &Counters<'_>) -> Result<(Vec<Event>, Session), String> {
     let Counters { opener, around, catalog } = *counters;
     let resolved = EVENTS.map(|name| catalog.resolve(name));
@@ -129,14 +129,14 @@ fn in_words(refusal: &Explanation) -> String {
     }
 }
 
-/// A walked chain with its event counts.
+/// Event counts for one walked chain.
 struct Walk {
     loads: u64,
     seconds: f64,
     counts: Counts,
 }
 
-/// Walks until time is up. `None` if there were too few loads.
+/// Walks until time is up. `None` if too few loads completed.
 fn walk(
     bench: &Bench<'_>,
     chain: &Chain<'_>,
@@ -149,7 +149,7 @@ fn walk(
     while warm < chain.len() as u64 && !is_over() {
         warm += chain.run(&mut cursor, STRETCH);
     }
-    // Discards the counts since the last walk.
+    // Discard counts since the last walk.
     session.lap();
     let (start, mut loads) = (Instant::now(), 0);
     let mut next_turn = start + session.turn();
@@ -165,7 +165,7 @@ fn walk(
 }
 
 impl Walk {
-    /// Returns the `events` that were counted, with estimates of their counts.
+    /// Returns the counted `events` with their estimates.
     fn counted<'a>(
         &'a self,
         events: &'a [Event],

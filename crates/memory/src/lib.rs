@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures this machine's memory hierarchy as seen by loads.
 //!
-//! [`measure()`] runs all parts of the measurement and returns the body of a record. This crate
-//! measures; `linerate-hierarchy` interprets the results.
+//! [`measure()`] runs the whole measurement and returns the record body. This crate measures;
+//! `linerate-hierarchy` interprets the results.
 //!
 //! | part | module |
 //! |---|---|
-//! | how much memory to use, and the reason for the limit | [`limits`] |
-//! | the memory itself, small and huge pages | [`arena`] |
-//! | chains through it, and the loads along them | [`chase`] |
-//! | 2 ms of undisturbed loads | [`window`] |
-//! | curves | [`curve`] |
-//! | one line per page, compared with as many packed lines | [`translation`] |
-//! | single loads, the timer's step | [`single`] |
+//! | how much memory to use, and why | [`limits`] |
+//! | the memory itself, in small or huge pages | [`arena`] |
+//! | chains in memory, and walks along them | [`chase`] |
+//! | clean windows of at most 2 ms | [`window`] |
+//! | latency vs. working-set size | [`curve`] |
+//! | one line per page, compared with packed lines | [`translation`] |
+//! | individual loads, and the clock's resolution | [`single`] |
 //! | several chains in parallel | [`parallel`] |
-//! | bytes per second, and latency meanwhile | [`bandwidth`] |
+//! | bandwidth, and latency under load | [`bandwidth`] |
 //! | CPU time lost to other programs | [`noise`] |
-//! | events of a chase | [`events`] |
+//! | events during a chase | [`events`] |
 //! | the last record, kept for other commands | [`profile`] |
 
 pub mod arena;

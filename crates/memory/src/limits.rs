@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Maximum length of a chain, and the reason for it.
+//! Maximum chain length, and the reason for it.
 
 use crate::MemoryError;
 use linerate_machine::free_memory::Limit;
 
-/// Minimum useful size: anything smaller fits most L2 caches.
+/// Minimum useful size in bytes; anything smaller fits most L2 caches.
 pub const LEAST_BYTES: u64 = 256 << 10;
 
-/// Returns the number of bytes to allocate, in whole 4 KiB pages. This is `wanted`, capped by `max`
-/// if the user set a maximum, and by `available` if that is known.
+/// Returns how many bytes to allocate, in whole 4 KiB pages: `wanted`, capped by the user's `max`
+/// and by `available`, where given.
 ///
 /// # Errors
-/// The size would be less than [`LEAST_BYTES`].
+/// Returns an error if the result would be below [`LEAST_BYTES`].
 pub fn limit(
     wanted: u64,
     max: Option<u64>,
     available: Option<Limit>,
 ) -> Result<Limit, MemoryError> {
-    let wanted = Limit::new(wanted, "more would not improve the result");
+    let wanted = Limit::new(wanted, "more memory would not improve the result");
     let given = max.map(|bytes| Limit::new(bytes, "limited by --max"));
     let others = given.into_iter().chain(available);
     let Limit { bytes, reason } = others.fold(wanted, Limit::or_less);
@@ -44,7 +44,7 @@ mod tests {
             let limit = limit(GIB, None, available).unwrap();
             assert_eq!(
                 limit,
-                Limit { bytes: GIB, reason: "more would not improve the result".to_owned() }
+                Limit { bytes: GIB, reason: "more memory would not improve the result".to_owned() }
             );
         }
     }

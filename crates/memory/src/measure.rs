@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The whole measurement, in order, within a time limit.
+//! Runs all parts of the measurement in order, within a time limit.
 //!
 //! ```text
-//! pin the thread; look at the clocks
-//! the page-local curve, which gives the levels; the random and the sequential one
-//! pages and their translation, in memory of their own
-//! per level: single loads, loads side by side, bandwidth, loads while others read, events
-//! watch the clock
+//! pin the thread; determine the clocks
+//! page-local curve, from which the levels follow; random and sequential curves
+//! page sizes and address translation, in separate memory
+//! per level: individual loads, parallel loads, bandwidth, loads while others read, events
+//! watch the clock for interruptions
 //! ```
 //!
-//! Each part gets a [`Bench`] and a deadline, which follows from the part's share of the remaining
-//! time. A part that was held up therefore shortens all later parts a little, and none of them
-//! much.
+//! Each part gets a [`Bench`] and a deadline derived from its share of the remaining time. A delay
+//! in one part is therefore spread over all later parts.
 
 mod budget;
 mod machine_facts;
@@ -36,28 +35,28 @@ use machine_facts::MachineFacts;
 use std::path::Path;
 use std::time::Instant;
 
-/// Settings for the measurement.
+/// Settings for measuring the memory hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Time limit.
+    /// Time budget.
     pub effort: Effort,
-    /// The CPU to measure on; `None` for the current one.
+    /// CPU to measure on; `None` for the current one.
     pub cpu: Option<u32>,
-    /// Maximum bytes to allocate; `None` for a default that depends on the effort and the machine.
+    /// Maximum bytes to allocate; `None` for a default based on the time budget and the machine.
     pub max_bytes: Option<u64>,
     /// Page kind; `None` for huge pages if available.
     pub pages: Option<PageKind>,
-    /// Seed for all random choices.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// Measures the memory hierarchy as the calling thread sees it. The thread stays pinned to the CPU
-/// on which it measured. The measurement takes about as long as `request.effort` says, and up to
-/// two fifths longer on a busy machine.
+/// Measures the memory hierarchy as seen by the calling thread, which stays pinned to the measured
+/// CPU. Takes about as long as `request.effort` specifies, and up to two fifths longer on a busy
+/// machine.
 ///
 /// # Errors
-/// There is too little memory, the CPU is not available, or the measurement was stopped before the
-/// first curve.
+/// Returns an error if there is too little memory, if the CPU is not available, or if the
+/// measurement is stopped before the first curve is complete.
 pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, MemoryError> {
     let budget = Budget::new(request.effort);
     let windows = Windows::new(watch, budget.total());
@@ -70,14 +69,15 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     let mut arena = machine_facts.arena(request.pages, watch)?;
     let used = arena.kind();
     let curves = curves(&bench, &mut arena, &budget);
-    // The following parts use their own memory.
+    // The following parts allocate their own memory.
     let arena = Some(arena).filter(|arena| translation::has_room_in_addition(&bench, arena));
     if curves[0].points.is_empty() {
         return Err(MemoryError::Stopped);
     }
     bench.windows.progress("levels");
     let replicates = if request.effort == Effort::Quick { FEW } else { MANY };
-    let levels = Levels::find(&curves[0], machine_facts.last_level(), request.seed, replicates);
+    let stated = (&machine_facts.stated, machine_facts.last_level());
+    let levels = Levels::find(&curves[0], stated, request.seed, replicates);
     bench.windows.progress("pages");
     let mut translation = translation::measure(&bench, used, budget.until(Part::Translation));
     let arena = match arena {
@@ -125,12 +125,12 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     })
 }
 
-/// State at the start: the CPU of the pinned thread, the CPUs that it could use, the load, and the
-/// kernel's accounting.
+/// Initial state: the CPU of the pinned thread, the CPUs it was allowed to run on, the system load,
+/// and the kernel's accounting.
 struct Start {
     cpu: u32,
     cpus: Vec<u32>,
-    /// Load average over the last minute.
+    /// One-minute load average.
     load: Option<f64>,
     account: Account,
 }
@@ -145,7 +145,7 @@ impl Start {
     }
 }
 
-/// Measures the page-local curve, followed by the random and the sequential one.
+/// Measures the page-local curve, then the random and sequential ones.
 fn curves(bench: &Bench<'_>, arena: &mut Arena, budget: &Budget) -> Vec<Curve> {
     let (passes, per_octave, refine) = match bench.effort {
         Effort::Quick => (5, 4, 0),
@@ -167,7 +167,7 @@ fn curves(bench: &Bench<'_>, arena: &mut Arena, budget: &Budget) -> Vec<Curve> {
     wanted.into_iter().map(&mut curve).collect()
 }
 
-/// Measurements of each level.
+/// Intermediate results, by level.
 #[derive(Default)]
 struct Parts {
     histograms: Vec<Histogram>,
@@ -195,7 +195,7 @@ impl Parts {
         let (found, arena) = (&levels.levels[..], &mut arena);
         let mut parts = Self::none("not counted in a quick measurement");
         if budget.has(Part::Single) {
-            bench.windows.progress("single loads");
+            bench.windows.progress("individual loads");
             parts.histograms = stopwatch.measure(bench, arena, found, budget.until(Part::Single));
         }
         let Bench { windows, line, seed, .. } = bench;
@@ -231,12 +231,11 @@ impl Parts {
     }
 }
 
-/// Number of times that a quick measurement resamples the curve: the minimum for which the extremes
-/// form a 95 % interval.
+/// Number of curve resamplings in a quick measurement, and in others.
 const FEW: u32 = 60;
 const MANY: u32 = 200;
 
-/// Passes that a 95 % interval needs.
+/// Number of passes over parallel chains: the minimum for a 95 % interval.
 const PARALLEL_PASSES: u32 = 6;
 
 /// Counts events for page-local chains, one size per doubling, up to the whole arena.

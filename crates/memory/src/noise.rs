@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time taken from the measuring thread.
+//! CPU time taken from the measuring thread.
 //!
-//! A thread that only reads the clock can detect when it did not run, because two reads are then
-//! further apart than usual. The distance shows for how long the thread did not run, but not what
-//! was running on the processor in the meantime. For that, the kernel accounts for the time that
-//! each thread waits for a CPU, and for the time that the host steals.
+//! A thread that only reads the clock detects interruptions as unusually long gaps between two
+//! reads. A gap shows how long the interruption lasted, but not what ran on the CPU meanwhile. The
+//! kernel's accounting narrows that down: it covers the time that the thread waited for a CPU, and
+//! the time that the host stole.
 //!
-//! Left out: gaps shorter than [`SHORTEST_NS`], which include occasional activity of the core
-//! itself.
+//! Gaps shorter than [`SHORTEST_NS`] are ignored; some of them come from the core itself.
 
 use crate::bench::Bench;
 use linerate_hierarchy::noise::{Gap, Loss, loss};
@@ -29,18 +28,18 @@ pub const SHORTEST_NS: f64 = 500.0;
 /// read.
 const SHORTEST_READS: f64 = 8.0;
 
-/// Maximum number of gaps kept, 16 B each. A watch ends when this number is reached.
+/// Maximum number of gaps kept, 16 bytes each. The watch ends when it is reached.
 const MOST_GAPS: usize = 1 << 16;
 
-/// Number of clock reads from which the usual distance between two reads is determined.
+/// Number of clock reads used to determine the usual distance between two reads.
 const FIRST_READS: usize = 1024;
 
-/// The kernel's accounting at one moment.
+/// Snapshot of the kernel's accounting.
 #[derive(Clone, Debug)]
 pub struct Account {
     root: Root,
     cpu: u32,
-    /// The CPU's accounting, in the kernel's ticks; `None` if not reported.
+    /// Accounting for the CPU, in kernel ticks; `None` if not reported.
     processor: Option<Processor>,
 }
 
@@ -52,14 +51,15 @@ struct Processor {
 }
 
 impl Account {
-    /// Reads from /proc under `root` what the kernel has accounted for this CPU up to now.
+    /// Reads the kernel's accounting for `cpu` from /proc under `root`.
     pub fn now(root: &Path, cpu: u32) -> Self {
         let root = Root::new(root);
         let processor = root.text("proc/stat").and_then(|text| Processor::read(&text, cpu));
         Self { root, cpu, processor }
     }
 
-    /// Returns the share of the time since this reading that the host stole from the CPU, 0 to 1.
+    /// Returns the fraction (0 to 1) of the time since this snapshot that the host stole from the
+    /// CPU.
     ///
     /// Each end of the interval may be off by one accounting tick.
     fn stolen(&self) -> Result<Estimate, String> {
@@ -69,14 +69,16 @@ impl Account {
         };
         let is_guest = platform(&self.root.path("")).hypervisor.is_some();
         if is_guest && now.stolen == 0 {
-            let reason = "none since boot: the hypervisor does not report steal time, or steals \
-                          none";
+            let reason = "steal time has been 0 since boot: the hypervisor does not report it, \
+                          or steals no time";
             return Err(reason.to_owned());
         }
         let all = now.all.saturating_sub(before.all);
         let stolen = now.stolen.saturating_sub(before.stolen);
         if all < 5 {
-            return Err(format!("the kernel accounted only {all} ticks in that time"));
+            let reason =
+                format!("the kernel accounted for only {all} ticks during the measurement");
+            return Err(reason);
         }
         let share = |ticks: f64| (ticks / all as f64).clamp(0.0, 1.0);
         Ok(Estimate {
@@ -90,8 +92,8 @@ impl Account {
 }
 
 impl Processor {
-    /// Fields, in ticks: user nice system idle iowait irq softirq steal, and two that are already
-    /// included in the first two (proc_stat(5)).
+    /// Parses user, nice, system, idle, iowait, irq, softirq and steal, in ticks. The two fields
+    /// that follow are already included in the first two (proc_stat(5)).
     fn read(stat: &str, cpu: u32) -> Option<Self> {
         let name = format!("cpu{cpu}");
         let line = stat.lines().find(|line| line.split(' ').next() == Some(&name))?;
@@ -102,8 +104,8 @@ impl Processor {
     }
 }
 
-/// Watches the clock until `deadline` or a stop request, which keeps the processor busy, and
-/// returns the time lost. Stolen time is counted from `since` on.
+/// Watches the clock until `deadline` or a stop request, keeping the CPU busy, and returns the time
+/// lost. Stolen time is counted from `since` on.
 pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
     let (delay, cpu, wall) = (run_delay_ns(), thread_cpu_time_ns(), monotonic_ns());
     let span = deadline.saturating_duration_since(Instant::now());
@@ -113,10 +115,10 @@ pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
     let cpu = thread_cpu_time_ns().saturating_sub(cpu) as f64;
     let waited = delay.and_then(|before| Ok(run_delay_ns()?.saturating_sub(before) as f64));
     let others = match waited {
-        Ok(ns) => share_of_time(ns, wall, "run delay of the thread (schedstat) over wall time"),
-        Err(_) => share_of_time(wall - cpu, wall, "wall time minus CPU time, over wall time"),
+        Ok(ns) => share_of_time(ns, wall, "run delay (schedstat) divided by wall time"),
+        Err(_) => share_of_time(wall - cpu, wall, "wall time minus CPU time, divided by wall time"),
     };
-    let method = "steal time over the CPU's total time (/proc/stat)";
+    let method = "steal time divided by the CPU's total time (/proc/stat)";
     let stolen = match since.stolen() {
         Ok(share) => Figure::number("ratio", share, Tier::Sw, method),
         Err(reason) => Figure::absent("ratio", Tier::Sw, method, &reason),
@@ -126,16 +128,16 @@ pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
     record(&seen, loss, account, bench.windows.more_time())
 }
 
-/// What the kernel accounted for during the watch.
+/// Changes in the kernel's accounting during the watch.
 struct Accounted {
     stolen: Figure,
     others: Figure,
     quota_cpus: Option<f64>,
 }
 
-/// Returns the tightest CPU limit that control groups set for this process, in CPUs; `None` without
-/// a limit. In version 2, cpu.max contains the microseconds allowed per period and the length of
-/// the period, with `max` for no limit; in version 1, these are in two files, with -1 for no limit.
+/// Returns the tightest cgroup CPU limit that applies to this process, in CPUs; `None` if
+/// unlimited. In cgroup v2, cpu.max contains the quota (`max` for none) and the period, in us; in
+/// v1, these are in two files, with -1 for no quota.
 fn quota_cpus(root: &Root) -> Option<f64> {
     let quota = |folder: String| {
         let number = |name: &str| root.number::<i64>(&format!("{folder}/{name}"));
@@ -156,11 +158,17 @@ fn share_of_time(ns: f64, wall_ns: f64, method: &str) -> Figure {
     if wall_ns > 0.0 {
         Figure::exact("ratio", (ns / wall_ns).clamp(0.0, 1.0), Tier::Sw, method)
     } else {
-        Figure::absent("ratio", Tier::Sw, method, "no time left to sample the clock")
+        Figure::absent(
+            "ratio",
+            Tier::Sw,
+            method,
+            "time limit reached before the clock could be \
+            sampled",
+        )
     }
 }
 
-/// Result of a watch.
+/// Gaps found by a watch, and its duration.
 struct Seen {
     gaps: Vec<Gap>,
     seconds: f64,
@@ -168,7 +176,7 @@ struct Seen {
 
 /// Reads the clock until `span` has elapsed, `stop` is set, or there is no room for another gap.
 ///
-/// While watching, it allocates nothing and writes only the gaps, into memory already touched.
+/// Allocates nothing while watching, and writes only the gaps, to memory already touched.
 fn look(
     span: Duration,
     stop: &AtomicBool,
@@ -184,7 +192,7 @@ fn look(
     let mut last = start;
     while last < end && gaps < MOST_GAPS && !stop.load(Ordering::Relaxed) {
         let now = ticks();
-        // Not `now - last`: if the thread migrates, the counters of different sockets may disagree.
+        // Not `now - last`: after migration between sockets, the counters may disagree.
         if now.saturating_sub(last) > shortest {
             kept[gaps] = (last, now);
             gaps += 1;
@@ -199,7 +207,7 @@ fn look(
     Seen { gaps: kept[..gaps].iter().map(gap).collect(), seconds }
 }
 
-/// Returns the median distance between two consecutive clock reads, in ticks.
+/// Returns the median distance between consecutive clock reads, in ticks.
 fn usual_distance(mut ticks: impl FnMut() -> u64) -> u64 {
     let mut reads = [0; FIRST_READS];
     reads.fill_with(&mut ticks);
@@ -208,12 +216,12 @@ fn usual_distance(mut ticks: impl FnMut() -> u64) -> u64 {
     distances[distances.len() / 2]
 }
 
-/// Converts the results to the record's form. `more` advises the user how to get more time.
+/// Converts the results to a record. `more` is advice on how to get more time.
 fn record(seen: &Seen, loss: Option<Loss>, account: Accounted, more: &str) -> Noise {
     let Accounted { stolen, others, quota_cpus } = account;
     let method = "gaps between the clock reads of a spinning thread";
     let absent = |unit| {
-        let reason = format!("no time left to sample the clock; {more}");
+        let reason = format!("time limit reached before the clock could be sampled; {more}");
         Figure::absent(unit, Tier::Sw, method, &reason)
     };
     let number = |unit, estimate| Figure::number(unit, estimate, Tier::Sw, method);
@@ -259,7 +267,7 @@ mod tests {
         assert_eq!(Processor::read(STAT, 0), Some(Processor { all: 126, stolen: 3 }));
         assert_eq!(Processor::read(STAT, 10), Some(Processor { all: 249, stolen: 6 }));
         assert_eq!(Processor::read(STAT, 1), None);
-        // Linux before 2.6.11 has no steal time, and a damaged line has no numbers.
+        // Steal time is missing before Linux 2.6.11, and numbers are missing from a damaged line.
         assert_eq!(Processor::read("cpu0 10 20 30 40 50 60 70\n", 0), None);
         assert_eq!(Processor::read("cpu0 10 20 30 40 50 60 70 x\n", 0), None);
     }
@@ -289,7 +297,7 @@ mod tests {
         assert!(before.stolen().unwrap_err().contains("0 ticks"));
         account(root.path(), "cpu0 100 0 0 200 0 0 0 0\n");
         assert_eq!(before.stolen().unwrap().value, 0.0);
-        // If the host has never stolen any time, a guest cannot know whether steal time is
+        // If the host has never stolen any time, the guest cannot know whether steal time is
         // reported.
         fs::create_dir_all(root.path().join("sys/hypervisor")).unwrap();
         fs::write(root.path().join("sys/hypervisor/type"), "xen\n").unwrap();
@@ -324,7 +332,7 @@ mod tests {
         assert_eq!(quota(&[]), None);
     }
 
-    /// A scripted clock: it advances by 20 per read, and by 5,000 more at every 1,000th read.
+    /// The scripted clock advances by 20 per read, plus 5,000 at every 1,000th read.
     #[test]
     fn gaps_are_those_of_the_clock() {
         let mut reads = 0_u64;
@@ -361,7 +369,7 @@ mod tests {
         assert_eq!(noise.others.as_number(), Some(0.5));
     }
 
-    /// A clock does not have gaps merely because it is slow to read.
+    /// A clock that is slow to read must not produce gaps for that reason alone.
     #[test]
     fn a_slow_clock_is_not_a_gap() {
         let mut reads = 0;
@@ -373,7 +381,7 @@ mod tests {
         assert!(seen.gaps.is_empty(), "{:?}", seen.gaps);
     }
 
-    /// Checked against the thread's CPU clock: the time lost is within the time watched.
+    /// With this machine's clock, the time lost does not exceed the time watched.
     #[test]
     fn gaps_are_within_the_watch() {
         let span = Duration::from_millis(30);

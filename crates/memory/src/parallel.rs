@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Number of outstanding misses that a core supports: walks parallel chains until adding more does
-//! not help.
+//! Measures how many outstanding misses a core supports, by walking more and more chains in
+//! parallel until throughput stops rising.
 //!
 //! All chains share one page-local cycle, along which evenly spaced cursors follow each other. Each
-//! load depends on the previous load of the same cursor, and not on the other cursors. For any
-//! number of cursors, the reuse distance of a line is the length of the cycle in loads.
+//! load depends only on the previous load of the same cursor. For any number of cursors, a line's
+//! reuse distance is the length of the cycle in loads.
 //!
-//! Not measured: stores. Cursors that do not fit a core's registers are on the stack, which costs a
-//! load and a store per step: negligible compared with a miss. In L1, where this is not negligible,
-//! at most `IN_REGISTERS` cursors are used.
+//! Stores are not measured. Cursors that do not fit in the core's registers are kept on the stack,
+//! which adds a load and a store per step. That is negligible compared with a miss; in L1, where it
+//! is not, at most `IN_REGISTERS` cursors are used.
 
 use crate::arena::Arena;
 use crate::chase::{Chain, Cursor, Layout};
@@ -20,60 +20,61 @@ use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 use std::time::Instant;
 
-/// Settings for the measurement.
+/// Settings for measuring memory-level parallelism.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
     /// Line size in bytes.
     pub line: usize,
-    /// Number of passes over all chain counts; more are made if a count had no valid window.
+    /// Number of passes over all chain counts. If a count has no valid window, more passes are
+    /// made.
     pub passes: u32,
-    /// Seed for the orders.
+    /// Seed for the random order of the lines and for the intervals.
     pub seed: u64,
     /// Deadline of the measurement.
     pub deadline: Instant,
 }
 
-/// Results for a level.
+/// Measured memory-level parallelism of a cache level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// For the record.
+    /// Result in record format.
     pub record: Parallelism,
-    /// Outstanding loads, used to compute costs; `None` if undetermined.
+    /// Outstanding loads, for computing costs; `None` if undetermined.
     pub outstanding: Option<Estimate>,
 }
 
-/// Chain counts, all of them divisors of [`PLACES`].
+/// Chain counts to measure, all divisors of [`PLACES`].
 const CHAINS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// Number of chains whose cursors fit the x86-64 registers together with the rest of the loop. It
-/// is enough for a latency of four cycles at three loads per cycle, as in current L1 caches.
+/// Maximum number of chains whose cursors fit in the x86-64 registers along with the rest of the
+/// loop. Enough to cover a latency of four cycles at three loads per cycle, as in current L1
+/// caches.
 const IN_REGISTERS: u32 = 12;
 
 const MOST_CHAINS: u32 = 32;
 
-/// Number of places that divide the cycle evenly.
+/// Number of evenly spaced places at which cursors can start.
 const PLACES: usize = 96;
 
-/// Maximum number of lines in a cycle whose evenly spaced places are found by walking it, which
-/// takes a few ms at memory latency. Longer cycles have enough boxes that the nearest one is always
-/// close.
+/// Longest cycle, in lines, that is walked to find evenly spaced places; the walk takes a few ms at
+/// memory latency. In longer cycles, the nearest box boundary is always close enough.
 const WALKED_LINES: usize = 1 << 16;
 
-/// Window length: enough for hundreds of loads even from the slowest memory.
+/// Window length in ns; enough for hundreds of loads from even the slowest memory.
 const WINDOW_NS: f64 = 250_000.0;
 
-/// Windows per chain count in a pass.
+/// Windows per chain count and pass.
 const WINDOWS: u32 = 4;
 
-/// Number of lines walked before anything is timed: as many as the largest caches hold, so that
-/// nothing remains cached from building the chain.
+/// Lines walked before timing: as many as the largest caches hold, so that no line is still cached
+/// from building the chain.
 const WARM_LINES: usize = 1 << 20;
 
-/// If a load takes longer than this multiple of a level's latency, that level did not serve it.
+/// Multiple of a level's latency above which a load was not served by that level.
 const NOT_IN_LEVEL: f64 = 1.3;
 
-/// Measures each of `levels` in order, using page-local chains in `arena`. A figure cut short by
-/// the deadline or a stop request is absent with a reason.
+/// Measures each of `levels` in order, using page-local chains in `arena`. Figures cut short by the
+/// deadline or a stop request are absent with a reason.
 pub fn measure(
     windows: &Windows<'_>,
     arena: &mut Arena,
@@ -109,13 +110,12 @@ pub fn measure(
 }
 
 /// For each of `levels`, returns the size of a chain that fits this level but not the previous one,
-/// in an arena of `most` bytes. It is the geometric mean of the sizes of the two levels; for the
-/// nearest level, half its size; for memory, several times the size of the caches. `None` if the
-/// levels are so close together, or so large, that no size qualifies.
+/// in an arena of `most` bytes: the geometric mean of both level sizes, half the size for the
+/// nearest level, or several times the cache size for memory. `None` if no size qualifies, because
+/// levels are too close together or too large.
 ///
-/// A working set slightly larger than a level already misses: in a circular walk, least recently
-/// used lines have been evicted by the time they are needed. A factor of two leaves room for other
-/// replacement policies.
+/// A working set slightly larger than a level already misses: in a circular walk, LRU has evicted
+/// each line by the time it is needed. A factor of two leaves room for other replacement policies.
 pub(crate) fn working_sets(levels: &[MemoryLevel], most: usize) -> Vec<Option<usize>> {
     let mut before: Option<f64> = None;
     let set = |level: &MemoryLevel| {
@@ -136,23 +136,23 @@ pub(crate) fn working_sets(levels: &[MemoryLevel], most: usize) -> Vec<Option<us
     levels.iter().map(set).collect()
 }
 
-/// Granularity of working sets.
+/// Working set granularity in bytes.
 pub(crate) const GRAIN: usize = 4096;
 
-/// The chain for measuring a level.
+/// Chain for measuring one level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Walked {
     lines: usize,
-    /// Whether no cache holds the whole chain.
+    /// Whether the chain exceeds every cache.
     is_memory: bool,
     most_chains: u32,
-    /// Limit on the time per load in ns, for a single chain. Above it, the lines were not in the
-    /// level. Slow walks lose lines from a shared cache; fast walks do not.
+    /// Maximum time per load, in ns, at which the lines were still in the level. Slow walks lose
+    /// lines from a shared cache; fast walks do not.
     most_ns: f64,
 }
 
-/// Measures the times for all chain counts on one cycle. Each pass starts with the largest count,
-/// which brings the lines into their level.
+/// Measures all chain counts on one cycle. Each pass starts with the largest count, which brings
+/// the lines into their level.
 fn points(
     windows: &Windows<'_>,
     arena: &mut Arena,
@@ -189,16 +189,16 @@ fn points(
     points
 }
 
-/// Starting positions of cursors along a chain: [`PLACES`] places.
+/// Starting positions for cursors along a chain, [`PLACES`] in total.
 ///
 /// In a cache, cursors always start at the same evenly spaced places. In memory, every load must
-/// touch a line that has been untouched for as long as possible: heads continue from where they
-/// stopped, and those that have advanced least walk first, so that no head reaches the starting
-/// point of another before the whole chain has been walked.
+/// hit a line that has been untouched for as long as possible. Cursors therefore start at the
+/// heads, that is, where earlier cursors stopped, the least advanced head first, so that no head
+/// reaches another's starting point before the whole chain has been walked.
 #[derive(Debug)]
 struct Heads {
     is_memory: bool,
-    /// Position of each head, and the number of loads that it has made.
+    /// Each head's position and the number of loads it has made.
     heads: Vec<(Cursor, u64)>,
 }
 
@@ -208,7 +208,7 @@ impl Heads {
         Self { is_memory, heads }
     }
 
-    /// Has `work` walk from `chains` of the heads.
+    /// Calls `work` with a walk that starts at `chains` of the heads.
     fn walk<T>(&mut self, chains: u32, work: impl FnOnce(&mut Walk) -> T) -> T {
         let chains = chains as usize;
         let chosen: Vec<usize> = if self.is_memory {
@@ -230,16 +230,16 @@ impl Heads {
     }
 }
 
-/// Cursors that walk in parallel. Their number is one of [`CHAINS`].
+/// Cursors that walk in parallel; their number is one of [`CHAINS`].
 #[derive(Debug)]
 struct Walk {
     cursors: Vec<Cursor>,
-    /// Loads along each cursor.
+    /// Loads per cursor.
     along_each: u64,
 }
 
 impl Walk {
-    /// Performs about `loads` loads, and returns their number.
+    /// Performs at least `loads` loads and returns the exact number.
     fn on(&mut self, chain: &Chain<'_>, loads: u64) -> u64 {
         match self.cursors.len() {
             1 => self.side_by_side::<1>(chain, loads),
@@ -257,7 +257,7 @@ impl Walk {
 
     fn side_by_side<const K: usize>(&mut self, chain: &Chain<'_>, loads: u64) -> u64 {
         let cursors = self.cursors.as_mut_slice().try_into();
-        let cursors: &mut [Cursor; K] = cursors.expect("as many as one of CHAINS");
+        let cursors: &mut [Cursor; K] = cursors.expect("one cursor per chain");
         let along_each = chain.run_side_by_side(cursors, loads.div_ceil(K as u64));
         self.along_each += along_each;
         K as u64 * along_each
@@ -281,8 +281,8 @@ fn places(chain: &Chain<'_>) -> Vec<Cursor> {
     (0..PLACES).map(place).collect()
 }
 
-/// Converts the points to the record's form. `alone_ns` is the latency of a single chain, for
-/// levels without a valid measurement of it. `more` advises the user how to get more time.
+/// Converts the points to a record. `alone_ns` is the latency of a single chain, used if the points
+/// do not include one. `more` is advice on how to get more time.
 fn record(
     level: &str,
     bytes: Option<usize>,
@@ -292,8 +292,8 @@ fn record(
 ) -> Measured {
     let alone = alone_ns.filter(|_| points.first().is_some_and(|point| point.chains > 1));
     let method = match alone {
-        Some(_) => "latency of the level over the time per load with many chains",
-        None => "time per load with one chain over time per load with many",
+        Some(_) => "level latency divided by the time per load with many chains",
+        None => "time per load with one chain divided by time per load with many",
     };
     let alone = alone.map(|ns| Point { chains: 1, passes: vec![ns] });
     let all: Vec<Point> = alone.into_iter().chain(points.iter().cloned()).collect();
@@ -306,15 +306,14 @@ fn record(
             Figure { n, ..Figure::exact("loads", value, Tier::Sw, method) }
         }
         (Some(outstanding), _) => Figure::number("loads", outstanding, Tier::Sw, method),
-        (None, None) => absent("no measured size is clearly within this level alone"),
+        (None, None) => absent("no measured size falls clearly within this level"),
         (None, Some(_)) if all.len() > 1 && all[0].chains == 1 => absent(
-            "a load took longer with several chains than with one, so the measurement was \
-                    disturbed; run it again",
+            "a load took longer with several chains than with one, so other work \
+                    interfered; run it again",
         ),
-        (None, Some(_)) => absent(&format!(
-            "no time was left, or every window was disturbed; \
-                                            {more}"
-        )),
+        (None, Some(_)) => {
+            absent(&format!("the time limit was reached, or every window was preempted; {more}"))
+        }
     };
     let record = Parallelism {
         level: level.to_owned(),

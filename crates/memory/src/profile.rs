@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Storage of the machine profile: the results of `linerate memory`, kept for other commands.
+//! Machine profile: the results of `linerate memory`, stored for other commands.
 //!
-//! There is one record per kind of processor and hypervisor, in `$XDG_STATE_HOME/linerate`, by
-//! default under `~/.local/state`, so machines that share a home directory are kept apart. A new
-//! measurement replaces the previous one if the new one is suitable;
-//! [`unfit`](linerate_hierarchy::profile::unfit) decides this. All commands work without the file.
+//! There is one record per processor model and hypervisor in `$XDG_STATE_HOME/linerate`, which
+//! defaults to `~/.local/state/linerate`, so that machines with a shared home directory do not
+//! overwrite each other's profiles. A new measurement replaces the stored one if
+//! [`unfit`](linerate_hierarchy::profile::unfit) accepts it. All commands also work without a
+//! profile.
 
 use linerate_hierarchy::profile::{Found, Profile};
 use linerate_machine::identity::{Identity, identity};
@@ -16,34 +17,34 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The profile of this machine and its file.
+/// This machine's profile and the file it is stored in.
 #[derive(Debug)]
 pub struct Stored {
-    /// Its path.
+    /// Path of the file.
     pub file: PathBuf,
-    /// Its contents.
+    /// Contents of the file.
     pub profile: Profile,
 }
 
-/// Reasons why a profile cannot be used or kept.
+/// Reason why a profile cannot be used or stored.
 #[derive(Debug)]
 pub enum StoreError {
-    /// The file cannot be read, or is not a record of `linerate memory`.
+    /// The file cannot be read, or is not a `linerate memory` record.
     Unusable {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Reason.
+        /// Reason why it is unusable.
         reason: String,
     },
-    /// No directory is known in which to store the profile.
+    /// No directory to store the profile in.
     NoHome,
     /// The profile cannot be serialized.
     NoJson(String),
     /// The file cannot be written.
     NotWritten {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Reason.
+        /// The operating system's error.
         error: io::Error,
     },
 }
@@ -72,10 +73,10 @@ impl Stored {
     }
 }
 
-/// Loads the profile of this machine, if there is one.
+/// Loads this machine's profile, if one is stored.
 ///
 /// # Errors
-/// There is a profile, but it cannot be used.
+/// Returns an error if a profile exists but cannot be used.
 pub fn load() -> Result<Option<Stored>, StoreError> {
     file().map_or(Ok(None), |file| read(&file))
 }
@@ -84,21 +85,21 @@ fn read(file: &Path) -> Result<Option<Stored>, StoreError> {
     let unusable = |reason: String| StoreError::Unusable { file: file.to_owned(), reason };
     let json = match fs::read_to_string(file) {
         Ok(json) => json,
-        // If a folder in the path is a file, there is no profile either.
+        // There is no profile either if a component of the path is not a directory.
         Err(error) if is_not_there(&error) => return Ok(None),
         Err(error) => return Err(unusable(error.to_string())),
     };
     let record = Record::from_json(&json).map_err(|error| unusable(error.to_string()))?;
     let profile = Profile::of_record(record)
-        .ok_or_else(|| unusable("not a record of `linerate memory`".to_owned()))?;
+        .ok_or_else(|| unusable("not a `linerate memory` record".to_owned()))?;
     Ok(Some(Stored { file: file.to_owned(), profile }))
 }
 
-/// Stores a record as the profile of this machine and returns the path of the file. `replace` must
-/// write the file atomically.
+/// Stores a record as this machine's profile and returns the file's path. `replace` must write the
+/// file atomically.
 ///
 /// # Errors
-/// The profile cannot be written.
+/// Returns an error if the profile cannot be written.
 pub fn store(
     record: &Record,
     replace: impl FnOnce(&Path, &str) -> io::Result<()>,
@@ -112,7 +113,7 @@ pub fn store(
     }
 }
 
-/// Whether the memory hierarchy of this machine has been measured, for `linerate doctor`.
+/// Reports whether this machine's memory hierarchy has been measured, for `linerate doctor`.
 pub fn observation() -> Observation {
     match load() {
         Ok(Some(stored)) => {
@@ -131,10 +132,10 @@ fn is_not_there(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Returns the path of this machine's profile, even if it does not exist; `None` without a home
+/// Returns the path of this machine's profile, whether or not it exists; `None` without a home
 /// directory.
 fn file() -> Option<PathBuf> {
-    // As the XDG base directory specification requires, a path that is not absolute is ignored.
+    // The XDG base directory specification requires that relative paths be ignored.
     let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = named("XDG_STATE_HOME").or_else(|| Some(named("HOME")?.join(".local/state")))?;
     let hypervisor = linerate_machine::platform(Path::new("/")).hypervisor;
@@ -142,7 +143,7 @@ fn file() -> Option<PathBuf> {
     Some(state.join("linerate").join(format!("memory-{machine}.json")))
 }
 
-/// Encodes the machine in letters, digits and hyphens.
+/// Returns the profile's file name, which consists of letters, digits and hyphens.
 fn key(identity: &Identity, hypervisor: Option<&str>) -> String {
     let processor = match identity {
         Identity::X86 { vendor, family, model } => format!("{vendor} {family:x} {model:x}"),

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Single loads, timed individually with a clock whose tick may be longer than a load.
+//! Individually timed loads, with a clock whose tick may be longer than a load.
 //!
 //! ```text
-//! sample:      wait for a random time, so that it begins anywhere between two ticks;
+//! sample:      wait for a random time, so that it begins at a random phase of the clock;
 //!              read the clock, do 0, 1, 2, 4, ... dependent loads, read the clock
-//! round:       a sample of each length, in random order, and some more of one load
-//! window:      as many rounds as fit half a millisecond; dropped if the thread was preempted
+//! round:       a sample of each length, in random order, and additional samples of one load
+//! window:      as many rounds as fit in half a millisecond; dropped if the thread was preempted
 //! ```
 //!
-//! Samples of one load, minus the overhead of reading the clock, form the histogram. In the fastest
-//! windows, the times for all lengths are on a line whose slope is the time per load, independent
-//! of the clock's resolution. The longest length takes many clock steps: 32 loads if the clock
-//! ticks every 10 ns, thousands if it ticks every microsecond.
+//! Single-load samples, minus the overhead of reading the clock, form the histogram. In the fastest
+//! windows, time is linear in the number of loads, and the slope is the time per load, independent
+//! of the clock's resolution. The longest length spans about 16 clock steps: at 5 ns per load, 32
+//! loads if the clock ticks every 10 ns, and 4096 if it ticks every microsecond.
 //!
-//! Not here: interpreting the clock's steps, and fitting the line (`hierarchy::single`).
+//! `hierarchy::single` interprets the clock's steps and fits the line.
 
 mod interval;
 mod stopwatch;
@@ -31,42 +31,43 @@ use linerate_record::stats::{CONFIDENCE, median_interval, quantile};
 use linerate_record::{Figure, Tier};
 use std::time::{Duration, Instant};
 
-/// Number of single-load samples in a round, in addition to one sample of each length.
+/// Single-load samples per round, in addition to one sample of each length.
 const SINGLES: usize = 8;
 
-/// Maximum number of single-load samples: more do not reveal finer clusters.
+/// Maximum number of single-load samples; more do not reveal finer clusters.
 const MOST_SINGLES: usize = 100_000;
 
 /// Minimum number of single-load samples for a histogram.
 const LEAST_SINGLES: usize = 200;
 
-/// Lower limit on the longest length, in loads: at 1 ns per load, it spans three ticks of a 10 ns
+/// Lower limit on the longest length, in loads. At 1 ns per load it spans three ticks of a 10 ns
 /// clock.
 const LEAST_LONGEST: u32 = 32;
 
-/// Number of clock ticks that the longest length should span. The mean of 1,000 samples, each off
-/// by at most half a tick, is then off by 0.1 % of that length.
+/// Clock ticks that the longest length should span. The mean of 1,000 samples, each off by at most
+/// half a tick, is then off by 0.1 % of that length.
 const STEPS: f64 = 16.0;
 
-/// Upper limit on the longest length, in loads. It limits a sample to 0.1 ms at 6 ns per load.
+/// Upper limit on the longest length, in loads. At 6 ns per load, a sample of this length takes 0.1
+/// ms.
 const MOST_LONGEST: u32 = 1 << 14;
 
-/// Maximum number of samples per window. They take 4 KiB, which must not evict the chain's lines
-/// from L1.
+/// Maximum samples per window. They take 4 KiB, which must not evict the chain's lines from L1.
 const MOST_SAMPLES: usize = 512;
 
-/// Maximum number of lines in a chain that is walked before each window. Longer chains need no such
-/// walk, because the work between windows evicts only about a hundred lines.
+/// Longest chain, in lines, that is walked before each window. Longer chains do not need it,
+/// because the work between windows evicts only about a hundred lines.
 const LONGEST_WALK: usize = 1 << 14;
 
-/// Number of fastest windows from which the slope is computed: they have a few thousand samples of
-/// each length.
+/// Number of fastest windows used to compute the slope; they contain a few thousand samples of each
+/// length.
 const QUIET_WINDOWS: usize = 128;
 
-/// Number of visits per level. Visits are repeated because neighbours on the host come and go.
+/// Visits per level. There are several because the load from other guests on the host varies.
 const VISITS: usize = 3;
 
-/// Longer chains are measured once per pass: building them takes longer than the measurement.
+/// Chain size in bytes above which a level is visited only once, because building the chain takes
+/// longer than measuring.
 const REVISITED: usize = 8 << 20;
 
 const WINDOW: Duration = Duration::from_micros(500);
@@ -74,15 +75,15 @@ const WINDOW: Duration = Duration::from_micros(500);
 /// Maximum number of histogram bins.
 const MOST_BINS: usize = 32;
 
-/// Relative distance from a level's latency within which a load is attributed to that level. Levels
-/// usually differ by at least a factor of two, and a single load is timed to within a fraction of a
-/// tick.
+/// Maximum relative difference between a load's time and a level's latency for the load to be
+/// attributed to the level. Levels usually differ by at least a factor of two, and a single load is
+/// timed to within a fraction of a tick.
 const SAME: f64 = 0.25;
 
 impl Stopwatch {
-    /// Measures one histogram per level, on a page-local chain in `arena` whose size is well within
-    /// the level. A level has no histogram if time runs out, or if no chain in the arena can be
-    /// within that level.
+    /// Measures one histogram per level, using a page-local chain in `arena` whose size is well
+    /// within the level. A level has no histogram if time runs out, or if no chain in the arena
+    /// fits well within it.
     pub fn measure(
         &self,
         bench: &Bench<'_>,
@@ -141,10 +142,9 @@ impl Stopwatch {
             window.clear();
             window.reserve(MOST_SAMPLES);
             if chain.len() <= LONGEST_WALK {
-                // Walks once around the chain, so that the caches hold what they would hold in the
-                // long run.
+                // Walk around the chain once, so that the caches reach their steady state.
                 let around = chain.len().next_multiple_of(MOST_WRITTEN as usize) as u32;
-                // SAFETY: as below.
+                // SAFETY: as below, for the loads between two clock reads.
                 at = unsafe { self.clock().time(at, around) }.1;
             }
             let time = bench.windows.time(|| {
@@ -168,7 +168,7 @@ impl Stopwatch {
         }
     }
 
-    /// Converts the samples to the record's form; `None` if there are too few of them.
+    /// Converts the samples to a record; `None` if there are too few.
     fn record(
         &self,
         samples: &mut Samples,
@@ -188,8 +188,7 @@ impl Stopwatch {
         let chains: Vec<(u32, f64)> = chains.collect();
         let singles: Vec<f64> = samples.singles.iter().map(|ticks| ticks * unit).collect();
         let bins = single::histogram(&singles, bias.value, step, MOST_BINS);
-        // A mode is known to within the timer step and the uncertainty of the overhead that is
-        // subtracted.
+        // A mode is known to within the timer step and the uncertainty of the overhead subtracted.
         let off = (bias.high - bias.value).max(bias.value - bias.low).max(0.0);
         let modes = single::modes(&bins).into_iter().map(|mode| Mode {
             name: name_of(mode.at, level, levels, step).map(str::to_owned),
@@ -199,18 +198,23 @@ impl Stopwatch {
             share: mode.share,
         });
         let modes = modes.collect();
-        let method = "slope of time over 1, 2, 4, ... loads";
+        let method = "slope of the time against the number of loads (1, 2, 4, ...)";
         let slope_ns = match single::slope(&chains, CONFIDENCE, seed) {
             Some(line) => Figure::number("ns", line.slope.scale(unit), Tier::Sw, method),
             None => {
-                Figure::absent("ns", Tier::Sw, method, "every window was disturbed; run it again")
+                Figure::absent("ns", Tier::Sw, method, "every window was preempted; run it again")
             }
         };
         Some(Histogram {
             bytes: bytes as u64,
             level: Some(level.name.clone()),
             samples: bins.iter().map(|bin| bin.count).sum(),
-            bias_ns: Figure::number("ns", bias, Tier::Sw, "back-to-back reads without a load"),
+            bias_ns: Figure::number(
+                "ns",
+                bias,
+                Tier::Sw,
+                "back-to-back clock reads without a load in between",
+            ),
             bins,
             modes,
             slope_ns,
@@ -231,8 +235,8 @@ fn warm_up(bench: &Bench<'_>, chain: &Chain<'_>, cursor: &mut Cursor, until: Ins
     if fastest.is_finite() { fastest } else { 1.0 }
 }
 
-/// Returns the load counts of the samples in a round: 0, powers of two until they span [`STEPS`]
-/// clock ticks, and [`SINGLES`] single loads.
+/// Returns the number of loads in each sample of a round: 0, powers of two until they span
+/// [`STEPS`] clock ticks, and [`SINGLES`] individual loads.
 fn round(step_ns: f64, load_ns: f64) -> Vec<u32> {
     let wanted = (STEPS * step_ns / load_ns.max(0.1)) as u32;
     let longest = wanted.next_power_of_two().clamp(LEAST_LONGEST, MOST_LONGEST);
@@ -240,19 +244,19 @@ fn round(step_ns: f64, load_ns: f64) -> Vec<u32> {
     lengths.chain([1; SINGLES]).collect()
 }
 
-/// Timings, in units of the clock.
+/// Timings in clock units.
 #[derive(Default)]
 struct Samples {
-    /// Load counts of the samples in a round.
+    /// Number of loads in each sample of a round.
     order: Vec<u32>,
     singles: Vec<f64>,
-    /// The fastest windows.
+    /// Fastest windows so far.
     windows: Vec<Window>,
 }
 
 /// Rounds that were timed together.
 struct Window {
-    /// ns per round.
+    /// Mean time per round in ns.
     ns: f64,
     /// Number of loads and elapsed time of each sample.
     samples: Vec<(u32, u32)>,
@@ -274,7 +278,7 @@ impl Samples {
         self.windows.sort_by(|a, b| a.ns.total_cmp(&b.ns));
     }
 
-    /// Returns the fastest windows, which were undisturbed: disturbances only ever add time.
+    /// Returns the fastest windows, which are the quietest because interference only adds time.
     fn quiet(&mut self) -> &[Window] {
         self.sort();
         let quiet = QUIET_WINDOWS.min(self.windows.len());
@@ -283,26 +287,27 @@ impl Samples {
 }
 
 impl Window {
-    /// Returns the mean of the samples without loads, for a clock with steps of `step`.
+    /// Returns the mean time of samples without loads, for a clock with this `step`.
     fn empty(&self, step: f64) -> Option<f64> {
         let empty = self.samples.iter().filter(|(loads, _)| *loads == 0);
         trimmed_mean(&empty.map(|s| f64::from(s.1)).collect::<Vec<f64>>(), step)
     }
 }
 
-/// Returns the mean time between two reads with no work between them, for a clock with steps of
-/// `step`. Values above twice the median plus two steps were interrupted and are excluded. `None`
-/// if there are no values.
+/// Returns the mean time between two back-to-back reads, for a clock with this `step`. Values above
+/// twice the median plus two steps come from interrupted reads and are excluded. `None` if there
+/// are no values.
 fn trimmed_mean(values: &[f64], step: f64) -> Option<f64> {
     let most = 2.0 * (quantile(values, 0.5)? + step);
     let kept: Vec<f64> = values.iter().copied().filter(|&value| value <= most).collect();
     Some(kept.iter().sum::<f64>() / kept.len() as f64)
 }
 
-/// For each level, returns the size of a chain well within it, in bytes: half its size for the
-/// first level, and for the others the geometric mean of the previous level's size and its own. For
-/// the last level, the chain is eight times as large as the previous level, or as large as the
-/// arena if the arena is smaller than that but at least twice as large as the previous level.
+/// Returns, for each level, a chain size in bytes that is well within it: half the level's size for
+/// the first level, and the geometric mean of its size and the previous level's for the others. For
+/// the last level, the chain is eight times as large as the previous level. If the arena is smaller
+/// than that, the chain fills it, provided that it is at least twice as large as the previous
+/// level.
 fn sizes_within(levels: &[MemoryLevel], most: usize) -> Vec<(&MemoryLevel, usize)> {
     let mut before: Option<f64> = None;
     let mut sizes = Vec::new();
@@ -324,9 +329,9 @@ fn sizes_within(levels: &[MemoryLevel], most: usize) -> Vec<(&MemoryLevel, usize
     sizes
 }
 
-/// Returns the level of a single load of `ns`, timed by a clock with this step: the nearest
-/// candidate. If several are possible, it is the chain's own level, `own`, if that is among them;
-/// otherwise unknown.
+/// Returns the level that served a single load of `ns`, timed by a clock with this step: the only
+/// level whose latency is close enough. If several levels are, returns the chain's own level `own`
+/// if it is among them, otherwise `None`.
 fn name_of<'a>(
     ns: f64,
     own: &'a MemoryLevel,

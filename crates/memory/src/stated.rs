@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The caches of a processor as the OS reports them; `hierarchy` compares them with the measured
-//! levels.
+//! Caches as reported by the OS, for `hierarchy` to compare with the measured levels.
 
 use linerate_hierarchy::os_view::Level;
 use linerate_machine::topology::{Cache, CacheKind, Topology};
@@ -8,7 +7,7 @@ use linerate_machine::topology::{Cache, CacheKind, Topology};
 /// Returns the data caches, nearest first.
 ///
 /// # Errors
-/// The reason why the OS reports nothing.
+/// Returns why the OS reports none.
 pub(crate) fn stated(cpu: u32) -> Result<Vec<Level>, String> {
     let topology = Topology::read(&[cpu]);
     match topology.cpus.first().map(|cpu| &cpu.caches) {

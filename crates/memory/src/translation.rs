@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Data TLBs: one line per page, compared with the same number of packed lines.
 //!
-//! Both chains have the same number of lines, spread over the cache sets in the same way. The
-//! caches therefore serve both alike, and the extra time per load in the first chain is address
-//! translation. This holds for any kind of page and any stride; these three combinations are
-//! informative:
+//! Both chains have the same number of lines, spread over the cache sets in the same way. Both hit
+//! the caches equally, so the extra time per load in the first chain is address translation. This
+//! holds for any page kind and stride; these three combinations are informative:
 //!
-//! | memory | stride | what it shows |
+//! | memory | stride | result |
 //! |---|---|---|
-//! | small pages | a small page | how many small pages the TLB holds |
-//! | huge pages | a small page | whether one entry translates a huge page: then nothing rises |
-//! | huge pages | a huge page | how many huge pages it holds, where they work |
+//! | small pages | a small page | number of small pages that the TLB holds |
+//! | huge pages | a small page | no rise if one entry translates a whole huge page |
+//! | huge pages | a huge page | number of huge pages that the TLB holds, if they work |
 //!
 //! ```text
-//! measure a few sizes per octave on small and huge pages, in passes, each on different pages,
-//! upwards and downwards alternately; after two passes, locate the levels and add sizes around
-//! them;
-//! next to the first step, measure every number of pages until the entries that other users hold
-//! can be bounded
+//! in passes, measure a few sizes per octave on small and huge pages; each pass uses different
+//!     pages, and alternate passes go upwards and downwards
+//! after two passes, locate the levels and add sizes around them
+//! around the first step, measure every page count until the number of entries held by other
+//!     users is bounded
 //! ```
 //!
-//! Other users occupy TLB entries for tenths of a second, or for seconds. An undetermined step is
-//! therefore briefly re-measured between the later parts.
+//! Other threads occupy TLB entries for tenths of a second, or for seconds. An undetermined step is
+//! therefore briefly re-measured between later parts of the measurement.
 //!
-//! Not here: finding the levels (`hierarchy::tlb`), and instruction TLBs.
+//! `hierarchy::tlb` finds the levels. Instruction TLBs are not measured.
 
 mod pages;
 mod strided;
@@ -39,34 +38,36 @@ use pages::Offer;
 use std::time::{Duration, Instant};
 use strided::Strided;
 
-/// Results.
+/// Results of the TLB measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Translation {
-    /// TLB levels for small pages, and for huge pages if those work.
+    /// TLB levels for small pages, and for huge pages if the other parts of the measurement use
+    /// them and they work.
     pub tlb: Vec<TlbLevel>,
-    /// Small and huge pages.
+    /// Small pages compared with huge pages.
     pub pages: Pages,
-    /// Latencies of the levels that accesses to `used` pages hit, in ns.
+    /// TLB levels for the kind of page that the other parts of the measurement use, with costs in
+    /// ns.
     pub levels: Vec<tlb::Level>,
     /// Bytes that one TLB entry translates.
     pub page_bytes: u64,
-    /// Results for small pages.
+    /// Samples for small pages.
     small: Vec<tlb::Sample>,
 }
 
-/// Settings for the measurement.
+/// Settings for the TLB measurement.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
-    /// Maximum number of small pages: twice the second-level TLB of any known processor, and more
-    /// if there is more time.
+    /// Maximum number of small pages: twice the second-level TLB of any known processor, or more
+    /// with a larger time budget.
     most_pages: usize,
     /// Maximum total size of all arenas in bytes.
     most_bytes: u64,
     passes: usize,
-    /// Maximum number of refinements; each adds sizes.
+    /// Maximum number of refinements, each of which adds sizes.
     refinements: usize,
-    /// How many times, at most, the page counts around the first step are measured until the step
-    /// is determined: other threads on the core, and in the system, evict entries for a while.
+    /// Maximum number of attempts to determine the first step by measuring the page counts around
+    /// it. Other threads on the core and in the system evict entries for a while.
     at_edge: usize,
 }
 
@@ -98,20 +99,21 @@ impl Scale {
     }
 }
 
-/// Shares of the time that are spent on lines one small page apart: the first applies if lines one
-/// huge page apart follow, the second if not. The rest is for finding the levels.
+/// Fraction of the time for measuring lines one small page apart, if lines one huge page apart are
+/// measured afterwards.
 const BY_SMALL: f64 = 0.5;
+/// Fraction of the time spent on measuring all lines; the rest is for finding the levels.
 const BY_ALL: f64 = 0.85;
 
-/// Whether [`measure`] stays within the bench's memory limit while `arena` exists.
+/// Returns whether [`measure`] stays within the bench's memory limit while `arena` exists.
 pub fn has_room_in_addition(bench: &Bench<'_>, arena: &Arena) -> bool {
     let room = bench.limit.bytes.saturating_sub(arena.bytes() as u64);
     Scale::for_effort(bench.effort).most_bytes <= room
 }
 
-/// Measures both page sizes, in separate arenas that together stay within the bench's memory limit.
-/// `used` is the kind of pages that the other parts use. Unavailable or undetermined values are
-/// absent with a reason.
+/// Measures both page sizes in separate arenas that together stay within the bench's memory limit.
+/// `used` is the page kind used by the other parts. Unavailable or undetermined values are absent
+/// with a reason.
 pub fn measure(bench: &Bench<'_>, used: PageKind, deadline: Instant) -> Translation {
     let scale = Scale::for_effort(bench.effort);
     let room = scale.most_bytes.min(bench.limit.bytes);
@@ -141,8 +143,8 @@ pub fn measure(bench: &Bench<'_>, used: PageKind, deadline: Instant) -> Translat
     Translation { tlb, pages, levels, page_bytes: page_bytes as u64, small }
 }
 
-/// Returns the levels if huge pages are mapped in pieces: the first is taken from small pages,
-/// whose edge was measured for longer.
+/// Returns the levels of a TLB that splits huge pages into several entries. The first level's
+/// number of entries is the one found with small pages, where the edge was measured for longer.
 fn in_pieces(mut levels: Vec<tlb::Level>, small: &[tlb::Level]) -> Vec<tlb::Level> {
     if let (Some(first), Some(small)) = (levels.first_mut(), small.first()) {
         first.entries = small.entries;
@@ -150,15 +152,15 @@ fn in_pieces(mut levels: Vec<tlb::Level>, small: &[tlb::Level]) -> Vec<tlb::Leve
     levels
 }
 
-/// Time for re-measuring the first level if it is undetermined.
+/// Time budget for re-measuring the first level if it is undetermined.
 const AGAIN: Duration = Duration::from_millis(40);
 
 /// Maximum page count at which an edge is re-measured.
 const MOST_AGAIN: f64 = 2048.0;
 
 impl Translation {
-    /// Re-measures the edge of the first level if it is undetermined, in `room` bytes of memory:
-    /// other users of TLB entries may be idle by now. Takes about 40 ms.
+    /// Re-measures the edge of the first level if it is undetermined, in `room` bytes of memory.
+    /// Other threads' TLB entries may be gone by now. Takes about 40 ms.
     pub fn look_again(&mut self, bench: &Bench<'_>, room: u64) {
         let known = tlb::levels(&self.small, CONFIDENCE, bench.seed);
         let first = known.first().filter(|first| first.entries.is_none() && first.is_step);
@@ -199,12 +201,13 @@ impl Translation {
 /// Deadlines for measuring lines one small page apart.
 struct Ends {
     usual: Instant,
-    /// Deadline if huge pages work and are also measured one huge page apart.
+    /// Earlier deadline, used if huge pages work: it leaves time to measure lines one huge page
+    /// apart.
     early: Instant,
 }
 
-/// Measures small pages, and huge pages with the same stride. In addition to the samples, returns
-/// the granted share of huge pages.
+/// Measures latencies with small pages, and with huge pages at the same stride. Also returns the
+/// fraction of the requested huge pages that were granted.
 fn measure_by_small_pages(
     bench: &Bench<'_>,
     scale: &Scale,
@@ -212,7 +215,7 @@ fn measure_by_small_pages(
     ends: &Ends,
     random: &mut Rng,
 ) -> (Vec<tlb::Sample>, Vec<tlb::Sample>, Option<f64>) {
-    // There must be room for two arenas of pages and for two small arenas of packed lines.
+    // Two page arenas and two small arenas of packed lines must fit.
     let most = scale.most_pages.min(fitting(room / 2, bench.page, bench.line));
     let Some(mut small) = Strided::new(bench, PageKind::Base, bench.page, most) else {
         return (Vec::new(), Vec::new(), None);
@@ -231,7 +234,7 @@ fn measure_by_small_pages(
         }
         let all = small.sizes_and(&sizes);
         small.pass(bench, &all, deadline, random);
-        // The edges of huge-page levels are not refined, so half of the passes are enough.
+        // Huge-page edges are not refined, so half of the passes suffice.
         if let Some(huge) = huge.as_mut().filter(|_| pass < FIRST_PASSES || pass % 2 == 0) {
             huge.pass(bench, &sizes, deadline, random);
         }
@@ -240,10 +243,11 @@ fn measure_by_small_pages(
     (small.into_samples(), huge.map(Strided::into_samples).unwrap_or_default(), granted)
 }
 
-/// Passes between decisions on additional sizes.
+/// Passes over the initial sizes before more are added, and over the sizes that each refinement
+/// adds.
 const FIRST_PASSES: usize = 2;
 
-/// Minimum number of huge pages needed to reveal a level.
+/// Minimum number of huge pages that can reveal a level.
 const LEAST_HUGE: usize = 16;
 
 /// Measures one line per huge page.
@@ -272,7 +276,7 @@ fn measure_by_huge_pages(
     wide.into_samples()
 }
 
-/// Returns the number of pages that fit in `room`, with a packed line for each.
+/// Returns how many pages fit in `room`, with a packed line for each.
 fn fitting(room: u64, page: usize, line: usize) -> usize {
     usize::try_from(room / (page + line) as u64).unwrap_or(usize::MAX)
 }
@@ -287,13 +291,14 @@ fn records(bench: &Bench<'_>, pages: PageKind, levels: &[tlb::Level]) -> Vec<Tlb
 }
 
 fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level) -> TlbLevel {
-    let method = "latency with one line per page minus latency with as many packed lines";
+    let method = "latency with one line per page minus latency with the same number of packed \
+        lines";
     let figure = |unit, estimate| Figure::number(unit, estimate, Tier::Sw, method);
     let absent = |unit, reason| Figure::absent(unit, Tier::Sw, method, reason);
-    let contradict = "other programs may have held TLB entries throughout: the level has at least \
-                      as many as the low end of onset";
+    let contradict = "other programs may have held TLB entries throughout: the lower bound of \
+                      `onset` is also a lower bound on the number of entries";
     let (is_noise, noisy) = (level.cost.value.is_nan(), "the interval is wider than the value");
-    let climbs = "latency rises slowly, without a step: see onset and half";
+    let climbs = "latency rises slowly, without a step: see `onset` and `half`";
     let in_cycles = |ghz: f64| {
         let Estimate { value, low, high, .. } = level.cost;
         Estimate { value: value * ghz, low: low * ghz, high: high * ghz, ..level.cost }
@@ -305,7 +310,7 @@ fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level)
             Some(entries) => figure("pages", entries),
             None if level.is_step => absent("pages", contradict),
             None if level.cost.high == f64::INFINITY => {
-                absent("pages", "the end of the rise was not seen: see onset")
+                absent("pages", "the end of the rise was not seen: see `onset`")
             }
             None => absent("pages", climbs),
         },
@@ -334,7 +339,10 @@ fn note(level: &tlb::Level) -> Option<String> {
         )),
         (false, false) => {
             let (onset, half) = (level.onset.value, level.half.value);
-            Some(format!("latency rises slowly from {onset:.0} pages on, halfway at {half:.0}"))
+            Some(format!(
+                "latency rises slowly from {onset:.0} pages on and reaches half of its rise at \
+                 {half:.0} pages"
+            ))
         }
     }
 }

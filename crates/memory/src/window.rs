@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Windows of a memory measurement. They are clean windows ([`linerate_trial::clean`]), at most 2
-//! ms long so that most are undisturbed, and they are counted. The fastest of several is used
-//! ([`linerate_trial::best`]).
+//! Windows of a memory measurement. They are at most 2 ms long, so that most are not preempted.
+//! Only clean windows ([`linerate_trial::clean`]) are kept, and the fastest of several is used
+//! ([`linerate_trial::best`]). Kept and dropped windows are counted.
 
 use linerate_machine::ticks::{is_invariant, ticks_per_s};
 use linerate_trial::best::{self, best_of};
@@ -13,10 +13,10 @@ pub use linerate_trial::best::Best;
 
 /// Measures in windows and counts them. Each thread has its own instance.
 pub struct Windows<'a> {
-    /// Progress observer.
+    /// Observer that receives progress reports.
     pub watch: Watch<'a>,
     started: Instant,
-    /// Planned total time.
+    /// Planned duration of the whole measurement.
     total: Duration,
     clock: Machine,
     kept: Cell<u64>,
@@ -30,72 +30,73 @@ pub(crate) fn core_ghz(cycles_per_tick: f64) -> Option<f64> {
     is_told.then(|| cycles_per_tick * ticks_per_s() / 1e9)
 }
 
-/// Work and deadline.
+/// Window length, stop criterion and deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
-    /// Window length in ns: 0.1 to 2 ms.
+    /// Window length in ns, at most 2 ms.
     pub window_ns: f64,
-    /// Measuring ends when this number of consecutive windows has not beaten the fastest one.
+    /// Measuring ends after this many consecutive windows slower than the fastest.
     pub wanted: u32,
-    /// Deadline, which applies even if fewer windows were measured.
+    /// Deadline, even if there are not enough windows yet.
     pub deadline: Instant,
 }
 
-/// One window.
+/// Result of one timing window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
     /// Duration in ns.
     pub ns: f64,
-    /// Whether the window was undisturbed.
+    /// Whether the window was clean.
     pub kept: bool,
 }
 
 impl<'a> Windows<'a> {
-    /// Creates the windows for a measurement that begins now and should take `total`. The first
-    /// call in a process takes 20 ms, in which it calibrates the tick.
+    /// Creates the windows for a measurement that starts now and should take `total`. The first
+    /// call in a process takes 20 ms to calibrate the tick.
     pub fn new(watch: &Watch<'a>, total: Duration) -> Self {
         let (started, clock) = (Instant::now(), Machine::steady());
         Self { watch: *watch, started, total, clock, kept: Cell::new(0), dropped: Cell::new(0) }
     }
 
-    /// The clock that times the windows.
+    /// Returns the clock that times the windows.
     pub(crate) fn clock(&self) -> Machine {
         self.clock
     }
 
-    /// Start time.
+    /// Returns when the measurement started.
     pub fn started(&self) -> Instant {
         self.started
     }
 
-    /// Reports the current part to the observer. Progress is the share of the planned time elapsed.
+    /// Reports the current part to the observer. Progress is the elapsed fraction of the planned
+    /// time.
     pub fn progress(&self, what: &str) {
         let share = self.started.elapsed().as_secs_f64() / self.total.as_secs_f64();
         self.watch.progress(what, share.min(1.0));
     }
 
-    /// Whether a stop was requested.
+    /// Returns whether a stop was requested.
     pub fn is_stopped(&self) -> bool {
         self.watch.is_stopped()
     }
 
-    /// Returns advice on how to get more time; the text completes a sentence.
+    /// Returns advice on how to get more measuring time, phrased to complete a sentence.
     pub(crate) fn more_time(&self) -> &'static str {
         if self.total >= MOST_TIME { "measure again when nothing else runs" } else { "use --full" }
     }
 
-    /// Adds the windows that another thread has kept and dropped.
+    /// Adds another thread's counts of kept and dropped windows.
     pub(crate) fn add(&self, (kept, dropped): (u64, u64)) {
         self.kept.set(self.kept.get() + kept);
         self.dropped.set(self.dropped.get() + dropped);
     }
 
-    /// Windows kept and dropped so far.
+    /// Returns how many windows were kept and dropped so far.
     pub fn counts(&self) -> (u64, u64) {
         (self.kept.get(), self.dropped.get())
     }
 
-    /// Times `work` once, whatever its duration.
+    /// Times `work` once, regardless of how long it takes.
     pub fn time(&self, work: impl FnOnce()) -> Window {
         let window = time(&self.clock, work);
         let kept = window.verdict.is_ok();
@@ -137,7 +138,7 @@ impl<'a> Windows<'a> {
     }
 }
 
-/// Planned time from which the advice is for a run that cannot be longer: it is `--full` already.
+/// Planned duration at or above which `--full` is already in use, so it is not suggested.
 const MOST_TIME: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -150,7 +151,7 @@ mod tests {
         look(&Windows::new(&Watch::new(&stop, &|_, _| {}), Duration::from_secs(1)))
     }
 
-    /// Work of known length: one piece takes 1 us on the kernel's clock.
+    /// Work of known duration: each piece busy-waits for 1 us by the kernel clock.
     fn wait(pieces: u64) -> u64 {
         let start = linerate_linux::monotonic_ns();
         while linerate_linux::monotonic_ns() - start < 1000 * pieces {}
@@ -174,7 +175,7 @@ mod tests {
         }
     }
 
-    /// A sleeping thread has no CPU, whatever the load of the machine.
+    /// A sleeping thread has no CPU, so its windows are never clean, regardless of system load.
     #[test]
     fn windows_are_counted_by_whether_they_are_clean() {
         let sleep = |pieces: u64| {

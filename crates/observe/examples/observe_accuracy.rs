@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Accuracy of process and socket readings: watches programs with known behaviour for a second
-//! each, and prints lines for the accuracy suite. The argument is the number of windows (default
-//! 3).
+//! Measures the accuracy of process and socket readings: observes programs of known behaviour for a
+//! second each, and prints lines for the accuracy suite. The argument is the number of windows
+//! (default 3).
 //!
-//! On a machine with other load, a program that wants all of a CPU's time does not get it. For
-//! threads that are known never to sleep, the time spent running and the time spent waiting are
-//! therefore checked together.
+//! On a busy machine, a program that wants all of a CPU's time does not get it. Threads known never
+//! to sleep are therefore checked for running and waiting time combined.
 
 use linerate_observe::{Request, Target, observe};
 use linerate_record::accuracy::Check;
@@ -43,7 +42,7 @@ fn share(thread: &ThreadActivity, state: ThreadState) -> f64 {
     time.and_then(|time| time.share.as_number()).unwrap_or(0.0)
 }
 
-/// Judges the median reading over all windows; returns a skipped check if there is none.
+/// Checks the median reading over all windows; skips the check if there is none.
 fn check(
     name: &str,
     windows: u64,
@@ -95,12 +94,12 @@ fn shares_a_cpu(windows: u64) -> Check {
 fn own_cost(windows: u64) -> Check {
     let name = "observe.own_cost_cpus";
     let cost = || command(&["sh", "-c", SPIN])?.observer.as_number();
-    // Twice the target: windows here are short, and a debug build may be measured.
+    // The limit is twice the target, because these windows are short and this may be a debug build.
     let judge = |value, n| Check::at_most(name, value, n, 0.05, "windows of a second");
     check(name, windows, cost, judge)
 }
 
-/// A control group with a quota of a fifth of a CPU, removed when dropped.
+/// A control group with a quota of a fifth of a CPU, removed on drop.
 struct Group(String);
 
 impl Group {
@@ -125,7 +124,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The processes in the group may take a moment to leave it.
+        // Processes may take a moment to leave the group.
         std::thread::sleep(Duration::from_millis(50));
         drop(fs::remove_dir(&self.0));
     }

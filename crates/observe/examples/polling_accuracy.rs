@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Accuracy of the sampler for a polling thread: compares the cost per packet and the busy share,
-//! as determined from outside, with the thread's own measurements, and measures what sampling costs
-//! the sampler.
+//! Measures the accuracy of the sampler on a polling thread: compares the cost per packet and the
+//! busy share, as determined from outside, with the thread's own measurements, and measures the
+//! sampler's own CPU time.
 //!
 //! `polling_accuracy [WINDOWS]`: windows of 5 s, 6 by default. The thread takes packets from a
-//! shared counter in bursts of at most 32, as a driver would, and measures the CPU time of one
-//! burst in 16. A window that the sampler cannot explain counts as silent, not as wrong.
+//! shared counter in bursts of at most 32, as a driver would, and measures the time of one burst in
+//! 16. Bursts that were interrupted or preempted, which take several times as long per packet as
+//! most, do not count. The time is read without a system call: on some processors, code runs more
+//! slowly for microseconds after a system call. A window in which the sampler has no result counts
+//! as silent, not as wrong.
 #![forbid(unsafe_code)]
 
 use linerate_linux::{monotonic_ns, thread_cpu_time_ns, thread_id};
@@ -14,39 +17,40 @@ use linerate_record::accuracy::Check;
 use linerate_record::random::Random;
 use linerate_record::stats::{CONFIDENCE, median};
 use std::hint::{black_box, spin_loop};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 const BURST: u64 = 32;
 const SLICES: usize = 50;
 const SLICE: Duration = Duration::from_millis(100);
-/// Maximum time in nanoseconds between the samples of a slice and the slice's packet count.
+/// Maximum delay in nanoseconds between a slice's samples and its packet count.
 const LATE_NS: u64 = 2_000_000;
 /// Number of slices in the one-second windows over which busy shares are compared.
 const SLICES_OF_SECOND: usize = 10;
-/// One in this many bursts is measured: reading the CPU clock is a system call.
+/// One in this many bursts is measured.
 const MEASURED: u64 = 16;
+/// Time per packet relative to the median above which a burst counts as interrupted or preempted.
+const INTERRUPTED: f64 = 3.0;
 
-/// State shared by both threads.
+/// State shared by the two threads.
 #[derive(Default)]
 struct Shared {
     offered: AtomicU64,
     taken: AtomicU64,
     tid: AtomicU64,
-    /// CPU time of the measured bursts (one in [`MEASURED`]), and the number of their packets.
-    work_ns: AtomicU64,
-    measured: AtomicU64,
+    /// Time and packets of the measured bursts (one in [`MEASURED`]).
+    measured: Mutex<Vec<(u64, u64)>>,
     must_end: AtomicBool,
 }
 
-/// Structure of a test program.
+/// How a test program is built.
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
     /// Work iterations per packet.
     work: u64,
-    /// Whether the whole program is one function.
+    /// Whether the whole program is a single function.
     is_inlined: bool,
 }
 
@@ -78,20 +82,18 @@ fn receive(shared: &Shared) -> u64 {
     (shared.offered.load(Relaxed) - shared.taken.load(Relaxed)).min(BURST)
 }
 
-/// Overhead that a pair of clock readings adds to the time between them.
+/// Measures the overhead of a pair of clock reads.
 fn clock_ns() -> u64 {
-    let pairs: Vec<f64> = (0..200)
-        .map(|_| thread_cpu_time_ns())
-        .map(|before| (thread_cpu_time_ns() - before) as f64)
-        .collect();
+    let pairs: Vec<f64> =
+        (0..200).map(|_| monotonic_ns()).map(|before| (monotonic_ns() - before) as f64).collect();
     median(&pairs).unwrap_or(0.0) as u64
 }
 
-/// The polling thread.
+/// Runs the polling thread.
 fn poll(shared: &Shared, kind: Kind) {
     shared.tid.store(u64::from(thread_id()), Relaxed);
     let mut x: u64 = 1;
-    let (mut bursts, mut work_ns, mut measured) = (0, 0, 0);
+    let mut bursts = 0;
     let clock_ns = clock_ns();
     while !shared.must_end.load(Relaxed) {
         let packets = if kind.is_inlined {
@@ -105,7 +107,7 @@ fn poll(shared: &Shared, kind: Kind) {
         }
         bursts += 1;
         let is_measured = bursts % MEASURED == 0;
-        let began = if is_measured { thread_cpu_time_ns() } else { 0 };
+        let began = if is_measured { monotonic_ns() } else { 0 };
         for _ in 0..packets {
             if kind.is_inlined {
                 for _ in 0..kind.work {
@@ -116,18 +118,16 @@ fn poll(shared: &Shared, kind: Kind) {
             }
         }
         if is_measured {
-            work_ns += (thread_cpu_time_ns() - began).saturating_sub(clock_ns);
-            measured += packets;
-            shared.work_ns.store(work_ns, Relaxed);
-            shared.measured.store(measured, Relaxed);
+            let ns = (monotonic_ns() - began).saturating_sub(clock_ns);
+            shared.measured.lock().unwrap_or_else(PoisonError::into_inner).push((ns, packets));
         }
         shared.taken.store(shared.taken.load(Relaxed) + packets, Relaxed);
     }
     black_box(x);
 }
 
-/// Offers packets at a rate that changes every 0.15 s. The rate is at most 0.9 of what the thread
-/// can process if each packet takes `cost_ns` of wall time.
+/// Offers packets at a rate that changes every 0.15 s, up to 90 % of what the thread can process if
+/// each packet takes `cost_ns` of wall time.
 fn offer(shared: &Shared, cost_ns: f64, seed: u64) {
     let mut random = Random::new(seed);
     let (mut changed, mut last, mut owed, mut rate) = (0, monotonic_ns(), 0.0, 0.0);
@@ -145,19 +145,19 @@ fn offer(shared: &Shared, cost_ns: f64, seed: u64) {
     }
 }
 
-/// Result of a window.
+/// Result of one window.
 struct Window {
-    /// Measured cost over true cost, minus 1.
+    /// Measured cost divided by true cost, minus 1.
     cost_error: f64,
-    /// Errors of the busy share in one-second windows.
+    /// Busy share errors in one-second windows.
     busy_errors: Vec<f64>,
     /// Whether the interval contains the true value.
     holds: bool,
-    /// The observer's own CPU time over wall time.
+    /// The observer's CPU time divided by wall time.
     observer: f64,
 }
 
-/// Watches a thread that runs a program of `kind`. The error says why the sampler is silent.
+/// Observes a thread that runs a program of `kind`. The error says why the sampler has no result.
 fn watch(kind: Kind, seed: u64) -> Result<Window, String> {
     let shared = Arc::new(Shared::default());
     let start = |f: fn(&Shared, Kind, f64, u64), cost_ns| {
@@ -165,7 +165,7 @@ fn watch(kind: Kind, seed: u64) -> Result<Window, String> {
         std::thread::spawn(move || f(&shared, kind, cost_ns, seed))
     };
     let polling = start(|shared, kind, _, _| poll(shared, kind), 0.0);
-    // The first bursts run back to back, to estimate a rough cost per packet.
+    // Run the first bursts back to back to get a rough cost per packet.
     let warm_up = 1_000_000_000 / kind.work;
     let began_ns = monotonic_ns();
     shared.offered.store(warm_up, Relaxed);
@@ -182,10 +182,20 @@ fn watch(kind: Kind, seed: u64) -> Result<Window, String> {
     result
 }
 
+/// Returns the time per packet in bursts (time in ns, packets) that were not interrupted.
+fn packet_ns(bursts: &[(u64, u64)]) -> f64 {
+    let each = |&(ns, packets): &(u64, u64)| ns as f64 / packets as f64;
+    let most = INTERRUPTED * median(&bursts.iter().map(each).collect::<Vec<_>>()).unwrap_or(0.0);
+    let whole = bursts.iter().filter(|burst| each(burst) <= most);
+    let (ns, packets) = whole.fold((0, 0), |sum, burst| (sum.0 + burst.0, sum.1 + burst.1));
+    ns as f64 / packets as f64
+}
+
 fn sample(shared: &Shared) -> Result<Window, String> {
     let id = ThreadId { pid: std::process::id(), tid: shared.tid.load(Relaxed) as u32 };
     let (began_ns, cpu_ns) = (monotonic_ns(), thread_cpu_time_ns());
-    let before = [&shared.work_ns, &shared.measured].map(|count| count.load(Relaxed));
+    let measured = || shared.measured.lock().unwrap_or_else(PoisonError::into_inner);
+    measured().clear();
     let (mut sampler, unread) = Sampler::start(&[id], &[]);
     if let Some(refused) = unread.first() {
         eprintln!("{}: {}", refused.what, refused.reason);
@@ -211,8 +221,7 @@ fn sample(shared: &Shared) -> Result<Window, String> {
     let profiles = sampler.finish(&counted, |_| 0.0).threads;
     println!("CPU time until the end {:.1} ms", (thread_cpu_time_ns() - cpu_ns) as f64 / 1e6);
     let profile = profiles.into_iter().next().ok_or("the thread was not sampled")?;
-    let after = [&shared.work_ns, &shared.measured].map(|count| count.load(Relaxed));
-    let truth_ns = (after[0] - before[0]) as f64 / (after[1] - before[1]) as f64;
+    let truth_ns = packet_ns(&measured());
     let cost = profile.cost_ns.estimate().ok_or(profile.cost_ns.reason.unwrap_or_default())?;
     let busy_error = |(packets, runs): (&[u64], &[u64])| {
         let load = packets.iter().sum::<u64>() as f64 / runs.iter().sum::<u64>() as f64;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The program's own counters, read over its socket.
 //!
-//! The socket, the requests, the fields and their meaning are not code but data, in a file in
-//! `adapters`. A field that the file does not list as maintained is `null`. A program that hangs or
+//! Sockets, requests, fields and their meanings are defined in data files under `adapters`, not in
+//! code. A counter that the program is not known to maintain is `null`. A program that hangs or
 //! sends invalid replies is not queried again; earlier replies are kept.
 
 mod listening;
@@ -24,7 +24,7 @@ pub(crate) enum Program {
     Texts(Texts),
 }
 
-/// Finds a supported program among the watched processes by its listening sockets. `unix` is the
+/// Finds a supported program among the observed processes by its listening sockets. `unix` is the
 /// text of /proc/PID/net/unix; TCP addresses are reachable only if `is_own_network`.
 pub(crate) fn find(
     root: &Root,
@@ -49,8 +49,8 @@ fn refusal(socket: &str, reason: &str) -> Unread {
 }
 
 impl Program {
-    /// Reads the program's counters: packets and, if counted, their bytes; `None` if the program
-    /// does not count packets.
+    /// Reads the program's counters and returns their increase since the start of the window:
+    /// packets and, if counted, bytes. `None` if the program does not count packets.
     pub(crate) fn read(&mut self) -> Option<(u64, Option<u64>)> {
         match self {
             Self::Ports(ports) => ports.read(),
@@ -58,15 +58,15 @@ impl Program {
         }
     }
 
-    /// The program's counts over the window.
-    pub(crate) fn finish(self, unread: &mut Vec<Unread>) -> ProgramCounts {
+    /// Returns the program's counts over the window and begins the next window.
+    pub(crate) fn finish(&mut self, unread: &mut Vec<Unread>) -> ProgramCounts {
         match self {
             Self::Ports(ports) => ports.finish(unread),
             Self::Texts(texts) => texts.finish(unread),
         }
     }
 
-    /// Name of the counter in the record.
+    /// Returns the counter's name in the record.
     pub(crate) fn counter(&self) -> &str {
         match self {
             Self::Ports(ports) => ports.counter(),

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arrival pattern of packets at the interfaces of packet sockets: evenly spread, or in bursts. A
-//! polling thread is idle in the gaps, although it looks busy.
+//! How packets arrive at the interfaces of packet sockets: evenly spread or in bursts. A polling
+//! thread is idle in the gaps although it looks busy.
 
 use linerate_linux::monotonic_ns;
 use linerate_record::why::Arrivals as Seen;
 use std::time::Duration;
 
-/// Window length: shorter than millisecond bursts, longer than a read.
+/// Window length: shorter than bursts of several milliseconds, but longer than a read.
 const WINDOW: Duration = Duration::from_millis(1);
-/// Ticks per read: two reads of all interfaces take about 0.2 ms.
+/// Number of ticks per window. Reading all interfaces twice takes about 0.2 ms.
 const EVERY: u64 = 4;
 
-/// Counts of the windows so far.
+/// Counts over the windows so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrivals {
     ticks: u64,
@@ -22,7 +22,8 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Reads one more window, on some ticks only; `received` returns the packets so far.
+    /// Measures another window on every [`EVERY`]-th tick. `received` returns the number of packets
+    /// received so far.
     pub(crate) fn tick(&mut self, mut received: impl FnMut() -> u64) {
         self.ticks += 1;
         if !self.ticks.is_multiple_of(EVERY) {
@@ -37,8 +38,12 @@ impl Arrivals {
         self.packets_max = self.packets_max.max(packets);
     }
 
-    /// Returns the arrival pattern; `None` if nothing was read.
-    pub(crate) fn finish(self) -> Option<Seen> {
+    /// Returns the arrival pattern; `None` if nothing was read. Begins the next window.
+    pub(crate) fn finish(&mut self) -> Option<Seen> {
+        std::mem::take(self).seen()
+    }
+
+    fn seen(self) -> Option<Seen> {
         let windows = Some(self.windows).filter(|windows| *windows > 0)?;
         Some(Seen {
             windows,

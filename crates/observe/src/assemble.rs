@@ -2,17 +2,19 @@
 //! Assembles the observation from all readings.
 
 use crate::Request;
-use crate::budget::{Accounting, Around, budget};
+use crate::budget::{Around, budget};
 use crate::cpus::Cpus;
 use crate::packets::{Counts, choose};
+use crate::procfs;
 use crate::profiling::Profiled;
 use crate::quotas::Quotas;
+use crate::refusal::as_root;
 use crate::sampler::CpuProfile;
 use crate::sleep::{Object, Sleepers, describe, socket_inode};
 use crate::sockets::{Share, Sockets};
 use crate::target::{Family, last_cpu_of};
 use crate::threads::{FOLLOWED_MAX, Thread};
-use crate::watching::Watching;
+use crate::watching::{Watching, Windows};
 use linerate_machine::Root;
 use linerate_record::why::{
     CpuCounts, Observation, PeerActivity, SleepTime, SocketCounts, SocketKind, ThreadActivity,
@@ -21,32 +23,38 @@ use linerate_record::why::{
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of threads whose shares get an interval: the busiest ones.
+/// Maximum number of threads whose shares get a confidence interval: those that wanted a CPU most.
 const INTERVALS_MAX: usize = 64;
 
-/// Assembles the observation.
+/// Times of a window.
+pub(crate) struct Window {
+    pub(crate) elapsed_s: f64,
+    /// The observer's CPU time divided by wall time.
+    pub(crate) own: f64,
+    pub(crate) interrupted: bool,
+}
+
+/// Assembles the observation of a window and begins the next window.
 pub(crate) fn assemble(
     root: &Root,
     request: &Request,
-    mut watching: Watching,
-    elapsed_s: f64,
-    own_s: f64,
-    interrupted: bool,
+    watching: &mut Watching,
+    window: &Window,
 ) -> Observation {
-    let mut unread = std::mem::take(&mut watching.unread);
+    let mut unread = watching.unread.clone();
     note_unread(&mut unread, &watching.sleepers, &watching.threads.all);
-    let (mut threads, threads_left_out) = activities(root, &mut watching);
+    let (mut threads, threads_left_out) = activities(watching);
     let wanted = watching.interface.as_deref();
     let found = watching.interfaces.finish(root, &watching.namespace, wanted, &watching.links);
     note_vanished(&mut unread, &found.vanished);
     let bound = bound_interfaces(&watching.sockets);
     let own =
         watching.program.as_ref().map_or(String::new(), |program| program.counter().to_owned());
-    let program = watching.program.take().map(|program| program.finish(&mut unread));
-    let counts = packet_counts(&watching, &mut unread);
+    let program = watching.program.as_mut().map(|program| program.finish(&mut unread));
+    let counts = packet_counts(root, watching, &mut unread);
     let (packets, packets_per_s) = choose(&counts, &own, &bound);
     let mut profiled = Profiled::default();
-    if let Some(profiling) = watching.profiling.take() {
+    if let Some(profiling) = &mut watching.profiling {
         let of_slices: Vec<f64> =
             packets_per_s.iter().zip(&watching.wall_s).map(|(rate, s)| rate * s).collect();
         profiled = profiling.finish(&mut threads, &of_slices);
@@ -54,19 +62,25 @@ pub(crate) fn assemble(
     }
     let mut cpus = watching.cpus.finish(root);
     add_functions(&mut cpus, profiled.cpus);
-    let sockets = watching.sockets.finish(root, watching.namespace.network.as_ref());
-    let peers = peers(root, &watching.family, &sockets, elapsed_s);
-    Observation {
+    let other_ends = match watching.windows {
+        Windows::One => watching.sockets.peers(root, watching.namespace.network.as_ref()),
+        Windows::Many => BTreeMap::new(),
+    };
+    let sockets = watching.sockets.finish(root, &other_ends);
+    let peers = peers(root, &watching.family, &sockets, window.elapsed_s);
+    let pids = watching.family.pids.clone();
+    let observation = Observation {
         watched: Watched {
-            name: main_name(&threads, &watching.family.pids).unwrap_or(watching.name),
-            pids: watching.family.pids,
-            interface: watching.interface,
+            name: main_name(&threads, &pids).unwrap_or_else(|| watching.name.clone()),
+            pids,
+            interface: watching.interface.clone(),
+            is_in_other_namespace: !watching.namespace.is_own,
             line_bits_per_s: request.line_bits_per_s,
             is_command: matches!(request.target, crate::Target::Command(_)),
-            ended: watching.ended,
-            interrupted,
+            ended: watching.ended.clone(),
+            interrupted: window.interrupted,
         },
-        elapsed_s,
+        elapsed_s: window.elapsed_s,
         slices: watching.wall_s.len() as u32,
         threads,
         threads_left_out,
@@ -85,34 +99,37 @@ pub(crate) fn assemble(
         packets_per_s,
         observer: Figure::exact(
             "CPUs",
-            own_s / elapsed_s,
+            window.own,
             Tier::Sw,
             "linerate's own CPU time over the window",
         ),
         unread,
-    }
+    };
+    watching.begin_window();
+    observation
 }
 
-/// The threads that wanted a CPU most, in descending order, and the number left out.
-fn activities(root: &Root, watching: &mut Watching) -> (Vec<ThreadActivity>, u32) {
-    let mut all = std::mem::take(&mut watching.threads.all);
-    let accounting = Accounting::of(configuration(root).as_deref());
-    let throttled = throttled(&all, &watching.quotas);
-    // Threads that ended before they were read again.
-    all.retain(|thread| !thread.slices.is_empty());
+/// Returns the threads that wanted a CPU most, in descending order, and the number of threads left
+/// out.
+fn activities(watching: &Watching) -> (Vec<ThreadActivity>, u32) {
+    let throttled = throttled(&watching.threads.all, &watching.quotas);
+    // Threads that ended before they were read again have no slices.
+    let read = watching.threads.all.iter().filter(|thread| !thread.slices.is_empty());
+    let mut all: Vec<&Thread> = read.collect();
     all.sort_by_key(|thread| (std::cmp::Reverse(thread.wanted_ns()), thread.pid, thread.tid));
     let left_out = all.len().saturating_sub(FOLLOWED_MAX) as u32;
     all.truncate(FOLLOWED_MAX);
-    let activity = |(rank, thread): (usize, &Thread)| {
+    let activity = |(rank, thread): (usize, &&Thread)| {
         let around = around(thread, &watching.cpus, &throttled);
-        let time =
-            budget(&thread.slices, &around, thread.never_slept(), accounting, rank < INTERVALS_MAX);
+        let has_interval = watching.windows == Windows::One && rank < INTERVALS_MAX;
+        let never_slept = thread.never_slept();
+        let time = budget(&thread.slices, &around, never_slept, watching.accounting, has_interval);
         activity(thread, time, &watching.sleepers, &watching.sockets)
     };
     (all.iter().enumerate().map(activity).collect(), left_out)
 }
 
-/// The processes at the other ends of connections, those with the most CPU time first.
+/// Returns the processes at the other end of connections, most CPU time first.
 fn peers(
     root: &Root,
     family: &Family,
@@ -129,33 +146,29 @@ fn peers(
     peers
 }
 
-/// Packet counts of the slices; without the UDP counter if other processes also receive datagrams.
-fn packet_counts(watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
+/// Returns the packet counts per slice. Omits the UDP counter if other processes receive datagrams
+/// too.
+fn packet_counts(root: &Root, watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
     let has_udp = watching.sockets.has(SocketKind::Udp);
-    if has_udp && !watching.sockets.has_all_udp {
-        unread.push(Unread {
-            what: "udp_datagrams".to_owned(),
-            reason:
-                "the kernel counts datagrams per network namespace, and other processes in this \
-                 one also have UDP sockets"
-                    .to_owned(),
-            fix: None,
-        });
+    let counted = |counts: Option<&Counts>| counts.and_then(|counts| counts.udp).unwrap_or(0);
+    let datagrams =
+        counted(watching.counts.last()).saturating_sub(counted(watching.counts.first()));
+    let is_counted = has_udp && watching.sockets.neighbours.are_idle(root, datagrams);
+    if has_udp && !is_counted {
+        unread.push(others_datagrams(watching));
     }
-    let is_counted = has_udp && watching.sockets.has_all_udp;
     let ends_per_segment = ends_per_segment(watching);
     let misses_segments = misses_segments(watching);
     if misses_segments {
         unread.push(Unread {
             what: "tcp_segments".to_owned(),
-            reason:
-                "its connections open and close between two reads, and the network namespace's \
-                     counters include other processes' segments"
-                    .to_owned(),
+            reason: "the program opens and closes connections between two reads, and the network \
+                     namespace's counters include other processes' segments"
+                .to_owned(),
             fix: None,
         });
     }
-    // A program had counted nothing before its socket was found: it was starting.
+    // Before its socket was found, the program was still starting and had not counted anything.
     let found = watching.counts.iter().position(|counts| counts.program.is_some());
     let count = |(slice, counts): (usize, &Counts)| Counts {
         udp: counts.udp.filter(|_| is_counted),
@@ -169,6 +182,27 @@ fn packet_counts(watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
     watching.counts.iter().enumerate().map(count).collect()
 }
 
+/// Explains why the namespace's datagrams cannot be attributed to the program.
+fn others_datagrams(watching: &Watching) -> Unread {
+    let is_root = procfs::user() == Some(0);
+    let who = match is_root {
+        true => "may have received some in this window",
+        false => "also have UDP sockets; only root can see whether they are idle",
+    };
+    let pid = watching.family.pids.first();
+    Unread {
+        what: "udp_datagrams".to_owned(),
+        reason: format!(
+            "the kernel counts datagrams per network namespace, and other processes in the same \
+             namespace {who}"
+        ),
+        fix: match (is_root, pid) {
+            (false, Some(pid)) => Some(as_root(*pid)),
+            _ => Some("run the program in its own network namespace (ip netns exec)".to_owned()),
+        },
+    }
+}
+
 fn add_functions(cpus: &mut [CpuCounts], profiles: Vec<CpuProfile>) {
     for profile in profiles {
         if let Some(cpu) = cpus.iter_mut().find(|cpu| cpu.cpu == profile.cpu) {
@@ -177,7 +211,7 @@ fn add_functions(cpus: &mut [CpuCounts], profiles: Vec<CpuProfile>) {
     }
 }
 
-/// Size in bytes of the largest cache of the first CPU, as reported by the kernel.
+/// Returns the size of the first CPU's largest cache in bytes, as reported by the kernel.
 fn last_level_cache(root: &Root) -> Option<u64> {
     let size = |index: u32| {
         let text = root.text(&format!("sys/devices/system/cpu/cpu0/cache/index{index}/size"))?;
@@ -186,7 +220,8 @@ fn last_level_cache(root: &Root) -> Option<u64> {
     (0..8).filter_map(size).max()
 }
 
-/// TCP segments counted by the namespace, and by the connections that were seen.
+/// Returns the TCP segments that the namespace counted, and the part of them on connections whose
+/// own counters were read.
 fn tcp_of_namespace(watching: &Watching) -> Option<(u64, u64)> {
     let (first, last) = (watching.counts.first()?, watching.counts.last()?);
     let more = |of: fn(&Counts) -> Option<u64>| of(last)?.checked_sub(of(first)?);
@@ -194,9 +229,10 @@ fn tcp_of_namespace(watching: &Watching) -> Option<(u64, u64)> {
     Some((more(|counts| counts.tcp_of_namespace)?, seen))
 }
 
-/// For connections that begin and end between two reads, only the namespace counts segments: the
-/// number of ends at which it counts each. `None` if the connections themselves count more, or if
-/// the namespace also counts segments of other processes.
+/// Returns at how many ends of a connection, 1 or 2, the namespace counts each segment. This
+/// matters if connections began and ended between two reads, so that only the namespace counted
+/// their segments. `None` if the connections that were read account for almost all segments, or if
+/// the namespace also counts other processes' segments.
 fn ends_per_segment(watching: &Watching) -> Option<u64> {
     let (segments, seen) = tcp_of_namespace(watching)?;
     let ends = match watching.sockets.tcp_share(segments) {
@@ -204,29 +240,35 @@ fn ends_per_segment(watching: &Watching) -> Option<u64> {
         Share::Half => 2,
         Share::Unknown => return None,
     };
+    // Without connections of the program, these are segments of sockets that no list shows.
+    if seen == 0 && !watching.sockets.replaces_connections() {
+        return None;
+    }
     // Up to a tenth may be in transit between the two counters.
     (segments / ends > seen + seen / 10).then_some(ends)
 }
 
-/// Whether some of the program's connections are missed while its namespace also counts other
-/// processes' segments: then no TCP counter shows how many packets the program handled.
+/// Returns whether some of the program's connections are missed in a namespace that counts other
+/// processes' segments as well. No TCP counter then shows how many packets the program handled.
 fn misses_segments(watching: &Watching) -> bool {
-    let Some((segments, _)) = tcp_of_namespace(watching) else { return false };
-    watching.sockets.tcp_share(segments) == Share::Unknown && watching.sockets.come_and_go()
+    let Some((segments, seen)) = tcp_of_namespace(watching) else { return false };
+    if watching.sockets.tcp_share(segments) != Share::Unknown {
+        return false;
+    }
+    // The namespace may count each segment at both ends. Beyond that, the rest is segments of other
+    // processes, or of connections that no read saw.
+    let has_rest = segments / 2 > seen + seen / 10;
+    let sockets = &watching.sockets;
+    sockets.come_and_go() || (has_rest && sockets.replaces_connections())
 }
 
-/// Names of the interfaces that packet sockets are bound to.
+/// Returns the names of the interfaces to which packet sockets are bound.
 fn bound_interfaces(sockets: &Sockets) -> String {
     sockets.packet_interface_names().join(", ")
 }
 
-/// Kernel build configuration, if readable at the distribution's usual path.
-fn configuration(root: &Root) -> Option<String> {
-    let release = root.text("proc/sys/kernel/osrelease")?;
-    root.text(&format!("boot/config-{release}"))
-}
-
-/// Data from other sources about the slices of a thread.
+/// Returns, for each slice of a thread, the activity of its CPU and the throttled time of its
+/// process.
 fn around(thread: &Thread, cpus: &Cpus, throttled: &BTreeMap<(u32, u32), f64>) -> Vec<Around> {
     let of_slice = |slice: &crate::threads::Slice| Around {
         cpu: cpus.shares(slice.number, slice.cpu),
@@ -235,8 +277,8 @@ fn around(thread: &Thread, cpus: &Cpus, throttled: &BTreeMap<(u32, u32), f64>) -
     thread.slices.iter().map(of_slice).collect()
 }
 
-/// Throttled time per CPU in ns, by process and slice. The kernel sums it over the CPUs on which
-/// threads of the group waited.
+/// Returns throttled time per CPU in ns, by process and slice. The kernel sums it over the CPUs on
+/// which the group's threads waited.
 fn throttled(threads: &[Thread], quotas: &Quotas) -> BTreeMap<(u32, u32), f64> {
     let mut waited: BTreeMap<(u32, u32), BTreeSet<u32>> = BTreeMap::new();
     for thread in threads {
@@ -262,7 +304,7 @@ fn activity(
         Figure::absent(
             unit,
             Tier::Sw,
-            "samples fitted against packets",
+            "linear fit of samples against packets",
             "the thread was not sampled",
         )
     };
@@ -310,10 +352,10 @@ fn asleep_on(
     })
 }
 
-/// Name of the process that does the work, if the given process only waits for it, as a shell or
-/// `timeout` does.
+/// Returns the name of the process that does the work, if the given one merely waits for it, as a
+/// shell or `timeout` does.
 fn main_name(threads: &[ThreadActivity], pids: &[u32]) -> Option<String> {
-    /// Maximum CPU share of a process that only waits.
+    /// Maximum CPU share of a process that merely waits.
     const WAITS: f64 = 0.02;
     let first = *pids.first()?;
     let demand = |pid: u32| -> f64 {
@@ -329,7 +371,7 @@ fn note_vanished(unread: &mut Vec<Unread>, names: &[String]) {
         unread.push(Unread {
             what: "interface_counters".to_owned(),
             reason: format!(
-                "{} disappeared during the window, and its counts with it",
+                "interfaces that disappeared during the window were not counted: {}",
                 names.join(", ")
             ),
             fix: None,
@@ -354,7 +396,7 @@ fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]
     if threads.iter().any(has_ticks) && !threads.iter().any(has_run) {
         unread.push(Unread {
             what: "run_delay".to_owned(),
-            reason: "this kernel does not account run time and run delay (CONFIG_SCHED_INFO)"
+            reason: "this kernel does not track run time and run delay (CONFIG_SCHED_INFO)"
                 .to_owned(),
             fix: None,
         });

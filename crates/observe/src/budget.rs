@@ -1,59 +1,62 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time budget of a thread: parts that add up to the time for which the thread existed.
+//! A thread's time budget, whose parts add up to the time that the thread existed within the
+//! window.
 //!
-//! The scheduler's data on a thread are exact: when it ran, and when it was runnable. Interrupts
-//! and softirqs that arrived while it ran, and the time that the hypervisor stole from its CPU, are
-//! known only per CPU and are apportioned. Some kernels include them in the thread's run time,
-//! others exclude them:
+//! The scheduler's account of when a thread ran and when it was runnable is exact. Interrupts and
+//! softirqs that arrived while it ran, and time that the hypervisor stole from its CPU, are only
+//! known per CPU and are apportioned. Some kernels include them in the thread's run time, others do
+//! not:
 //!
-//! | time of | is in the run time unless |
+//! | time | is part of the run time unless |
 //! |---|---|
-//! | interrupts | CONFIG_IRQ_TIME_ACCOUNTING |
-//! | the hypervisor | CONFIG_PARAVIRT_TIME_ACCOUNTING |
+//! | in interrupts | CONFIG_IRQ_TIME_ACCOUNTING |
+//! | stolen by the hypervisor | CONFIG_PARAVIRT_TIME_ACCOUNTING |
 //!
-//! A thread that never slept shows which: wall time in excess of its run time and its delay was
-//! excluded from the run time. For other threads, the kernel configuration shows it, if it can be
-//! read.
+//! A thread that never slept reveals which is the case: wall time beyond its run time and run delay
+//! was excluded from the run time. For other threads, the kernel configuration is consulted if
+//! readable.
 
 use crate::threads::Slice;
 use linerate_record::stats::{CONFIDENCE, block_bootstrap_ratio};
 use linerate_record::why::{ThreadState, ThreadTime};
 use linerate_record::{Figure, Tier};
 
-/// Seed of the resampling behind the intervals.
+/// Seed for the bootstrap that computes the intervals.
 const SEED: u64 = 0x7768_7961;
 
-/// Shares of a CPU's time in a slice that concern a thread on it.
+/// Shares of a CPU's time that interrupts and the hypervisor took from the threads on it, in one
+/// slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct CpuShares {
-    /// Interrupts and softirqs, except those in kernel threads, as a share of the CPU's time.
+    /// Interrupts and softirqs outside of kernel threads, as a fraction of the CPU's time.
     pub(crate) interrupts: f64,
-    /// Stolen by the hypervisor, as a share of the time in which the CPU had something to run.
+    /// Stolen time as a fraction of the time in which the CPU had something to run.
     pub(crate) stolen: f64,
-    /// Stolen time as a share of all the CPU's time, the most that a thread on it can have lost.
+    /// Stolen time as a fraction of wall time, which is an upper bound on the time stolen from a
+    /// thread on this CPU.
     pub(crate) stolen_of_all: f64,
 }
 
-/// Data from other sources about a slice of a thread.
+/// What took time from a thread in a slice: on its CPU, and in its control group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Around {
     pub(crate) cpu: CpuShares,
-    /// Time for which a quota throttled the thread's group on a CPU, ns.
+    /// Time for which a quota throttled the thread's group on a CPU, in ns.
     pub(crate) throttled_ns: f64,
 }
 
 /// Time that the kernel excludes from run times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accounting {
-    /// Interrupts: CONFIG_IRQ_TIME_ACCOUNTING.
+    /// Interrupts and softirqs: CONFIG_IRQ_TIME_ACCOUNTING.
     pub(crate) leaves_out_interrupts: bool,
-    /// The hypervisor's time: CONFIG_PARAVIRT_TIME_ACCOUNTING.
+    /// Stolen time: CONFIG_PARAVIRT_TIME_ACCOUNTING.
     pub(crate) leaves_out_stolen: bool,
 }
 
 impl Accounting {
-    /// Reads it from the kernel configuration; without one, assumes the default of most
-    /// distributions.
+    /// Determines the accounting from the kernel configuration or, without one, assumes the default
+    /// of most distributions.
     pub(crate) fn of(configuration: Option<&str>) -> Self {
         let Some(text) = configuration else {
             return Self { leaves_out_interrupts: false, leaves_out_stolen: true };
@@ -66,31 +69,32 @@ impl Accounting {
     }
 }
 
-/// The parts of a budget, in the order in which they are printed.
+/// Parts of a budget, in output order.
 const STATES: [(ThreadState, &str); 8] = [
-    (ThreadState::User, "run time (schedstat) split by utime and stime, excluding interrupts"),
-    (ThreadState::Kernel, "run time (schedstat) split by utime and stime, excluding interrupts"),
+    (ThreadState::User, "run time (schedstat) without interrupts, split by utime and stime"),
+    (ThreadState::Kernel, "run time (schedstat) without interrupts, split by utime and stime"),
     (
         ThreadState::Interrupts,
-        "interrupt share of its CPU (/proc/stat), in proportion to its run \
-                               time",
+        "the CPU's interrupt share (/proc/stat), in proportion to the thread's run time",
     ),
     (ThreadState::Waiting, "run delay (schedstat) minus throttled time"),
-    (ThreadState::Throttled, "throttled time of the cgroup (cpu.stat) per CPU, within run delay"),
+    (
+        ThreadState::Throttled,
+        "the cgroup's throttled time per CPU (cpu.stat), capped at the run delay",
+    ),
     (
         ThreadState::Stolen,
-        "steal share of its CPU's busy time (/proc/stat), in proportion to its \
-                           run time",
+        "steal share of the CPU's busy time (/proc/stat), in proportion to the thread's run time",
     ),
-    (ThreadState::Asleep, "wall time minus run time, run delay and time outside both"),
-    (ThreadState::Unaccounted, "the rest of the wall time"),
+    (ThreadState::Asleep, "wall time minus run time, run delay and unaccounted time"),
+    (ThreadState::Unaccounted, "remaining wall time"),
 ];
 
-/// Seconds spent in each part, slice by slice, in the order of [`STATES`].
+/// Seconds spent in each part per slice, in the order of [`STATES`].
 type Parts = [Vec<f64>; 8];
 
-/// Returns the budget of a thread; `around` has one entry for each of `slices`. `has_intervals`
-/// asks for intervals, each of which takes a fraction of a millisecond to compute.
+/// Returns a thread's budget. `around` has one entry per slice. With `has_intervals`, each share
+/// gets a confidence interval, which takes a fraction of a millisecond to compute.
 pub(crate) fn budget(
     slices: &[Slice],
     around: &[Around],
@@ -107,7 +111,7 @@ pub(crate) fn budget(
     parts.iter().zip(STATES).map(time).collect()
 }
 
-/// The sum of a series divided by the sum of `wall`.
+/// Returns the sum of a series divided by the sum of `wall`.
 fn share(series: &[f64], wall: &[f64], method: &str, has_interval: bool) -> Figure {
     let (part, whole) = (series.iter().sum::<f64>(), wall.iter().sum::<f64>());
     if whole <= 0.0 {
@@ -121,13 +125,13 @@ fn share(series: &[f64], wall: &[f64], method: &str, has_interval: bool) -> Figu
     Figure::number("ratio", estimate, Tier::Sw, method)
 }
 
-/// Totals of a thread over the window: factors that apply to each slice.
+/// Factors that apply to all of a thread's slices, computed from its totals over the window.
 struct Whole {
     user_share: f64,
-    /// The part of the apportioned time that is outside the run time.
+    /// Fraction of the apportioned interrupt time that is outside of run time, 0 to 1.
     interrupts_outside: f64,
     stolen_outside: f64,
-    /// This thread's part of the group's throttled time.
+    /// This thread's share of the group's throttled time, 0 to 1.
     throttled: f64,
     sleeps: bool,
 }
@@ -140,8 +144,8 @@ fn parts(slices: &[Slice], around: &[Around], never_slept: bool, accounting: Acc
             series.push(value);
         }
     }
-    // If the accounted times exceed the wall time, the error goes into the rest, rather than into a
-    // negative sleep time.
+    // If the accounted time exceeds wall time, make unaccounted time negative rather than time
+    // asleep.
     let [.., asleep, rest] = &mut parts;
     if asleep.iter().sum::<f64>() < 0.0 {
         for (asleep, rest) in asleep.iter_mut().zip(rest) {
@@ -151,12 +155,12 @@ fn parts(slices: &[Slice], around: &[Around], never_slept: bool, accounting: Acc
     parts
 }
 
-/// Interrupt and stolen time in a slice: the CPU's shares, in proportion to the run time.
+/// Returns the interrupt and stolen time in a slice: the CPU's shares, in proportion to run time.
 fn shared_out(slice: &Slice, around: &Around) -> (f64, f64) {
     let run = slice.run_ns as f64;
     let stolen = around.cpu.stolen.clamp(0.0, 0.99);
-    // The time was stolen from what wanted to run, and the run time is what was left. In a slice of
-    // a few ticks the stolen share may be near 1, so the CPU's own total bounds it.
+    // Run time plus stolen time is the time in which something wanted to run. In a slice of a few
+    // ticks, the stolen share may be close to 1, so the CPU's own total serves as a bound.
     let at_most = around.cpu.stolen_of_all * slice.wall_ns as f64;
     (run * around.cpu.interrupts.clamp(0.0, 1.0), (run * stolen / (1.0 - stolen)).min(at_most))
 }
@@ -185,7 +189,7 @@ fn whole(slices: &[Slice], around: &[Around], never_slept: bool, accounting: Acc
     }
 }
 
-/// The parts of one slice, in ns, in the order of [`STATES`].
+/// Returns the parts of a slice in ns, in the order of [`STATES`].
 fn part(slice: &Slice, around: &Around, whole: &Whole) -> [f64; 8] {
     let (wall, run) = (slice.wall_ns as f64, slice.run_ns as f64);
     let delay = slice.delay_ns as f64;

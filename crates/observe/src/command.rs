@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A command that is watched from its start, and terminated after the window.
+//! A command that is observed from its start, and terminated after the window.
 
 use crate::ObserveError;
 use crate::procfs::task::describe_status;
@@ -8,14 +8,15 @@ use std::ffi::OsString;
 use std::io::Error;
 use std::time::Duration;
 
-/// SIGTERM and SIGKILL, which have the same numbers on all architectures.
+/// SIGTERM, which has this number on all architectures.
 const TERM: i32 = 15;
+/// SIGKILL, which has this number on all architectures.
 const KILL: i32 = 9;
 
-/// Grace period of a command after SIGTERM.
+/// Grace period after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Polling interval for the command's exit.
+/// Interval at which to check whether the command has exited.
 const STEP: Duration = Duration::from_millis(5);
 
 /// A command in its own process group, stopped before its first instruction. If dropped, it never
@@ -27,11 +28,11 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Forks the command's process. Standard input is inherited, unless it is a terminal.
+    /// Forks the command's process. Stdin is inherited unless it is a terminal.
     ///
     /// # Errors
     ///
-    /// No process can be created.
+    /// Returns an error if no process can be created.
     pub(crate) fn new(command: &[OsString]) -> Result<Self, ObserveError> {
         let (program, arguments) = command.split_first().ok_or(ObserveError::NoProcess)?;
         let name = program.to_string_lossy().into_owned();
@@ -45,10 +46,10 @@ impl Waiting {
         self.held.pid()
     }
 
-    /// Lets it run.
+    /// Lets the command run.
     ///
     /// # Errors
-    /// There is no such program, or it may not be run.
+    /// Returns an error if there is no such program, or if it may not be executed.
     pub(crate) fn start(self) -> Result<Running, ObserveError> {
         let Self { name, held } = self;
         let child = held.release().map_err(|error| ObserveError::NotStarted {
@@ -59,7 +60,7 @@ impl Waiting {
     }
 }
 
-/// A running command in its own process group. If dropped, it is terminated.
+/// A running command in its own process group, terminated on drop.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -67,10 +68,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts a command, like [`Waiting::new`] followed by [`Waiting::start`].
+    /// Starts a command: [`Waiting::new`] followed by [`Waiting::start`].
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Returns an error if the command cannot be started.
     pub(crate) fn start(command: &[OsString]) -> Result<Self, ObserveError> {
         Waiting::new(command)?.start()
     }
@@ -79,7 +80,7 @@ impl Running {
         self.child.pid()
     }
 
-    /// Its exit status, if it has ended: `exit status 1`, `SIGKILL`.
+    /// Returns the exit status if the command has ended: `exit status 1`, `SIGKILL`.
     pub(crate) fn ended(&mut self) -> Option<String> {
         if self.ended.is_none() {
             self.ended = self.child.wait_timeout(Duration::ZERO);
@@ -87,8 +88,8 @@ impl Running {
         self.ended.as_ref().map(|ended| describe_status(wait_status(ended)))
     }
 
-    /// Like [`Running::ended`], but first waits briefly for the process to end: its threads have
-    /// exited.
+    /// Like [`Running::ended`], but first waits briefly for the process to end, because its threads
+    /// have already exited.
     pub(crate) fn wait_a_moment(&mut self) -> Option<String> {
         let mut left = GRACE;
         while self.ended().is_none() && !left.is_zero() {
@@ -98,7 +99,7 @@ impl Running {
         self.ended()
     }
 
-    /// Terminates the command's process group: SIGTERM, then SIGKILL after [`GRACE`].
+    /// Terminates the command's process group with SIGTERM, then SIGKILL after [`GRACE`].
     fn end(&mut self) {
         if self.ended().is_none() {
             signal_group(self.child.pid(), TERM);
@@ -112,7 +113,7 @@ impl Running {
     }
 }
 
-/// Wait status as returned by wait(2).
+/// Returns the status in the format of wait(2).
 fn wait_status(ended: &Ended) -> u32 {
     match (ended.status, ended.signal) {
         (_, Some(signal)) => signal as u32,

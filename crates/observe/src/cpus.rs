@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Activity of the CPUs: in total, and per slice for the threads on them.
+//! CPU activity: in total, and per slice for the threads on each CPU.
 
 use crate::budget::CpuShares;
 use crate::procfs::cpus::{
@@ -13,8 +13,7 @@ use linerate_record::why::CpuCounts;
 use std::collections::BTreeMap;
 use std::fs::File;
 
-/// Maximum number of CPUs whose softirq threads are followed; softirq threads of other CPUs are
-/// ignored.
+/// Maximum number of CPUs whose softirq threads are followed; others are ignored.
 const SOFTIRQ_THREADS_MAX: usize = 64;
 
 /// Counters at one end of the window.
@@ -41,19 +40,19 @@ fn whole(root: &Root) -> Whole {
     }
 }
 
-/// The CPUs over the window.
+/// Activity of the CPUs over the window.
 #[derive(Debug)]
 pub(crate) struct Cpus {
     first: Whole,
     last: BTreeMap<u32, CpuTicks>,
-    /// The kernel's softirq threads, with their run time at the last read.
+    /// The kernel's softirq threads, and their run time at the last read.
     softirq_threads: BTreeMap<u32, (File, u64)>,
     slices: Vec<BTreeMap<u32, CpuShares>>,
     stat: Reader,
 }
 
 impl Cpus {
-    /// Starts; `softirq_threads` maps CPUs to processes `ksoftirqd/N`.
+    /// Starts reading. `softirq_threads` maps CPUs to `ksoftirqd/N` processes.
     pub(crate) fn start(root: &Root, softirq_threads: &BTreeMap<u32, u32>) -> Self {
         let open = |(cpu, pid): (&u32, &u32)| {
             let file = File::open(root.path(&format!("proc/{pid}/schedstat"))).ok()?;
@@ -93,25 +92,29 @@ impl Cpus {
         self.slices.push(shares);
     }
 
-    /// Data on a slice that affect a thread on a CPU.
+    /// Returns the shares of a CPU's time that interrupts and the hypervisor took in a slice.
     pub(crate) fn shares(&self, slice: u32, cpu: u32) -> CpuShares {
         let shares = self.slices.get(slice as usize).and_then(|cpus| cpus.get(&cpu));
         shares.copied().unwrap_or_default()
     }
 
-    /// Counts of every CPU that was online at both ends.
-    pub(crate) fn finish(self, root: &Root) -> Vec<CpuCounts> {
+    /// Returns the counts of every CPU that was online at both ends of the window, and begins the
+    /// next window.
+    pub(crate) fn finish(&mut self, root: &Root) -> Vec<CpuCounts> {
         let last = whole(root);
         let both = |(cpu, ticks): (&u32, &CpuTicks)| {
             let before = self.first.ticks.get(cpu)?;
             Some(counts(*cpu, &ticks.since(before), &self.first, &last))
         };
-        last.ticks.iter().filter_map(both).collect()
+        let found = last.ticks.iter().filter_map(both).collect();
+        self.first = last;
+        self.slices.clear();
+        found
     }
 }
 
-/// Shares of a CPU's time that affect threads on it. Interrupts that run in kernel threads are part
-/// of those threads' time: `elsewhere` is the share of softirq threads.
+/// Returns the shares of a CPU's time that interrupts and the hypervisor took. Interrupts handled
+/// in kernel threads are part of those threads' time; `elsewhere` is the share of softirq threads.
 fn shares_of(ticks: &CpuTicks, elsewhere: f64) -> CpuShares {
     let total = ticks.total();
     if total == 0 {
@@ -133,7 +136,7 @@ fn counts(cpu: u32, ticks: &CpuTicks, first: &Whole, last: &Whole) -> CpuCounts 
     let share = |part: u64| part as f64 / ticks.total().max(1) as f64;
     let softnet = |of: fn(&Softnet) -> u64| {
         let before = first.softnet.get(&cpu).map_or(0, of);
-        // 32-bit counters.
+        // The counters have 32 bits and wrap around.
         let after = last.softnet.get(&cpu).map_or(before, of);
         u64::from((after as u32).wrapping_sub(before as u32))
     };
@@ -195,7 +198,8 @@ mod tests {
         put(&root, "proc/9/schedstat", "40000000 0 1\n");
         cpus.read(1_000_000_000);
         let shares = cpus.shares(0, 1);
-        // 10 % of the CPU's time, of which 4 % in the softirq thread; of 60 busy, 20 were stolen.
+        // 10 % of the CPU's time, 4 % of it in the softirq thread; of 60 busy ticks, 20 were
+        // stolen.
         assert!((shares.interrupts - 0.06).abs() < 1e-9, "{shares:?}");
         assert!((shares.stolen - 1.0 / 3.0).abs() < 1e-9, "{shares:?}");
         assert!((shares.stolen_of_all - 0.2).abs() < 1e-9, "{shares:?}");
@@ -205,6 +209,10 @@ mod tests {
         assert_eq!((found[0].backlog_processed, found[0].backlog_dropped), (5, 2));
         assert_eq!((found[0].net_rx, found[0].time_squeezed), (20, 1));
         assert_eq!(found[0].hardware_interrupts["v-input.0"], 4);
+        // The next window begins with the last readings.
+        let next = cpus.finish(&root);
+        assert_eq!((next[0].backlog_processed, next[0].net_rx, next[0].idle), (0, 0, 0.0));
+        assert_eq!(cpus.shares(0, 1), CpuShares::default());
     }
 
     #[test]

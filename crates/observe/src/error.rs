@@ -1,77 +1,77 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons why a target cannot be watched.
+//! Errors for targets that cannot be observed.
 
 use std::fmt;
 
-/// Why a target cannot be watched.
+/// Error returned when a target cannot be observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObserveError {
-    /// No process was given.
+    /// No process given.
     NoProcess,
-    /// No process has this PID, or it ended before the first read.
+    /// No such process, or it ended before the first read.
     Gone(u32),
-    /// The number is a thread ID, not a process ID.
+    /// A thread ID was given instead of a process ID.
     Thread {
-        /// The number given.
+        /// The thread ID.
         tid: u32,
-        /// The process it belongs to.
+        /// The thread's process.
         pid: u32,
     },
-    /// The process has ended, and its parent has not waited for it.
+    /// The process has ended, but its parent has not waited for it.
     Zombie(u32),
-    /// A kernel thread.
+    /// The process is a kernel thread.
     KernelThread {
-        /// Its PID.
+        /// PID of the kernel thread.
         pid: u32,
-        /// Its name.
+        /// Name of the kernel thread.
         name: String,
     },
-    /// A process of another user.
+    /// The process belongs to another user.
     NotPermitted {
-        /// Its PID.
+        /// Process ID.
         pid: u32,
-        /// Its name.
+        /// Process name.
         name: String,
-        /// ID of the user it runs as.
+        /// User that the process runs as.
         uid: u32,
     },
     /// No process has this name.
     NoSuchName(String),
-    /// No interface has this name.
+    /// No such interface.
     NoSuchInterface {
         /// The name given.
         name: String,
-        /// Existing interfaces.
+        /// Names of existing interfaces.
         known: Vec<String>,
     },
     /// The command could not be started.
     NotStarted {
         /// The command.
         command: String,
-        /// The kernel's error.
+        /// Error message from the kernel.
         reason: String,
     },
-    /// The kernel refused to sample.
+    /// The kernel refused sampling.
     NotSampled {
-        /// The reason.
+        /// Why the kernel refused.
         reason: String,
-        /// The command that would change it.
+        /// Command that would permit sampling; `None` if there is none.
         fix: Option<String>,
     },
     /// No samples were taken.
     NoSamples {
-        /// The program.
+        /// Program name.
         name: String,
-        /// Length of the window, microseconds.
+        /// Window length in microseconds.
         elapsed_us: u64,
-        /// CPU time in the window, microseconds.
+        /// The program's CPU time in the window, in microseconds.
         cpu_us: u64,
     },
     /// The command ended before anything could be read.
     EndedAtOnce {
         /// The command.
         command: String,
-        /// Exit: `exit status 1`.
+        /// Exit status or signal: `exit status 1`.
         how: String,
     },
 }
@@ -79,7 +79,7 @@ pub enum ObserveError {
 impl fmt::Display for ObserveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoProcess => write!(f, "no process given; give a PID, or a command after --"),
+            Self::NoProcess => write!(f, "no process given; pass a PID, or a command after --"),
             Self::Gone(pid) => write!(f, "no process {pid}: it has ended, or never existed"),
             Self::Thread { tid, pid } => {
                 write!(f, "{tid} is a thread of process {pid}; watch {pid}")
@@ -110,7 +110,7 @@ impl fmt::Display for ObserveError {
             }
             Self::NoSamples { name, elapsed_us, cpu_us } => write!(
                 f,
-                "no samples: {name} used {} ms of CPU time in {} s; put it under load, sample \
+                "no samples: {name} used {} ms of CPU time in {} s; put it under load, or sample \
                  longer (-t) or more often (-F)",
                 *cpu_us as f64 / 1e3,
                 *elapsed_us as f64 / 1e6

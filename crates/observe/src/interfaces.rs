@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interfaces, their drivers and queueing disciplines, and the protocol counters of one network
-//! namespace.
+//! Interfaces, drivers, queueing disciplines and protocol counters of one network namespace.
 
 use crate::namespace::Namespace;
-use crate::procfs::net::{grown, parse_dev, parse_snmp, parse_snmp6};
+use crate::procfs::net::{
+    grown, parse_dev, parse_snmp, parse_snmp_lines, parse_snmp6, parse_snmp6_lines,
+};
 use crate::reader::Reader;
 use linerate_linux::network::{Link, Network, Qdisc};
 use linerate_machine::Root;
 use linerate_record::why::{InterfaceCounts, QdiscCounts};
 use std::collections::BTreeMap;
 
-/// Maximum number of interfaces whose driver counters are read: container hosts have hundreds of
-/// interfaces, few of them NICs.
+/// Maximum number of interfaces whose driver counters are read. Container hosts have hundreds of
+/// interfaces, but few NICs.
 const DRIVERS_MAX: usize = 32;
 
-/// Handles of the root and ingress qdiscs.
+/// Handle of the root qdisc.
 const ROOT: u32 = 0xffff_ffff;
+/// Handle of the ingress qdisc.
 const INGRESS: u32 = 0xffff_fff1;
 
-/// Driver counters at the start: names and values.
+/// Driver counters at the start, as names and values.
 type DriverCounters = (Vec<String>, BTreeMap<String, u64>);
 
 /// Readings at the start of the window.
@@ -30,7 +32,7 @@ pub(crate) struct Interfaces {
     protocols: BTreeMap<String, u64>,
 }
 
-/// Readings at the end.
+/// Readings at the end of the window.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) interfaces: Vec<InterfaceCounts>,
@@ -39,13 +41,13 @@ pub(crate) struct Found {
     pub(crate) vanished: Vec<String>,
 }
 
-/// The interfaces, from netlink or else from /proc.
+/// Returns the interfaces, from netlink or else from /proc.
 pub(crate) fn links(root: &Root, namespace: &Namespace) -> Vec<Link> {
     let asked = namespace.network.as_ref().and_then(|network| network.links().ok());
     asked.unwrap_or_else(|| parse_dev(&root.text(&namespace.file("dev")).unwrap_or_default()))
 }
 
-/// Protocol counters.
+/// Returns the namespace's protocol counters.
 pub(crate) fn protocols(root: &Root, namespace: &Namespace) -> BTreeMap<String, u64> {
     let text = |name: &str| root.text(&namespace.file(name)).unwrap_or_default();
     let mut counters = parse_snmp(&text("snmp"));
@@ -54,7 +56,7 @@ pub(crate) fn protocols(root: &Root, namespace: &Namespace) -> BTreeMap<String, 
     counters
 }
 
-/// UDP and TCP counters, read per slice.
+/// UDP and TCP counters, read every slice.
 #[derive(Debug)]
 pub(crate) struct Transport {
     snmp: Reader,
@@ -67,20 +69,26 @@ impl Transport {
         Self { snmp: open("snmp"), snmp6: open("snmp6") }
     }
 
-    /// UDP datagrams and TCP segments that the namespace received and sent.
-    pub(crate) fn read(&mut self) -> (u64, u64) {
-        let mut counters = parse_snmp(self.snmp.text());
-        counters.extend(parse_snmp6(self.snmp6.text()));
+    /// Returns the UDP datagrams and TCP segments that the namespace has received and sent.
+    /// Datagrams over IPv6, which are in another file, are included only if `has_udp`.
+    pub(crate) fn read(&mut self, has_udp: bool) -> (u64, u64) {
+        let groups = ["Tcp:", "Udp:"];
+        let is_counted = |line: &&str| groups.iter().any(|group| line.starts_with(group));
+        let mut counters = parse_snmp_lines(self.snmp.text().lines().filter(is_counted));
+        if has_udp {
+            let of_udp = |line: &&str| line.starts_with("Udp6");
+            counters.extend(parse_snmp6_lines(self.snmp6.text().lines().filter(of_udp)));
+        }
         let sum = |names: &[&str]| names.iter().filter_map(|name| counters.get(*name)).sum();
         let datagrams =
             sum(&["Udp.InDatagrams", "Udp.OutDatagrams", "Udp6.InDatagrams", "Udp6.OutDatagrams"]);
-        // The TCP counters include segments over IPv6.
+        // TCP counters include segments over IPv6.
         (datagrams, sum(&["Tcp.InSegs", "Tcp.OutSegs"]))
     }
 }
 
 impl Interfaces {
-    /// Reads the counters at the start; `wanted` is the requested interface.
+    /// Reads the counters at the start. `wanted` is the requested interface.
     pub(crate) fn start(root: &Root, namespace: &Namespace, wanted: Option<&str>) -> Self {
         let links: BTreeMap<String, Link> =
             links(root, namespace).into_iter().map(|link| (link.name.clone(), link)).collect();
@@ -97,9 +105,9 @@ impl Interfaces {
         Self { links, qdiscs: qdiscs(namespace), drivers, protocols: protocols(root, namespace) }
     }
 
-    /// Differences since the start; `links` are the last readings.
+    /// Returns the differences since the start. `links` are the last readings.
     pub(crate) fn finish(
-        &self,
+        &mut self,
         root: &Root,
         namespace: &Namespace,
         wanted: Option<&str>,
@@ -132,18 +140,24 @@ impl Interfaces {
             }
             interfaces.push(counts);
         }
-        let protocols = grown(&self.protocols, &protocols(root, namespace));
+        let now = protocols(root, namespace);
+        let protocols = grown(&self.protocols, &now);
+        self.protocols = now;
+        self.qdiscs = qdiscs;
+        self.links = links.iter().map(|link| (link.name.clone(), link.clone())).collect();
         Found { interfaces, protocols, vanished: vanished.into_keys().collect() }
     }
 
-    fn ask_driver(&self, network: &Network, counts: &mut InterfaceCounts) {
+    fn ask_driver(&mut self, network: &Network, counts: &mut InterfaceCounts) {
         let name = counts.name.clone();
         if let Ok(driver) = network.driver(&name) {
             counts.driver = Some(driver.name).filter(|name| !name.is_empty());
         }
         counts.features = network.features(&name).unwrap_or_default().into_iter().collect();
-        if let Some((names, before)) = self.drivers.get(&name) {
-            counts.driver_counters = grown(before, &values(network, &name, names));
+        if let Some((names, before)) = self.drivers.get_mut(&name) {
+            let now = values(network, &name, names);
+            counts.driver_counters = grown(before, &now);
+            *before = now;
         }
     }
 
@@ -169,8 +183,8 @@ fn values(network: &Network, name: &str, names: &[String]) -> BTreeMap<String, u
     network.driver_counters(name, names).unwrap_or_default().into_iter().collect()
 }
 
-/// Rate limit of a qdisc, bytes per second. For htb, the sum of the maximum rates of its outermost
-/// classes.
+/// Returns a qdisc's rate limit in bytes per second. For htb, this is the sum of the maximum rates
+/// of the outermost classes.
 fn rate(namespace: &Namespace, qdisc: &Qdisc) -> Option<u64> {
     if qdisc.kind != "htb" {
         return qdisc.rate;
@@ -183,11 +197,10 @@ fn rate(namespace: &Namespace, qdisc: &Qdisc) -> Option<u64> {
 }
 
 fn qdisc_difference(before: &Qdisc, now: &Qdisc, rate: Option<u64>) -> QdiscCounts {
-    // 32-bit counters.
+    // The counters have 32 bits and wrap around.
     let more = |before: u32, now: u32| u64::from(now.wrapping_sub(before));
     let handle = match (now.handle, now.parent) {
-        // Qdiscs that the kernel adds by itself have no handle; they are distinguished by their
-        // parent.
+        // Qdiscs that the kernel adds by itself have no handle and are distinguished by parent.
         (0, ROOT | INGRESS) => "0:".to_owned(),
         (0, parent) => format!("0: parent {:x}:{:x}", parent >> 16, parent & 0xffff),
         (handle, _) => format!("{:x}:", handle >> 16),
@@ -207,7 +220,7 @@ fn qdisc_difference(before: &Qdisc, now: &Qdisc, rate: Option<u64>) -> QdiscCoun
 }
 
 fn difference(before: &Link, now: &Link) -> InterfaceCounts {
-    // A counter that went backwards was reset: its value accumulated since then.
+    // A counter that went backwards was reset, so its value is the count since then.
     let more = |of: fn(&Link) -> u64| of(now).checked_sub(of(before)).unwrap_or(of(now));
     InterfaceCounts {
         name: now.name.clone(),
@@ -229,8 +242,8 @@ fn difference(before: &Link, now: &Link) -> InterfaceCounts {
     }
 }
 
-/// Whether /sys shows this interface, rather than one of the same name in another network
-/// namespace: /sys belongs to the namespace in which it was mounted.
+/// Returns whether /sys shows this interface and not one of the same name in another network
+/// namespace. /sys belongs to the namespace in which it was mounted.
 fn is_in_sysfs(root: &Root, link: &Link) -> bool {
     let text = |name: &str| root.text(&format!("sys/class/net/{}/{name}", link.name));
     let is_number = text("ifindex").is_none_or(|number| number == link.index.to_string());
@@ -239,11 +252,11 @@ fn is_in_sysfs(root: &Root, link: &Link) -> bool {
     is_number && is_address
 }
 
-/// Values only in sysfs: link speed, RPS.
+/// Reads values that only sysfs has: link speed, RPS.
 fn read_sysfs(root: &Root, counts: &mut InterfaceCounts) {
     let folder = format!("sys/class/net/{}", counts.name);
     let megabits: Option<f64> = root.number(&format!("{folder}/speed"));
-    // -1 if the driver does not know the speed; 10 or so for a virtual NIC that invents one.
+    // -1 if the driver does not know; 10 or so if a virtual NIC makes one up.
     counts.link_bits_per_s = megabits.filter(|speed| *speed > 0.0).map(|speed| speed * 1e6);
     let queues = root.names(&format!("{folder}/queues"));
     for queue in queues.iter().filter(|queue| queue.starts_with("rx-")) {
@@ -305,7 +318,7 @@ mod tests {
         put("proc/7/net/dev", &dev(5));
         put("proc/7/net/snmp", "Udp: RcvbufErrors\nUdp: 4\n");
         let namespace = Namespace { folder: "proc/7/net".to_owned(), network: None, is_own: true };
-        let start = Interfaces::start(&root, &namespace, None);
+        let mut start = Interfaces::start(&root, &namespace, None);
         put("proc/7/net/dev", &dev(25));
         put("proc/7/net/snmp", "Udp: RcvbufErrors\nUdp: 6\n");
         put("sys/class/net/eth0/speed", "10000\n");
@@ -317,5 +330,9 @@ mod tests {
         assert_eq!((eth0.rx_packets, eth0.link_bits_per_s), (20, Some(1e10)));
         assert_eq!(eth0.rps_masks, ["rx-0: 00,00000003"]);
         assert_eq!(found.protocols["Udp.RcvbufErrors"], 2);
+        // The next window begins with the last readings.
+        put("proc/7/net/dev", &dev(26));
+        let next = start.finish(&root, &namespace, None, &links(&root, &namespace));
+        assert_eq!((next.interfaces[0].rx_packets, next.protocols.len()), (1, 0));
     }
 }

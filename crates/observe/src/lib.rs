@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time and packets of a running program, and of the system around it, over one window.
+//! Observes a running program and the system around it over one window: where time and packets go.
 //!
-//! [`observe`] reads counters of the kernel and of the program at both ends of the window and at
-//! the ends of its slices, and returns their differences. It needs no privilege for the user's own
-//! processes, never attaches with ptrace, and changes no setting. What cannot be read becomes an
-//! entry of [`Observation::unread`]; the rest is kept. Left out: any judgement (see `explain`).
+//! [`observe`] reads kernel and program counters at both ends of the window and at the end of each
+//! slice, and returns the differences. Observing the user's own processes requires no privileges;
+//! ptrace is never used, and no settings are changed. Whatever cannot be read is listed in
+//! [`Observation::unread`]. Drawing conclusions is left to `explain`.
 
 #![forbid(unsafe_code)]
 
@@ -14,8 +14,12 @@ mod assemble;
 mod budget;
 mod command;
 mod cpus;
+mod duty;
 mod error;
+mod hot;
 mod interfaces;
+mod live;
+pub mod machine_time;
 mod namespace;
 mod packets;
 mod procfs;
@@ -27,6 +31,7 @@ mod refusal;
 pub mod sampler;
 mod sleep;
 mod sockets;
+mod sparing;
 mod target;
 mod threads;
 pub mod tracing;
@@ -34,6 +39,8 @@ mod watching;
 mod window;
 
 pub use error::ObserveError;
+pub use hot::hot_spots;
+pub use live::Live;
 
 use linerate_machine::Root;
 use linerate_record::why::Observation;
@@ -42,36 +49,36 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// Target and duration of an observation.
+/// What to observe and for how long.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Target of an observation.
+    /// What to observe.
     pub target: Target,
-    /// Length of the window.
+    /// Window length.
     pub window: Duration,
-    /// Line rate that the program should reach, bits per second; quoted in the record.
+    /// Line rate that the program should reach, in bits per second; copied to the record.
     pub line_bits_per_s: Option<f64>,
 }
 
-/// Target of an observation.
+/// What to observe.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// These processes, with their descendants.
+    /// These processes and their descendants.
     Pids(Vec<u32>),
-    /// All processes with this name or executable name, with their descendants.
+    /// All processes with this name or executable name, and their descendants.
     Name(String),
-    /// A command started here in its own process group. It is terminated at the end of the window
-    /// with SIGTERM, then SIGKILL, unless it has already ended.
+    /// A command, started in its own process group. At the end of the window, it is terminated with
+    /// SIGTERM, then SIGKILL, unless it has ended.
     Command(Vec<OsString>),
     /// No program: an interface in this network namespace, the CPUs, and socket losses.
     Interface(String),
 }
 
-/// Watches `request.target` for `request.window`, or until `watch` stops it or all of its processes
-/// have ended; readings taken until then are kept.
+/// Observes `request.target` for `request.window`, or until `watch` stops it or all processes have
+/// ended. Readings taken until then are kept.
 ///
 /// # Errors
-/// There is nothing to watch, or it may not be watched.
+/// Returns an error if there is nothing to observe, or if it is not permitted.
 pub fn observe(request: &Request, watch: &Watch<'_>) -> Result<Observation, ObserveError> {
     window::observe(&Root::new(Path::new("/")), request, watch)
 }

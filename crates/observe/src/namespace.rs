@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Network namespace of the watched processes.
+//! Network namespace of the observed processes.
 
+use crate::refusal::as_root;
 use linerate_linux::network::Network;
 use linerate_machine::Root;
 use linerate_record::why::Unread;
 
-/// Access to one network namespace.
+/// Access to a network namespace.
 #[derive(Debug)]
 pub(crate) struct Namespace {
-    /// Its directory in /proc: `proc/PID/net`.
+    /// The namespace's directory in /proc: `proc/PID/net`.
     pub(crate) folder: String,
-    /// Netlink and ioctl sockets in it; `None` if it cannot be entered.
+    /// Netlink and ioctl sockets in the namespace; `None` if it cannot be entered.
     pub(crate) network: Option<Network>,
-    /// Whether it is this program's own namespace, the only one that /sys shows.
+    /// Whether this is our own namespace, the only one that /sys shows.
     pub(crate) is_own: bool,
 }
 
 impl Namespace {
-    /// Returns the namespace of a process, or this program's own if no process is given. Failures
-    /// are added to `unread`.
+    /// Returns a process's namespace, or our own if no process is given. Failures are added to
+    /// `unread`.
     pub(crate) fn of(root: &Root, pid: Option<u32>, unread: &mut Vec<Unread>) -> Self {
         let name =
             |process: &str| std::fs::read_link(root.path(&format!("proc/{process}/ns/net"))).ok();
         let process = pid.map_or("self".to_owned(), |pid| pid.to_string());
         let is_own = match (name("self"), name(&process)) {
             (Some(own), Some(its)) => own == its,
-            // No name: if a process hides its namespace, ours is the better guess.
+            // Unreadable: if a process hides its namespace, assume that it is ours.
             _ => true,
         };
         let opened = match (root.is_here(), is_own, pid) {
@@ -38,8 +39,8 @@ impl Namespace {
             Err(error) => {
                 unread.push(Unread {
                     what: "sockets_and_drivers".to_owned(),
-                    reason: format!("its network namespace cannot be queried: {error}"),
-                    fix: pid.map(|pid| format!("sudo linerate why {pid}")),
+                    reason: format!("the program's network namespace cannot be queried: {error}"),
+                    fix: pid.map(as_root),
                 });
                 None
             }
@@ -47,8 +48,7 @@ impl Namespace {
         Self { folder: format!("proc/{process}/net"), network, is_own }
     }
 
-    /// Reports which of `pids` are in a different namespace from the first: their namespaces are
-    /// not read.
+    /// Reports which of `pids` are not in the first one's namespace and are therefore not read.
     pub(crate) fn note_others(root: &Root, pids: &[u32], unread: &mut Vec<Unread>) {
         let Some((first, others)) = pids.split_first() else { return };
         let name = |pid: &u32| std::fs::read_link(root.path(&format!("proc/{pid}/ns/net"))).ok();
@@ -69,7 +69,7 @@ impl Namespace {
         });
     }
 
-    /// Path of a file in the namespace's directory.
+    /// Returns the path of a file in the namespace's directory.
     pub(crate) fn file(&self, name: &str) -> String {
         format!("{}/{name}", self.folder)
     }

@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chooses the counter of packets that the watched threads handled.
+//! Selects the counter of packets handled by the observed threads.
 
 use linerate_record::why::PacketCount;
 
-/// Counters at the end of a slice; `None` where unavailable.
+/// Counters at the end of a slice; `None` if unavailable.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
-    /// Time of the read in seconds: a program that is waiting for a CPU replies late.
+    /// Time of the read, in seconds. A program that is waiting for a CPU replies late.
     pub(crate) at_s: f64,
-    /// Packets that the program reports as received, or as sent if more; and bytes.
+    /// Packets that the program reports as received, or as sent if that is more, and the bytes if
+    /// it reports them.
     pub(crate) program: Option<(u64, Option<u64>)>,
-    /// Segments of the program's TCP connections, and their bytes.
+    /// Segments and bytes on the program's TCP connections.
     pub(crate) tcp: Option<(u64, u64)>,
-    /// TCP segments in the namespace, if all belong to the watched processes.
+    /// TCP segments in the namespace, if they all belong to the observed processes.
     pub(crate) tcp_of_namespace: Option<u64>,
     /// Packets and bytes received by the interfaces of the program's packet sockets.
     pub(crate) interface: Option<(u64, u64)>,
-    /// Packets and bytes sent by these interfaces.
+    /// Packets and bytes sent by the interfaces of the program's packet sockets.
     pub(crate) interface_tx: Option<(u64, u64)>,
-    /// UDP datagrams in the namespace, if all its sockets are watched.
+    /// UDP datagrams in the namespace, if all its UDP sockets are observed.
     pub(crate) udp: Option<u64>,
 }
 
-/// Value of a counter: packets and bytes.
+/// A counter's value: packets and bytes.
 type Reading = (u64, Option<u64>);
 
-/// Extracts the value of a counter from a read.
+/// Extracts a counter's value.
 type Counter<'a> = &'a dyn Fn(&Counts) -> Option<Reading>;
 
-/// The best counter: the program's own, else the available one with the highest count.
+/// Returns the best counter: the program's own, or else the available one with the highest count.
 pub(crate) fn choose(
     reads: &[Counts],
     program: &str,
@@ -43,8 +44,8 @@ pub(crate) fn choose(
     let of_udp = |counts: &Counts| counts.udp.map(|packets| (packets, None));
     let of_namespace = |counts: &Counts| counts.tcp_of_namespace.map(|packets| (packets, None));
     let others: [(Counter<'_>, String); 5] = [
-        (&of_namespace, "TCP segments in and out of its network namespace".to_owned()),
-        (&of_tcp, "segments in and out of its TCP connections".to_owned()),
+        (&of_namespace, "TCP segments received and sent in its network namespace".to_owned()),
+        (&of_tcp, "segments received and sent on its TCP connections".to_owned()),
         (&of_interface, format!("{interface} rx_packets")),
         (&of_sent, format!("{interface} tx_packets")),
         (&of_udp, "UDP datagrams in its network namespace".to_owned()),
@@ -61,7 +62,8 @@ pub(crate) fn choose(
     }
 }
 
-/// Increase of a counter over the window; `None` if it is missing at one end, or went backwards.
+/// Returns a counter's increase over the window; `None` if it is missing at one end or went
+/// backwards.
 fn count(
     reads: &[Counts],
     of: &dyn Fn(&Counts) -> Option<Reading>,
@@ -73,7 +75,7 @@ fn count(
     Some(PacketCount { packets, bytes, counter: name.to_owned() })
 }
 
-/// Packets per second of each slice; 0 in a slice without a reading.
+/// Returns packets per second in each slice; 0 for a slice without a reading.
 fn rates(reads: &[Counts], of: &dyn Fn(&Counts) -> Option<Reading>) -> Vec<f64> {
     let rate = |pair: &[Counts]| {
         let more = of(&pair[1])?.0.checked_sub(of(&pair[0])?.0)?;

@@ -1,31 +1,55 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles a program: samples all its threads, processes and their descendants, with call chains,
-//! over one window.
+//! Profiles a program: samples call chains of all its threads, processes and descendants over one
+//! window.
 //!
-//! The kernel lets new threads and processes inherit the events, so that even short-lived ones are
-//! sampled, and it reports their mappings, so that functions are named after a program has exited.
+//! New threads and processes inherit the events, so even short-lived ones are sampled. The kernel
+//! reports their mappings, so functions can be named after a program has exited.
 
+#[cfg(target_arch = "x86_64")]
+mod annotate;
 mod call_graph;
 mod events;
+mod evidence;
+#[cfg(target_arch = "x86_64")]
+mod instructions;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "profile/not_decoded.rs"]
+mod instructions;
+mod limits;
+mod losses;
 mod meter;
+mod operands;
 mod polling;
+mod regions;
 mod result;
+mod sleepers;
 mod stacks;
+mod streams;
+mod switching;
+mod timeline;
 #[cfg(target_arch = "x86_64")]
 mod unwind;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "profile/not_unwound.rs"]
 mod unwind;
+mod waited;
+
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "profile/not_annotated.rs"]
+mod annotate;
 
 use crate::ObserveError;
 use crate::command::{Running, Waiting};
 use crate::target::{Family, check, named, stat_of};
 use events::Events;
+use limits::limits;
 use linerate_linux::{monotonic_ns, thread_cpu_time_ns};
 use linerate_machine::Root;
 use linerate_record::profile::{CostClass, ProfileReport};
 use linerate_trial::Watch;
 use meter::Meter;
+use regions::Regions;
+use sleepers::Asleep;
 use stacks::Stacks;
 use std::ffi::OsString;
 use std::path::Path;
@@ -39,43 +63,62 @@ pub use events::SampleRate;
 pub struct ProfileRequest {
     /// The program.
     pub target: ProfileTarget,
-    /// Length of the window.
+    /// Window length.
     pub window: Duration,
-    /// Sampling rate of a running thread.
+    /// Sampling rate while a thread is running.
     pub rate: SampleRate,
     /// How to find callers.
     pub call_graph: CallGraph,
-    /// Interface whose packet count the costs are divided by.
+    /// Interface whose packets are the denominator of per-packet costs.
     pub interface: Option<String>,
-    /// Classifies a function by its name and file.
+    /// Returns the class of a function, given its name and file.
     pub class_of: fn(&str, &str) -> CostClass,
+    /// Function whose instructions are recorded.
+    pub annotated: Annotated,
+    /// Whether to record the time of each sample.
+    pub has_timeline: bool,
 }
 
-/// The program to sample.
+/// Function whose instructions are recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Annotated {
+    /// None.
+    #[default]
+    None,
+    /// The function with the most samples among those whose code is in a file.
+    Hottest,
+    /// The hottest function with this name or, if there is none, whose name contains it.
+    Named(String),
+}
+
+/// What to sample.
 #[derive(Clone, Debug)]
 pub enum ProfileTarget {
-    /// These processes, with their descendants.
+    /// These processes and their descendants.
     Pids(Vec<u32>),
-    /// All processes with this name or executable name, with their descendants.
+    /// All processes with this name or executable name, and their descendants.
     Name(String),
-    /// A command started here in its own process group, sampled from its first instruction. It is
-    /// terminated after the window.
+    /// A command, started in its own process group and sampled from its first instruction.
+    /// Terminated after the window.
     Command(Vec<OsString>),
 }
 
-/// Number of slices per window, and the minimum slice length.
+/// Number of slices per window.
 const SLICES: u128 = 100;
+/// Minimum slice length.
 const SLICE_MIN: Duration = Duration::from_millis(10);
-/// Maximum interval between reads of the rings, without and with stack copies.
+/// Maximum interval between reads of the rings if stacks are not copied.
 const TICK: Duration = Duration::from_millis(25);
+/// Maximum interval between reads of the rings if stacks are copied.
 const STACK_TICK: Duration = Duration::from_millis(10);
 
-/// Samples `request.target` for `request.window`, or until `watch` stops it or all of its processes
-/// have exited.
+/// Samples `request.target` for `request.window`, or until `watch` stops it or all processes have
+/// exited.
 ///
 /// # Errors
 ///
-/// There is nothing to sample, sampling is not permitted, or there were no samples.
+/// Returns an error if there is nothing to sample, if sampling is not permitted, or if there were
+/// no samples.
 pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileReport, ObserveError> {
     let root = &Root::new(Path::new("/"));
     let waiting = match &request.target {
@@ -96,13 +139,18 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
     }
     let mut program = Program::new(root, request, &pids);
     let mut meter = Meter::new(root, &program.family.pids, request.interface.as_deref())?;
+    if request.has_timeline {
+        meter.count_losses(program.family.pids[0], request.interface.as_deref());
+    }
     let stack_bytes = request.call_graph.stack_bytes(request, &program.family.pids)?;
     let tick = if stack_bytes > 0 { STACK_TICK } else { TICK };
     let mut events = Events::open(root, &program.family.pids, request.rate, stack_bytes)?;
-    let mut stacks = Stacks::new(&program.family.pids);
+    let mut stacks = Stacks::new(request, &program.family.pids, stack_bytes > 0, &events);
+    let (mut asleep, mut regions) = (Asleep::default(), Regions::default());
     let mut running = waiting.map(Waiting::start).transpose()?;
-    // Opening the events may take longer than a slice: packets and samples are counted from here.
+    // Opening the events may take longer than a slice. Count packets and samples from here.
     meter.read(root);
+    asleep.read(root, stacks.pids());
     let (began_ns, own_ns) = (monotonic_ns(), thread_cpu_time_ns());
     let slices = (request.window.as_nanos() / SLICE_MIN.as_nanos()).clamp(1, SLICES) as u32;
     for slice in 1..=slices {
@@ -111,11 +159,14 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
             let left = Duration::from_nanos(ends_ns.saturating_sub(monotonic_ns()));
             linerate_linux::child::sleep(left.min(tick));
             events.drain(|item| stacks.take(item));
+            asleep.tick(root);
         }
         meter.read(root);
         stacks.end_slice(&mut events);
         meter.end_slice();
         meter.watch(root, stacks.thread_ids());
+        asleep.read(root, stacks.pids());
+        regions.read(slice, stacks.pids());
         program.rename(stacks.name(program.family.pids[0]));
         watch.progress("sampling", f64::from(slice) / f64::from(slices));
         if program.has_ended(root, &stacks, running.as_mut()) || watch.is_stopped() {
@@ -123,14 +174,19 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
         }
     }
     events.drain(|item| stacks.take(item));
+    asleep.finish(root);
     program.interrupted = watch.is_stopped();
     meter.finish(root);
     let window = result::Window {
+        began_ns,
         elapsed_s: (monotonic_ns() - began_ns) as f64 / 1e9,
         own_s: (thread_cpu_time_ns() - own_ns) as f64 / 1e9,
     };
     drop(running);
-    result::report(request, &program, (&mut events, stacks, &mut meter), &window)
+    let mut report = result::report(request, &program, (&mut events, stacks, &mut meter), &window)?;
+    evidence::add(&mut report.0, &report.1, (&asleep, &regions));
+    report.0.limits = limits(root);
+    Ok(report.0)
 }
 
 /// State of the sampled program.
@@ -154,14 +210,14 @@ impl Program {
         }
     }
 
-    /// Takes the name of a command from its first process, which initially has linerate's name.
+    /// Updates the name of a command from its first process, which initially has linerate's name.
     fn rename(&mut self, name: Option<&str>) {
         if let Some(name) = name.filter(|_| self.is_command) {
             name.clone_into(&mut self.name);
         }
     }
 
-    /// Whether nothing is left to sample; sets `ended` to the reason.
+    /// Returns whether nothing is left to sample, setting `ended` to the reason.
     fn has_ended(&mut self, root: &Root, stacks: &Stacks, running: Option<&mut Running>) -> bool {
         let is_there = |pid: u32| stat_of(root, pid).is_some_and(|stat| !stat.has_ended());
         if self.family.pids.iter().copied().chain(stacks.pids()).any(is_there) {

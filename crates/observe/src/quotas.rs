@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU quotas of the watched processes' control groups, versions 1 and 2.
+//! CPU quotas of the observed processes' control groups, v1 and v2.
 
 use linerate_machine::Root;
 use linerate_machine::groups::{self, CpuQuota};
 use linerate_record::why::Quota;
 use std::collections::BTreeMap;
 
-/// Counters of a group since its creation.
+/// A group's counters since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     periods: u64,
@@ -14,7 +14,7 @@ struct Counts {
     throttled_ns: u64,
 }
 
-/// The counts in `cpu.stat`: version 2 counts microseconds, version 1 nanoseconds.
+/// Parses the counters in `cpu.stat`, whose times are in microseconds in v2 and nanoseconds in v1.
 fn parse_counts(text: &str) -> Counts {
     let mut counts = Counts::default();
     for line in text.lines() {
@@ -37,7 +37,7 @@ struct Group {
     quota: CpuQuota,
     first: Counts,
     last: Counts,
-    /// Throttled nanoseconds, by slice number.
+    /// Throttled time in nanoseconds, by slice number.
     throttled_ns: BTreeMap<u32, u64>,
 }
 
@@ -64,7 +64,7 @@ impl Quotas {
         }
     }
 
-    /// Reads the counters of the groups at the end of a slice.
+    /// Reads the groups' counters at the end of a slice.
     pub(crate) fn read(&mut self, root: &Root, number: u32) {
         for (folder, group) in &mut self.groups {
             let now = counts_of(root, folder);
@@ -74,28 +74,29 @@ impl Quotas {
         }
     }
 
-    /// Throttled time of a process in a slice over all CPUs: that of the strictest group, since
-    /// throttling a group also stops its descendants.
+    /// Returns the throttled time of a process in a slice, over all CPUs. The strictest of its
+    /// groups determines the time, since throttling a group also stops its descendants.
     pub(crate) fn throttled_ns(&self, pid: u32, number: u32) -> u64 {
         let groups = self.groups.values().filter(|group| group.pids.contains(&pid));
         groups.filter_map(|group| group.throttled_ns.get(&number)).copied().max().unwrap_or(0)
     }
 
-    /// The quotas, as differences over the window.
-    pub(crate) fn finish(self) -> Vec<Quota> {
-        let quota = |(group, read): (String, Group)| Quota {
-            group: format!("/{group}"),
-            pids: read.pids,
-            cpus: read.quota.cpus,
-            removal: Some(read.quota.removal()),
-            periods: read.last.periods.saturating_sub(read.first.periods),
-            throttled_periods: read
-                .last
-                .throttled_periods
-                .saturating_sub(read.first.throttled_periods),
-            throttled_s: read.throttled_ns.values().sum::<u64>() as f64 / 1e9,
+    /// Returns the quotas with the differences over the window, and begins the next window.
+    pub(crate) fn finish(&mut self) -> Vec<Quota> {
+        let quota = |(group, read): (&String, &mut Group)| {
+            let (first, last) = (std::mem::replace(&mut read.first, read.last), read.last);
+            let throttled_ns = std::mem::take(&mut read.throttled_ns).into_values().sum::<u64>();
+            Quota {
+                group: format!("/{group}"),
+                pids: read.pids.clone(),
+                cpus: read.quota.cpus,
+                removal: Some(read.quota.removal()),
+                periods: last.periods.saturating_sub(first.periods),
+                throttled_periods: last.throttled_periods.saturating_sub(first.throttled_periods),
+                throttled_s: throttled_ns as f64 / 1e9,
+            }
         };
-        self.groups.into_iter().map(quota).collect()
+        self.groups.iter_mut().map(quota).collect()
     }
 }
 
@@ -134,6 +135,8 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].group.as_str(), found[0].cpus), ("/sys/fs/cgroup/a", 0.2));
         assert_eq!((found[0].periods, found[0].throttled_periods), (18, 15));
+        let next = &quotas.finish()[0];
+        assert_eq!((next.periods, next.throttled_periods, next.throttled_s), (0, 0, 0.0));
         let removal = "echo max | sudo tee /sys/fs/cgroup/a/cpu.max";
         assert_eq!(found[0].removal.as_deref(), Some(removal));
     }

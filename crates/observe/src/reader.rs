@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! /proc files that are read per slice: opened once, read with one system call.
+//! /proc files that are read every slice: opened once, and read with as few system calls as
+//! possible.
 
 use linerate_machine::Root;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Maximum file size: /proc/stat with thousands of CPUs.
+/// Maximum file size, enough for /proc/stat with thousands of CPUs.
 const TEXT_MAX: usize = 1 << 20;
 
-/// Size in bytes of the kernel's own buffer for most files of /proc.
+/// Size in bytes of the kernel's own buffer for most /proc files.
 const PAGE: usize = 4 << 10;
 
-/// Length in bytes from which another part may follow: the kernel ends a part before the line that
-/// no longer fits into a page. Longer lines than half a page are in files that it returns whole.
+/// Minimum length, in bytes, of a part that may be followed by another one. The kernel ends a part
+/// before the first line that no longer fits in a page. Only files that it returns whole have lines
+/// longer than half a page.
 const PART_MIN: usize = PAGE / 2;
 
 /// A file whose contents change.
@@ -23,15 +25,15 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Opens a file below the root; a file that cannot be opened reads as empty.
+    /// Opens a file below the root. A file that cannot be opened reads as empty.
     pub(crate) fn open(root: &Root, path: &str) -> Self {
         Self { file: File::open(root.path(path)).ok(), buffer: vec![0; 2 * PAGE] }
     }
 
-    /// Current contents; empty if unreadable.
+    /// Returns the current contents; empty if unreadable.
     ///
-    /// The kernel returns many files of /proc in parts of about a page, however large the buffer:
-    /// only a short part is surely the last.
+    /// The kernel returns many /proc files in parts of about a page, however large the buffer. Only
+    /// a short part is certain to be the last.
     pub(crate) fn text(&mut self) -> &str {
         let Some(file) = &self.file else { return "" };
         let mut length = 0;

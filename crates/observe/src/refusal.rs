@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Explains a refused event as an entry of unread data.
+//! Turns the refusal of an event into an entry for the data that could not be read.
 
 use linerate_counters::event::{Class, Event};
 use linerate_counters::refusal::{Attempt, Refusal};
@@ -8,8 +8,13 @@ use linerate_doctor::refusal::Explainer;
 use linerate_linux::perf::{OpenError, Request, TRACEPOINT, Target};
 use linerate_record::why::Unread;
 
-/// Why the event `name` was refused, and what would change that; `what` is the data that is missing
-/// as a result.
+/// Returns the command that observes a process as root.
+pub(crate) fn as_root(pid: u32) -> String {
+    format!("sudo linerate why {pid}")
+}
+
+/// Explains why the event `name` was refused and what would change that. `what` is the data that is
+/// missing as a result.
 pub(crate) fn explain(
     what: &str,
     name: &str,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Samples the functions in which threads spend CPU time, and how much of it is work if they poll.
+//! Samples the functions in which threads spend CPU time, and determines how much of it is work if
+//! they poll.
 //!
-//! Any user can sample the user mode of their own threads. Without kernel samples, the unsampled
-//! time appears as one kernel function, `[not in user mode]`, so that shares refer to all CPU time.
+//! Any user can sample their own threads in user mode. Without kernel samples, unsampled time
+//! appears as a kernel function, `[not in user mode]`, so that shares are relative to all CPU time.
 
-mod accesses;
+pub(crate) mod accesses;
 mod cpus;
 pub(crate) mod functions;
 mod kernel;
@@ -12,106 +13,116 @@ pub(crate) mod maps;
 pub(crate) mod names;
 pub mod polling;
 mod profile;
+mod thread;
 
 pub use cpus::CpuProfile;
 pub use profile::ThreadProfile;
 
-use crate::refusal::explain;
-use accesses::{Access, Decoder};
-use cpus::SampledCpus;
-use linerate_linux::perf::{Event, OpenError, Request, SOFTWARE, Selector, Target};
-use linerate_linux::sample::{self, Fields, Record, Ring, Sampling};
-use linerate_record::why::{SharedLine, Unread};
-use names::{KERNEL, Spots};
-use polling::Slice;
-use std::collections::HashMap;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use accesses::number_of as register_number;
 
-/// A thread by process and thread ID.
+use crate::procfs::task::SchedStat;
+use crate::refusal::explain;
+use crate::sparing::Sparing;
+use accesses::Decoder;
+use cpus::SampledCpus;
+use linerate_linux::monotonic_ns;
+use linerate_linux::perf::{OpenError, Request, SOFTWARE, Selector, Target};
+use linerate_linux::sample::{self, Fields, Ring, Sampling};
+use linerate_record::why::{SharedLine, Unread};
+use names::{Resolver, Spots};
+use std::collections::HashMap;
+use thread::Sampled;
+
+/// A thread, by process and thread ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId {
-    /// Its process.
+    /// Process ID.
     pub pid: u32,
-    /// Its thread ID.
+    /// Thread ID.
     pub tid: u32,
 }
 
 pub(crate) const CPU_CLOCK_NAME: &str = "cpu-clock";
 /// `PERF_COUNT_SW_CPU_CLOCK`.
 pub(crate) const CPU_CLOCK: Selector = Selector::new(SOFTWARE, 0);
-/// Samples per second of a running thread: not a multiple of timer rates. In a virtual machine, a
-/// sample takes 16 us, most of it outside the guest: 0.8 % of the thread's time.
+/// Samples per second while a thread is running. Not a multiple of timer rates. In a virtual
+/// machine, a sample takes 16 us, mostly outside the guest, which is 0.8 % of the thread's time.
 const RATE: u64 = 499;
-/// Maximum samples per second over all threads.
+/// Maximum number of samples per second, summed over all threads.
 const MAX_RATE: u64 = 4000;
 /// Maximum number of sampled threads.
 const MAX_THREADS: usize = 64;
-/// Maximum number of threads sampled with registers: the first ones watched.
+/// Maximum number of threads sampled with registers, in the order in which they were added.
 const MAX_WITH_REGISTERS: usize = 8;
-/// Size in bytes of a sample in the ring, and of its registers.
+/// Size in bytes of a sample in the ring, without registers.
 const SAMPLE_BYTES: u64 = 40;
+/// Size in bytes of a sample's registers in the ring.
 const REGISTERS_BYTES: u64 = 144;
-/// Longest slice that the ring can hold, seconds; half of that with registers, because users can
-/// lock little memory.
+/// Longest slice that the ring can hold, in seconds. With registers, it holds half of that, because
+/// users can lock little memory.
 const MAX_SLICE_S: u64 = 1;
-/// Maximum number of accesses kept per thread.
-const MAX_ACCESSES: usize = 20_000;
+/// Maximum share of a CPU's time to spend on separating work from polling in consecutive windows.
+const SEPARATING_SHARE: f64 = 0.002;
 
-/// Samples threads until [`Sampler::finish`].
+/// Extent of sampling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// Whether registers are sampled, for memory accesses.
+    pub(crate) has_registers: bool,
+    /// Number of most recent slices from which functions are computed.
+    pub(crate) recent: usize,
+    /// Number of most recent slices from which work and polling are separated.
+    pub(crate) history: usize,
+}
+
+impl Extent {
+    /// A single window, from which everything is computed.
+    pub(crate) const WINDOW: Self =
+        Self { has_registers: true, recent: usize::MAX, history: usize::MAX };
+}
+
+/// Samples threads, window by window. Each [`Sampler::finish`] begins the next window.
 #[derive(Debug)]
 pub struct Sampler {
     threads: Vec<Sampled>,
     cpus: SampledCpus,
     spots: Spots,
+    resolver: Resolver,
     decoder: Decoder,
-    /// CPU time between two samples of a thread, nanoseconds.
+    extent: Extent,
+    separating: Sparing,
+    /// CPU time between two samples of a thread, in nanoseconds.
     period_ns: u64,
     has_kernel: bool,
     slices: usize,
     left_out: usize,
 }
 
-/// A sampled thread.
-#[derive(Debug)]
-struct Sampled {
-    id: ThreadId,
-    event: Event,
-    ring: Ring,
-    /// CPU time at the end of the last slice.
-    run_ns: u64,
-    /// Number of samples taken, lost, and substituted for time that cannot be sampled.
-    samples: u64,
-    lost: u64,
-    unsampled: u64,
-    /// Slice in which it was first watched.
-    first: usize,
-    slices: Vec<Slice>,
-    has_registers: bool,
-    /// Samples at cipher and hash instructions.
-    ciphers: u64,
-    accesses: Vec<Access>,
-}
-
-impl Sampled {
-    fn cipher_instructions(&self) -> Option<f64> {
-        (self.has_registers && self.samples > 0).then(|| self.ciphers as f64 / self.samples as f64)
-    }
-}
-
 /// Result of sampling.
 #[derive(Clone, Debug, Default)]
 pub struct Profiles {
-    /// Profile of each thread.
+    /// Profiles by thread.
     pub threads: Vec<ThreadProfile>,
-    /// Profile of each CPU, if its kernel functions can be sampled.
+    /// Profiles by CPU, if kernel functions can be sampled.
     pub cpus: Vec<CpuProfile>,
-    /// Cache lines that several threads use and one writes.
+    /// Cache lines that several threads use and at least one writes.
     pub shared_lines: Vec<SharedLine>,
 }
 
 impl Sampler {
     /// Starts sampling threads (the first ones in the list if there are too many), and the kernel
-    /// on `sampled_cpus`. The second value lists what cannot be sampled.
+    /// on `sampled_cpus`. Also returns what cannot be sampled.
     pub fn start(threads: &[ThreadId], sampled_cpus: &[u32]) -> (Self, Vec<Unread>) {
+        Self::start_with(Extent::WINDOW, threads, sampled_cpus)
+    }
+
+    /// Like [`Self::start`], with this extent.
+    pub(crate) fn start_with(
+        extent: Extent,
+        threads: &[ThreadId],
+        sampled_cpus: &[u32],
+    ) -> (Self, Vec<Unread>) {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let at_once = threads.len().clamp(1, cpus) as u64;
         let rate = RATE.min(MAX_RATE / at_once).max(1);
@@ -119,18 +130,24 @@ impl Sampler {
             threads: Vec::new(),
             cpus: SampledCpus::default(),
             spots: Spots::default(),
+            resolver: Resolver::default(),
             decoder: Decoder::default(),
+            extent,
+            separating: Sparing::new(SEPARATING_SHARE),
             period_ns: 1_000_000_000 / rate,
             has_kernel: true,
             slices: 0,
             left_out: 0,
         };
         let mut unread = sampler.watch(threads);
-        unread.extend(sampler.cpus.open(sampled_cpus));
+        let has_registers = extent.has_registers && accesses::IS_POSSIBLE;
+        let fields = Fields { has_registers, ..Fields::default() };
+        unread.extend(sampler.cpus.open(sampled_cpus, fields));
         (sampler, unread)
     }
 
-    /// Samples further threads from the current slice on. Threads that are already sampled stay so.
+    /// Adds threads, which are sampled from the current slice on. Skips those that are already
+    /// sampled.
     pub fn watch(&mut self, threads: &[ThreadId]) -> Vec<Unread> {
         let mut unread = Vec::new();
         for &id in threads {
@@ -144,7 +161,7 @@ impl Sampler {
             match self.open(id) {
                 Ok(None) => {}
                 Ok(Some(refused)) => unread.push(refused),
-                // A thread that has ended is not reported.
+                // Threads that have ended are not reported.
                 Err(refused) => unread.extend(refused),
             }
         }
@@ -153,12 +170,14 @@ impl Sampler {
         unread
     }
 
-    /// Opens the event of a thread. Refusal of kernel samples alone is not an error.
+    /// Opens a thread's event. It is not an error if only kernel samples are refused.
     fn open(&mut self, id: ThreadId) -> Result<Option<Unread>, Option<Unread>> {
         let target = Target::Thread(id.tid);
         let request =
             |exclude_kernel| Request { exclude_kernel, disabled: false, ..Request::new(CPU_CLOCK) };
-        let has_registers = accesses::IS_POSSIBLE && self.threads.len() < MAX_WITH_REGISTERS;
+        let has_registers = self.extent.has_registers
+            && accesses::IS_POSSIBLE
+            && self.threads.len() < MAX_WITH_REGISTERS;
         let fields = Fields { has_registers, ..Fields::default() };
         let sampling = Sampling { period: self.period_ns, fields, skips_idle: false };
         let mut refused = None;
@@ -191,55 +210,61 @@ impl Sampler {
         })?;
         self.has_kernel &= has_kernel;
         self.spots.learn(id.pid);
-        self.threads.push(Sampled {
-            id,
-            event,
-            ring,
-            run_ns: 0,
-            samples: 0,
-            lost: 0,
-            unsampled: 0,
-            first: self.slices,
-            slices: Vec::new(),
-            has_registers,
-            ciphers: 0,
-            accesses: Vec::new(),
-        });
+        self.threads.push(Sampled::new(id, (event, ring), has_registers, self.slices));
         Ok(refused)
     }
 
     /// Ends a slice: reads the samples of all threads. Call at least once per second.
     pub fn end_slice(&mut self) {
-        self.spots.begin_slice();
-        for thread in &mut self.threads {
-            let known = (&mut self.spots, &mut self.decoder);
-            let slice = thread.end_slice(known, self.has_kernel, self.period_ns);
-            thread.slices.push(slice);
+        self.end_slice_with(|_| None);
+    }
+
+    /// Like [`Self::end_slice`], but also uses each thread's scheduler statistics to choose how to
+    /// sample it.
+    pub(crate) fn end_slice_with(&mut self, sched_of: impl Fn(ThreadId) -> Option<SchedStat>) {
+        let now_ns = monotonic_ns();
+        let Self { threads, cpus, spots, decoder, .. } = self;
+        spots.begin_slice();
+        let by_cpu = threads.iter().enumerate().filter(|(_, thread)| thread.is_by_cpu());
+        let by_cpu: HashMap<u32, usize> = by_cpu.map(|(at, thread)| (thread.id.tid, at)).collect();
+        cpus.end_slice(spots, |spots, sample| {
+            if let Some(&at) = by_cpu.get(&sample.tid) {
+                threads[at].take(sample, (spots, decoder));
+            }
+        });
+        for thread in threads {
+            let sched = sched_of(thread.id);
+            thread.end_slice((spots, decoder), self.has_kernel, self.period_ns, sched);
+            thread.choose(sched, cpus.is_open(), now_ns);
         }
-        self.cpus.end_slice(&mut self.spots);
         self.slices += 1;
     }
 
-    /// CPU time of a thread in each slice since it was first watched, nanoseconds.
+    /// Returns a thread's CPU time in each slice since it was first observed, in nanoseconds.
     pub fn run_ns(&self, id: ThreadId) -> Vec<u64> {
         let of_id = self.threads.iter().filter(|thread| thread.id == id);
         of_id.flat_map(|thread| &thread.slices).map(|slice| slice.run_ns).collect()
     }
 
-    /// Threads that were not sampled because there were too many.
+    /// Returns how many threads were not sampled because there were too many.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
 
-    /// Samples lost because the rings were not read in time.
+    /// Returns how many samples were lost because rings were not read in time.
     pub fn lost(&self) -> u64 {
         self.threads.iter().map(|thread| thread.lost).sum()
     }
 
-    /// Ends sampling. `packets` are counts per slice, if known; `asleep` is the share of the window
+    /// Ends a window. `packets` are counts per slice, if known; `asleep` is the share of the window
     /// that a thread slept.
-    pub fn finish(self, packets: &[Option<u64>], asleep: impl Fn(ThreadId) -> f64) -> Profiles {
-        let names = &self.spots.resolve();
+    pub fn finish(
+        &mut self,
+        packets: &[Option<u64>],
+        asleep: impl Fn(ThreadId) -> f64,
+    ) -> Profiles {
+        self.spots.resolve(&mut self.resolver);
+        let names = &self.resolver.names;
         let parts = self.threads.iter().map(|thread| accesses::Sampled {
             tid: thread.id.tid,
             samples: thread.samples,
@@ -247,83 +272,25 @@ impl Sampler {
         });
         let parts: Vec<_> = parts.collect();
         let shared_lines = accesses::shared_lines(&parts, |spot| names.name_of(spot).to_owned());
-        let profile = |thread: Sampled| {
-            let ciphers = thread.cipher_instructions();
-            let mut slices = thread.slices;
-            for (number, slice) in slices.iter_mut().enumerate() {
-                slice.counts = by_place(&slice.counts, &names.of_spots);
-                slice.packets = packets.get(thread.first + number).copied().flatten();
-            }
-            let memory = accesses::memory_use(&thread.accesses, thread.samples);
-            let asleep = asleep(thread.id);
-            profile::profile(thread.id, thread.samples, &slices, names, asleep, (memory, ciphers))
+        let is_due = self.separating.is_due();
+        let began_ns = self.separating.begin();
+        let (extent, slices) = (self.extent, std::mem::take(&mut self.slices));
+        let profile = |thread: &mut Sampled| {
+            thread.end_window(packets, names, extent);
+            let window = thread.history.len().min(slices - thread.first);
+            let ids = (thread.id, asleep(thread.id));
+            thread.first = 0;
+            thread.profile(ids, names, (extent, window), is_due)
         };
-        Profiles {
-            threads: self.threads.into_iter().map(profile).collect(),
-            cpus: self.cpus.finish(names),
-            shared_lines,
+        let threads = self.threads.iter_mut().map(profile).collect();
+        if is_due {
+            self.separating.end(began_ns);
         }
+        Profiles { threads, cpus: self.cpus.finish(names), shared_lines }
     }
-}
 
-impl Sampled {
-    fn end_slice(
-        &mut self,
-        (spots, decoder): (&mut Spots, &mut Decoder),
-        has_kernel: bool,
-        period_ns: u64,
-    ) -> Slice {
-        let run_ns = self.event.read().map_or(self.run_ns, |reading| reading.values()[0]);
-        let mut counts = HashMap::<u32, u32>::new();
-        let (mut samples, mut lost) = (0, 0);
-        let pid = self.id.pid;
-        let (accesses, ciphers) = (&mut self.accesses, &mut self.ciphers);
-        self.ring.drain(|record| match record {
-            Record::Sample(sample) => {
-                samples += 1;
-                let spot = spots.spot(pid, sample.ip, sample.is_kernel);
-                *counts.entry(spot).or_default() += 1;
-                if let (Some(registers), false) = (&sample.registers, sample.is_kernel) {
-                    let room = MAX_ACCESSES.saturating_sub(accesses.len());
-                    let found = decoder.accesses(spots, pid, (sample.ip, registers), spot);
-                    accesses.extend(found.take(room));
-                    *ciphers += u64::from(decoder.is_cipher(pid, sample.ip));
-                }
-            }
-            Record::Lost(records) => lost += records,
-            Record::Throttled | Record::Process(_) | Record::Other(_) => {}
-        });
-        self.samples += samples;
-        self.lost += lost;
-        if !has_kernel {
-            let due = run_ns / period_ns;
-            let missing = due.saturating_sub(self.samples + self.lost + self.unsampled);
-            self.unsampled += missing;
-            if missing > 0 {
-                counts.insert(spots.named("[not in user mode]", KERNEL), missing as u32);
-            }
-        }
-        let slice = Slice {
-            run_ns: run_ns.saturating_sub(self.run_ns),
-            packets: None,
-            counts: sorted(counts),
-        };
-        self.run_ns = run_ns;
-        slice
+    /// Ends sampling of threads that no longer exist.
+    pub(crate) fn forget(&mut self, is_there: impl Fn(ThreadId) -> bool) {
+        self.threads.retain(|thread| is_there(thread.id));
     }
-}
-
-/// Converts counts by spot to counts by place.
-fn by_place(counts: &[(u32, u32)], of_spots: &[u32]) -> Vec<(u32, u32)> {
-    let mut places = HashMap::<u32, u32>::new();
-    for &(spot, count) in counts {
-        *places.entry(of_spots[spot as usize]).or_default() += count;
-    }
-    sorted(places)
-}
-
-fn sorted(counts: HashMap<u32, u32>) -> Vec<(u32, u32)> {
-    let mut counts: Vec<(u32, u32)> = counts.into_iter().collect();
-    counts.sort_unstable();
-    counts
 }

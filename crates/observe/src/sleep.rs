@@ -3,37 +3,42 @@
 
 use crate::procfs::task::InCall;
 use crate::threads::{Thread, Threads, text_of};
-use linerate_linux::{FirstArgument, system_call};
+use linerate_linux::{FirstArgument, is_named_pipe, system_call};
 use linerate_machine::Root;
 use linerate_record::why::SleepTime;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
+use std::path::Path;
 
-/// Maximum number of sampled threads, and of samples per tick: a sample takes a few microseconds.
+/// Maximum number of sampled threads.
 const SAMPLED_MAX: usize = 64;
+/// Maximum number of samples per tick. A sample takes a few microseconds.
 const PER_TICK: usize = 4;
 
-/// Pseudo-call of a thread stopped by a signal or a debugger.
+/// Reported instead of a system call for a thread that a signal or debugger has stopped.
 const STOPPED: &str = "stopped";
 
-/// Where a thread was asleep at a sample.
+/// Reported for a call that could not be read.
+const NOT_KNOWN: &str = "not known";
+
+/// System call or kernel function in which a thread was found asleep, and the object it waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     on: String,
     object: Option<Object>,
 }
 
-/// Object that a call waits for.
+/// What a call waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Object {
-    /// A file descriptor, by the target of its link.
+    /// A file descriptor, by its link target.
     File(String),
-    /// The address of a futex.
+    /// A futex, by its address.
     Futex(u64),
 }
 
-/// Samples of one thread.
+/// Samples of a thread.
 #[derive(Debug, Default)]
 struct Samples {
     file: Option<File>,
@@ -45,12 +50,12 @@ struct Samples {
 #[derive(Debug, Default)]
 pub(crate) struct Sleepers {
     samples: BTreeMap<(u32, u32), Samples>,
-    /// Next thread to sample, if there are too many for one tick.
+    /// Index of the next thread to sample if there are too many for one tick.
     next: usize,
 }
 
 impl Sleepers {
-    /// Samples threads; if there are many, the ones that are next in order.
+    /// Samples the next [`PER_TICK`] threads in rotation.
     pub(crate) fn tick(&mut self, root: &Root, threads: &Threads) {
         let followed: Vec<&Thread> =
             threads.all.iter().filter(|thread| thread.is_followed()).take(SAMPLED_MAX).collect();
@@ -94,7 +99,8 @@ impl Sleepers {
         *samples.asleep.entry(place).or_default() += 1;
     }
 
-    /// What a thread slept on: its share of time asleep, `asleep`, apportioned by samples.
+    /// Returns the calls in which a thread slept, and the objects that it waited for. `asleep`, the
+    /// fraction of time that it slept, is divided among them in proportion to their samples.
     /// `describe` formats an object.
     pub(crate) fn of(
         &self,
@@ -118,7 +124,13 @@ impl Sleepers {
         times
     }
 
-    /// Whether the system calls of some thread could not be read.
+    /// Begins the next window.
+    pub(crate) fn begin_window(&mut self, threads: &Threads) {
+        self.samples.retain(|&(pid, tid), _| threads.has(pid, tid));
+        self.samples.values_mut().for_each(|samples| samples.asleep.clear());
+    }
+
+    /// Returns whether there is a thread whose system calls may not be read.
     pub(crate) fn were_refused(&self) -> bool {
         self.samples.values().any(|samples| samples.is_refused)
     }
@@ -128,8 +140,9 @@ fn place_of(root: &Root, pid: u32, number: u64, first: u64) -> Option<Place> {
     let (on, argument) = system_call(number)?;
     let object = match argument {
         FirstArgument::Descriptor => {
-            let link = std::fs::read_link(root.path(&format!("proc/{pid}/fd/{first}"))).ok();
-            link.map(|link| Object::File(link.to_string_lossy().into_owned()))
+            let path = root.path(&format!("proc/{pid}/fd/{first}"));
+            let link = std::fs::read_link(&path).ok();
+            link.map(|link| Object::File(of_kind(&path, link.to_string_lossy().into_owned())))
         }
         FirstArgument::Futex => Some(Object::Futex(first)),
         FirstArgument::Other => None,
@@ -137,19 +150,25 @@ fn place_of(root: &Root, pid: u32, number: u64, first: u64) -> Option<Place> {
     Some(Place { on: on.to_owned(), object })
 }
 
-/// Kernel function in which a thread waits, without compiler suffixes.
+/// Adds the kind to the link target of a descriptor, at `path`, if the target does not show it: a
+/// named pipe looks like a file, but is read and written by programs.
+fn of_kind(path: &Path, link: String) -> String {
+    if link.starts_with('/') && is_named_pipe(path) { format!("fifo {link}") } else { link }
+}
+
+/// Returns the kernel function in which a thread waits, without compiler suffixes.
 fn wait_channel(root: &Root, folder: &str) -> String {
     let text = root.text(&format!("{folder}/wchan")).filter(|text| text != "0");
-    let name = text.as_deref().and_then(|text| text.split('.').next()).unwrap_or("not known");
+    let name = text.as_deref().and_then(|text| text.split('.').next()).unwrap_or(NOT_KNOWN);
     name.to_owned()
 }
 
-/// Inode in the link of a socket, `socket:[4711]`.
+/// Parses the inode number from the link target of a socket: `socket:[4711]`.
 pub(crate) fn socket_inode(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Formats an object that is not a known socket: `pipe`, `/dev/net/tun`.
+/// Formats an object other than a known socket: `pipe` or `/dev/net/tun`, for example.
 pub(crate) fn describe(object: &Object) -> String {
     match object {
         Object::Futex(address) => format!("futex {address:#x}"),
@@ -163,6 +182,19 @@ pub(crate) fn describe(object: &Object) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_named_pipe_is_not_taken_for_a_file() {
+        let place = tempfile::tempdir().unwrap();
+        let (pipe, file) = (place.path().join("pipe"), place.path().join("file"));
+        std::fs::write(&file, "").unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        let of = |path: &Path| of_kind(path, path.to_string_lossy().into_owned());
+        assert_eq!(of(&pipe), format!("fifo {}", pipe.display()));
+        assert_eq!(of(&file), file.to_string_lossy());
+        assert_eq!(of(&place.path().join("gone")), place.path().join("gone").to_string_lossy());
+    }
 
     #[test]
     fn objects_have_words() {

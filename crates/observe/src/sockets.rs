@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sockets of the watched processes.
+//! The observed processes' sockets.
 //!
-//! All sockets in the namespace are listed at both ends of the window, and in between where the
-//! processes have opened new ones or have TCP connections. Known sockets are read one by one at the
-//! end of each slice. Closed sockets keep their last readings.
+//! All sockets in the namespace are listed at both ends of the window, and in between if the
+//! processes have opened new ones or have TCP connections. Known sockets are read individually at
+//! the end of each slice. Closed sockets keep their last readings.
 
 mod census;
-mod sparing;
+mod neighbours;
 mod watched;
 
 pub(crate) use census::Share;
@@ -14,68 +14,90 @@ pub(crate) use census::Share;
 use crate::namespace::Namespace;
 use crate::procfs::net::parse_sockets;
 use crate::sleep::socket_inode;
+use crate::sparing::Sparing;
 use crate::target::{all_pids, stat_of};
 use census::Census;
 use linerate_linux::network::{InetProtocol, InetSocket, Network, PacketSocket};
 use linerate_machine::Root;
 use linerate_record::why::{SocketCounts, SocketKind};
-use sparing::Sparing;
+use neighbours::Neighbours;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use watched::{State, Watched, state_of};
 
-/// Maximum number of descriptors read, over all processes, when looking for peers.
+/// Maximum number of descriptors to read, over all processes, when searching for peers.
 const DESCRIPTORS_MAX: usize = 50_000;
 
-/// Maximum number of TCP connections, and of UDP sockets, read one by one at the end of a slice; if
-/// there are more, the next ones in order. Each costs a few microseconds.
+/// Maximum number of TCP connections, and of UDP sockets, to read individually at the end of a
+/// slice. If there are more, they take turns. Reading a socket takes a few microseconds.
 const PER_SLICE: usize = 32;
+
+/// Maximum share of a CPU spent listing UDP sockets. In a network namespace with few sockets,
+/// listing them takes about 1 ms, so it is done about 25 times in a window of 5 s.
+const LISTING_SHARE: f64 = 0.005;
+
+/// Maximum share of a CPU spent listing TCP sockets within the window. The kernel walks a hash
+/// table whose size depends on the installed memory: with 24 GiB, this takes 7 ms.
+const TCP_LISTING_SHARE: f64 = 0.002;
 
 /// Kinds of TCP sockets.
 const TCP: &[SocketKind] = &[SocketKind::Tcp, SocketKind::TcpListen];
 
-/// A moment of the window.
+/// When a reading is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// Its start.
+    /// Start of the window.
     Start,
-    /// The end of a slice.
+    /// End of a slice within the window.
     Within,
-    /// Its end.
+    /// End of the window.
     End,
 }
 
 /// The sockets of the watched processes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sockets {
     /// Owner of each open socket, by inode.
     owners: BTreeMap<u64, u32>,
     watched: BTreeMap<u64, Watched>,
-    /// Whether all sockets are watched, because there is no program.
+    /// Whether all sockets are observed because the target is an interface, not a program.
     is_all: bool,
     names: BTreeMap<u32, String>,
-    /// Whether all UDP sockets in the namespace are watched.
-    pub(crate) has_all_udp: bool,
+    /// Other programs' UDP sockets in the namespace.
+    pub(crate) neighbours: Neighbours,
     census: Census,
-    /// Open sockets that were looked for in a list: those not found in it are of other kinds than
-    /// TCP and UDP.
+    /// Open sockets that have been looked up in the kernel's socket lists, whether found or not.
     listed: BTreeSet<u64>,
-    /// Reads the list of UDP sockets at the end of a slice.
+    /// Schedule for listing UDP sockets at the ends of slices.
     listing: Sparing,
-    /// Position after the last slice, if there are too many connections for one slice.
+    /// Schedule for listing TCP sockets within the window.
+    tcp_listing: Sparing,
+    /// Position at which the next slice continues if there are too many sockets to read in one
+    /// slice.
     next: usize,
 }
 
 impl Sockets {
-    /// Watches the sockets of the processes given to [`Sockets::look`], or all sockets.
+    /// Observes the sockets of the processes passed to [`Sockets::look`], or all sockets.
     pub(crate) fn new(is_all: bool, network: Option<&Network>) -> Self {
         let links = network.and_then(|network| network.links().ok()).unwrap_or_default();
         let names = links.into_iter().map(|link| (link.index, link.name)).collect();
-        Self { is_all, names, has_all_udp: true, ..Self::default() }
+        Self {
+            owners: BTreeMap::new(),
+            watched: BTreeMap::new(),
+            is_all,
+            names,
+            neighbours: Neighbours::default(),
+            census: Census::default(),
+            listed: BTreeSet::new(),
+            listing: Sparing::new(LISTING_SHARE),
+            tcp_listing: Sparing::new(TCP_LISTING_SHARE),
+            next: 0,
+        }
     }
 
-    /// Finds sockets and reads them. Counters read at the start of the window are the base for
-    /// differences; sockets found later started from 0.
+    /// Finds and reads sockets. Counts are relative to the reading at the start of the window or,
+    /// for sockets found later, to 0.
     pub(crate) fn look(
         &mut self,
         root: &Root,
@@ -97,6 +119,9 @@ impl Sockets {
         if !is_needed && !self.has(SocketKind::Tcp) && !self.has(SocketKind::TcpListen) {
             return;
         }
+        if moment == Moment::Within && !self.tcp_listing.is_due() {
+            return;
+        }
         self.listed.extend(self.owners.keys());
         let Some(network) = &namespace.network else {
             self.take_listed(root, namespace, InetProtocol::Tcp, is_start);
@@ -105,11 +130,13 @@ impl Sockets {
             }
             return;
         };
+        let began = self.tcp_listing.begin();
         let mut tcp = dump(network, InetProtocol::Tcp);
+        self.tcp_listing.end(began);
         let owners = &self.owners;
         self.census.take(&tcp, |inode| owners.contains_key(&inode), is_start);
-        // If there are many connections, a few are read in each slice, in rotation: reading all at
-        // once would look like a burst.
+        // With many connections, read a few per slice in rotation. Reading all of them in one slice
+        // would make their counts look like a burst.
         if moment == Moment::Within && tcp.len() > PER_SLICE {
             tcp.retain(|socket| !self.watched.contains_key(&u64::from(socket.inode)));
         }
@@ -118,6 +145,9 @@ impl Sockets {
             self.take_inet(dump(network, InetProtocol::Udp), is_start);
         }
         self.take_packet(network.packet_sockets().unwrap_or_default(), is_start);
+        if is_start && self.has(SocketKind::Udp) {
+            self.neighbours.begin(root, DESCRIPTORS_MAX);
+        }
     }
 
     /// Reads the known sockets.
@@ -157,9 +187,9 @@ impl Sockets {
         }
     }
 
-    /// Queries up to [`PER_SLICE`] open sockets of a kind, from position `first` on, wrapping
-    /// around; `None` for a socket that is not found at its address. Sockets for which the kernel
-    /// does not answer are left out.
+    /// Queries up to [`PER_SLICE`] open sockets of one kind, starting at position `first` and
+    /// wrapping around. Yields `None` for a socket that the kernel does not find at its address,
+    /// and omits a socket if the query fails.
     fn one_by_one(
         &mut self,
         network: &Network,
@@ -178,7 +208,7 @@ impl Sockets {
         })
     }
 
-    /// Takes the sockets that /proc lists, if netlink does not answer.
+    /// Uses the sockets listed in /proc if netlink does not answer.
     fn take_listed(
         &mut self,
         root: &Root,
@@ -202,17 +232,17 @@ impl Sockets {
         }
     }
 
-    /// The program's share of the TCP segments that the namespace counted.
+    /// Returns the program's share of the TCP segments counted by the namespace.
     pub(crate) fn tcp_share(&self, segments: u64) -> Share {
         self.census.share(segments)
     }
 
-    /// Owner of each open socket, by inode.
+    /// Returns the owner of each open socket, by inode.
     pub(crate) fn owners(&self) -> &BTreeMap<u64, u32> {
         &self.owners
     }
 
-    /// TCP addresses that processes listen on, with the process and its name.
+    /// Returns the TCP addresses on which processes listen, with the process and its name.
     pub(crate) fn listening_addresses(&self, root: &Root) -> Vec<(u32, String, SocketAddr)> {
         let listening =
             self.watched.iter().filter(|(_, watched)| watched.kind == SocketKind::TcpListen);
@@ -224,13 +254,13 @@ impl Sockets {
         listening.filter_map(named).collect()
     }
 
-    /// Whether a socket of this kind is watched.
+    /// Returns whether a socket of this kind is observed.
     pub(crate) fn has(&self, kind: SocketKind) -> bool {
         self.watched.values().any(|watched| watched.kind == kind)
     }
 
-    /// Whether at least half of the watched TCP connections began and ended between two reads in
-    /// the window: others may have come and gone unseen.
+    /// Returns whether at least half of the observed TCP connections began and ended within the
+    /// window. If so, there may be others that began and ended between two reads.
     pub(crate) fn come_and_go(&self) -> bool {
         let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
         let (all, short) = tcp.fold((0, 0), |(all, short), watched| {
@@ -239,26 +269,35 @@ impl Sockets {
         short > 0 && 2 * short >= all
     }
 
-    /// Segments that the watched TCP connections have received and sent in the window so far.
+    /// Returns whether TCP connections began or ended within the window, or sockets opened in the
+    /// window have not been looked up yet.
+    pub(crate) fn replaces_connections(&self) -> bool {
+        let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
+        let mut replaced = tcp.filter(|watched| watched.first.is_none() || watched.is_closed);
+        let is_unknown = |inode: &u64| !self.listed.contains(inode);
+        replaced.next().is_some() || self.owners.keys().any(is_unknown)
+    }
+
+    /// Returns the segments received and sent on observed TCP connections in the window so far.
     pub(crate) fn segments(&self) -> u64 {
         let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
         tcp.map(|watched| watched.tcp()).map(|tcp| tcp.segments_in + tcp.segments_out).sum()
     }
 
-    /// Bytes that the watched TCP connections have received and had acknowledged in the window so
+    /// Returns the bytes received and acknowledged on observed TCP connections in the window so
     /// far.
     pub(crate) fn tcp_bytes(&self) -> u64 {
         let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
         tcp.map(|watched| watched.tcp()).map(|tcp| tcp.bytes_received + tcp.bytes_acked).sum()
     }
 
-    /// The interfaces that the watched packet sockets are bound to.
+    /// Returns the interfaces to which the observed packet sockets are bound.
     pub(crate) fn packet_interfaces(&self) -> BTreeSet<u32> {
         let packet = self.watched.values().filter(|watched| watched.kind == SocketKind::Packet);
         packet.map(|watched| watched.interface).filter(|index| *index != 0).collect()
     }
 
-    /// Their names.
+    /// Returns the names of the interfaces to which the observed packet sockets are bound.
     pub(crate) fn packet_interface_names(&self) -> Vec<&str> {
         let indices = self.packet_interfaces();
         indices.iter().filter_map(|index| self.names.get(index).map(String::as_str)).collect()
@@ -288,7 +327,9 @@ impl Sockets {
     fn take_one(&mut self, socket: &InetSocket, state: State, is_start: bool) {
         let inode = u64::from(socket.inode);
         if !self.owners.contains_key(&inode) && !self.is_all {
-            self.has_all_udp &= socket.protocol != InetProtocol::Udp;
+            if socket.protocol == InetProtocol::Udp {
+                self.neighbours.take(inode);
+            }
             return;
         }
         match self.watched.get_mut(&inode) {
@@ -321,25 +362,23 @@ impl Sockets {
         }
     }
 
-    /// The differences over the window. If all sockets in a namespace are watched, only those with
-    /// losses.
-    pub(crate) fn finish(mut self, root: &Root, network: Option<&Network>) -> Vec<SocketCounts> {
-        let peers = self.peers(root, network);
+    /// Returns each socket's counts over the window and, for a connection, the process at the other
+    /// end. Then begins the next window. If all sockets in a namespace are watched, returns only
+    /// those with losses.
+    pub(crate) fn finish(&mut self, root: &Root, peers: &BTreeMap<u64, u32>) -> Vec<SocketCounts> {
+        let has_lost = |watched: &Watched| watched.drops().is_some_and(|drops| drops > 0);
         if self.is_all {
-            let lost: BTreeSet<u64> = self
-                .watched
-                .iter()
-                .filter(|(_, watched)| watched.drops().is_some_and(|drops| drops > 0))
-                .map(|(inode, _)| *inode)
-                .collect();
-            self.owners = owners_of(root, &lost, usize::MAX);
-            self.watched.retain(|inode, _| lost.contains(inode));
+            let lost = self.watched.iter().filter(|(_, watched)| has_lost(watched));
+            let is_new = |inode: &u64| !self.owners.contains_key(inode);
+            let new: BTreeSet<u64> = lost.map(|(inode, _)| *inode).filter(is_new).collect();
+            self.owners.extend(owners_of(root, &new, usize::MAX));
         }
-        let owners = self.owners;
+        let owners = &self.owners;
         let counts = |(inode, watched): (&u64, &Watched)| {
             watched.counts(*inode, owners.get(inode).copied().unwrap_or(0), peers.get(inode))
         };
         let moved = |watched: &Watched| match watched.kind {
+            _ if self.is_all => has_lost(watched),
             SocketKind::Tcp => {
                 let tcp = watched.tcp();
                 let is_queued = watched.receive_queue_max > 0 || watched.send_queue > 0;
@@ -347,13 +386,24 @@ impl Sockets {
             }
             _ => true,
         };
-        self.watched.iter().filter(|(_, watched)| moved(watched)).map(counts).collect()
+        let found = self.watched.iter().filter(|(_, watched)| moved(watched)).map(counts).collect();
+        self.watched.retain(|_, watched| !watched.is_closed);
+        self.watched.values_mut().for_each(Watched::begin_window);
+        self.census.begin_window();
+        self.neighbours.begin_window(root);
+        if self.owners.len() > DESCRIPTORS_MAX {
+            // Most of them belong to closed sockets; the next search finds the others again.
+            self.owners.clear();
+            self.listed.clear();
+        }
+        found
     }
 
-    /// The processes at the other end of connections within this machine, by the inode at this end.
-    /// For a connection that has since been closed, the process that now has connections open
-    /// between the same addresses to the same port, if there is only one.
-    fn peers(&self, root: &Root, network: Option<&Network>) -> BTreeMap<u64, u32> {
+    /// Returns the process at the other end of each connection within this machine, by the inode at
+    /// this end. For a connection that has since been closed, returns the process that now has
+    /// connections open between the same addresses to the same port, if there is only one such
+    /// process.
+    pub(crate) fn peers(&self, root: &Root, network: Option<&Network>) -> BTreeMap<u64, u32> {
         let Some(network) = network.filter(|_| self.has(SocketKind::Tcp)) else {
             return BTreeMap::new();
         };
@@ -381,8 +431,8 @@ impl Sockets {
     }
 }
 
-/// The sockets that are, or may be, the other ends of connections, from the addresses of the
-/// connections (local, remote) and those of all open sockets.
+/// Returns the sockets that are, or may be, the other ends of connections, given the connections'
+/// addresses (local, remote) and those of all open sockets.
 fn other_ends(
     watched: &BTreeMap<u64, (SocketAddr, SocketAddr)>,
     open: &BTreeMap<(SocketAddr, SocketAddr), u64>,
@@ -404,7 +454,7 @@ fn other_ends(
     watched.iter().filter_map(ends_of).collect()
 }
 
-/// Maximum number of open connections between two addresses whose owners are looked up.
+/// Maximum number of open connections between the same two addresses whose owners are looked up.
 const OPEN_ENDS_MAX: usize = 16;
 
 /// Converts an IPv4-mapped IPv6 address to the IPv4 address.
@@ -419,7 +469,7 @@ fn dump(network: &Network, protocol: InetProtocol) -> Vec<InetSocket> {
     sockets
 }
 
-/// The inodes of a process's sockets.
+/// Returns the inodes of a process's sockets.
 fn socket_inodes(root: &Root, pid: u32) -> impl Iterator<Item = u64> {
     let entries = std::fs::read_dir(root.path(&format!("proc/{pid}/fd")));
     entries.into_iter().flatten().flatten().filter_map(|entry| {
@@ -428,7 +478,7 @@ fn socket_inodes(root: &Root, pid: u32) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The processes that have `wanted` sockets open, as far as permissions allow.
+/// Returns the processes that have the `wanted` sockets open, as far as permissions allow.
 fn owners_of(root: &Root, wanted: &BTreeSet<u64>, most: usize) -> BTreeMap<u64, u32> {
     let mut owners = BTreeMap::new();
     let mut read = 0;

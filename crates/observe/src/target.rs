@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Selects the processes to watch, and checks that they can be watched.
+//! Selects the processes to observe, and checks that they can be observed.
 
 use crate::ObserveError;
 use crate::procfs::task::{Stat, Status};
@@ -7,7 +7,7 @@ use linerate_machine::Root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 
-/// PIDs of all processes, ascending.
+/// Returns all PIDs in ascending order.
 pub(crate) fn all_pids(root: &Root) -> Vec<u32> {
     let mut pids: Vec<u32> =
         root.names("proc").iter().filter_map(|name| name.parse().ok()).collect();
@@ -15,15 +15,15 @@ pub(crate) fn all_pids(root: &Root) -> Vec<u32> {
     pids
 }
 
-/// Fields in a process's `stat`.
+/// Reads the fields of a process's `stat`.
 pub(crate) fn stat_of(root: &Root, pid: u32) -> Option<Stat> {
     Stat::parse(&root.text(&format!("proc/{pid}/stat"))?)
 }
 
-/// Returns the CPU on which the busiest thread of a process last ran, judged by CPU time since each
-/// thread was started; `None` if unreadable.
+/// Returns the CPU on which a process's busiest thread last ran; `None` if unreadable. The busiest
+/// thread is the one with the most CPU time since its start.
 pub(crate) fn last_cpu_of(root: &Root, pid: u32) -> Option<u32> {
-    /// Threads that are read; each costs some 10 us.
+    /// Maximum number of threads to read; each costs some 10 us.
     const THREADS_MAX: usize = 64;
     let tids = root.names(&format!("proc/{pid}/task"));
     let stats = tids
@@ -33,11 +33,12 @@ pub(crate) fn last_cpu_of(root: &Root, pid: u32) -> Option<u32> {
     stats.max_by_key(|stat| stat.user_ticks + stat.system_ticks).map(|stat| stat.cpu)
 }
 
-/// Checks that a process can be watched.
+/// Checks that a process can be observed.
 ///
 /// # Errors
 ///
-/// It does not exist, or is a zombie, a thread ID, a kernel thread or another user's process.
+/// Returns an error if `pid` does not exist, or is a zombie, a thread ID, a kernel thread or
+/// another user's process.
 pub(crate) fn check(root: &Root, pid: u32) -> Result<Stat, ObserveError> {
     let stat = stat_of(root, pid).ok_or(ObserveError::Gone(pid))?;
     let status = root.text(&format!("proc/{pid}/status")).ok_or(ObserveError::Gone(pid))?;
@@ -57,8 +58,8 @@ pub(crate) fn check(root: &Root, pid: u32) -> Result<Stat, ObserveError> {
     }
 }
 
-/// Whether the kernel hides the process because another user owns it. A process of this user that
-/// is not dumpable is watched as far as possible.
+/// Returns whether the kernel denies access to the process because it belongs to another user. The
+/// calling user's own non-dumpable processes are observed as far as possible.
 fn is_another_users(root: &Root, pid: u32, uid: u32) -> bool {
     let is_refused = std::fs::read_dir(root.path(&format!("proc/{pid}/fd")))
         .is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
@@ -66,11 +67,11 @@ fn is_another_users(root: &Root, pid: u32, uid: u32) -> bool {
     is_refused && own != Some(uid)
 }
 
-/// Processes with this name, either the kernel's or the executable's, excluding this process.
+/// Returns the processes whose `comm` or executable has this name, excluding the calling process.
 ///
 /// # Errors
 ///
-/// There are none.
+/// Returns an error if no process has this name.
 pub(crate) fn named(root: &Root, name: &str) -> Result<Vec<u32>, ObserveError> {
     let own = std::process::id();
     let is_meant = |pid: &u32| {
@@ -86,17 +87,17 @@ pub(crate) fn named(root: &Root, name: &str) -> Result<Vec<u32>, ObserveError> {
     }
 }
 
-/// Name of the executable of a process.
+/// Returns the name of a process's executable.
 fn file_name(root: &Root, pid: u32) -> Option<String> {
     let link = std::fs::read_link(root.path(&format!("proc/{pid}/exe"))).ok()?;
     let name = link.file_name()?.to_string_lossy().into_owned();
     Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
 }
 
-/// The watched processes, and what is known about others; finds descendants as they appear.
+/// The observed processes and their descendants, which are added as they appear.
 #[derive(Debug, Default)]
 pub(crate) struct Family {
-    /// Watched processes, in the order found.
+    /// Observed processes, in the order found.
     pub(crate) pids: Vec<u32>,
     /// The kernel's softirq threads, by CPU.
     pub(crate) softirq_threads: BTreeMap<u32, u32>,
@@ -118,12 +119,12 @@ impl Family {
         family
     }
 
-    /// A single process whose descendants have not been looked for yet.
+    /// Creates a family of one process, without searching for its descendants yet.
     pub(crate) fn of_one(pid: u32) -> Self {
         Self { pids: vec![pid], ..Self::default() }
     }
 
-    /// Adds new descendants and returns them; reads `stat` only of processes that appeared since
+    /// Adds new descendants and returns them. Reads `stat` only of processes that appeared since
     /// the last call.
     pub(crate) fn look(&mut self, root: &Root) -> Vec<u32> {
         let now: BTreeSet<u32> = all_pids(root).into_iter().collect();
@@ -146,8 +147,8 @@ impl Family {
         self.adopt()
     }
 
-    /// The name of a process, and its CPU time since it was first seen, seconds. `None` once it has
-    /// ended.
+    /// Returns a process's name, and its CPU time in seconds since it was first seen; `None` once
+    /// it has ended.
     pub(crate) fn cpu_time(&self, root: &Root, pid: u32) -> Option<(String, f64)> {
         /// USER_HZ.
         const TICKS_PER_S: f64 = 100.0;
@@ -158,12 +159,14 @@ impl Family {
         Some((stat.name, since as f64 / TICKS_PER_S))
     }
 
-    /// Adds children of watched processes to the watched processes, repeatedly.
+    /// Adds children of observed processes until there are no more, and returns the added ones.
     fn adopt(&mut self) -> Vec<u32> {
         let mut added = Vec::new();
         loop {
+            // A shell that is observed may have started the observer itself.
             let is_child = |(pid, seen): &(&u32, &Seen)| {
-                self.pids.contains(&seen.parent) && !self.pids.contains(pid)
+                let is_observer = **pid == std::process::id();
+                self.pids.contains(&seen.parent) && !self.pids.contains(pid) && !is_observer
             };
             let found: Vec<u32> = self.seen.iter().filter(is_child).map(|(p, _)| *p).collect();
             if found.is_empty() {

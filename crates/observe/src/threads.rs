@@ -7,18 +7,19 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Maximum number of threads read every slice: those that ran or waited most in the first one.
+/// Maximum number of threads read every slice. If there are more, those that ran or waited longest
+/// in the first slice are read.
 pub(crate) const FOLLOWED_MAX: usize = 256;
 
-/// Maximum number of threads whose files stay open: two each, within the usual limit of 1024
-/// descriptors.
+/// Maximum number of threads whose files stay open. At two files each, they stay well within the
+/// usual limit of 1024 descriptors.
 const OPEN_MAX: usize = 128;
 
-/// Number of threads above which the directory is read only every tenth slice.
+/// Number of threads above which the task directories are read only in every tenth slice.
 const CROWD: usize = 1024;
 
-/// Number of slices after which the directory is read even if the number of threads is unchanged:
-/// threads may have been replaced.
+/// Number of slices after which the task directory is read even if the number of threads is
+/// unchanged, as threads may have been replaced.
 const LOOK_EVERY: u32 = 5;
 
 /// Activity of a thread in one slice.
@@ -26,17 +27,17 @@ const LOOK_EVERY: u32 = 5;
 pub(crate) struct Slice {
     /// Number of the slice.
     pub(crate) number: u32,
-    /// Time since the previous read, ns.
+    /// Time since the previous read, in ns.
     pub(crate) wall_ns: u64,
     pub(crate) run_ns: u64,
     pub(crate) delay_ns: u64,
     pub(crate) user_ticks: u64,
     pub(crate) system_ticks: u64,
-    /// The CPU it last ran on.
+    /// CPU on which the thread last ran.
     pub(crate) cpu: u32,
 }
 
-/// Activity of a thread by slice.
+/// Contents of a thread's `stat` and `schedstat` at one point in time.
 #[derive(Clone, Debug, Default)]
 struct Read {
     at_ns: u64,
@@ -44,20 +45,20 @@ struct Read {
     sched: SchedStat,
 }
 
-/// A watched thread.
+/// An observed thread.
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     pub(crate) name: String,
-    /// Its state when it was first seen.
+    /// State of the thread when it was first seen.
     pub(crate) began: char,
     pub(crate) slices: Vec<Slice>,
     pub(crate) minor_faults: u64,
     pub(crate) major_faults: u64,
     first_status: Status,
     last_status: Status,
-    /// Calls to read(2), write(2) and similar, at the first and the last read.
+    /// Numbers of read(2), write(2) and similar calls at the first and last reading.
     io_calls: [Option<u64>; 2],
     last: Read,
     files: Option<(File, File)>,
@@ -66,22 +67,22 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// Time in the window for which the thread existed, in seconds.
+    /// Returns how long the thread existed within the window, in seconds.
     pub(crate) fn elapsed_s(&self) -> f64 {
         self.slices.iter().map(|slice| slice.wall_ns).sum::<u64>() as f64 / 1e9
     }
 
-    /// Time on a CPU or waiting for one, ns.
+    /// Returns the time spent on a CPU or waiting for one, in ns.
     pub(crate) fn wanted_ns(&self) -> u64 {
         self.slices.iter().map(|slice| slice.run_ns + slice.delay_ns).sum()
     }
 
-    /// CPU time since its start, ns.
+    /// Returns the CPU time since the thread started, in ns.
     pub(crate) fn ran_ns(&self) -> u64 {
         self.last.sched.run_ns
     }
 
-    /// The CPUs it was seen on, most frequent first.
+    /// Returns the CPUs on which the thread was seen, by descending run time.
     pub(crate) fn ran_on(&self) -> Vec<u32> {
         let mut times: BTreeMap<u32, u64> = BTreeMap::new();
         for slice in self.slices.iter().filter(|slice| slice.run_ns > 0) {
@@ -92,46 +93,55 @@ impl Thread {
         cpus.into_iter().map(|(cpu, _)| cpu).collect()
     }
 
-    /// CPUs in its affinity mask.
+    /// Returns the CPUs in the thread's affinity mask.
     pub(crate) fn allowed(&self) -> &[u32] {
         &self.last_status.allowed
     }
 
-    /// Voluntary and involuntary context switches.
+    /// Returns the numbers of voluntary and involuntary context switches.
     pub(crate) fn switches(&self) -> (u64, u64) {
         let (first, last) = (&self.first_status, &self.last_status);
         let voluntary = last.voluntary_switches.saturating_sub(first.voluntary_switches);
         (voluntary, last.involuntary_switches.saturating_sub(first.involuntary_switches))
     }
 
-    /// Calls to read(2), write(2) and similar; `None` if unreadable.
+    /// Returns the number of read(2), write(2) and similar calls; `None` if unreadable.
     pub(crate) fn io_calls(&self) -> Option<u64> {
         let [first, last] = self.io_calls;
         last?.checked_sub(first?)
     }
 
-    /// Whether it never slept: it was runnable at the start and had no voluntary switches.
+    /// Returns whether the thread never slept: it was runnable at the start and never switched
+    /// voluntarily.
     pub(crate) fn never_slept(&self) -> bool {
         self.began == 'R' && self.switches().0 == 0
     }
 
-    /// Whether a signal or a debugger had stopped it at the last read.
+    /// Returns whether a signal or debugger had stopped the thread at the last read.
     pub(crate) fn is_stopped(&self) -> bool {
         matches!(self.last.stat.state, 'T' | 't')
     }
 
-    /// Whether it was asleep at the last read.
+    /// Returns whether the thread was asleep at the last read.
     pub(crate) fn is_asleep(&self) -> bool {
         !self.has_ended && self.last.stat.state != 'R'
     }
 
-    /// Whether it still exists and is read every slice.
+    /// Returns whether the thread still exists and is read every slice.
     pub(crate) fn is_followed(&self) -> bool {
         self.is_followed && !self.has_ended
     }
 
     fn file(&self, name: &str) -> String {
         format!("proc/{}/task/{}/{name}", self.pid, self.tid)
+    }
+
+    fn begin_window(&mut self) {
+        self.slices.clear();
+        (self.minor_faults, self.major_faults) = (0, 0);
+        self.first_status.clone_from(&self.last_status);
+        self.io_calls[0] = self.io_calls[1];
+        self.began = self.last.stat.state;
     }
 
     /// Reads the thread, and adds its activity since the previous read to its slices.
@@ -163,7 +173,7 @@ impl Thread {
         self.last = now;
     }
 
-    /// Reads the thread's status for context switches and affinity, and its I/O calls.
+    /// Reads the thread's context switches, affinity and I/O calls.
     fn read_status(&mut self, root: &Root) {
         if let Some(text) = root.text(&self.file("status")) {
             self.last_status = Status::parse(&text);
@@ -182,9 +192,9 @@ fn read(root: &Root, thread: &Thread, at_ns: u64) -> Option<Read> {
     Some(Read { at_ns, stat: Stat::parse(&stat)?, sched })
 }
 
-/// Current contents of a /proc file, from its start.
+/// Returns the current contents of a /proc file, from its start.
 pub(crate) fn text_of(file: &File) -> Option<String> {
-    // The longest of the files read in this way, `stat`, has some 350 bytes.
+    // The longest of these files, `stat`, has some 350 bytes.
     let mut bytes = [0; 2048];
     let length = file.read_at(&mut bytes, 0).ok()?;
     Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
@@ -194,19 +204,19 @@ pub(crate) fn text_of(file: &File) -> Option<String> {
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
     pub(crate) all: Vec<Thread>,
-    /// Indices in `all` of threads that have not exited, by process and thread ID.
+    /// Index in `all` of threads that have not exited, by process and thread ID.
     places: BTreeMap<(u32, u32), usize>,
     open: usize,
 }
 
 impl Threads {
-    /// Finds new threads of `pids`; with very many threads, in at most a tenth of the slices.
+    /// Finds new threads of `pids`. With very many threads, does so only in every tenth slice.
     pub(crate) fn look(&mut self, root: &Root, pids: &[u32], number: u32, at_ns: u64) {
         if self.places.len() > CROWD && !number.is_multiple_of(10) {
             return;
         }
         for &pid in pids {
-            // Usually the number of threads is unchanged: then there are none to find.
+            // If the number of threads is unchanged, as usual, there are no new ones.
             if !number.is_multiple_of(LOOK_EVERY) && self.are_all_known(pid) {
                 continue;
             }
@@ -219,7 +229,7 @@ impl Threads {
         }
     }
 
-    /// Whether all threads of a process are known, judging by the count in its `stat`.
+    /// Returns whether all of a process's threads are known, judging by the count in its `stat`.
     fn are_all_known(&self, pid: u32) -> bool {
         let Some(&place) = self.places.get(&(pid, pid)) else { return false };
         let first = &self.all[place];
@@ -277,7 +287,8 @@ impl Threads {
         self.forget_ended();
     }
 
-    /// If there are too many threads, selects those that have run or waited most so far.
+    /// If there are too many threads to follow, selects those that have run or waited longest so
+    /// far.
     pub(crate) fn choose(&mut self, root: &Root, number: u32, at_ns: u64) {
         if self.places.len() <= FOLLOWED_MAX {
             return;
@@ -304,11 +315,34 @@ impl Threads {
             if !thread.is_followed {
                 thread.read(root, number, at_ns);
             }
-            thread.read_status(root);
+            // A thread that has not run has made no system calls.
+            if thread.slices.iter().any(|slice| slice.run_ns > 0) || thread.ran_ns() == 0 {
+                thread.read_status(root);
+            }
         }
     }
 
-    /// Whether all watched threads have exited.
+    /// Begins the next window, starting from the last readings, and forgets threads that have
+    /// exited.
+    pub(crate) fn begin_window(&mut self) {
+        self.all.retain(|thread| !thread.has_ended);
+        self.all.iter_mut().for_each(Thread::begin_window);
+        let key = |(place, thread): (usize, &Thread)| ((thread.pid, thread.tid), place);
+        self.places = self.all.iter().enumerate().map(key).collect();
+    }
+
+    /// Returns whether a thread is watched and has not exited.
+    pub(crate) fn has(&self, pid: u32, tid: u32) -> bool {
+        self.places.contains_key(&(pid, tid))
+    }
+
+    /// Returns a thread's scheduler statistics at the last read.
+    pub(crate) fn sched_of(&self, pid: u32, tid: u32) -> Option<SchedStat> {
+        let &place = self.places.get(&(pid, tid))?;
+        Some(self.all.get(place)?.last.sched)
+    }
+
+    /// Returns whether all watched threads have exited.
     pub(crate) fn are_gone(&self) -> bool {
         self.places.is_empty()
     }

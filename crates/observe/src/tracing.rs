@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data that only tracepoints provide: which threads ran while a watched thread waited for a CPU,
-//! its system calls, drop reasons, lock contention. Needs root, or CAP_PERFMON and a readable
-//! tracefs; root needs no mount.
+//! Data that only tracepoints provide: which threads ran while an observed thread waited for a CPU,
+//! its system calls, drop reasons, and lock contention. Requires root, or CAP_PERFMON and a
+//! readable tracefs; for root, tracefs need not be mounted.
 //!
 //! Some kernels omit events on an idle CPU (seen on 6.18 in a guest, on one of two CPUs, in a third
-//! of the runs): waits that end there are not counted, and the thread that runs there next is not
-//! named.
+//! of the runs). Waits that end on such a CPU are not counted, and the thread that runs there next
+//! is not named.
 //!
-//! Tracepoints are always on while events are rare. Above some thousand events per slice, they are
-//! on only in some slices, and counts are scaled: this bounds their cost.
+//! Tracepoints are always on while events are rare. Above a few hundred events per slice, they are
+//! on only in some slices and counts are scaled, which bounds their cost.
 
-mod duty;
 mod format;
 mod locks;
 mod scheduler;
 mod tally;
 mod waits;
 
-use crate::procfs::task::Status;
-use crate::refusal::explain;
+use crate::procfs::{self, task::Status};
+use crate::refusal::{as_root, explain};
 use crate::sampler::ThreadId;
 use format::Format;
 use linerate_counters::catalog::tracepoint;
@@ -45,24 +44,25 @@ const WANTED: [Wanted; 5] = [
     Wanted { name: SYSTEM_CALLS, field: Some(("id", "call")), period: 16, is_of_watched: true },
 ];
 const SYSTEM_CALLS: &str = "raw_syscalls:sys_enter";
-/// Maximum numbers of CPUs and threads on which events are counted.
+/// Maximum number of CPUs on which events are counted.
 const MAX_CPUS: usize = 64;
+/// Maximum number of threads for which events are counted.
 const MAX_THREADS: usize = 64;
 
 /// Results for a thread.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TracedThread {
-    /// Threads that ran on its CPU while it waited for one, longest first.
+    /// Threads that ran on this thread's CPU while it waited, longest first.
     pub ran_instead: Vec<RanInstead>,
-    /// Histogram of waits for a CPU by length, as in `ThreadActivity`.
+    /// Histogram of waits for a CPU, as in `ThreadActivity`.
     pub waits_us_log2: Vec<u64>,
-    /// System calls; `None` if counting is not permitted.
+    /// Number of system calls; `None` if counting is not permitted.
     pub system_calls: Option<u64>,
     /// Seconds spent waiting for kernel locks; `None` if tracing is not permitted.
     pub lock_wait_s: Option<f64>,
 }
 
-/// Result of tracing.
+/// What tracing found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traced {
     /// Results by thread ID.
@@ -84,7 +84,7 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Starts tracing threads, and events on `cpus`. The second value lists what cannot be traced.
+    /// Starts tracing `threads` and the events on `cpus`. Also returns what cannot be traced.
     pub fn start(threads: &[ThreadId], cpus: &[u32]) -> (Self, Vec<Unread>) {
         let mut tracing = Self {
             folder: None,
@@ -97,7 +97,12 @@ impl Tracing {
             Ok(folder) => folder,
             Err((reason, fix)) => {
                 let what = "tracepoints".to_owned();
-                let fix = Some(format!("sudo {fix}"));
+                let fix = match (procfs::user(), threads.first()) {
+                    // Root mounts it privately, so a mount alone would not suffice.
+                    (Some(user), Some(thread)) if user != 0 => as_root(thread.pid),
+                    _ => format!("sudo {fix}"),
+                };
+                let fix = Some(fix);
                 return (tracing, vec![Unread { what, reason, fix }]);
             }
         };
@@ -118,7 +123,7 @@ impl Tracing {
         }
         self.locks = Locks::new(|name| self.format(name), now_ns);
         for wanted in WANTED {
-            // A tracepoint that this kernel lacks is not counted.
+            // A tracepoint missing from this kernel is not counted.
             let Some(format) = self.format(wanted.name) else { continue };
             let mut tally = Tally::new(wanted, format, now_ns);
             for &cpu in cpus.iter().filter(|_| !wanted.is_of_watched) {
@@ -139,7 +144,7 @@ impl Tracing {
         (format.id != 0).then_some(format)
     }
 
-    /// Traces further threads from now on.
+    /// Adds threads to trace from now on.
     pub fn watch(&mut self, threads: &[ThreadId]) -> Vec<Unread> {
         let mut unread = Vec::new();
         for &id in threads {
@@ -156,7 +161,7 @@ impl Tracing {
             for tally in self.tallies.iter_mut().filter(|tally| tally.wanted.is_of_watched) {
                 let target = Target::Thread(id.tid);
                 match tally.open(target) {
-                    // The thread has ended meanwhile.
+                    // The thread has ended in the meantime.
                     Err(error) if error.errno == linerate_linux::errno::ESRCH => {}
                     Err(error) => {
                         let (name, request) = (tally.wanted.name, tally.request());
@@ -212,7 +217,7 @@ impl Tracing {
     }
 }
 
-/// The process of a thread that still exists.
+/// Returns the process of a thread that still exists.
 fn process_of(tid: Option<u32>) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/proc/{}/status", tid?)).ok()?;
     Some(Status::parse(&text).process).filter(|pid| *pid != 0)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Schedule of the readings: at the start of the window, and at the end of each slice.
+//! Takes readings at the start of the window and at the end of each slice.
 
 use crate::ObserveError;
 use crate::adapters::{self, Program};
 use crate::arrivals::Arrivals;
+use crate::budget::Accounting;
 use crate::command::Running;
 use crate::cpus::Cpus;
 use crate::interfaces::{Interfaces, Transport, links};
@@ -21,15 +22,18 @@ use linerate_linux::network::Link;
 use linerate_machine::Root;
 use linerate_record::why::{SocketKind, Unread};
 
-/// Number of slices between searches for new sockets: each search reads the kernel's whole socket
-/// table.
+/// Number of slices between searches for new sockets, each of which reads the kernel's entire
+/// socket table.
 const SOCKETS_EVERY: u32 = 10;
 
-/// Number of slices between searches for new processes: each search reads every process on the
+/// Number of slices between searches for new processes, each of which lists all processes on the
 /// system.
 const FAMILY_EVERY: u32 = 5;
 
-/// Everything that is watched, with its readings.
+/// Number of slices between readings of all interfaces. Only the last of these readings is used.
+const LINKS_EVERY: u32 = 10;
+
+/// Everything that is observed, and the readings so far.
 pub(crate) struct Watching {
     pub(crate) name: String,
     pub(crate) interface: Option<String>,
@@ -37,7 +41,7 @@ pub(crate) struct Watching {
     pub(crate) namespace: Namespace,
     pub(crate) threads: Threads,
     pub(crate) sleepers: Sleepers,
-    /// `None` before the threads are known.
+    /// `None` until the threads are known.
     pub(crate) profiling: Option<Profiling>,
     pub(crate) cpus: Cpus,
     pub(crate) quotas: Quotas,
@@ -49,14 +53,28 @@ pub(crate) struct Watching {
     transport: Transport,
     /// Packet counts at the start and at the end of each slice.
     pub(crate) counts: Vec<Counts>,
-    /// Length of each slice, seconds.
+    /// Length of each slice, in seconds.
     pub(crate) wall_s: Vec<f64>,
     pub(crate) ended: Option<String>,
-    /// The program's own counters, if it exports them.
+    /// The program's own counters, if it exports any.
     pub(crate) program: Option<Program>,
     pub(crate) unread: Vec<Unread>,
+    /// Time that the kernel excludes from run times.
+    pub(crate) accounting: Accounting,
+    pub(crate) windows: Windows,
+    /// Number of slices read since the start.
+    reads: u32,
     last_ns: u64,
     was_refused: bool,
+}
+
+/// Number of windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Windows {
+    /// A single window, in which everything is read.
+    One,
+    /// Consecutive windows, in which only cheap readings are taken.
+    Many,
 }
 
 impl Watching {
@@ -65,6 +83,7 @@ impl Watching {
         pids: &[u32],
         name: String,
         interface: Option<String>,
+        windows: Windows,
     ) -> Result<Self, ObserveError> {
         let mut unread = Vec::new();
         let family = Family::new(root, pids);
@@ -102,16 +121,21 @@ impl Watching {
             ended: None,
             unread,
             program: None,
+            accounting: Accounting::of(configuration(root).as_deref()),
+            windows,
+            reads: 0,
             last_ns: 0,
             was_refused: false,
         };
         watching.last_ns = monotonic_ns();
         let pids = watching.family.pids.clone();
         watching.threads.look(root, &pids, 0, watching.last_ns);
-        watching.profiling = Some(Profiling::start(root, &watching.threads));
+        watching.profiling = Some(match windows {
+            Windows::One => Profiling::start(root, &watching.threads),
+            Windows::Many => Profiling::start_live(root, &watching.threads),
+        });
         watching.find_program(root);
-        // The counts of the program and its interfaces are compared, so they are read at the same
-        // moment.
+        // Counts of the program and its interfaces are compared, so read them at the same moment.
         let wanted = watching.interface.clone();
         watching.interfaces = Interfaces::start(root, &watching.namespace, wanted.as_deref());
         let counts = watching.count(root);
@@ -119,8 +143,10 @@ impl Watching {
         Ok(watching)
     }
 
-    /// Takes the readings at the end of a slice.
+    /// Takes the readings at the end of a slice of the window.
     pub(crate) fn read(&mut self, root: &Root, slice: u32) {
+        let reads = self.reads;
+        self.reads += 1;
         let now_ns = monotonic_ns();
         let wall_ns = now_ns - self.last_ns;
         self.last_ns = now_ns;
@@ -128,31 +154,34 @@ impl Watching {
         self.threads.read(root, slice, now_ns);
         self.cpus.read(wall_ns);
         self.quotas.read(root, slice);
-        if slice == 0 {
+        if reads == 0 {
             self.threads.choose(root, slice, now_ns);
         }
-        if slice.is_multiple_of(FAMILY_EVERY) {
+        if reads.is_multiple_of(FAMILY_EVERY) {
             for pid in self.family.look(root) {
                 self.quotas.add(root, pid);
             }
         }
-        self.threads.look(root, &self.family.pids, slice, now_ns);
+        self.threads.look(root, &self.family.pids, reads, now_ns);
         self.sockets.read(root, &self.namespace);
-        if slice % SOCKETS_EVERY == SOCKETS_EVERY / 2 {
+        if reads % SOCKETS_EVERY == SOCKETS_EVERY / 2 {
             self.sockets.look(root, &self.namespace, &self.family.pids, Moment::Within);
             self.find_program(root);
         }
-        // Packets and samples from the same moment: together they separate work from polling.
+        // Packets and samples from the same moment separate work from polling.
         let counted_ns = monotonic_ns();
         let counts = self.count(root);
         self.counts.push(counts);
-        self.links = links(root, &self.namespace);
+        if slice.is_multiple_of(LINKS_EVERY) {
+            self.links = links(root, &self.namespace);
+        }
         if let Some(profiling) = &mut self.profiling {
             profiling.end_slice(&self.threads, counted_ns);
         }
     }
 
-    /// Between slice ends: samples what sleeping threads wait for, and packet arrivals.
+    /// Samples packet arrivals and what sleeping threads are waiting for. Called repeatedly within
+    /// each slice.
     pub(crate) fn tick(&mut self, root: &Root) {
         self.sleepers.tick(root, &self.threads);
         let bound = self.sockets.packet_interfaces();
@@ -167,20 +196,46 @@ impl Watching {
     }
 
     pub(crate) fn finish(&mut self, root: &Root) {
-        if self.wall_s.is_empty() {
-            self.links = links(root, &self.namespace);
+        // Right after the last packet counts, which they are compared with. If the namespace has
+        // become unreadable, the previous reading remains.
+        let links = links(root, &self.namespace);
+        if !links.is_empty() {
+            self.links = links;
         }
         let slice = (self.wall_s.len() as u32).saturating_sub(1);
         self.threads.finish(root, slice, self.last_ns);
         self.sockets.look(root, &self.namespace, &self.family.pids, Moment::End);
-        // All connections are read now, including those that were skipped at the last slice.
+        // Read all connections now, including those skipped in the last slice.
         if let Some(last) = self.counts.last_mut().filter(|last| last.tcp.is_some()) {
             last.tcp = Some((self.sockets.segments(), self.sockets.tcp_bytes()));
         }
         Namespace::note_others(root, &self.family.pids, &mut self.unread);
     }
 
-    /// Finds the program's statistics socket; a program that is starting opens it late.
+    /// Ends one of many windows.
+    pub(crate) fn finish_live(&mut self, root: &Root) {
+        let slice = (self.wall_s.len() as u32).saturating_sub(1);
+        self.threads.finish(root, slice, self.last_ns);
+    }
+
+    /// Begins the next window, starting from the last readings.
+    pub(crate) fn begin_window(&mut self) {
+        self.threads.begin_window();
+        self.sleepers.begin_window(&self.threads);
+        if let Some(profiling) = &mut self.profiling {
+            profiling.begin_window(&self.threads);
+        }
+        let last = self.counts.last().copied().unwrap_or_default();
+        // Counts of the program and of its connections are relative to the window.
+        let none = |(_, bytes): (u64, Option<u64>)| (0, bytes.map(|_| 0));
+        let first =
+            Counts { program: last.program.map(none), tcp: last.tcp.map(|_| (0, 0)), ..last };
+        self.counts = vec![first];
+        self.wall_s.clear();
+    }
+
+    /// Finds the program's statistics socket, which a program that is still starting may not have
+    /// opened yet.
     fn find_program(&mut self, root: &Root) {
         if self.program.is_none() && !self.was_refused {
             let unix = root.text(&self.namespace.file("unix")).unwrap_or_default();
@@ -191,7 +246,7 @@ impl Watching {
         }
     }
 
-    /// Current packet counters.
+    /// Returns the current packet counters.
     fn count(&mut self, root: &Root) -> Counts {
         let mut counts = Counts::default();
         if self.interface.is_some() {
@@ -212,16 +267,18 @@ impl Watching {
         // At the start, to cover sockets that are opened later.
         let is_start = self.counts.is_empty();
         let has_udp = is_start || self.sockets.has(SocketKind::Udp);
-        let has_tcp = is_start || self.sockets.has(SocketKind::TcpListen);
+        let has_tcp = is_start
+            || self.sockets.has(SocketKind::Tcp)
+            || self.sockets.has(SocketKind::TcpListen);
         if has_udp || has_tcp {
-            let (udp, tcp) = self.transport.read();
+            let (udp, tcp) = self.transport.read(has_udp);
             counts.udp = has_udp.then_some(udp);
             counts.tcp_of_namespace = has_tcp.then_some(tcp);
         }
         counts
     }
 
-    /// Whether nothing is left to watch; sets `ended` to the reason.
+    /// Returns whether nothing is left to observe and, if so, sets `ended` to the reason.
     pub(crate) fn has_ended(&mut self, root: &Root, running: Option<&mut Running>) -> bool {
         if self.interface.is_some() || !self.threads.are_gone() {
             return false;
@@ -235,4 +292,10 @@ impl Watching {
             .get_or_insert_with(|| "ended; only its parent can read its exit status".to_owned());
         true
     }
+}
+
+/// Returns the kernel's build configuration, if readable at its usual path in `/boot`.
+fn configuration(root: &Root) -> Option<String> {
+    let release = root.text("proc/sys/kernel/osrelease")?;
+    root.text(&format!("boot/config-{release}"))
 }

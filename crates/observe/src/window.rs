@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs an observation over its window.
 
-use crate::assemble::assemble;
+use crate::assemble::{Window, assemble};
 use crate::command::Running;
 use crate::target::{check, named};
-use crate::watching::Watching;
+use crate::watching::{Watching, Windows};
 use crate::{ObserveError, Request, Target};
 use linerate_linux::{monotonic_ns, thread_cpu_time_ns};
 use linerate_machine::Root;
@@ -12,26 +12,27 @@ use linerate_record::why::Observation;
 use linerate_trial::Watch;
 use std::time::Duration;
 
-/// Number of slices per window; fewer if they would be shorter than [`SLICE_MIN`], more if they
-/// would be longer than a second, which is what sample rings hold.
+/// Number of slices per window. There are fewer if slices would otherwise be shorter than
+/// [`SLICE_MIN`], and more if they would be longer than a second, the limit of the sample rings.
 const SLICES: u128 = 50;
 
-/// Minimum slice length: times in /proc/stat are in hundredths of a second, and those of a running
-/// thread are updated at timer interrupts, some milliseconds apart.
+/// Minimum slice length. Times in /proc/stat have a resolution of 10 ms, and those of a running
+/// thread are updated only at timer interrupts, a few milliseconds apart.
 const SLICE_MIN: Duration = Duration::from_millis(20);
 
-/// Sampling interval for sleeping threads: 200 samples in 5 s, so that a share is accurate to about
-/// ±3 points.
+/// Sampling interval for sleeping threads. 200 samples in 5 s give shares to within about ±3
+/// percentage points.
 const TICK: Duration = Duration::from_millis(25);
 
-/// Maximum overrun of a window beyond twice its length.
+/// Margin for late reads: a window is ended early once twice its nominal length plus this time has
+/// elapsed.
 const LATE: Duration = Duration::from_secs(1);
 
-/// Watches from start to end.
+/// Observes from start to end.
 ///
 /// # Errors
 ///
-/// As [`crate::observe`].
+/// Returns the same errors as [`crate::observe`].
 pub(crate) fn observe(
     root: &Root,
     request: &Request,
@@ -43,7 +44,7 @@ pub(crate) fn observe(
     };
     let (pids, name) = processes(root, &request.target, running.as_mut())?;
     let interface = interface_of(&request.target);
-    let mut watching = Watching::start(root, &pids, name, interface)?;
+    let mut watching = Watching::start(root, &pids, name, interface, Windows::One)?;
     let (began_ns, cpu_ns) = (monotonic_ns(), thread_cpu_time_ns());
     let latest_ns = began_ns + (2 * request.window + LATE).as_nanos() as u64;
     let slices = slices(request.window);
@@ -64,7 +65,7 @@ pub(crate) fn observe(
             }
             break;
         }
-        // Reads may return late again and again: half of the slices are enough.
+        // If reads keep returning late, end the window early; half of the slices are enough.
         if watch.is_stopped() || monotonic_ns() > latest_ns {
             break;
         }
@@ -72,7 +73,8 @@ pub(crate) fn observe(
     watching.finish(root);
     let elapsed_s = (monotonic_ns() - began_ns) as f64 / 1e9;
     let own_s = (thread_cpu_time_ns() - cpu_ns) as f64 / 1e9;
-    Ok(assemble(root, request, watching, elapsed_s, own_s, watch.is_stopped()))
+    let window = Window { elapsed_s, own: own_s / elapsed_s, interrupted: watch.is_stopped() };
+    Ok(assemble(root, request, &mut watching, &window))
 }
 
 fn slices(window: Duration) -> u32 {
@@ -85,15 +87,15 @@ fn ended_at_once(command: &[std::ffi::OsString], how: &str) -> ObserveError {
     ObserveError::EndedAtOnce { command: command.join(" "), how: how.to_owned() }
 }
 
-fn interface_of(target: &Target) -> Option<String> {
+pub(crate) fn interface_of(target: &Target) -> Option<String> {
     match target {
         Target::Interface(name) => Some(name.clone()),
         _ => None,
     }
 }
 
-/// The target processes, each of which may be watched, and the name of the first.
-fn processes(
+/// Checks that all target processes can be observed. Returns them, and the name of the first.
+pub(crate) fn processes(
     root: &Root,
     target: &Target,
     running: Option<&mut Running>,
@@ -109,7 +111,7 @@ fn processes(
     for &pid in &pids {
         match (check(root, pid), target) {
             (Ok(stat), _) => names.push(stat.name),
-            // The command was started a moment ago.
+            // The command was only just started and has already ended.
             (Err(ObserveError::Gone(_) | ObserveError::Zombie(_)), Target::Command(command)) => {
                 let how = running.and_then(Running::wait_a_moment);
                 return Err(ended_at_once(command, how.as_deref().unwrap_or("unknown status")));

@@ -4,7 +4,9 @@
 #![cfg(target_arch = "x86_64")]
 
 use linerate_observe::ObserveError;
-use linerate_observe::profile::{CallGraph, ProfileRequest, ProfileTarget, SampleRate, profile};
+use linerate_observe::profile::{
+    Annotated, CallGraph, ProfileRequest, ProfileTarget, SampleRate, profile,
+};
 use linerate_record::profile::{CostClass, ProfileReport};
 use linerate_trial::Watch;
 use std::ffi::OsString;
@@ -54,8 +56,8 @@ fn built(to: &Path, options: &[&str]) -> Option<OsString> {
     is_built.then(|| program.into_os_string())
 }
 
-/// Profiles the program built with `options`; returns `None`, with a note, if sampling is not
-/// permitted or nothing can be built.
+/// Profiles the program built with `options`; `None`, with a note, if sampling is not permitted or
+/// it cannot be built.
 fn profiled(options: &[&str], depth: Option<&str>, call_graph: CallGraph) -> Option<ProfileReport> {
     let place = tempfile::tempdir().unwrap();
     let program = built(place.path(), options)?;
@@ -63,7 +65,16 @@ fn profiled(options: &[&str], depth: Option<&str>, call_graph: CallGraph) -> Opt
         ProfileTarget::Command([program].into_iter().chain(depth.map(OsString::from)).collect());
     let (window, rate) = (Duration::from_millis(900), SampleRate::PerSecond(999));
     let class_of = |_: &str, _: &str| CostClass::Program;
-    let request = ProfileRequest { target, window, rate, call_graph, interface: None, class_of };
+    let request = ProfileRequest {
+        target,
+        window,
+        rate,
+        call_graph,
+        interface: None,
+        class_of,
+        annotated: Annotated::None,
+        has_timeline: false,
+    };
     match profile(&request, &Watch::unattended()) {
         Ok(profile) => Some(profile),
         Err(ObserveError::NotSampled { reason, .. }) => {
@@ -74,7 +85,7 @@ fn profiled(options: &[&str], depth: Option<&str>, call_graph: CallGraph) -> Opt
     }
 }
 
-/// Samples by call path: function names from `main` on.
+/// Returns the samples by call path: function names from `main` on.
 fn by_path(found: &ProfileReport) -> Vec<(String, u64)> {
     let mut paths = std::collections::BTreeMap::<String, u64>::new();
     for (at, node) in found.calls.iter().enumerate() {
@@ -104,6 +115,32 @@ fn callers_are_found_without_frame_pointers() {
     let incomplete = found.sampling.incomplete_chains.unwrap();
     assert!(incomplete * 20 < found.samples, "{incomplete} of {}", found.samples);
     assert_eq!(found.lost_samples, 0);
+}
+
+/// Returns the options that link with LLVM's linker as bundled with rustc; `None`, with a note, if
+/// there is none. Its segments may begin within the last page of the previous segment.
+fn with_lld() -> Option<[String; 2]> {
+    let rustc = Command::new("rustc").args(["--print", "sysroot"]).output().ok()?;
+    let sysroot = String::from_utf8(rustc.stdout).ok()?;
+    let folder = Path::new(sysroot.trim()).join("lib/rustlib/x86_64-unknown-linux-gnu/bin/gcc-ld");
+    if !folder.join("ld.lld").exists() {
+        println!("SKIP: no ld.lld with rustc");
+        return None;
+    }
+    Some(["-fuse-ld=lld".to_owned(), format!("-B{}", folder.display())])
+}
+
+#[test]
+fn callers_are_found_where_two_segments_share_a_page_of_the_file() {
+    let Some(lld) = with_lld() else { return };
+    let options = ["-fomit-frame-pointer", "-fno-optimize-sibling-calls", &lld[0], &lld[1]];
+    let Some(found) = profiled(&options, None, CallGraph::Auto) else { return };
+    let paths = by_path(&found);
+    let spins =
+        ["left", "right"].map(|side| samples_of(&paths, &format!("main middle {side} spin")));
+    assert!(spins.iter().sum::<f64>() > 0.9 * found.samples as f64, "{paths:?}");
+    let incomplete = found.sampling.incomplete_chains.unwrap();
+    assert!(incomplete * 20 < found.samples, "{incomplete} of {}", found.samples);
 }
 
 #[test]

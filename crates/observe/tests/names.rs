@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Function names that are hard to find: C++ names, and those of deleted files, of code generated
-//! at run time, and of programs in another root and PID namespace.
+//! Function names that are hard to find: those of C++, of deleted files, of code generated at run
+//! time, and of programs in another root and PID namespace.
 
 use linerate_observe::ObserveError;
-use linerate_observe::profile::{CallGraph, ProfileRequest, ProfileTarget, SampleRate, profile};
+use linerate_observe::profile::{
+    Annotated, CallGraph, ProfileRequest, ProfileTarget, SampleRate, profile,
+};
 use linerate_record::profile::{CostClass, ProfileReport};
 use linerate_trial::Watch;
 use std::ffi::OsString;
@@ -77,6 +79,8 @@ fn profiled(target: ProfileTarget) -> Option<ProfileReport> {
         call_graph: CallGraph::Auto,
         interface: None,
         class_of,
+        annotated: Annotated::None,
+        has_timeline: false,
     };
     match profile(&request, &Watch::unattended()) {
         Ok(profile) => Some(profile),
@@ -115,7 +119,7 @@ fn code_that_a_program_makes_has_the_names_that_it_gives() {
     assert_hottest(&found, "Interpreter:count a.js", "[jit]");
 }
 
-/// The program's file, its perf map file and its PID are those of a container.
+/// The program's file, its perf map file and its PID are those within a container.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn names_are_found_below_the_root_of_a_container() {

@@ -2,16 +2,18 @@
 //! Profiles of programs with known CPU time shares: loops in this program, and commands.
 
 use linerate_observe::ObserveError;
-use linerate_observe::profile::{CallGraph, ProfileRequest, ProfileTarget, SampleRate, profile};
+use linerate_observe::profile::{
+    Annotated, CallGraph, ProfileRequest, ProfileTarget, SampleRate, profile,
+};
 use linerate_record::profile::{CostClass, ProfileReport};
 use linerate_trial::Watch;
 use std::ffi::OsString;
 use std::hint::black_box;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Tests profile this process, so no other test may run in it meanwhile.
+/// Tests profile this process, so no other test may run in it at the same time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn spin(iterations: u64) {
@@ -41,10 +43,19 @@ fn known_one() {
 fn request(target: ProfileTarget, millis: u64, rate: SampleRate) -> ProfileRequest {
     let class_of = |_: &str, _: &str| CostClass::Program;
     let window = Duration::from_millis(millis);
-    ProfileRequest { target, window, rate, call_graph: CallGraph::Auto, interface: None, class_of }
+    ProfileRequest {
+        target,
+        window,
+        rate,
+        call_graph: CallGraph::Auto,
+        interface: None,
+        class_of,
+        annotated: Annotated::None,
+        has_timeline: false,
+    }
 }
 
-/// The profile of a command; `None`, with a note, if sampling is forbidden.
+/// Returns the profile of a command; `None`, with a note, if sampling is forbidden.
 fn of_command(words: &[&str], millis: u64) -> Option<ProfileReport> {
     let words = words.iter().map(OsString::from).collect();
     let request = request(ProfileTarget::Command(words), millis, SampleRate::PerSecond(1999));
@@ -62,14 +73,14 @@ fn permitted(profile: Result<ProfileReport, ObserveError>) -> Option<ProfileRepo
     }
 }
 
-/// Samples in functions whose names end like this, or in their callees.
+/// Returns the number of samples in functions whose names end like this, or in their callees.
 fn samples_in(profile: &ProfileReport, name: &str) -> u64 {
     let found = profile.functions.iter().filter(|function| function.name.ends_with(name));
     found.map(|function| function.samples_with_callees).sum()
 }
 
-/// Whether `hits` out of `all` samples fit a share: allows 4.5 standard deviations, plus a few
-/// samples for programs with phases.
+/// Returns whether `hits` out of `all` samples fit a share, allowing 4.5 standard deviations, plus
+/// a few samples for programs with phases.
 fn fits(hits: u64, all: u64, share: f64) -> bool {
     let deviation = (share * (1.0 - share) * all as f64).sqrt();
     (hits as f64 - share * all as f64).abs() < 4.5 * deviation + 3.0
@@ -77,7 +88,7 @@ fn fits(hits: u64, all: u64, share: f64) -> bool {
 
 #[test]
 fn loops_have_the_shares_of_their_lengths() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let stop = &AtomicBool::new(false);
     let found = std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().name("known-loops".to_owned());
@@ -110,10 +121,71 @@ fn loops_have_the_shares_of_their_lengths() {
     assert_eq!((calls, functions), (found.samples, found.samples));
 }
 
+/// Works and sleeps in turns, thousands of times per second, and starts a program after a while.
+fn switch_often(stop: &AtomicBool) {
+    let mut child = None;
+    for turn in 0_u32.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        // Ten times, so that little of the time is spent in switches, with interrupts off, where
+        // the kernel cannot sample.
+        for _ in 0..10 {
+            known_three();
+            known_one();
+        }
+        std::thread::sleep(Duration::from_micros(50));
+        // After 200 ms or more, when the threads have been observed.
+        if turn == 2000 {
+            let line = "head -c 200000000 /dev/zero | sha256sum > /dev/null";
+            child = std::process::Command::new("sh").args(["-c", line]).spawn().ok();
+        }
+    }
+    let ended = child.map(|mut child| child.wait());
+    assert!(matches!(ended, Some(Ok(_))), "{ended:?}");
+}
+
+#[test]
+fn threads_that_switch_often_are_sampled_by_cpu_with_what_they_start() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let stop = &AtomicBool::new(false);
+    let found = std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new().name("switches".to_owned());
+        worker.spawn_scoped(scope, || switch_often(stop)).unwrap();
+        // Until the thread has begun.
+        std::thread::sleep(Duration::from_millis(50));
+        let own = ProfileTarget::Pids(vec![std::process::id()]);
+        let found = profile(&request(own, 3000, SampleRate::PerSecond(1999)), &Watch::unattended());
+        stop.store(true, Ordering::Relaxed);
+        found
+    });
+    let Some(found) = permitted(found) else { return };
+    if !found.sampling.is_by_cpu {
+        println!("SKIP: CPUs cannot be sampled here, or cycles are");
+        return;
+    }
+    let [three, one] = ["known_three", "known_one"].map(|name| samples_in(&found, name));
+    assert!(three + one > 50, "{three} {one} of {}", found.samples);
+    assert!(fits(three, three + one, 0.75), "{three} {one}");
+    for name in ["switches", "sha256sum"] {
+        let thread = found.threads.iter().find(|thread| thread.name == name);
+        assert!(thread.is_some_and(|thread| thread.samples > 20), "{name}: {:?}", found.threads);
+    }
+    // Nothing of other programs, which run on the same CPUs.
+    let ids = [std::process::id()];
+    let is_own = |pid: &u32| ids.contains(pid) || found.sampled.pids.contains(pid);
+    assert!(found.threads.iter().all(|thread| is_own(&thread.pid)));
+    assert!(found.sampled.pids.len() <= 4, "{:?}", found.sampled.pids);
+    // The CPU time is counted, not sampled; each sample stands for a period of it.
+    let sampled_s = found.samples as f64 / found.sampling.rate_hz;
+    let counted_s = found.cpu_s;
+    assert!((sampled_s / counted_s - 1.0).abs() < 0.2, "{sampled_s} s sampled of {counted_s} s");
+}
+
 #[test]
 fn programs_that_a_command_starts_are_sampled_and_named() {
-    let _alone = ALONE.lock().unwrap();
-    // Two programs one after the other, each in its own process, which ends.
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // Two programs in succession, each in its own process, which exits.
     let line = "head -c 300000000 /dev/zero | sha256sum; head -c 300000000 /dev/zero | md5sum";
     let Some(found) = of_command(&["sh", "-c", line], 20_000) else { return };
     assert_eq!(found.sampled.ended.as_deref(), Some("exit status 0"));
@@ -121,7 +193,7 @@ fn programs_that_a_command_starts_are_sampled_and_named() {
         let thread = found.threads.iter().find(|thread| thread.name == name);
         let thread = thread.unwrap_or_else(|| panic!("{name}: {:?}", found.threads));
         assert!(thread.samples > 20, "{thread:?}");
-        // The process has ended when its functions are looked up.
+        // The process has exited by the time its functions are looked up.
         let module = |module: &str| module.contains(name) || module.contains("libcrypto");
         let of_it = found.functions.iter().filter(|function| module(&function.module));
         assert!(of_it.map(|function| function.samples).sum::<u64>() > 10, "{name}");
@@ -131,7 +203,7 @@ fn programs_that_a_command_starts_are_sampled_and_named() {
 
 #[test]
 fn time_of_processes_too_short_for_a_sample_is_said() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let line = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done";
     let words = ["sh", "-c", line].map(OsString::from).to_vec();
     // A sample every 5 ms, of processes that run for about one.
@@ -152,7 +224,7 @@ fn time_of_processes_too_short_for_a_sample_is_said() {
 
 #[test]
 fn a_program_that_becomes_another_is_named_by_that() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(found) = of_command(&["sh", "-c", "exec sha256sum /dev/zero"], 500) else { return };
     assert_eq!(found.sampled.name, "sha256sum");
     assert_eq!((found.sampled.pids.len(), &found.sampled.ended), (1, &None));
@@ -162,7 +234,7 @@ fn a_program_that_becomes_another_is_named_by_that() {
 
 #[test]
 fn a_program_that_does_nothing_has_no_profile() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let own = ProfileTarget::Command(["sleep", "5"].map(OsString::from).to_vec());
     // A sample after 10 s of CPU time.
     let found =
@@ -176,6 +248,8 @@ fn a_program_that_does_nothing_has_no_profile() {
 
 #[test]
 fn what_cannot_be_sampled_is_refused() {
+    // The command that cannot be started is a process of this program for a moment.
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let refused = |target| {
         let request = request(target, 100, SampleRate::PerSecond(99));
         profile(&request, &Watch::unattended()).unwrap_err()

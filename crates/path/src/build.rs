@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds a path from individually valid fields and checks the constraints between them.
+//! Builds a path from individually valid fields, and checks the constraints between them.
 //!
-//! A function here returns `None` only if a mistake has been recorded, either by the function
-//! itself or when a field that it requires was read.
+//! A function in this module returns `None` only after a mistake has been recorded, either by the
+//! function itself or when a field that it needs was read.
+
+mod headers;
 
 use crate::costs::{FOREIGN, GivenCosts, Named, costs};
 use crate::fields::Fields;
 use crate::keys::MAX_STAGES;
 use crate::mapping::Refusal;
 use crate::model::{
-    CaptureRules, FullRing, Line, Mapping, Path, Rate, RunLength, RunOptions, Segment, Sink,
-    Source, SourceUse, StageUse,
+    CaptureRules, FullRing, IdlePolicy, IdleRules, Line, Mapping, PacketClass, Path, Rate,
+    RunLength, RunOptions, Segment, Sink, Source, SourceUse, StageUse,
 };
+use crate::ports;
 use crate::problem::{Mistake, shown};
-use crate::spec::{Kinds, Misfit, SourceSpec, StageSpec};
+use crate::spec::{Kinds, Misfit, PLUGIN, SourceSpec, StageSpec};
 use crate::suggest;
 use std::collections::BTreeSet;
 use std::ops::Range;
-
-/// Kind of the stage that locates packet headers for other stages.
-const PARSE: &str = "parse";
 
 /// Contents of a path file.
 pub(crate) struct Built {
@@ -29,23 +29,23 @@ pub(crate) struct Built {
     pub(crate) specs: Vec<StageSpec>,
 }
 
-/// Builds the path and the costs that the whole file describes. `stem` names the path if the file
-/// does not.
+/// Builds the path and, if the file has costs, the costs. `stem` is the path's name if the file
+/// does not give one.
 pub(crate) fn path(
     file: &Fields,
     stem: &str,
     kinds: Kinds<'_>,
     mistakes: &mut Vec<Mistake>,
 ) -> Option<Built> {
-    let mut stages =
-        file.sections("stage").map(|sections| stages(sections, kinds.stages, mistakes));
+    let mut stages = file.sections("stage").map(|sections| stages(sections, kinds, mistakes));
     let costs = match (file.section("costs"), &mut stages) {
         (Some(section), Some(stages)) => Some(given_costs(section, stages, kinds.stages, mistakes)),
         _ => None,
     };
     let mapping = stages.as_ref().and_then(|stages| mapping(file, stages, mistakes));
     let source =
-        file.section("source").and_then(|section| source(section, kinds.sources, mistakes));
+        file.section("source").and_then(|section| source(section, file, kinds.sources, mistakes));
+    ports::check(file, mistakes);
     let run = file.section("run").and_then(|section| run(section, file, mistakes));
     let stages = stages?;
     let specs = stages.iter().map(|stage| stage.spec).collect::<Option<_>>()?;
@@ -55,17 +55,18 @@ pub(crate) fn path(
         line: file.section("line").and_then(line),
         source: source?,
         stages: stages.into_iter().map(|stage| stage.made).collect::<Option<_>>()?,
-        sink: file.section("sink").and_then(sink)?,
+        sink: file.section("sink").and_then(|section| sink(section, file))?,
         mapping: mapping?,
         run: run?,
+        idle: idle(file)?,
     };
-    // If the costs could not be read, an error is already recorded.
+    // If the costs could not be read, a mistake has been recorded already.
     let costs = if file.is_given("costs") { Some(costs??) } else { None };
     Some(Built { path, costs, specs })
 }
 
-/// Builds the costs from the section `[costs]`; states given there are copied into the
-/// specifications of the stages.
+/// Builds the costs from the section `[costs]`, copying states given there to the stages'
+/// specifications.
 fn given_costs(
     section: &Fields,
     stages: &mut [Stage],
@@ -97,8 +98,14 @@ fn line(fields: &Fields) -> Option<Line> {
     Some(Line { bits_per_s: fields.number("rate")?, ports: fields.integer("ports")? })
 }
 
-fn source(fields: &Fields, kinds: &[SourceSpec], mistakes: &mut Vec<Mistake>) -> Option<Source> {
+fn source(
+    fields: &Fields,
+    file: &Fields,
+    kinds: &[SourceSpec],
+    mistakes: &mut Vec<Mistake>,
+) -> Option<Source> {
     match fields.variant? {
+        _ if ports::is_live(fields) => ports::source(fields, file),
         "capture" => Some(Source::Capture {
             file: fields.text("file")?.to_owned(),
             buffer_bytes: fields.integer("buffer_bytes")?,
@@ -126,7 +133,7 @@ fn registered(fields: &Fields, spec: &SourceSpec, mistakes: &mut Vec<Mistake>) -
     Some(Source::Registered(SourceUse { kind, file, buffer_bytes, rules, params }))
 }
 
-/// Builds the capture rules from the keys that every source that reads a capture has.
+/// Builds the capture rules from the keys shared by all sources that read a capture.
 fn rules(fields: &Fields) -> Option<CaptureRules> {
     Some(CaptureRules {
         cut_segments: fields.text("segment")? == "cut",
@@ -159,8 +166,9 @@ fn generator(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
     })
 }
 
-fn sink(fields: &Fields) -> Option<Sink> {
+fn sink(fields: &Fields, file: &Fields) -> Option<Sink> {
     match fields.variant? {
+        "interface" | "ports" => ports::sink(fields, file),
         "capture" => Some(Sink::Capture {
             file: fields.text("file")?.to_owned(),
             packets: fields.integer("packets")?,
@@ -169,24 +177,27 @@ fn sink(fields: &Fields) -> Option<Sink> {
     }
 }
 
-/// A stage of the file; parts that could not be read are `None`.
-struct Stage {
-    at: Range<usize>,
+/// A stage as read; fields that could not be read are `None`.
+pub(crate) struct Stage {
+    pub(crate) at: Range<usize>,
     kind_at: Range<usize>,
+    /// Place of `only`, or of the name or kind if the file does not give it.
+    pub(crate) only_at: Range<usize>,
     name: Option<String>,
-    spec: Option<StageSpec>,
-    made: Option<StageUse>,
+    pub(crate) only: Option<PacketClass>,
+    pub(crate) spec: Option<StageSpec>,
+    pub(crate) made: Option<StageUse>,
 }
 
 impl Stage {
-    /// Returns the stage's kind if it is foreign, that is, if this build does not have it.
+    /// Returns the stage's kind if it is foreign, that is, not in this build.
     fn foreign_kind(&self) -> Option<String> {
         let is_foreign = self.spec.is_some_and(|spec| spec.kind == FOREIGN.kind);
         self.made.as_ref().filter(|_| is_foreign).map(|made| made.kind.clone())
     }
 }
 
-fn stages(sections: &[Fields], kinds: &[StageSpec], mistakes: &mut Vec<Mistake>) -> Vec<Stage> {
+fn stages(sections: &[Fields], kinds: Kinds<'_>, mistakes: &mut Vec<Mistake>) -> Vec<Stage> {
     let stages: Vec<_> = sections.iter().map(|fields| stage(fields, kinds)).collect();
     if let Some(first_over) = stages.get(MAX_STAGES) {
         let message = format!("{} stages; the limit is {MAX_STAGES}", stages.len());
@@ -194,22 +205,28 @@ fn stages(sections: &[Fields], kinds: &[StageSpec], mistakes: &mut Vec<Mistake>)
     }
     for (index, stage) in stages.iter().enumerate() {
         unique_name(stage, &stages[..index], mistakes);
-        headers_found(stage, &stages[..index], mistakes);
     }
+    headers::check(&stages, mistakes);
     stages
 }
 
-fn stage(fields: &Fields, kinds: &[StageSpec]) -> Stage {
-    let kind = fields.text("kind");
-    let name = fields.text("name").or(kind);
-    let all = kinds.iter().chain([&FOREIGN]);
-    let spec = all.copied().find(|spec| Some(spec.kind) == fields.variant);
+fn stage(fields: &Fields, kinds: Kinds<'_>) -> Stage {
+    let is_plugin = fields.variant == Some(PLUGIN);
+    let plugin = fields.text("file").filter(|_| is_plugin).and_then(|file| kinds.plugin(file));
+    let kind = plugin.map(|plugin| plugin.spec.kind).or(fields.text("kind"));
+    let name = fields.text("name").or(plugin.map(|plugin| plugin.name)).or(kind);
+    let all = kinds.stages.iter().chain([&FOREIGN]);
+    let known = || all.copied().find(|spec| Some(spec.kind) == fields.variant);
+    let spec = plugin.map(|plugin| plugin.spec).or_else(known);
+    let only = fields.text("only").and_then(PacketClass::of_word);
     let made = spec.zip(name.zip(kind)).and_then(|(spec, (name, kind))| {
         let (name, kind) = (name.to_owned(), kind.to_owned());
-        Some(StageUse { name, kind, params: fields.params(spec.params)? })
+        Some(StageUse { name, kind, only: only?, params: fields.params(spec.params)? })
     });
     let at = if fields.is_given("name") { fields.place("name") } else { fields.place("kind") };
-    Stage { at, kind_at: fields.place("kind"), name: name.map(str::to_owned), spec, made }
+    let only_at = if fields.is_given("only") { fields.place("only") } else { at.clone() };
+    let (kind_at, name) = (fields.place("kind"), name.map(str::to_owned));
+    Stage { at, kind_at, only_at, name, only, spec, made }
 }
 
 fn unique_name(stage: &Stage, before: &[Stage], mistakes: &mut Vec<Mistake>) {
@@ -217,24 +234,6 @@ fn unique_name(stage: &Stage, before: &[Stage], mistakes: &mut Vec<Mistake>) {
     if before.iter().any(|other| other.name.as_ref() == Some(name)) {
         let message = format!("two stages are named {}", shown(name));
         let help = format!("give one a different name, such as name = \"{name}-2\"");
-        mistakes.push(Mistake::new(&stage.at, message).help(help));
-    }
-}
-
-fn headers_found(stage: &Stage, before: &[Stage], mistakes: &mut Vec<Mistake>) {
-    let Some(spec) = stage.spec.filter(|spec| spec.needs_headers) else {
-        return;
-    };
-    // A stage that could not be read may have been meant to be the parser, and a foreign stage may
-    // do the parser's work.
-    let may_parse = [PARSE, FOREIGN.kind];
-    let parsed = |other: &Stage| other.spec.is_none_or(|spec| may_parse.contains(&spec.kind));
-    if !before.iter().any(parsed) {
-        let message = format!(
-            "a '{}' stage needs parsed headers, but no '{PARSE}' stage precedes it",
-            spec.kind
-        );
-        let help = format!("add a [[stage]] with kind = \"{PARSE}\" before it");
         mistakes.push(Mistake::new(&stage.at, message).help(help));
     }
 }
@@ -257,11 +256,14 @@ fn mapping(file: &Fields, stages: &[Stage], mistakes: &mut Vec<Mistake>) -> Opti
     }
     let mapping = Mapping { segments };
     let specs: Vec<_> = stages.iter().map(|stage| stage.spec).collect::<Option<_>>()?;
-    let refusals = mapping.check(&specs).err().unwrap_or_default();
+    let mut refusals = mapping.check(&specs).err().unwrap_or_default();
+    if file.section("source").is_some_and(ports::is_live) {
+        refusals.extend(ports::refusal(&mapping, &specs));
+    }
     mistakes.extend(refusals.iter().map(|refusal| {
         let at = refusal_place(refusal, section, workers);
         match refusal {
-            Refusal::GlobalState { stage, .. } => {
+            Refusal::GlobalState { stage, .. } | Refusal::LiveFlowState { stage, .. } => {
                 let name = stages[*stage].name.as_deref().unwrap_or_default();
                 Mistake::new(&at, format!("stage {}: {refusal}", shown(name)))
             }
@@ -271,11 +273,11 @@ fn mapping(file: &Fields, stages: &[Stage], mistakes: &mut Vec<Mistake>) -> Opti
     Some(mapping)
 }
 
-/// Returns whether the workers list every stage once and in order; `None` if that cannot be
+/// Returns whether the workers list every stage once and in order; `None` if this cannot be
 /// determined.
 ///
-/// If so, each worker has consecutive stages: a strictly increasing sequence that contains every
-/// stage lists the stages in order.
+/// If so, the stages of every worker are consecutive, because a strictly increasing sequence that
+/// contains every stage lists them in order.
 fn names_in_order(
     section: &Fields,
     workers: &[Fields],
@@ -305,19 +307,20 @@ fn names_in_order(
     Some(mistakes.len() == mistakes_before)
 }
 
-/// The stages that the workers have named so far; `seen` has their indices in `known`.
+/// Stages listed by the workers so far; `seen` holds their indices in `known`.
 struct Order<'k> {
     known: &'k [&'k str],
     seen: BTreeSet<usize>,
 }
 
 impl Order<'_> {
-    /// Accepts the next stage name; if it is out of order, repeated or unknown, returns the error
+    /// Accepts the next stage name. If it is out of order, repeated or unknown, returns the error
     /// and a fix.
     fn accept(&mut self, name: &str) -> Result<(), (String, String)> {
         let index_of = |name| self.known.iter().position(|stage| *stage == name);
         let Some(stage) = index_of(name) else {
-            // A suggested name counts as listed, otherwise it would be reported as missing as well.
+            // A name with a suggestion counts as listed. Otherwise, the suggested stage would be
+            // reported as missing too.
             let meant = suggest::nearest(name, self.known.iter().copied()).and_then(index_of);
             self.seen.extend(meant);
             let help = suggest::help(name, self.known.iter().copied());
@@ -342,13 +345,14 @@ impl Order<'_> {
     }
 }
 
-/// Returns the position in the file of the key that caused a mapping to be rejected.
+/// Returns the file position of the key responsible for a rejected mapping.
 fn refusal_place(refusal: &Refusal, section: &Fields, workers: &[Fields]) -> Range<usize> {
     let (segment, key, index) = match *refusal {
         Refusal::NotConsecutive { segment } => (segment, "stages", None),
         Refusal::NotCovered { .. } => return section.place("workers"),
         Refusal::NoReplica { segment }
         | Refusal::GlobalState { segment, .. }
+        | Refusal::LiveFlowState { segment, .. }
         | Refusal::TooManyWorkers { segment, .. } => (segment, "replicas", None),
         Refusal::CpuCount { segment, .. } => (segment, "cpus", None),
         Refusal::CpuTwice { segment, index, .. } => (segment, "cpus", Some(index)),
@@ -358,6 +362,21 @@ fn refusal_place(refusal: &Refusal, section: &Fields, workers: &[Fields]) -> Ran
         (Some(worker), None) => worker.place(key),
         (None, _) => section.place("workers"),
     }
+}
+
+/// Builds the idle policies: the common one and those of individual workers.
+fn idle(file: &Fields) -> Option<IdleRules> {
+    let section = file.section("idle")?;
+    let own = |worker: &Fields| worker.text("idle").and_then(IdlePolicy::of_word);
+    let workers = file.section("mapping").and_then(|mapping| mapping.sections("workers"));
+    let workers: Vec<_> = workers.unwrap_or_default().iter().map(own).collect();
+    let has_own = workers.iter().any(Option::is_some);
+    let policy = IdlePolicy::of_word(section.text("policy")?)?;
+    Some(IdleRules {
+        policy,
+        park_after_s: section.number("park_after"),
+        workers: if has_own { workers } else { Vec::new() },
+    })
 }
 
 fn run(fields: &Fields, file: &Fields, mistakes: &mut Vec<Mistake>) -> Option<RunOptions> {
@@ -378,6 +397,7 @@ fn run(fields: &Fields, file: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Ru
         let help = "a generator has no recorded timestamps; use \"max\", \"line\" or a rate";
         mistakes.push(Mistake::new(&at, "rate = \"capture\" needs a capture").help(help));
     }
+    ports::check_rate(rate, fields, file, mistakes);
     Some(RunOptions {
         length: match fields.integer("packets") {
             Some(packets) => RunLength::Packets(packets),

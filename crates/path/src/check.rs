@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads a path file and finds every mistake in it.
+//! Reads a path file and finds all mistakes in it.
 //!
-//! There are three passes. The TOML library checks the syntax and continues after an error. Then
-//! each section and key is checked individually, against the table of keys. Then the constraints
-//! between keys are checked, while the path is built. Other checks are made by the callers, which
-//! report errors with line and column through [`Described`]: whether files exist, whether the
-//! machine has the processors, and whether a stage accepts its strings.
+//! This takes three passes. First, the TOML library checks the syntax, continuing after errors.
+//! Next, each section and key is checked individually against the table of keys. Finally,
+//! constraints between keys are checked while building the path. Callers check the rest (missing
+//! files, CPUs that the machine lacks, invalid string parameters of stages) and report errors by
+//! position through [`Described`].
 
 use crate::build;
 use crate::costs::{FOREIGN, GivenCosts};
@@ -16,23 +16,23 @@ use crate::keys::{
 use crate::model::Path;
 use crate::problem::{Mistake, Problem, Problems, SHOWN, line_of, shown};
 use crate::spec::{Kinds, StageSpec};
-use crate::{suggest, value};
+use crate::{plugins, suggest, value};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A path read from a file, with the positions of its parts in the file.
+/// A path read from a file, with its positions.
 #[derive(Clone, Debug)]
 pub struct Described {
-    /// The path.
+    /// The validated path.
     pub path: Path,
-    /// Costs of the path's stages, if the file has them.
+    /// Costs of the stages, if given in the file.
     pub costs: Option<GivenCosts>,
-    /// The specification of each stage, in path order; for a stage that this build does not have,
-    /// [`FOREIGN`] with the state given in the costs.
+    /// Specifications of the stages, in path order. A stage whose kind is missing from this build
+    /// gets the specification [`FOREIGN`], with the state stated in `[costs]`.
     pub specs: Vec<StageSpec>,
-    /// Positions of the path's parts.
+    /// Positions of sections, keys and list entries, for error messages.
     pub places: Places,
 }
 
@@ -45,7 +45,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Returns a problem at the first of `addresses` that the file has, or else at its start.
+    /// Creates a problem at the first of `addresses` in the file, or at the start of the file.
     fn problem(&self, addresses: &[String], message: &str) -> Problem {
         let found = addresses.iter().find_map(|address| self.by_address.get(address));
         Problem::locate(&self.text, &found.cloned().unwrap_or(0..0), message.to_owned(), None)
@@ -53,9 +53,8 @@ impl Places {
 }
 
 impl Described {
-    /// Returns a problem with a parameter of a stage, or with one entry of a list parameter. Stages
-    /// and entries are counted from 0. The problem is reported at the stage if the file leaves the
-    /// parameter at its default.
+    /// Creates a problem about a parameter of a stage, or about one entry of a list. Indices are
+    /// 0-based. If the file omits the parameter, the problem points to the stage.
     pub fn problem_at(
         &self,
         stage: usize,
@@ -70,20 +69,20 @@ impl Described {
         self.places.problem(&addresses, message)
     }
 
-    /// Returns a problem with a key of a section that is not repeated, such as `file` of `source`;
-    /// an empty section name means the top of the file. The problem is reported at the section if
-    /// the file leaves the key at its default.
+    /// Creates a problem about a key of a non-repeated section, such as `file` of `source`; an
+    /// empty section name is the top of the file. If the file omits the key, the problem points to
+    /// the section.
     pub fn problem_at_key(&self, section: &str, key: &str, message: &str) -> Problem {
         self.places.problem(&[join(section, key), section.to_owned()], message)
     }
 }
 
-/// Reads a packet path to run from the text of its file. `stem` names the path if the file does
-/// not; `kinds` are the available kinds of stage and source.
+/// Reads a path file in order to run the path. `stem` is the path's name if the file does not give
+/// one; `kinds` are the available kinds of stage and source.
 ///
 /// # Errors
-/// Returns all errors in the file. If the file is not valid TOML, only syntax errors are returned:
-/// other errors could not be distinguished from the consequences of these.
+/// Returns all errors in the file. If it is not valid TOML, returns only syntax errors, because any
+/// others may just be consequences of them.
 pub fn read<'k>(
     text: &str,
     stem: &str,
@@ -92,8 +91,8 @@ pub fn read<'k>(
     read_with(text, stem, kinds.into(), false)
 }
 
-/// Reads a packet path for planning only. If the file has `[costs]`, its stages may be of kinds
-/// that are not in `kinds`.
+/// Reads a path file that is only used for planning. With `[costs]`, stages may be of kinds that
+/// are not in `kinds`.
 ///
 /// # Errors
 /// Returns all errors in the file, as [`read`] does.
@@ -113,8 +112,8 @@ fn read_with(
 ) -> Result<Described, Problems> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut syntax = Vec::with_capacity(errors.len());
-    // Finding the value behind an error requires a search of the whole file. This is skipped for
-    // files with more errors than are shown; the user fixes those first.
+    // Finding the value behind an error takes a search of the whole file. Skip it if there are more
+    // errors than are shown, which the user fixes first.
     let mut structure_is_sound = errors.len() <= SHOWN;
     for error in &errors {
         let at = error.span().unwrap_or_default();
@@ -149,20 +148,20 @@ fn read_with(
             Ok(Described { path, costs, specs, places })
         }
         _ => {
-            debug_assert!(!mistakes.is_empty(), "no path, and no reason");
+            debug_assert!(!mistakes.is_empty(), "no path was built, but no mistake was recorded");
             Err(Problems::in_text(text, mistakes))
         }
     }
 }
 
-/// Returns the extent of the value that has a syntax error at `at`, if it is unambiguous, that is,
-/// if the value is unquoted or missing. The TOML library continues as if such a value were valid,
-/// and so can the check.
+/// Returns the extent of the value with a syntax error at `at`, if the extent is unambiguous, that
+/// is, if the value is unquoted or missing. The TOML library and the check can then continue as if
+/// the value were valid.
 fn bare_value(text: &str, table: &DeTable<'_>, at: &Range<usize>) -> Option<Range<usize>> {
     table.iter().find_map(|(_, value)| bare_part(text, value, at))
 }
 
-/// Searches for the value that [`bare_value`] returns within one value of the table.
+/// Like [`bare_value`], for a single value of the table.
 fn bare_part(text: &str, value: &Spanned<DeValue<'_>>, at: &Range<usize>) -> Option<Range<usize>> {
     match value.get_ref() {
         DeValue::Table(table) => bare_value(text, table, at),
@@ -176,8 +175,8 @@ fn bare_part(text: &str, value: &Spanned<DeValue<'_>>, at: &Range<usize>) -> Opt
     }
 }
 
-/// Returns the mistake that the user most likely made, given a syntax error of the TOML library.
-/// `bare` is the extent of an unquoted or missing value.
+/// Returns the mistake that most likely caused a syntax error reported by the TOML library. `bare`
+/// is the extent of an unquoted or missing value.
 fn syntax_mistake(
     text: &str,
     message: &str,
@@ -200,22 +199,22 @@ fn syntax_mistake(
     let mistake = Mistake::new(at, format!("{} is given twice", shown(key)));
     match FILE.keys.iter().find(|known| known.name == key) {
         Some(Key { kind: Kind::Tables(section), .. }) => {
-            mistake.help(format!("write each as {}", section.title))
+            mistake.help(format!("write each one as {}", section.title))
         }
         _ => mistake,
     }
 }
 
-/// Treatment of a kind of stage that this build does not have.
+/// Treatment of stage kinds that are missing from this build.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Foreign {
-    /// A mistake in any case.
+    /// Always an error.
     Unknown,
-    /// A mistake when the path is to be run, but valid when it is to be planned.
+    /// Allowed when planning the path, but an error when running it.
     ForPlanOnly,
-    /// A mistake, but it would be valid if the file had costs.
+    /// An error that adding `[costs]` would fix.
     WithCosts,
-    /// Valid; the costs must have an entry for the stage.
+    /// Valid if the costs have an entry for the stage.
     Allowed,
 }
 
@@ -228,8 +227,8 @@ struct Walk<'k> {
 }
 
 impl Walk<'_> {
-    /// Reads a section whose head is at the byte range `at`. `address` identifies the section, for
-    /// example `stage[2]`.
+    /// Reads a section whose header is at the byte range `at`. `address` identifies the section:
+    /// `stage[2]`, for example.
     fn section(
         &mut self,
         section: &Section,
@@ -238,7 +237,7 @@ impl Walk<'_> {
         address: &str,
     ) -> Fields {
         self.places.insert(address.to_owned(), at.clone());
-        let mut variants = section.variants(self.kinds);
+        let mut variants = plugins::variants(section, self.kinds, table);
         if section.variants == Variants::Stages && self.foreign == Foreign::Allowed {
             variants.push(Variant { kind: FOREIGN.kind, help: FOREIGN.help, keys: Vec::new() });
         }
@@ -259,8 +258,8 @@ impl Walk<'_> {
         fields
     }
 
-    /// Returns the variant that the section's `kind` selects; `None` if the section has no variants
-    /// or the value is invalid.
+    /// Returns the variant selected by the section's `kind`; `None` if there are no variants or
+    /// `kind` is invalid.
     fn variant<'v>(
         &mut self,
         section: &Section,
@@ -291,19 +290,19 @@ impl Walk<'_> {
         variants.iter().find(|variant| variant.kind == kind)
     }
 
-    /// Adds to the mistake of an unknown kind of stage that such a path can still be planned.
+    /// Adds a hint to the error about an unknown stage kind: the path can still be planned.
     fn with_a_way_out(&self, section: &Section, mistake: Mistake) -> Mistake {
         let way = match self.foreign {
             _ if section.variants != Variants::Stages => return mistake,
-            Foreign::ForPlanOnly => "stages known only from [costs] are for 'linerate plan'",
-            Foreign::WithCosts => "or any name, with its costs under [[costs.stages]]",
+            Foreign::ForPlanOnly => "a stage defined only in [costs] can be planned, not run",
+            Foreign::WithCosts => "or any other kind, if [[costs.stages]] gives the stage's costs",
             Foreign::Unknown | Foreign::Allowed => return mistake,
         };
         let help = mistake.help.clone().unwrap_or_default();
         mistake.help(format!("{help} ({way})"))
     }
 
-    /// Checks the value of a key that the file has; returns `None` if it is invalid.
+    /// Checks the value of a key that is in the file; `None` if it is invalid.
     fn given(&mut self, key: &Key, given: &Spanned<DeValue<'_>>, address: &str) -> Option<Field> {
         self.places.insert(address.to_owned(), given.span());
         match key.kind {
@@ -330,7 +329,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Checks all instances of a repeated section; returns `None` if one is not a table.
+    /// Checks all instances of a repeated section; `None` if one is not a table.
     fn sections(
         &mut self,
         key: &Key,
@@ -352,7 +351,7 @@ impl Walk<'_> {
             DeValue::Table(_) if section.title.starts_with("[[") => {
                 let message = format!("'{}' is a list of sections", key.name);
                 let mistake = Mistake::new(&given.span(), message);
-                return self.refuse(mistake.help(format!("write each as {}", section.title)));
+                return self.refuse(mistake.help(format!("write each one as {}", section.title)));
             }
             _ => return self.refuse(value::wrong_type(key, given)),
         };
@@ -378,8 +377,8 @@ impl Walk<'_> {
         None
     }
 
-    /// Returns the default of a key that the section at `at` omits, if it has one; records a
-    /// mistake if the key is required.
+    /// Returns the default of a key that the section at `at` omits. Omitting a required key is a
+    /// mistake.
     fn omitted(
         &mut self,
         section: &Section,
@@ -401,13 +400,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the default of a key; `text` is parsed like file content, by the same parser.
+    /// Parses `text`, the default of a key, in the same way as a value in the file.
     fn default(&mut self, key: &Key, text: &str, at: &Range<usize>) -> Option<Field> {
         let read = DeValue::parse(text).ok().and_then(|value| value::read(key, &value).ok());
         match read {
             Some(field) => Some(Field { at: None, items: Vec::new(), ..field }),
             None => {
-                let message = format!("the default of {}, {text}, is invalid", key.shown());
+                let message = format!("the default of {} is invalid: {text}", key.shown());
                 self.refuse(Mistake::new(at, message).help("give it a value"))
             }
         }
@@ -469,7 +468,7 @@ fn missing(section: &Section, key: &Key, at: &Range<usize>) -> Mistake {
     }
 }
 
-/// Returns the key that a misspelled one may mean: its new name, or the closest known key.
+/// Returns the suggestion for an unknown key: its new name, or the closest known key.
 fn meant(written: &str, known: &[&Key]) -> Option<String> {
     if let Some(name) = crate::renamed::now(written, known.iter().map(|key| key.name)) {
         return Some(format!("renamed to {}", shown(name)));
@@ -479,7 +478,8 @@ fn meant(written: &str, known: &[&Key]) -> Option<String> {
     Some(format!("did you mean {}?", key.shown()))
 }
 
-/// Returns where a misplaced key belongs: another variant, the top of the file, another section.
+/// Describes where a misplaced key belongs: in another variant, at the top of the file, or in
+/// another section.
 fn belongs(written: &str, variants: &[Variant], kinds: Kinds<'_>) -> Option<String> {
     let has = |keys: &[Key]| keys.iter().any(|key| key.name == written);
     if let Some(variant) = variants.iter().find(|variant| has(&variant.keys)) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Costs of the stages of a path without a measured run: the section `[costs]`.
+//! Stage costs without a measured run: the section `[costs]`.
 //!
 //! Costs have two forms, and a stage may have both: nanoseconds per packet, for processors on which
-//! the duration of a worker's work does not depend on its neighbours; and instructions, misses and
-//! stalls per packet, for processors whose hardware strands share a pipeline cycle by cycle.
+//! a worker's service time does not depend on its neighbours, and instructions, misses and stalls
+//! per packet, for processors whose hardware strands share a pipeline cycle by cycle.
 //!
-//! A path with costs may contain *foreign* stages, whose kind this build does not have. Such a path
-//! can be planned, but not run. The properties of a foreign stage are not verified; without
-//! `state`, the stage is assumed to have global state, so that it is never replicated.
+//! A path with costs may contain *foreign* stages, whose kind is missing from this build. Such a
+//! path can be planned but not run. Properties of a foreign stage cannot be verified; without
+//! `state`, it is assumed to have global state and is never replicated.
 //!
-//! This module does not determine what the costs mean for a mapping.
+//! This module only reads costs. Predicting rates from them is done elsewhere.
 
 use crate::fields::Fields;
 use crate::keys::MAX_WORKERS;
@@ -19,7 +19,7 @@ use crate::suggest;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Specification of a stage that this build does not have.
+/// Specification of a stage whose kind is missing from this build.
 pub const FOREIGN: StageSpec = StageSpec {
     kind: "foreign",
     help: "A stage that this build does not have, described by its costs.",
@@ -30,47 +30,50 @@ pub const FOREIGN: StageSpec = StageSpec {
     drop_causes: &[],
 };
 
-/// Names by which `[costs]` refers to the two ends of a path.
+/// Names of the two ends of a path in `[costs]`.
 pub const ENDS: [&str; 2] = ["source", "sink"];
 
-/// Costs of the stages of a path, from its file.
+/// Stage costs, as given in the path file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenCosts {
-    /// Source of the figures, in words.
+    /// Where the costs come from, in words.
     pub from: String,
-    /// Number of flows of equal rate, at least 1. Each has its own line and, if segments are
-    /// replicated, its own share of the replicas.
+    /// Number of flows, at least 1, all with the same rate. Each flow has its own link and, if
+    /// segments are replicated, its own share of the replicas.
     pub flows: u32,
-    /// Relative error of the costs, in both directions, that 9 of 10 costs should not exceed;
-    /// `None` if not given.
+    /// Relative error of the costs in either direction: in 9 out of 10 cases, it is at most this
+    /// large. `None` if not given.
     pub spread: Option<f64>,
-    /// Cost of a ring hand-over in nanoseconds per packet and side.
+    /// Cost of a ring handoff on each side, in nanoseconds per packet.
     pub handover_ns: Option<f64>,
     /// Loads and stores per instruction, for processors whose hardware strands share the load/store
     /// unit.
     pub memory_share: Option<f64>,
-    /// Cost of receiving a packet from the source; `None` if it is included in the first stage.
+    /// Cost of receiving a packet from the source; `None` if included in the first stage.
     pub source: Option<GivenCost>,
     /// The stages, in path order.
     pub stages: Vec<GivenCost>,
-    /// Cost of delivering a packet to the sink; `None` if it is included in the last stage.
+    /// Cost of delivering a packet to the sink; `None` if included in the last stage.
     pub sink: Option<GivenCost>,
-    /// Threads outside the path that share the machine but handle none of the path's packets.
+    /// Threads outside the path on the same machine, which handle none of its packets.
     pub neighbours: Vec<Neighbour>,
 }
 
-/// Cost of one stage.
+/// Cost of a stage, or of an end of the path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenCost {
-    /// Name of the stage; `source` or `sink` for the ends of the path.
+    /// Stage name, or `source` or `sink` for the ends of the path.
     pub name: String,
     /// The stage's state, if given in the file.
     pub state: Option<State>,
-    /// Share of the path's packets that reach the stage, above 0, at most 1.
+    /// Fraction of the path's packets that reach the stage, above 0 and at most 1.
     pub reach: f64,
-    /// Nanoseconds per packet that reaches the stage; `None` if not given.
+    /// Fraction of the packets reaching the stage that it processes, above 0 and at most 1; the
+    /// others go round it.
+    pub processed: f64,
+    /// Nanoseconds per packet that the stage processes; `None` if not given.
     pub ns: Option<f64>,
-    /// The stage's work per packet in instructions and events; `None` if not given.
+    /// Work per packet in instructions and events; `None` if not given.
     pub work: Option<GivenWork>,
     /// Keys of the figures that were fitted to measured results.
     pub fitted: Vec<String>,
@@ -78,66 +81,66 @@ pub struct GivenCost {
     pub assumed: Vec<String>,
 }
 
-/// Work of a stage per packet that reaches it: instructions, cache misses and stalls.
+/// Work per packet that a stage processes: instructions, cache misses and stalls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GivenWork {
     /// Instructions per packet.
     pub instructions: f64,
     /// L1 data cache misses per packet.
     pub l1_misses: f64,
-    /// L2 misses per packet, a subset of the L1 misses.
+    /// L2 misses per packet. Each of them is also counted as an L1 miss.
     pub l2_misses: f64,
-    /// Nanoseconds per packet that the worker stalls on device accesses.
+    /// Stall time per packet on device accesses, in nanoseconds.
     pub io_ns: f64,
     /// Stall cycles per instruction that no hardware counter covers: branches, buffers,
     /// dependencies.
     pub bubble_cycles: f64,
     /// Instructions per poll of the input.
     pub poll_instructions: f64,
-    /// Nanoseconds of stall per empty poll.
+    /// Stall time per empty poll, in nanoseconds.
     pub poll_ns: f64,
-    /// Instructions per iteration, with or without a packet, for polling a second input.
+    /// Instructions per iteration, with or without a packet, spent polling a second input.
     pub turn_instructions: f64,
-    /// Nanoseconds of stall per iteration for polling the second input.
+    /// Stall time per iteration spent polling the second input, in nanoseconds.
     pub turn_ns: f64,
 }
 
-/// What a thread outside the path does.
+/// Activity of a thread outside the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idling {
-    /// The thread polls an input that has no packets.
+    /// Polls an input that never has packets.
     Polls,
-    /// The thread runs an empty endless loop: `while(1)`.
+    /// Runs an empty endless loop: `while(1)`.
     Spins,
 }
 
-/// A group of threads outside the path, which handle none of the path's packets.
+/// A group of threads outside the path, which handle none of its packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Neighbour {
     /// The threads' name in reports.
     pub name: String,
-    /// What each of the threads does.
+    /// Activity of each of the threads.
     pub does: Idling,
-    /// The processors that the threads run on. Never empty.
+    /// CPUs that the threads run on; never empty.
     pub cpus: Vec<u32>,
     /// Instructions per iteration of a thread's loop.
     pub instructions: f64,
-    /// Nanoseconds of stall per iteration of a thread's loop.
+    /// Stall time per iteration of a thread's loop, in nanoseconds.
     pub ns: f64,
 }
 
-/// The properties of a stage that the check of its costs needs.
+/// Facts about a stage that are needed to check the costs.
 pub(crate) struct Named {
-    /// The stage's name, if it could be read.
+    /// Stage name, if it could be read.
     pub(crate) name: Option<String>,
-    /// The stage's kind, if this build does not have it.
+    /// Stage kind, if missing from this build.
     pub(crate) foreign: Option<String>,
-    /// Position of the key `kind` in the file, in bytes.
+    /// Byte range of the key `kind` in the file.
     pub(crate) at: Range<usize>,
 }
 
-/// Reads the costs in the section `[costs]`; returns `None` if a mistake was recorded, here or
-/// earlier for one of its keys.
+/// Reads the section `[costs]`; `None` if a mistake was recorded, here or earlier for one of its
+/// keys.
 pub(crate) fn costs(
     section: &Fields,
     stages: &[Named],
@@ -181,7 +184,7 @@ fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
         turn_instructions: of("turn_instructions"),
         turn_ns: of("turn_ns"),
     });
-    // A figure that could not be read has already been recorded as a mistake, and may be the
+    // A figure that could not be read has been recorded as a mistake already, and may be the
     // missing cost.
     let is_read = mistakes.is_empty();
     if work.is_none() && !entry.is_given("ns") && is_read {
@@ -205,6 +208,7 @@ fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
         name: entry.text("name")?.to_owned(),
         state: entry.text("state").and_then(State::of_word),
         reach: entry.number("reach").unwrap_or(1.0),
+        processed: entry.number("processed").unwrap_or(1.0),
         ns: entry.number("ns"),
         work,
         fitted: entry.texts("fitted")?.to_vec(),
@@ -212,7 +216,7 @@ fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
     })
 }
 
-/// Keys of the figures in [`GivenWork`], with `instructions` first.
+/// Keys of the figures in [`GivenWork`], starting with `instructions`.
 pub(crate) const WORK: [&str; 9] = [
     "instructions",
     "l1_misses",
@@ -233,8 +237,8 @@ fn check_needs_instructions(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Checks figures that must not exceed another figure, that need another figure, or that must not
-/// be zero.
+/// Checks that a stage has no more misses than instructions and no more L2 misses than L1 misses,
+/// that it has L1 misses if it has L2 misses, and that figures that must be positive are not zero.
 fn check_more(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     let of = |key: &str| entry.number(key);
     for (part, whole) in [("l1_misses", "instructions"), ("l2_misses", "l1_misses")] {
@@ -248,18 +252,18 @@ fn check_more(entry: &Fields, mistakes: &mut Vec<Mistake>) {
         let mistake = Mistake::new(&entry.place("l2_misses"), "'l2_misses' needs 'l1_misses'");
         mistakes.push(mistake.help("every L2 miss is also an L1 miss"));
     }
-    for key in ["instructions", "ns", "reach"] {
+    for key in ["instructions", "ns", "reach", "processed"] {
         if of(key) == Some(0.0) {
             mistakes.push(Mistake::new(&entry.place(key), format!("'{key}' must be above 0")));
         }
     }
 }
 
-/// Checks that the list of keys named `list` contains only keys of figures that the entry sets.
+/// Checks that the list `list` names only figures that the entry sets.
 fn check_keys(entry: &Fields, list: &'static str, mistakes: &mut Vec<Mistake>) {
     for (index, key) in entry.texts(list).unwrap_or_default().iter().enumerate() {
         let at = entry.item_place(list, index);
-        let known = || WORK.iter().copied().chain(["ns", "reach"]);
+        let known = || WORK.iter().copied().chain(["ns", "reach", "processed"]);
         if !known().any(|name| name == key) {
             let message = format!("unknown cost {}", shown(key));
             mistakes.push(Mistake::new(&at, message).help(suggest::help(key, known())));
@@ -270,10 +274,9 @@ fn check_keys(entry: &Fields, list: &'static str, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Checks that every entry names a stage or an end of the path, and that no two entries name the
-/// same one.
+/// Checks that every entry names a stage or an end of the path, and that no two name the same one.
 fn check_names(entries: &[Fields], stages: &[Named], mistakes: &mut Vec<Mistake>) {
-    // A stage whose name could not be read may be the one that an entry means.
+    // A stage whose name could not be read may be the one that an entry refers to.
     let Some(names) = stages.iter().map(|stage| stage.name.as_deref()).collect::<Option<Vec<_>>>()
     else {
         return;
@@ -292,7 +295,7 @@ fn check_names(entries: &[Fields], stages: &[Named], mistakes: &mut Vec<Mistake>
     }
 }
 
-/// Checks that every stage has an entry in the costs.
+/// Checks that the costs have an entry for every stage.
 fn check_stages(
     section: &Fields,
     entries: &[Fields],
@@ -307,8 +310,10 @@ fn check_stages(
         }
         mistakes.push(match &stage.foreign {
             Some(kind) => {
-                let message =
-                    format!("'kind' cannot be {}: [costs] has no figures for it", shown(kind));
+                let message = format!(
+                    "'kind' cannot be {}: [costs] has no figures for this stage",
+                    shown(kind)
+                );
                 let help = suggest::help(kind, kinds.iter().map(|spec| spec.kind));
                 Mistake::new(&stage.at, message).help(help)
             }
@@ -339,7 +344,7 @@ fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neigh
         }
         let does = if entry.text("does")? == "spin" { Idling::Spins } else { Idling::Polls };
         let of = |key: &str| entry.number(key).unwrap_or(0.0);
-        // A figure that could not be read has already been recorded as a mistake, and may be
+        // A figure that could not be read has been recorded as a mistake already, and may be
         // `instructions`.
         let is_read = mistakes.is_empty() || entry.is_given("instructions");
         if does == Idling::Polls && is_read && of("instructions") < 1.0 {
@@ -355,7 +360,7 @@ fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neigh
         });
     }
     if taken.len() > MAX_WORKERS {
-        let message = format!("{} neighbours; the limit is {MAX_WORKERS}", taken.len());
+        let message = format!("neighbours use {} CPUs; the limit is {MAX_WORKERS}", taken.len());
         mistakes.push(Mistake::new(&section.place("neighbours"), message));
     }
     Some(all)

@@ -23,17 +23,17 @@ pub(crate) struct Field {
     pub(crate) read: Read,
     /// Byte range of the value in the file; `None` for a default.
     pub(crate) at: Option<Range<usize>>,
-    /// Byte ranges of the entries in the file, if the value is a list; otherwise empty.
+    /// Byte ranges of the entries if the value is a list in the file; empty otherwise.
     pub(crate) items: Vec<Range<usize>>,
 }
 
-/// The fields of a section. A key with an invalid value is absent: its mistake has been recorded,
-/// and nothing that depends on the value is checked.
+/// The fields of a section. Keys with invalid values are absent: the mistake has been recorded, and
+/// checks that depend on the value are skipped.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields {
-    /// Byte range of the section head, or of the inline table.
+    /// Byte range of the section header or inline table.
     pub(crate) at: Range<usize>,
-    /// The variant of the section that its `kind` selects, if any.
+    /// Variant selected by the section's `kind`, if any.
     pub(crate) variant: Option<&'static str>,
     pub(crate) fields: BTreeMap<&'static str, Field>,
 }
@@ -43,26 +43,24 @@ impl Fields {
         self.fields.get(key).map(|field| &field.read)
     }
 
-    /// Returns the position of a key's value in the file, or that of the section if the file does
-    /// not have the key.
+    /// Returns the position of a key's value or, if the file omits the key, of the section.
     pub(crate) fn place(&self, key: &str) -> Range<usize> {
         let given = self.fields.get(key).and_then(|field| field.at.clone());
         given.unwrap_or_else(|| self.at.clone())
     }
 
-    /// Returns the position of a list entry in the file, or that of the whole value if it has no
-    /// such entry.
+    /// Returns the position of a list entry or, if there is no such entry, of the whole value.
     pub(crate) fn item_place(&self, key: &str, index: usize) -> Range<usize> {
         let item = self.fields.get(key).and_then(|field| field.items.get(index).cloned());
         item.unwrap_or_else(|| self.place(key))
     }
 
-    /// Returns whether the file itself has the key, so that its value is not a default.
+    /// Returns whether the key is in the file, that is, its value is not a default.
     pub(crate) fn is_given(&self, key: &str) -> bool {
         self.fields.get(key).is_some_and(|field| field.at.is_some())
     }
 
-    /// Returns the parameters of a stage or source; `None` if one of them could not be read.
+    /// Returns a stage's or source's parameters; `None` if one of them could not be read.
     pub(crate) fn params(&self, specs: &[ParamSpec]) -> Option<Params> {
         let mut params = Params::new();
         for spec in specs {
@@ -83,7 +81,7 @@ impl Fields {
         }
     }
 
-    /// Returns an integer value, which fits into `T` because of the key's range.
+    /// Returns an integer, which fits into `T` because of the key's range.
     pub(crate) fn integer<T: TryFrom<i64>>(&self, key: &str) -> Option<T> {
         match self.value(key)? {
             Value::Integer(value) => T::try_from(*value).ok(),

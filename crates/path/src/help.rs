@@ -7,16 +7,14 @@ use crate::suggest::list;
 use crate::value::expected;
 use std::fmt::Write;
 
-/// Returns the help text for all keys of a path file and all parameters of `kinds`, section by
-/// section.
+/// Returns the help text for all keys of a path file and all parameters of `kinds`, by section.
 pub fn help<'k>(kinds: impl Into<Kinds<'k>>) -> String {
     let mut text = String::new();
     section(&mut text, &FILE, kinds.into());
     text
 }
 
-/// Writes one indented line. Writing to a `String` does not fail, so the result is ignored here, in
-/// one place.
+/// Writes an indented line. Writing to a `String` cannot fail, so the result is ignored.
 fn line(out: &mut String, indent: usize, words: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{:indent$}{words}", "");
 }

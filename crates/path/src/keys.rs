@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every section and key of a path file.
 //!
-//! The check, the defaults, the published schema and the help all come from this one table. The
-//! parameters of stages are added from the specifications of their kinds. Constraints between keys
-//! are checked when the path is built from the whole file.
+//! Checks, defaults, the published schema and the help all derive from this table. Stage parameters
+//! are added from the specifications of their kinds. Constraints between keys are checked when the
+//! path is built.
 
 mod costs;
+mod port;
 mod source;
+mod stage;
 
-use crate::model::SELECTED;
+use crate::model::{IdlePolicy, SELECTED};
 use crate::spec::{Default, Kinds, ParamKind, ParamSpec, SourceSpec, StageSpec};
 pub use crate::spec::{MAX_BUFFER_BYTES, MIN_FRAME_BYTES};
 
@@ -18,55 +20,58 @@ pub const MAX_STAGES: usize = 16;
 /// Maximum number of workers per path, including replicas.
 pub const MAX_WORKERS: usize = 64;
 
-/// Maximum number of repeated sections of one name that are read. It is higher than the limit for
-/// any section.
+/// Required number of `[[port]]` sections: a forwarder has two ports.
+pub const PORTS: usize = 2;
+
+/// Maximum number of sections with the same name that are read. This exceeds the limits of all
+/// repeated sections.
 pub(crate) const MAX_SECTIONS: usize = 1024;
 
-/// Largest CPU number: Linux on x86 can be built for 8192 CPUs (`NR_CPUS`).
+/// Largest CPU number. Linux on x86 can be built for 8192 CPUs (`NR_CPUS`).
 const MAX_CPU: i64 = 8191;
 
-/// Maximum length of a run, 30 days in seconds.
+/// Maximum length of a run in seconds: 30 days.
 pub(crate) const MAX_SECONDS: f64 = 30.0 * 86_400.0;
 
 /// Frame sizes of the simple Internet mix: IP packets of 40, 576 and 1500 bytes at 7:4:1, the usual
-/// proportion in router tests (RFC 6985 standardises a notation for mixes, not a mix). With the
-/// 14-byte Ethernet header, and the smallest frame padded, frames have 60, 590 and 1514 bytes. The
-/// order spreads the sizes, so that any few consecutive packets resemble the mix.
+/// proportion in router tests (RFC 6985 standardises a notation for mixes, but no mix). With a
+/// 14-byte Ethernet header and padding to the minimum, frames have 60, 590 and 1514 bytes. The
+/// sizes are interleaved so that even a few consecutive packets resemble the mix.
 pub const IMIX_BYTES: [u32; 12] = [60, 590, 60, 60, 590, 60, 1514, 60, 590, 60, 60, 590];
 
-/// One key of a path file.
+/// A key of a path file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Key {
-    /// The key as written in the file.
+    /// The key as spelled in the file.
     pub name: &'static str,
-    /// Kind of value that the key requires.
+    /// Kind of value.
     pub kind: Kind,
-    /// Behaviour if the key is omitted.
+    /// What happens if the key is omitted.
     pub omitted: Omitted,
     /// One line of help, unit included.
     pub help: &'static str,
-    /// An example value as written in the file; empty if the kind of value or the default serves as
-    /// the example.
+    /// An example value as in a file; empty if it can be derived from the kind of value or the
+    /// default.
     pub example: &'static str,
 }
 
-/// Kind of value that a key requires.
+/// Kind of value that a key takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// A value of one of the types that parameters of stages have.
+    /// A value of a type that stage parameters can have.
     Param(ParamKind),
     /// A non-empty string without control characters.
     Label,
-    /// A name of letters, digits, `-` and `_`, which stays readable in the short form of a mapping:
+    /// A name of letters, digits, `-` and `_`, which keeps the short form of a mapping readable:
     /// `a+b | c x2`.
     Name,
-    /// The word that chooses a [`Variant`] of the section.
+    /// The word that selects a [`Variant`] of the section.
     Variant,
-    /// A power of two from `min` to `max`, both included.
+    /// A power of two from `min` to `max`, inclusive.
     PowerOfTwo {
-        /// Smallest value.
+        /// Smallest valid value.
         min: i64,
-        /// Largest value.
+        /// Largest valid value.
         max: i64,
     },
     /// Bits per second, as a string with a unit.
@@ -79,68 +84,67 @@ pub enum Kind {
     Sizes,
     /// A list of CPU numbers.
     Processors,
-    /// A list of at least one stage name.
+    /// A non-empty list of stage names.
     StageNames,
     /// A section: `[name]`.
     Table(&'static Section),
-    /// A section that may be repeated: `[[name]]`, or a list of inline tables.
+    /// A repeatable section: `[[name]]`, or a list of inline tables.
     Tables(&'static Section),
 }
 
-/// Behaviour if a key is omitted.
+/// What happens if a key is omitted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Omitted {
-    /// The key has this default value; if the key is required, the file is rejected.
+    /// The key's own default, or that the key is required.
     Is(Default),
-    /// The key has no value, with the meaning described in words.
+    /// No default value; the string says what happens instead.
     Means(&'static str),
-    /// The key, which is a section, is treated as if it were present but empty.
+    /// Same as an empty section.
     EmptySection,
 }
 
 /// A section of a path file: a group of keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Section {
-    /// Spelling of the section in messages; empty for the whole file.
+    /// Section name in error messages; empty for the whole file.
     pub title: &'static str,
-    /// One line of help.
+    /// One-line description for the help and the schema.
     pub help: &'static str,
-    /// Keys that every variant of the section has.
+    /// Keys common to all variants of the section.
     pub keys: &'static [Key],
-    /// Source of the keys that depend on the section's `kind`.
+    /// Where the keys that depend on `kind` come from.
     pub variants: Variants,
 }
 
-/// A built-in variant of a section: the value of `kind`, one line of help, and the keys that it
-/// adds.
+/// A built-in variant of a section: the value of `kind`, one line of help, and additional keys.
 pub type FixedVariant = (&'static str, &'static str, &'static [Key]);
 
-/// Source of the variants of a section.
+/// Where a section's variants come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Variants {
-    /// The section has no variants.
+    /// There are no variants.
     None,
-    /// The built-in variants in this list.
+    /// Built-in variants.
     Fixed(&'static [FixedVariant]),
-    /// The built-in variants in this list, and the registered kinds of source.
+    /// Built-in variants and the registered source kinds.
     Sources(&'static [FixedVariant]),
-    /// The registered kinds of stage.
+    /// The registered stage kinds.
     Stages,
 }
 
-/// A variant of a section, selected by its key `kind`, which adds keys to the section.
+/// A variant of a section, selected by `kind`, with additional keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
-    /// The value of `kind`.
+    /// Value of `kind` that selects this variant.
     pub kind: &'static str,
-    /// One line of help.
+    /// One-line description for the help and the schema.
     pub help: &'static str,
-    /// The keys that the variant adds to the section.
+    /// Keys that the variant adds to the section.
     pub keys: Vec<Key>,
 }
 
 impl Section {
-    /// Returns the location of the section's keys in words, as shown in messages.
+    /// Returns where the section's keys are, as worded in messages.
     pub(crate) fn within(&self) -> String {
         match self.title {
             "" => "at the top of the file".to_owned(),
@@ -148,7 +152,7 @@ impl Section {
         }
     }
 
-    /// Returns the variants of the section, including those of the registered `kinds`.
+    /// Returns the section's variants, including those of the registered `kinds`.
     pub fn variants(&self, kinds: Kinds<'_>) -> Vec<Variant> {
         let fixed = |all: &'static [FixedVariant]| {
             all.iter().map(|&(kind, help, keys)| Variant { kind, help, keys: keys.to_vec() })
@@ -165,7 +169,7 @@ impl Section {
 }
 
 impl Variant {
-    fn of_stage(spec: &StageSpec) -> Self {
+    pub(crate) fn of_stage(spec: &StageSpec) -> Self {
         let keys = spec.params.iter().map(Key::of_param).collect();
         Self { kind: spec.kind, help: spec.help, keys }
     }
@@ -179,7 +183,7 @@ impl Variant {
 }
 
 impl Key {
-    /// Returns the key for a parameter of a stage or source.
+    /// Creates the key of a stage or source parameter.
     fn of_param(param: &ParamSpec) -> Self {
         let omitted = match param.default {
             Default::Absent(meaning) => Omitted::Means(meaning),
@@ -189,12 +193,12 @@ impl Key {
         Self { name: param.name, kind, omitted, help: param.help, example: "" }
     }
 
-    /// Returns whether a file without the key is rejected.
+    /// Returns whether omitting the key is an error.
     pub fn is_required(&self) -> bool {
         self.omitted == Omitted::Is(Default::Required)
     }
 
-    /// Returns an example of a valid value as written in the file; empty for sections.
+    /// Returns an example value as in a file; empty for sections.
     pub fn example(&self) -> String {
         if !self.example.is_empty() {
             return self.example.to_owned();
@@ -216,7 +220,7 @@ impl Key {
         }
     }
 
-    /// Returns the key as written in messages: `[name]` or `[[name]]` for sections, otherwise
+    /// Returns the key as shown in messages: `[name]` or `[[name]]` for sections, otherwise
     /// `'name'`.
     pub(crate) fn shown(&self) -> String {
         match self.kind {
@@ -227,7 +231,7 @@ impl Key {
     }
 }
 
-/// Returns a default as it would be written in the file; `None` if there is no default value.
+/// Returns a default as spelled in a file; `None` if there is no default value.
 pub(crate) fn toml_of(default: Default) -> Option<String> {
     match default {
         Default::Required | Default::Absent(_) => None,
@@ -238,7 +242,7 @@ pub(crate) fn toml_of(default: Default) -> Option<String> {
     }
 }
 
-/// Returns a string as it is written in the file, with quotation marks.
+/// Returns a string as spelled in a file, with quotation marks.
 pub(crate) fn quoted(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }
@@ -267,7 +271,7 @@ const fn text(value: &'static str) -> Omitted {
     Omitted::Is(Default::Text(value))
 }
 
-/// The keys of an entire path file.
+/// The keys of a path file.
 pub static FILE: Section = Section {
     title: "",
     help: "A packet path.",
@@ -288,12 +292,20 @@ pub static FILE: Section = Section {
              variant of each kernel.",
             "",
         ),
-        key("line", Kind::Table(&LINE), Omitted::Means("no line rate to reach"), "", ""),
+        key("line", Kind::Table(&LINE), Omitted::Means("no target line rate"), "", ""),
+        key(
+            "port",
+            Kind::Tables(&port::PORT),
+            Omitted::Means("[source] and [sink] name the interfaces"),
+            "",
+            "",
+        ),
         key("source", Kind::Table(&source::SOURCE), REQUIRED, "", ""),
-        key("stage", Kind::Tables(&STAGE), REQUIRED, "", ""),
+        key("stage", Kind::Tables(&stage::STAGE), REQUIRED, "", ""),
         key("sink", Kind::Table(&SINK), Omitted::EmptySection, "", ""),
         key("mapping", Kind::Table(&MAPPING), Omitted::Means("all stages on one worker"), "", ""),
         key("run", Kind::Table(&RUN), Omitted::EmptySection, "", ""),
+        key("idle", Kind::Table(&IDLE), Omitted::EmptySection, "", ""),
         key("costs", Kind::Table(&costs::COSTS), Omitted::Means("must come from a run"), "", ""),
     ],
 };
@@ -307,26 +319,10 @@ static LINE: Section = Section {
             "rate",
             Kind::BitRate,
             REQUIRED,
-            "Bits per second of one port, including preamble, FCS and inter-frame gap.",
+            "Bit rate of one port, including preamble, FCS and inter-frame gap.",
             "\"10Gb/s\"",
         ),
         key("ports", integer(1, 1024), number(1), "Number of ports that feed the path.", ""),
-    ],
-};
-
-static STAGE: Section = Section {
-    title: "[[stage]]",
-    help: "The stages that process the packets, one section each, in order.",
-    variants: Variants::Stages,
-    keys: &[
-        key("kind", Kind::Variant, REQUIRED, "Kind of stage.", "\"parse\""),
-        key(
-            "name",
-            Kind::Name,
-            Omitted::Means("the kind"),
-            "Name of the stage in reports and the mapping; must be unique.",
-            "\"count-in\"",
-        ),
     ],
 };
 
@@ -354,6 +350,13 @@ static SINK: Section = Section {
                     "",
                 ),
             ],
+        ),
+        ("interface", "A network interface.", &[port::INTERFACE_NAME, port::IO]),
+        (
+            "ports",
+            "The other of the two ports in [[port]]: each packet leaves on the port it did not \
+             arrive on.",
+            &[],
         ),
     ]),
     keys: &[key("kind", Kind::Variant, text("null"), "Kind of sink.", "")],
@@ -399,6 +402,13 @@ static WORKER: Section = Section {
             "CPUs to pin the replicas to, one per replica.",
             "[0]",
         ),
+        key(
+            "idle",
+            Kind::Param(ParamKind::Word(&IdlePolicy::WORDS)),
+            Omitted::Means("'policy' of [idle]"),
+            "What these workers do while they have no packets.",
+            "\"park\"",
+        ),
     ],
 };
 
@@ -407,11 +417,11 @@ static RUN: Section = Section {
     help: "Options of a run.",
     variants: Variants::None,
     keys: &[
-        key("time", Kind::Duration, text("2s"), "How long packets are offered.", ""),
+        key("time", Kind::Duration, text("2s"), "How long to offer packets.", ""),
         key(
             "packets",
             integer(1, i64::MAX),
-            Omitted::Means("'time' ends the run"),
+            Omitted::Means("the run lasts for 'time'"),
             "Number of packets to offer; mutually exclusive with 'time'.",
             "100000",
         ),
@@ -419,11 +429,11 @@ static RUN: Section = Section {
             "rate",
             Kind::OfferedRate,
             text("max"),
-            "Offered load: \"max\", \"line\", \"capture\" (recorded gaps), packets or bits per \
-             second.",
+            "Offered load: \"max\", \"line\", \"capture\" (recorded gaps), or a rate in packets or \
+             bits per second.",
             "",
         ),
-        key("burst", integer(1, 256), number(32), "Burst size: packets handed over at once.", ""),
+        key("burst", integer(1, 256), number(32), "Burst size, in packets.", ""),
         key(
             "ring",
             Kind::PowerOfTwo { min: 2, max: 65_536 },
@@ -437,6 +447,30 @@ static RUN: Section = Section {
             text("wait"),
             "What a worker does when the next ring is full.",
             "",
+        ),
+    ],
+};
+
+static IDLE: Section = Section {
+    title: "[idle]",
+    help: "What workers do while they have no packets.",
+    variants: Variants::None,
+    keys: &[
+        key(
+            "policy",
+            Kind::Param(ParamKind::Word(&IdlePolicy::WORDS)),
+            text("pause"),
+            "\"spin\" busy-polls, \"pause\" busy-polls with pause instructions, \"slow\" polls \
+             about once per microsecond, \"park\" sleeps until packets arrive, \"auto\" sleeps \
+             once idle for 'park_after'.",
+            "",
+        ),
+        key(
+            "park_after",
+            Kind::Duration,
+            Omitted::Means("the measured wake-up latency"),
+            "Idle time after which \"auto\" sleeps.",
+            "\"20us\"",
         ),
     ],
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks the constraints on a mapping, and writes a mapping in its short form.
+//! Checks the constraints on a mapping, and formats mappings in short form.
 //!
-//! Whether the machine has the CPUs of a mapping is not checked here.
+//! This module does not check whether the machine has the CPUs.
 
 use crate::keys::MAX_WORKERS;
 use crate::model::{Mapping, Segment, StageUse};
@@ -9,58 +9,67 @@ use crate::spec::{StageSpec, State};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Maximum number of stages of a segment that [`describe`] spells out.
+/// Maximum number of stages in a segment that [`describe`] lists individually.
 const SPELLED_OUT: usize = 4;
 
-/// Reason for rejecting a mapping.
+/// Why a mapping is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// A segment has no stages, or does not begin where the previous one ends.
+    /// A segment has no stages, or does not start where the previous one ends.
     NotConsecutive {
-        /// Index of the segment, from 0.
+        /// Index of the segment, 0-based.
         segment: usize,
     },
     /// The segments do not end with the last stage.
     NotCovered {
-        /// Index of the first stage that is not assigned; the number of stages if the segments go
-        /// beyond the last one.
+        /// First unassigned stage, or the number of stages if the segments go beyond the last one.
         stage: usize,
     },
     /// A segment has no replicas.
     NoReplica {
-        /// Index of the segment, from 0.
+        /// Index of the segment, 0-based.
         segment: usize,
     },
     /// A segment lists CPUs, but not one per replica.
     CpuCount {
-        /// Index of the segment, from 0.
+        /// Index of the segment, 0-based.
         segment: usize,
-        /// Number of CPUs that the segment lists.
+        /// Number of CPUs listed.
         cpus: usize,
-        /// Number of replicas of the segment.
+        /// Number of replicas.
         replicas: u32,
     },
     /// A CPU is used twice.
     CpuTwice {
-        /// Index of the segment that lists the CPU a second time, from 0.
+        /// Index of the segment that lists the CPU again, 0-based.
         segment: usize,
-        /// Index in the segment's list of CPUs, from 0.
+        /// Index in that segment's list of CPUs, 0-based.
         index: usize,
-        /// Number of the CPU.
+        /// The CPU.
         cpu: u32,
     },
-    /// A replicated segment has a stage with global state.
+    /// A replicated segment contains a stage with global state.
     GlobalState {
-        /// Index of the segment, from 0.
+        /// Index of the segment, 0-based.
         segment: usize,
-        /// Index of the stage, from 0.
+        /// Index of the stage, 0-based.
+        stage: usize,
+        /// Kind of the stage.
+        kind: &'static str,
+    },
+    /// A replicated first segment that receives packets from interfaces has a stage with per-flow
+    /// state.
+    LiveFlowState {
+        /// Index of the segment, always 0.
+        segment: usize,
+        /// Index of the stage, 0-based.
         stage: usize,
         /// Kind of the stage.
         kind: &'static str,
     },
     /// With this segment, the number of workers exceeds [`MAX_WORKERS`].
     TooManyWorkers {
-        /// Index of the segment, from 0.
+        /// Index of the segment, 0-based.
         segment: usize,
         /// Number of workers up to and including this segment.
         workers: usize,
@@ -76,22 +85,28 @@ impl fmt::Display for Refusal {
                  one ends"
             ),
             Self::NotCovered { stage } => {
-                write!(f, "the segments must include the last stage, but end before stage {stage}")
+                write!(f, "the segments must cover all stages, but they end before stage {stage}")
             }
             Self::NoReplica { segment } => write!(f, "segment {segment} needs at least 1 replica"),
             Self::CpuCount { cpus, replicas, .. } => {
-                write!(f, "{cpus} CPUs for {replicas} replicas; give one for each, or none")
+                write!(f, "{cpus} CPUs for {replicas} replicas; give one CPU per replica, or none")
             }
             Self::CpuTwice { cpu, .. } => {
-                write!(f, "CPU {cpu} is used twice; each worker needs its own")
+                write!(f, "CPU {cpu} is used twice; each worker needs its own CPU")
             }
             Self::GlobalState { kind, .. } => write!(
                 f,
                 "a '{kind}' stage has global state, so it must not be replicated; give it its own \
                  worker with replicas = 1"
             ),
+            Self::LiveFlowState { kind, .. } => write!(
+                f,
+                "a '{kind}' stage keeps per-flow state, but the kernel may put the two directions \
+                 of a flow into different queues of a live source; move the stage to a later \
+                 worker, behind a ring, or set replicas = 1"
+            ),
             Self::TooManyWorkers { workers, .. } => {
-                write!(f, "{workers} workers; the limit is {MAX_WORKERS}")
+                write!(f, "the mapping has {workers} workers, but the limit is {MAX_WORKERS}")
             }
         }
     }
@@ -100,10 +115,10 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 impl Mapping {
-    /// Checks that the mapping can be run; `stages` are the specifications of the stages in order.
+    /// Checks that the mapping can be run. `stages` are the stages' specifications, in order.
     ///
     /// # Errors
-    /// Returns all reasons why the mapping cannot be run, in order of segments.
+    /// Returns all reasons why the mapping cannot be run, by segment.
     pub fn check(&self, stages: &[StageSpec]) -> Result<(), Vec<Refusal>> {
         let mut refusals = Vec::new();
         let mut end = 0;
@@ -155,16 +170,15 @@ impl Segment {
     }
 }
 
-/// Returns the mapping in one line, such as `parse+verify | filter+nat44 x2`. A segment of more
-/// than four stages is shown by its first and last stage, `parse…count`, which is unambiguous since
-/// segments are consecutive and names unique. CPUs are not shown.
+/// Formats the mapping in one line: `parse+verify | filter+nat44 x2`. Segments of more than four
+/// stages are abbreviated to their first and last stage, `parse…count`, which is unambiguous
+/// because segments are consecutive and names unique. Omits CPUs.
 pub fn describe(mapping: &Mapping, stages: &[StageUse]) -> String {
     let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
     describe_names(mapping, &names)
 }
 
-/// Returns the mapping in one line as [`describe`] does, for stages with these names, in path
-/// order.
+/// Formats the mapping like [`describe`], given the stage names in path order.
 pub fn describe_names(mapping: &Mapping, names: &[&str]) -> String {
     let segments = mapping.segments.iter().map(|segment| {
         let names = names.get(segment.stages.clone()).unwrap_or_default();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A validated packet path.
 
+pub use crate::class::PacketClass;
 pub use crate::params::{Params, Value};
 use std::ops::Range;
 
-/// On-wire bytes in addition to the captured frame: 4 for the FCS, 8 for the preamble, 12 for the
+/// On-wire overhead per captured frame in bytes: 4 for the FCS, 8 for the preamble, 12 for the
 /// inter-frame gap.
 pub const WIRE_OVERHEAD_BYTES: u64 = 24;
 
@@ -16,41 +17,43 @@ pub const SELECTED: &str = "selected";
 pub struct Path {
     /// The name of the path.
     pub name: String,
-    /// The variant of checksum and copy that workers call, by name; [`SELECTED`] leaves the choice
-    /// to the program. Whether the variant exists is not checked here.
+    /// The checksum and copy variant that workers call; [`SELECTED`] leaves the choice to the
+    /// program. Not validated here.
     pub kernels: String,
     /// The line rate that the path should reach.
     pub line: Option<Line>,
-    /// The source of the packets.
+    /// Where packets come from.
     pub source: Source,
     /// The stages in order. Never empty; names are unique.
     pub stages: Vec<StageUse>,
-    /// The destination of the packets.
+    /// Where packets go.
     pub sink: Sink,
     /// Assignment of stages to workers.
     pub mapping: Mapping,
-    /// Options of a run.
+    /// Run options, which a job may override.
     pub run: RunOptions,
+    /// What workers do while they have no packets.
+    pub idle: IdleRules,
 }
 
 /// The line rate that a path should reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// Bits per second of one port, including preamble and inter-frame gap.
+    /// Bits per second per port, including preamble and inter-frame gap.
     pub bits_per_s: f64,
     /// Number of ports that feed the path.
     pub ports: u32,
 }
 
 impl Line {
-    /// Returns the line rate in packets per second over all ports, for frames of `mean_bytes` bytes
-    /// on average (without FCS).
+    /// Returns the line rate over all ports in packets per second, for a mean frame size of
+    /// `mean_bytes` bytes (FCS excluded).
     pub fn packets_per_second(&self, mean_bytes: f64) -> f64 {
         self.bits_per_s * f64::from(self.ports) / (8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES as f64))
     }
 }
 
-/// Source of packets.
+/// Where a path's packets come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// A pcap or pcapng file, replayed from memory.
@@ -59,22 +62,24 @@ pub enum Source {
         file: String,
         /// Buffer size in bytes; longer frames are rejected and counted.
         buffer_bytes: u32,
-        /// Treatment of frames that differ from those on the wire.
+        /// How to treat frames that differ from their on-wire form.
         rules: CaptureRules,
     },
-    /// Generated UDP packets.
+    /// Generated UDP packets over IPv4.
     Generator {
-        /// Frame sizes in bytes, without FCS, used in rotation.
+        /// Frame sizes in bytes, FCS excluded, used in rotation.
         sizes: Vec<u32>,
         /// Number of distinct flows.
         flows: u32,
-        /// Seed of the addresses and ports.
+        /// Seed for addresses and ports.
         seed: u64,
-        /// Buffer size in bytes.
+        /// Buffer size in bytes, which limits the frame size.
         buffer_bytes: u32,
     },
-    /// Packets that a source registered by the program derives from a capture.
+    /// Packets that a registered source derives from a capture.
     Registered(SourceUse),
+    /// Packets that arrive on network interfaces.
+    Interface(LiveSource),
 }
 
 impl Source {
@@ -83,47 +88,114 @@ impl Source {
         match self {
             Self::Capture { buffer_bytes, .. }
             | Self::Generator { buffer_bytes, .. }
-            | Self::Registered(SourceUse { buffer_bytes, .. }) => *buffer_bytes,
+            | Self::Registered(SourceUse { buffer_bytes, .. })
+            | Self::Interface(LiveSource { buffer_bytes, .. }) => *buffer_bytes,
         }
     }
 
-    /// Returns the capture file of the source, relative to the path file; `None` for a generator.
+    /// Returns the capture file, relative to the path file; `None` for a generator.
     pub fn file(&self) -> Option<&String> {
         match self {
             Self::Capture { file, .. } | Self::Registered(SourceUse { file, .. }) => Some(file),
-            Self::Generator { .. } => None,
+            Self::Generator { .. } | Self::Interface(_) => None,
         }
     }
 
-    /// Returns the capture file as [`Source::file`] does, but mutable.
+    /// Returns the interfaces of the source; empty for packets that are replayed from memory.
+    pub fn ports(&self) -> &[Port] {
+        match self {
+            Self::Interface(live) => &live.ports,
+            _ => &[],
+        }
+    }
+
+    /// Returns a mutable reference to the capture file; see [`Source::file`].
     pub fn file_mut(&mut self) -> Option<&mut String> {
         match self {
             Self::Capture { file, .. } | Self::Registered(SourceUse { file, .. }) => Some(file),
-            Self::Generator { .. } => None,
+            Self::Generator { .. } | Self::Interface(_) => None,
         }
     }
 }
 
-/// Selection of packets from a capture, and treatment of frames that differ from those on the wire.
+/// Network interfaces as a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveSource {
+    /// The interfaces, one or two.
+    pub ports: Vec<Port>,
+    /// Buffer size in bytes; longer frames are dropped and counted.
+    pub buffer_bytes: u32,
+    /// Whether to split coalesced segments (GRO, TSO) to their on-wire size.
+    pub cut_segments: bool,
+}
+
+/// A network interface that receives or sends packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Name of the port in reports: the interface's name, unless the file gives another.
+    pub name: String,
+    /// Name of the interface.
+    pub interface: String,
+    /// How frames are exchanged with the kernel.
+    pub io: Io,
+    /// Whether frames for other stations are received as well.
+    pub promiscuous: bool,
+}
+
+/// How frames are exchanged with the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// Packet sockets: a receive ring in blocks (TPACKET_V3), batched transmit.
+    AfPacket,
+    /// AF_XDP sockets in copy mode, one per queue of the interface.
+    AfXdp,
+    /// A TAP interface, for which the program acts as the wire.
+    Tap,
+}
+
+impl Io {
+    /// Names of the I/O methods in a path file.
+    pub const WORDS: [&str; 3] = ["af_packet", "af_xdp", "tap"];
+
+    /// Returns the I/O method with this name in a path file; `None` for any other word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        match word {
+            "af_packet" => Some(Self::AfPacket),
+            "af_xdp" => Some(Self::AfXdp),
+            "tap" => Some(Self::Tap),
+            _ => None,
+        }
+    }
+
+    /// Returns the I/O method's name in a path file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::AfPacket => "af_packet",
+            Self::AfXdp => "af_xdp",
+            Self::Tap => "tap",
+        }
+    }
+}
+
+/// Which packets of a capture to use, and how to treat frames that differ from their on-wire form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureRules {
-    /// Whether coalesced TCP segments (GRO, TSO) are cut to wire size.
+    /// Whether to split coalesced TCP segments (GRO, TSO) to their on-wire size.
     pub cut_segments: bool,
-    /// Whether truncated frames are padded to their length on the wire.
+    /// Whether to pad truncated frames to their on-wire length.
     pub pad: bool,
-    /// Whether the remaining frames are replayed even if more than half of the bytes are skipped.
+    /// Whether to replay the remaining frames even if more than half of the bytes are skipped.
     pub allow_left_out: bool,
-    /// Number of packets to skip at the start of the capture.
+    /// Number of packets to skip at the start.
     pub skip: u64,
     /// Maximum number of packets to read after the skipped ones.
     pub first: u64,
-    /// Divisor for sampling: one in this many address pairs is kept, with all its packets; 1 keeps
-    /// all.
+    /// Sampling divisor: one in this many address pairs is kept, with all its packets; 1 keeps all.
     pub sample: u32,
 }
 
 impl CaptureRules {
-    /// The default rules: all packets of the capture, segments cut, nothing padded.
+    /// Default rules: all packets, segments split, nothing padded.
     pub const WHOLE: Self = Self {
         cut_segments: true,
         pad: false,
@@ -140,74 +212,155 @@ impl Default for CaptureRules {
     }
 }
 
-/// A registered source: the capture that it reads, and the parameters that determine how it
-/// converts the packets.
+/// A registered source: the capture it reads, and the parameters that determine how it converts the
+/// packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceUse {
-    /// Kind of source.
+    /// Kind of source, as registered by the program.
     pub kind: String,
     /// The capture, relative to the path file.
     pub file: String,
-    /// Buffer size in bytes.
+    /// Buffer size in bytes, which limits the frame size.
     pub buffer_bytes: u32,
-    /// Treatment of frames that differ from those on the wire.
+    /// How to treat frames that differ from their on-wire form.
     pub rules: CaptureRules,
-    /// The source's parameters with defaults; parameters without a default may be absent.
+    /// Parameters, including defaults; those without a default may be absent.
     pub params: Params,
 }
 
-/// Destination of packets.
+/// What a worker does while it has no packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IdlePolicy {
+    /// Polls without a pause.
+    Spin,
+    /// Polls, executing a pause instruction between polls.
+    #[default]
+    Pause,
+    /// Polls at most about once per microsecond.
+    Slow,
+    /// Sleeps until packets arrive.
+    Park,
+    /// Polls until polling has cost as much as a wake-up, then sleeps.
+    Auto,
+}
+
+impl IdlePolicy {
+    /// Names of the policies in a path file.
+    pub const WORDS: [&str; 5] = ["spin", "pause", "slow", "park", "auto"];
+
+    /// All policies, in the order of [`IdlePolicy::WORDS`].
+    pub const ALL: [Self; 5] = [Self::Spin, Self::Pause, Self::Slow, Self::Park, Self::Auto];
+
+    /// Returns the policy with this name in a path file; `None` for any other word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.word() == word)
+    }
+
+    /// Returns the policy's name in a path file.
+    pub fn word(self) -> &'static str {
+        Self::WORDS[self as usize]
+    }
+
+    /// Returns whether the policy lets a worker sleep.
+    pub fn parks(self) -> bool {
+        matches!(self, Self::Park | Self::Auto)
+    }
+}
+
+/// Idle policies of a path's workers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IdleRules {
+    /// Policy of all workers without one of their own.
+    pub policy: IdlePolicy,
+    /// Idle time in seconds after which [`IdlePolicy::Auto`] sleeps; `None` to use the measured
+    /// wake-up time.
+    pub park_after_s: Option<f64>,
+    /// Policy of the workers of each segment of [`Path::mapping`], if they have one of their own;
+    /// empty if no segment has.
+    pub workers: Vec<Option<IdlePolicy>>,
+}
+
+impl IdleRules {
+    /// All workers poll, executing a pause instruction between polls.
+    pub const POLLING: Self =
+        Self { policy: IdlePolicy::Pause, park_after_s: None, workers: Vec::new() };
+
+    /// Returns rules with the same policy for all workers.
+    pub fn all(policy: IdlePolicy) -> Self {
+        Self { policy, ..Self::default() }
+    }
+
+    /// Returns the policy of the workers of a segment of [`Path::mapping`].
+    pub fn of_segment(&self, segment: usize) -> IdlePolicy {
+        self.workers.get(segment).copied().flatten().unwrap_or(self.policy)
+    }
+}
+
+/// Where packets go after the last stage.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sink {
-    /// Nowhere: packets are only counted.
+    /// Nowhere; they are only counted.
     Null,
-    /// A pcap file with the first packets.
+    /// A pcap file, which receives the first packets.
     Capture {
-        /// The file to write, relative to the working directory.
+        /// Output file, relative to the working directory.
         file: String,
         /// Maximum number of packets to write; later ones are only counted.
         packets: u64,
     },
+    /// Network interfaces. With two, a packet leaves through the one on which it did not arrive.
+    Interface(Vec<Port>),
 }
 
-/// One stage of a path.
+impl Sink {
+    /// Returns the interfaces of the sink; empty for other sinks.
+    pub fn ports(&self) -> &[Port] {
+        match self {
+            Self::Interface(ports) => ports,
+            Self::Null | Self::Capture { .. } => &[],
+        }
+    }
+}
+
+/// A stage of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageUse {
-    /// Name of the stage, unique within the path; the same as its kind, unless the file gives a
-    /// name.
+    /// Stage name, unique within the path. Defaults to the kind.
     pub name: String,
-    /// Kind of stage.
+    /// Kind of stage, as registered by the program.
     pub kind: String,
-    /// The stage's parameters with defaults; parameters without a default may be absent.
+    /// Packets that the stage processes; the others go round it.
+    pub only: PacketClass,
+    /// Parameters, including defaults; those without a default may be absent.
     pub params: Params,
 }
 
 /// Assignment of stages to workers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mapping {
-    /// Segments of consecutive stages in order, covering all stages. Rings connect adjacent
-    /// segments.
+    /// Segments of consecutive stages, in order, covering all stages. Adjacent ones are connected
+    /// by rings.
     pub segments: Vec<Segment>,
 }
 
-/// Consecutive stages on one worker, and the number of such workers.
+/// Consecutive stages that share a worker, and the number of such workers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
-    /// Range of the segment's stages: indices into [`Path::stages`].
+    /// The stages, as indices into [`Path::stages`].
     pub stages: Range<usize>,
-    /// Number of workers with these stages, each for its own flows. At least 1.
+    /// Number of workers that run these stages, each on its own flows; at least 1.
     pub replicas: u32,
-    /// CPUs to pin the replicas to, one per replica; if empty, the program chooses them.
+    /// CPUs to pin the replicas to, one per replica; if empty, chosen automatically.
     pub cpus: Vec<u32>,
 }
 
 impl Mapping {
-    /// Returns the run-to-completion mapping: all `stages` stages on one worker.
+    /// Returns the run-to-completion mapping, with all `stages` stages on one worker.
     pub fn merged(stages: usize) -> Self {
         Self { segments: vec![Segment { stages: 0..stages, replicas: 1, cpus: Vec::new() }] }
     }
 
-    /// Returns the number of workers in the mapping, including replicas.
+    /// Returns the number of workers, replicas included.
     pub fn workers(&self) -> usize {
         self.segments.iter().map(|s| s.replicas as usize).sum()
     }
@@ -216,47 +369,47 @@ impl Mapping {
 /// Rate at which the source offers packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
-    /// Packets are offered as fast as the path accepts them.
+    /// As fast as the path accepts packets.
     Max,
     /// Line rate over all ports.
     Line,
     /// Packets per second.
     PacketsPerSecond(f64),
-    /// Bits per second on the wire, including FCS, preamble and inter-frame gap.
+    /// On-wire bits per second, including FCS, preamble and inter-frame gap.
     BitsPerSecond(f64),
-    /// The recorded rate, with the packet gaps of the capture.
+    /// With the inter-packet gaps of the capture.
     Capture,
 }
 
-/// What a worker does when the ring to the next segment is full.
+/// What a worker does if the ring to the next segment is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullRing {
-    /// Wait for room in the ring.
+    /// Waits for room.
     Wait,
-    /// Drop the packet and count it.
+    /// Drops the packet and counts it.
     Drop,
 }
 
-/// Condition that ends a run.
+/// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RunLength {
-    /// The run ends after this many seconds.
+    /// After this many seconds.
     Seconds(f64),
-    /// The run ends after this many packets from the source.
+    /// After this many packets from the source.
     Packets(u64),
 }
 
-/// Options of a run.
+/// Options for the length, load and rings of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunOptions {
-    /// Condition that ends the run.
+    /// When the run ends.
     pub length: RunLength,
     /// Rate at which the source offers packets.
     pub rate: Rate,
     /// Packets per burst, 1 to 256.
     pub burst: u32,
-    /// Capacity of a ring in packets; a power of two.
+    /// Ring capacity in packets, a power of two.
     pub ring: u32,
-    /// What a worker does when the ring to the next segment is full.
+    /// What a worker does if the ring to the next segment is full.
     pub full_ring: FullRing,
 }

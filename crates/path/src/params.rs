@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// Parameters of a stage or source by name, checked against the specification of its kind.
+/// Parameters of a stage or source by name, validated against the specification of its kind.
 pub type Params = BTreeMap<String, Value>;
 
 /// The value of a parameter.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parses rates and times, in path files and on the command line.
+//! Parses rates and times in path files and on the command line.
 //!
 //! Error messages quote the text and show the correct form.
 
@@ -9,20 +9,19 @@ use crate::problem::shown;
 use crate::suggest;
 use linerate_record::units::{self, UnitError};
 
-/// Rates that are written as a word.
+/// Rates that are spelled as words.
 const WORDS: [(&str, Rate); 3] =
     [("max", Rate::Max), ("line", Rate::Line), ("capture", Rate::Capture)];
 
-/// Returns the words that [`rate`] accepts.
+/// Returns the words accepted by [`rate`].
 pub(crate) fn rate_words() -> [&'static str; 3] {
     WORDS.map(|(word, _)| word)
 }
 
-/// Parses the duration of a run, such as `2s`, and returns it in seconds. It must be above 0 and at
-/// most 30 days.
+/// Parses the duration of a run, such as `2s`, in seconds. It must be above 0 and at most 30 days.
 ///
 /// # Errors
-/// Returns what is wrong with the text, in words.
+/// Returns an error that says what is wrong with the text.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let seconds = units::parse_duration(text).map_err(sentence)?.as_secs_f64();
     if seconds > 0.0 && seconds <= MAX_SECONDS {
@@ -31,10 +30,10 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     Err(format!("{} must be above 0 and at most 30 days", shown(text)))
 }
 
-/// Parses a line rate, such as `10Gb/s`, and returns it in bits per second. It must be above 0.
+/// Parses a line rate, such as `10Gb/s`, in bits per second. It must be above 0.
 ///
 /// # Errors
-/// Returns what is wrong with the text, in words.
+/// Returns an error that says what is wrong with the text.
 pub fn bit_rate(text: &str) -> Result<f64, String> {
     units::parse_bit_rate(text).map(|rate| rate.0).map_err(sentence)
 }
@@ -42,17 +41,17 @@ pub fn bit_rate(text: &str) -> Result<f64, String> {
 /// Parses an offered rate: `max`, `line`, `capture`, or a figure such as `1.5Mpps` or `5Gb/s`.
 ///
 /// # Errors
-/// Returns what is wrong with the text, in words.
+/// Returns an error that says what is wrong with the text.
 pub fn rate(text: &str) -> Result<Rate, String> {
     if let Some((_, rate)) = WORDS.iter().find(|(word, _)| *word == text) {
         return Ok(*rate);
     }
     if !text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
         let help = suggest::help(text, rate_words());
-        let figures = "or write packets as '1.5Mpps', bits as '5Gb/s'";
+        let figures = "or a rate such as '1.5Mpps' or '5Gb/s'";
         return Err(format!("invalid rate {}; {help} ({figures})", shown(text)));
     }
-    // Every bit rate contains `b`, and no packet rate does.
+    // All bit rates contain a `b`, and no packet rate does.
     if text.contains('b') {
         return bit_rate(text).map(Rate::BitsPerSecond);
     }
@@ -60,7 +59,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     Ok(Rate::PacketsPerSecond(rate.per_second()))
 }
 
-/// Returns the error message with the quotation marks used in this crate.
+/// Formats the error with the quotation marks used in this crate.
 fn sentence(error: UnitError) -> String {
     error.to_string().replace('`', "'")
 }

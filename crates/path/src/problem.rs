@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors in a path file, and how they are displayed.
+//! Errors in a path file and how they are displayed.
 
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 
-/// One mistake in a file.
+/// An error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Line number, from 1.
+    /// Line number, 1-based.
     pub line: usize,
-    /// Column number in characters, from 1; at most one past the end of the line.
+    /// Column in characters, 1-based; at most one past the end of the line.
     pub column: usize,
-    /// The error message.
+    /// The problem, quoting the offending text.
     pub message: String,
-    /// How to fix the error, if known.
+    /// How to fix it, if known.
     pub help: Option<String>,
-    /// The text of the line, with control characters replaced.
+    /// Text of the line, with control characters replaced.
     source_line: String,
-    /// Number of characters to underline; at least 1.
+    /// Number of characters to underline, at least 1.
     width: usize,
 }
 
 impl Problem {
-    /// Returns the problem at the byte range `at` of `text`. An offset beyond the text is moved to
-    /// its end, and one within a character to the start of that character.
+    /// Creates a problem at the byte range `at` of `text`. An offset beyond the text is moved to
+    /// the end of the text, and one within a character to the start of that character.
     pub(crate) fn locate(
         text: &str,
         at: &Range<usize>,
@@ -47,14 +47,14 @@ impl Problem {
         }
     }
 
-    /// Displays the problem in the style of a compiler: position, message and help, then the line
-    /// with the error underlined. `file` is the file's name.
+    /// Displays the problem as a compiler would: position, message and help, then the line with the
+    /// error underlined. `file` is the file name.
     pub fn display<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
         Rendered { problem: self, file }
     }
 }
 
-/// Displays a problem as `line:column: message; help`.
+/// Formats as `line:column: message; help`.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.message)?;
@@ -77,20 +77,19 @@ impl fmt::Display for Rendered<'_> {
         let Problem { line, column, source_line, width, .. } = self.problem;
         writeln!(f, "{}:{}", self.file, self.problem)?;
         writeln!(f, "{line:>5} | {source_line}")?;
-        // Tabs are kept in the indentation, so that the underline is aligned whatever the tab
-        // width.
+        // Keep tabs in the indentation, so that the underline is aligned for any tab width.
         let indent = source_line.chars().take(column - 1).map(|c| if c == '\t' { c } else { ' ' });
         writeln!(f, "      | {}{}", indent.collect::<String>(), "^".repeat(*width))
     }
 }
 
-/// Maximum number of errors shown. If there are more, the errors shown should be fixed first.
+/// Maximum number of errors to show. The rest can wait until these are fixed.
 pub const SHOWN: usize = 20;
 
-/// The mistakes in a file, sorted by position. There is at least one.
+/// All errors in a file, sorted by position; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems {
-    /// The mistakes to show.
+    /// The first mistakes, at most [`SHOWN`].
     shown: Vec<Problem>,
     /// Number of mistakes not shown.
     more: usize,
@@ -98,8 +97,7 @@ pub struct Problems {
 
 impl Problems {
     /// Converts mistakes to problems in `text`, sorted by position and without duplicates. Only the
-    /// first [`SHOWN`] are converted, since each requires a scan of the text; the others are
-    /// counted.
+    /// first [`SHOWN`] are converted, as each requires a scan of the text; the others are counted.
     pub(crate) fn in_text(text: &str, mut mistakes: Vec<Mistake>) -> Self {
         mistakes.sort_by(|a, b| {
             (a.at.start, a.at.end, &a.message).cmp(&(b.at.start, b.at.end, &b.message))
@@ -111,18 +109,18 @@ impl Problems {
         Self { shown, more }
     }
 
-    /// Returns the first [`SHOWN`] problems, sorted by position.
+    /// Iterates over the first [`SHOWN`] problems, sorted by position.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
         self.shown.iter()
     }
 
-    /// Returns a note such as `and 3 more mistakes`; `None` if all mistakes are shown.
+    /// Returns a note such as `and 3 more mistakes`; `None` if all are shown.
     fn rest(&self) -> Option<String> {
         let noun = if self.more == 1 { "mistake" } else { "mistakes" };
         (self.more > 0).then(|| format!("and {} more {noun}", self.more))
     }
 
-    /// Displays all problems as [`Problem::display`] does, and notes how many are not shown.
+    /// Displays all problems like [`Problem::display`], and says how many are not shown.
     pub fn display<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
         AllRendered { problems: self, file }
     }
@@ -173,22 +171,21 @@ impl Mistake {
     }
 }
 
-/// Returns the byte range of the line that contains `offset`, including the line end.
+/// Returns the byte range of the line containing `offset`, line end included.
 pub(crate) fn line_of(text: &str, offset: usize) -> RangeInclusive<usize> {
     let start = char_boundary(text, offset);
     let end = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
     line_start(text, start)..=end
 }
 
-/// Returns the start of the line that contains `offset`, after the byte order mark if the text
-/// begins with one.
+/// Returns the start of the line containing `offset`, after any byte order mark at the start of the
+/// text.
 fn line_start(text: &str, offset: usize) -> usize {
     let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
     if start == 0 { byte_order_mark(text).min(offset) } else { start }
 }
 
-/// Returns the length in bytes of the byte order mark at the start of the text, or 0 if there is
-/// none.
+/// Returns the length in bytes of the byte order mark at the start of the text; 0 without one.
 fn byte_order_mark(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }
@@ -205,7 +202,7 @@ fn printable(c: char) -> char {
     if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }
 }
 
-/// Returns text from the file as quoted in messages.
+/// Formats text from the file for quoting in messages.
 pub(crate) fn shown(text: &str) -> String {
     format!("'{}'", text.escape_debug())
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recognizes keys that had different names in earlier versions of the path file.
+//! Recognizes keys that were renamed in earlier versions of the path file format.
 
-/// Words in key names that were replaced: the old word and the new one.
+/// Words that were replaced in key names, each with its replacement.
 const WORDS: [(&str, &str); 2] = [("octets", "bytes"), ("strands", "workers")];
 
-/// Returns the new name of the key `written`, if it was renamed and the new name is among the
+/// Returns the new name of the key `written`, if it was renamed and the new name is in
 /// `candidates`.
 pub(crate) fn now<'a>(
     written: &str,

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The JSON schema of path files, for editors and for programs that write paths.
+//! The JSON schema of path files, for editors and programs that write them.
 //!
-//! The schema describes each key individually. Only [`read`](crate::check::read) checks constraints
-//! between keys (matching names, a stage that must not be replicated) and the units of rates and
-//! times.
+//! The schema covers keys individually. Constraints between keys (matching names, stages that must
+//! not be replicated) and the units of rates and times are only checked by
+//! [`read`](crate::check::read).
 
 use crate::keys::{FILE, Key, Kind, MAX_BUFFER_BYTES, MAX_STAGES, MAX_WORKERS};
-use crate::keys::{MIN_FRAME_BYTES, Omitted, Section, Variant};
-use crate::spec::{Default, Kinds, ParamKind};
+use crate::keys::{MIN_FRAME_BYTES, Omitted, PORTS, Section, Variant};
+use crate::spec::{Default, Kinds, PLUGIN, ParamKind};
 use crate::value::IMIX;
 use serde_json::{Map, Value, json};
 
-/// Returns the JSON schema (draft 2020-12) of a path file with these kinds of stages and sources.
+/// Returns the JSON schema (draft 2020-12) of path files with these kinds of stage and source.
 pub fn schema<'k>(kinds: impl Into<Kinds<'k>>) -> Value {
     let mut schema = section(&FILE, kinds.into());
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
-    schema["title"] = json!("Packet path of linerate");
+    schema["title"] = json!("linerate packet path");
     schema
 }
 
@@ -28,6 +28,10 @@ fn section(section: &Section, kinds: Kinds<'_>) -> Value {
             let keys = section.keys.iter().chain(&variant.keys);
             let mut schema = table(keys, Some(variant), kinds);
             schema["description"] = json!(variant.help);
+            if variant.kind == PLUGIN {
+                // The object declares the other keys.
+                schema["additionalProperties"] = json!(true);
+            }
             schema
         };
         json!({ "oneOf": variants.iter().map(one).collect::<Vec<_>>() })
@@ -69,8 +73,8 @@ fn table<'k>(
     })
 }
 
-/// Returns whether the schema of a variant requires the key. The key that selects the variant may
-/// only be omitted for the default variant.
+/// Returns whether a variant's schema requires the key. The key that selects the variant may be
+/// omitted only for the default variant.
 fn must_be_given(key: &Key) -> bool {
     key.is_required() || key.kind == Kind::Variant
 }
@@ -121,9 +125,13 @@ fn value(kind: &Kind, kinds: Kinds<'_>) -> Value {
         Kind::Tables(inner) => {
             let items = section(inner, kinds);
             // The limit for costs is higher: the ends of the path have costs too, and neighbours
-            // (threads outside the path) are limited like workers.
+            // (threads outside the path) have the same limit as workers.
             let of_costs = inner.title.starts_with("[[costs.");
-            let most = if of_costs { MAX_WORKERS } else { MAX_STAGES };
+            let most = match inner.title {
+                "[[port]]" => PORTS,
+                _ if of_costs => MAX_WORKERS,
+                _ => MAX_STAGES,
+            };
             json!({ "type": "array", "items": items, "minItems": 1, "maxItems": most })
         }
     }

@@ -1,71 +1,71 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Specifications of the kinds of stage and source that a path file may use.
+//! Specifications of the stage and source kinds available to path files.
 //!
-//! The stages and sources themselves are implemented elsewhere. Their specifications are passed to
-//! this crate, so that one table serves the checker, the published schema and the help.
+//! The stages and sources are implemented elsewhere. Their specifications are passed to this crate,
+//! so that a single table serves the checker, the published schema and the help.
 
 use crate::params::{Params, Value};
 
-/// Smallest frame without its FCS, in bytes: Ethernet frames have at least 64 bytes with the FCS
-/// (IEEE 802.3, 3.2.7), and captures and buffers leave out its 4 bytes.
+/// Minimum frame size in bytes, FCS excluded. Ethernet frames have at least 64 bytes including the
+/// FCS (IEEE 802.3, 3.2.7), which captures and buffers omit.
 pub const MIN_FRAME_BYTES: u32 = 60;
 
-/// Largest `buffer_bytes`: offsets in a packet are 16 bits wide, and 128 bytes before the frame are
-/// reserved for prepended headers.
+/// Maximum `buffer_bytes`. Packet offsets are 16 bits wide, and 128 bytes before the frame are
+/// reserved for prepending headers.
 pub const MAX_BUFFER_BYTES: u32 = u16::MAX as u32 - 128;
 
 /// State that a stage keeps between packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// No state: any replica may take any packet.
+    /// No state; any replica may take any packet.
     None,
     /// State per flow, or per group of flows that the source keeps on one replica.
     PerFlow,
-    /// Global state for all packets, so the stage must not be replicated.
+    /// Global state; the stage must not be replicated.
     Global,
 }
 
 impl State {
-    /// Names of the states in a path file.
+    /// State names in path files.
     pub const WORDS: [&str; 3] = ["none", "flow", "global"];
 
     /// All states, in the order of [`State::WORDS`].
     const ALL: [Self; 3] = [Self::None, Self::PerFlow, Self::Global];
 
-    /// Returns the state with this name in a path file (see [`State::WORDS`]); `None` for another
-    /// word.
+    /// Returns the state with this name in path files (see [`State::WORDS`]); `None` if there is
+    /// none.
     pub fn of_word(word: &str) -> Option<Self> {
         let found = Self::WORDS.iter().zip(Self::ALL).find(|(name, _)| **name == word);
         found.map(|(_, state)| state)
     }
 
-    /// Returns the state's name in a path file.
+    /// Returns the state's name in path files.
     pub fn word(self) -> &'static str {
         Self::WORDS[Self::ALL.iter().position(|state| *state == self).unwrap_or(0)]
     }
 }
 
-/// The type and range of a parameter.
+/// Type and range of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParamKind {
     /// `true` or `false`.
     Bool,
     /// An integer from `min` to `max`, inclusive.
     Integer {
-        /// Smallest value.
+        /// Smallest valid value.
         min: i64,
-        /// Largest value.
+        /// Largest valid value.
         max: i64,
     },
-    /// A string, checked by the stage itself.
+    /// A string, validated by the stage itself.
     Text,
-    /// One of the words in this list.
+    /// One of these words.
     Word(&'static [&'static str]),
     /// A list of strings.
     Texts,
     /// A number from 0 to `max`, inclusive.
     Number {
-        /// Largest value.
+        /// Largest valid value.
         max: f64,
     },
 }
@@ -73,17 +73,17 @@ pub enum ParamKind {
 /// Meaning of an omitted parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Default {
-    /// There is no default: the parameter must be given.
+    /// No default; the parameter must be given.
     Required,
-    /// The parameter has this boolean value.
+    /// A boolean default.
     Bool(bool),
-    /// The parameter has this integer value.
+    /// An integer default.
     Integer(i64),
-    /// The parameter has this string value.
+    /// A string default.
     Text(&'static str),
-    /// The parameter is an empty list.
+    /// An empty list.
     EmptyTexts,
-    /// There is no default value: the parameter is absent, and the text says what that means.
+    /// No default value; the string says what happens instead.
     Absent(&'static str),
 }
 
@@ -100,69 +100,72 @@ impl Default {
     }
 }
 
-/// One parameter of a kind of stage or source.
+/// Keys that every stage has, whatever its kind.
+pub const STAGE_KEYS: [&str; 3] = ["kind", "name", "only"];
+
+/// A parameter of a stage or source kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParamSpec {
-    /// The parameter's key in the file; not `kind` or `name`, which every stage has.
+    /// The parameter's key in the file. Not one of [`STAGE_KEYS`], which every stage has.
     pub name: &'static str,
-    /// Type and range of the parameter.
+    /// Type and range.
     pub kind: ParamKind,
-    /// Value of the parameter if it is omitted.
+    /// Value if omitted.
     pub default: Default,
     /// One line of help, unit included.
     pub help: &'static str,
 }
 
-/// A kind of stage.
+/// Specification of a stage kind, for the checker, the schema and the help.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StageSpec {
     /// Value of `kind = "..."`.
     pub kind: &'static str,
-    /// One line of help.
+    /// One-line description for the help and the schema.
     pub help: &'static str,
-    /// Parameters of the stage.
+    /// Keys of the stage's section other than [`STAGE_KEYS`].
     pub params: &'static [ParamSpec],
     /// Whether a `parse` stage must precede the stage in the path.
     pub needs_headers: bool,
     /// State that the stage keeps, which determines whether it can be replicated.
     pub state: State,
-    /// Whether the stage keeps packets of different flows in order. Order within a flow is always
-    /// kept.
+    /// Whether the stage preserves the order of packets across flows. Order within a flow is always
+    /// preserved.
     pub keeps_order: bool,
-    /// Causes for which the stage drops packets, as worded in the report.
+    /// Drop causes, as worded in the report.
     pub drop_causes: &'static [&'static str],
 }
 
-/// A kind of source that derives its packets from a capture. In addition to its parameters, it has
-/// the keys of every source that reads a capture, such as `file` and `buffer_bytes`.
+/// A source kind, which derives its packets from a capture. In addition to its parameters, it has
+/// the keys of all sources that read a capture, such as `file` and `buffer_bytes`.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceSpec {
     /// Value of `kind = "..."`.
     pub kind: &'static str,
-    /// One line of help.
+    /// One-line description for the help and the schema.
     pub help: &'static str,
-    /// Parameters of the source.
+    /// Keys of the source's section other than those of all sources that read a capture.
     pub params: &'static [ParamSpec],
-    /// Checks the constraints between parameters that are valid individually. The second argument
-    /// is the buffer size in bytes.
+    /// Checks constraints between individually valid parameters. The second argument is the buffer
+    /// size in bytes.
     pub check: fn(&Params, u32) -> Vec<Misfit>,
-    /// Returns the frame size in bytes, if it does not depend on the capture.
+    /// Returns the frame size in bytes, FCS excluded; `None` if it depends on the capture.
     pub frame_bytes: fn(&Params) -> Option<u32>,
 }
 
-/// Error for parameters that are not compatible with each other or with the buffer size.
+/// Error for parameters that conflict with each other or with the buffer size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
-    /// Name of the parameter at which the error is reported.
+    /// Parameter at which to report the error.
     pub param: &'static str,
-    /// The error message.
+    /// Description of the conflict.
     pub message: String,
-    /// How to fix the error.
+    /// How to fix it.
     pub help: String,
 }
 
 impl Misfit {
-    /// Returns the error for a parameter that makes frames too long for a buffer.
+    /// Creates the error for a parameter that makes frames too long for a buffer.
     pub fn too_long(param: &'static str, bytes: u32, buffer_bytes: u32) -> Self {
         Self {
             param,
@@ -172,19 +175,44 @@ impl Misfit {
     }
 }
 
+/// Kind of a stage from a shared object. The parameters of such a stage are those that the object
+/// declares, and its kind in [`StageUse`](crate::model::StageUse) is that of the [`Plugin`].
+pub const PLUGIN: &str = "plugin";
+
+/// A stage from a shared object that a path names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plugin {
+    /// The object's file, as written in the path.
+    pub file: String,
+    /// The stage's name, unless the path gives another.
+    pub name: &'static str,
+    /// The stage's specification. The parameter `file` is one of its parameters, and its kind
+    /// consists of [`PLUGIN`], a space and the file.
+    pub spec: StageSpec,
+}
+
 /// The registered kinds of stage and source. The built-in sources (capture and generator) are
 /// available in addition.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kinds<'k> {
-    /// The kinds of stage.
+    /// Registered kinds of stage.
     pub stages: &'k [StageSpec],
-    /// The kinds of source.
+    /// Registered kinds of source.
     pub sources: &'k [SourceSpec],
+    /// The stages from shared objects that the path names, loaded by the caller.
+    pub plugins: &'k [Plugin],
+}
+
+impl<'k> Kinds<'k> {
+    /// Returns the loaded object whose file is written as `file` in the path.
+    pub(crate) fn plugin(&self, file: &str) -> Option<&'k Plugin> {
+        self.plugins.iter().find(|plugin| plugin.file == file)
+    }
 }
 
 impl<'k> From<&'k [StageSpec]> for Kinds<'k> {
     fn from(stages: &'k [StageSpec]) -> Self {
-        Self { stages, sources: &[] }
+        Self { stages, ..Self::default() }
     }
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Suggestions for a misspelled name.
+//! Suggestions for misspelled names.
 
 use crate::problem::shown;
 
-/// Returns the candidate closest to `written`, if it is close enough.
+/// Returns the candidate closest to `written`, if any is close enough.
 ///
-/// A candidate is close if one of the following holds. It equals `written` except for case and `-`
+/// A candidate is close if any of the following holds. It equals `written` except for case and `-`
 /// for `_`. It differs by at most one edit (insertion, deletion, replacement, transposition) per
-/// three characters. It is the only candidate that begins with `written`, which has at least three
-/// characters. Or it is the only candidate that begins with `written` without its last character
-/// (again at least three characters), and it is at most one character longer than `written`.
+/// three characters. It is the only one that starts with `written`, which has at least three
+/// characters. Or it is the only one that starts with `written` minus its last character (again at
+/// least three characters), and is at most one character longer than `written`.
 pub(crate) fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -36,8 +36,8 @@ pub(crate) fn nearest<'a>(
     only(&wanted).or_else(|| only(but_last).filter(is_as_long))
 }
 
-/// Returns the help for an unknown name: `renamed to 'x'` for an old name, `did you mean 'x'?` if a
-/// candidate is close, otherwise the list of all candidates.
+/// Returns help for an unknown name: `renamed to 'x'` for an old name, `did you mean 'x'?` if a
+/// candidate is close, otherwise a list of all candidates.
 pub fn help<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<_> = candidates.into_iter().collect();
     if let Some(name) = crate::renamed::now(written, candidates.iter().copied()) {
@@ -45,7 +45,7 @@ pub fn help<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     }
     match nearest(written, candidates.iter().copied()) {
         Some(name) => format!("did you mean {}?", shown(name)),
-        None if candidates.is_empty() => "there are no valid values".to_owned(),
+        None if candidates.is_empty() => "no valid values".to_owned(),
         None => format!("valid: {}", list(candidates)),
     }
 }

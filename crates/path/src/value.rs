@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks one value of a path file against its key.
+//! Checks a value of a path file against its key.
 //!
-//! Sections are not values; the pass over the whole file checks them.
+//! Sections are not values; they are checked by the pass over the whole file.
 
 use crate::fields::{Field, Read};
 use crate::keys::{IMIX_BYTES, Key, Kind, MAX_BUFFER_BYTES, MIN_FRAME_BYTES};
@@ -16,10 +16,10 @@ use toml::de::DeValue;
 
 type Given<'t> = Spanned<DeValue<'t>>;
 
-/// Word in a path file that stands for the frame sizes in [`IMIX_BYTES`].
+/// The word that stands for the frame sizes in [`IMIX_BYTES`].
 pub(crate) const IMIX: &str = "imix";
 
-/// Reads the value of a key; returns all its mistakes if it is invalid.
+/// Reads the value of a key. Returns all mistakes if it is invalid.
 pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> {
     let read = match key.kind {
         Kind::Param(kind) => param(key, kind, given).map(Read::Value)?,
@@ -44,7 +44,7 @@ pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> 
     Ok(Field { read, at: Some(given.span()), items: items(given) })
 }
 
-/// Returns the description of a kind of value for messages and help.
+/// Describes a kind of value, for messages and help.
 pub(crate) fn expected(kind: &Kind) -> String {
     match kind {
         Kind::Param(ParamKind::Bool) => "true or false".to_owned(),
@@ -69,7 +69,7 @@ pub(crate) fn expected(kind: &Kind) -> String {
             let words = suggest::list(parse::rate_words());
             format!("{words}, or a rate with a unit")
         }
-        Kind::Sizes => format!("a number of bytes, a list of them, or '{IMIX}'"),
+        Kind::Sizes => format!("a size in bytes, a list of sizes, or '{IMIX}'"),
         Kind::Processors => "a list of CPU numbers".to_owned(),
         Kind::StageNames => "a list of stage names".to_owned(),
         Kind::Table(_) => "a section".to_owned(),
@@ -77,7 +77,7 @@ pub(crate) fn expected(kind: &Kind) -> String {
     }
 }
 
-/// Returns the description of a value by its TOML type, for messages.
+/// Describes a value by its TOML type, for messages.
 fn kind_name(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
@@ -90,14 +90,14 @@ fn kind_name(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// Returns the mistake for a value of the wrong type.
+/// Creates the mistake for a value of the wrong type.
 pub(crate) fn wrong_type(key: &Key, given: &Given<'_>) -> Mistake {
     let found = kind_name(given.get_ref());
     let message = format!("{} must be {}, not {found}", key.shown(), expected(&key.kind));
     with_example(key, Mistake::new(&given.span(), message))
 }
 
-/// Returns `mistake` with an example of the key as its help, if the key has an example.
+/// Adds an example of the key to `mistake` as its help, if the key has one.
 pub(crate) fn with_example(key: &Key, mistake: Mistake) -> Mistake {
     let example = key.example();
     if example.is_empty() {
@@ -143,8 +143,7 @@ fn word(key: &Key, given: &Given<'_>, words: &[&str]) -> Result<String, Vec<Mist
     Err(vec![unknown_word(key, given, &text, words.iter().copied())])
 }
 
-/// Returns the mistake for a value `text` that is not one of the valid `words`; its help suggests
-/// one.
+/// Creates the mistake for a value `text` that is not one of `words`, with a suggestion.
 pub(crate) fn unknown_word<'a>(
     key: &Key,
     given: &Given<'_>,
@@ -178,7 +177,7 @@ fn stage_name(key: &Key, given: &Given<'_>) -> Result<String, Vec<Mistake>> {
     Err(vec![with_example(key, Mistake::new(&given.span(), message))])
 }
 
-/// Reads each entry of a list with `entry`; returns the mistakes of all entries if there are any.
+/// Reads each entry of a list using `entry`. Returns the mistakes of all entries if there are any.
 fn list<T>(
     key: &Key,
     given: &Given<'_>,
@@ -198,7 +197,7 @@ fn list<T>(
     if mistakes.is_empty() { Ok(read) } else { Err(mistakes) }
 }
 
-/// Returns the mistake for a list entry that is not `what`.
+/// Creates the mistake for a list entry that is not `what`.
 fn wrong_entry(key: &Key, what: &str, given: &Given<'_>) -> Mistake {
     let found = kind_name(given.get_ref());
     let message = format!("each entry of {} must be {what}, not {found}", key.shown());
@@ -234,8 +233,8 @@ fn ranged(key: &Key, given: &Given<'_>, min: i64, max: i64) -> Result<i64, Vec<M
     }
 }
 
-/// Reads an integer from `min` to `max`, inclusive. `part` is text that precedes the key's name in
-/// the message, such as `an entry of ` for list entries.
+/// Reads an integer from `min` to `max`, inclusive. `part` precedes the key's name in the message:
+/// `an entry of `, for example.
 fn in_range(key: &Key, part: &str, given: &Given<'_>, min: i64, max: i64) -> Result<i64, Mistake> {
     let DeValue::Integer(integer) = given.get_ref() else {
         return Err(wrong_type(key, given));
@@ -290,7 +289,7 @@ fn power_of_two(
     Err(vec![Mistake::new(&given.span(), message).help(format!("nearest: {}", near.join(" and ")))])
 }
 
-/// Reads a string and converts it to a quantity with `parse`.
+/// Reads a string and converts it to a quantity using `parse`.
 fn quantity<T>(
     key: &Key,
     given: &Given<'_>,
@@ -300,7 +299,7 @@ fn quantity<T>(
     parse(&text).map_err(|why| vec![Mistake::new(&given.span(), format!("{}: {why}", key.shown()))])
 }
 
-/// Reads the frame sizes. Whether they fit into the buffers is checked later, with the whole file.
+/// Reads frame sizes. Whether they fit the buffers is checked later, with the whole file.
 fn sizes(key: &Key, given: &Given<'_>) -> Result<Vec<i64>, Vec<Mistake>> {
     let (min, max) = (i64::from(MIN_FRAME_BYTES), i64::from(MAX_BUFFER_BYTES));
     let explained = |mistake: Mistake| {

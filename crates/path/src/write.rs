@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes a path file with a different mapping, burst and kernel variant.
+//! Rewrites a path file with a different mapping, burst size and kernel variant.
 
 use crate::model::{Mapping, Path, SELECTED, Segment};
 use crate::problem::{Mistake, Problems};
+use crate::spec::PLUGIN;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-/// Returns the path file `text` of `path` with its mapping and burst replaced by `mapping` and
-/// `burst`, and with the kernels and the capture file of `path`: a file written to another
-/// directory needs a different capture path. Everything else stays as it is: comments, order,
-/// spacing, line endings. Comments inside the list of workers are lost.
+/// Returns `text`, the path file of `path`, with the mapping and burst size replaced by `mapping`
+/// and `burst`, and the kernels and file names (of the capture and of shared objects) replaced by
+/// those in `path`. File names are included because a path file written to another directory needs
+/// different relative paths. Everything else is preserved (comments, order, spacing, line endings),
+/// except for comments within the list of workers.
 ///
 /// # Errors
-/// If `text` is not TOML, or if `mapping`, `run` or `source` is not a section. This never happens
-/// for the text from which `path` was read.
+/// Returns an error if `text` is not TOML, or if `mapping`, `run` or `source` is not a section.
+/// This never happens for the text from which `path` was read.
 pub fn with_mapping(
     text: &str,
     path: &Path,
@@ -36,6 +38,15 @@ pub fn with_mapping(
             section.ok_or_else(|| refused(&format!("'{name}' is not a section"), 0..0))?;
         replace(section, key, value);
     }
+    if let Some(Item::ArrayOfTables(stages)) = document.get_mut("stage") {
+        for (stage, used) in stages.iter_mut().zip(&path.stages) {
+            if stage.get("kind").and_then(Item::as_str) == Some(PLUGIN)
+                && let Some(crate::model::Value::Text(file)) = used.params.get("file")
+            {
+                replace(stage, "file", Value::from(file.as_str()));
+            }
+        }
+    }
     Ok(as_the_user_wrote(text, document.to_string()))
 }
 
@@ -46,8 +57,8 @@ fn new_section() -> Item {
     Item::Table(table)
 }
 
-/// Replaces the value of `key`, keeping the whitespace and comments around the old value. For a
-/// list written as repeated sections, the comment before the first section stays.
+/// Replaces the value of `key`, preserving whitespace and comments around it. For a list written as
+/// repeated sections, the comment before the first one is preserved.
 fn replace(section: &mut dyn TableLike, key: &str, mut value: Value) {
     if let Some(Item::Value(old)) = section.get_mut(key) {
         if old.is_str() && old.as_str() == value.as_str() {
@@ -67,7 +78,7 @@ fn replace(section: &mut dyn TableLike, key: &str, mut value: Value) {
     }
 }
 
-/// Restores the line endings and the byte order mark of the original `text`, which the TOML library
+/// Restores line endings and byte order mark of the original `text`, which the TOML library
 /// normalizes.
 fn as_the_user_wrote(text: &str, mut written: String) -> String {
     let ends = text.matches('\n').count();
@@ -80,7 +91,7 @@ fn as_the_user_wrote(text: &str, mut written: String) -> String {
     written
 }
 
-/// Returns the value of the key `workers`, with one line per segment.
+/// Returns the value of the key `workers`, one line per segment.
 fn workers(path: &Path, mapping: &Mapping) -> Array {
     let mut array: Array = mapping
         .segments
@@ -101,6 +112,11 @@ fn worker(path: &Path, segment: &Segment) -> InlineTable {
     let mut table = InlineTable::new();
     table.insert("stages", stages.iter().map(|stage| stage.name.as_str()).collect());
     table.insert("replicas", i64::from(segment.replicas).into());
+    // A worker that keeps its stages keeps its policy.
+    let before = path.mapping.segments.iter().position(|old| old.stages == segment.stages);
+    if let Some(policy) = before.and_then(|index| path.idle.workers.get(index).copied().flatten()) {
+        table.insert("idle", policy.word().into());
+    }
     if !segment.cpus.is_empty() {
         table.insert("cpus", segment.cpus.iter().map(|&cpu| i64::from(cpu)).collect());
     }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Selects the mappings worth measuring.
+//! Selects mappings worth measuring.
 //!
-//! There are two kinds of proposal. The named proposals are those that an engineer would try, and
-//! are always in the list: merge, merge and replicate, split at the balanced point, split off the
-//! stage that cannot be replicated, relieve the bottleneck, merge light segments. The other
-//! proposal is the best of all mappings that the path and the processors allow, found by exact
-//! search (see `partition`): no mapping has a higher predicted rate at the same burst size.
+//! Named proposals are those that an engineer would try, and are always included: merge, merge and
+//! replicate, split at the balanced point, split off the stage that cannot be replicated, relieve
+//! the bottleneck, merge light segments. In addition, an exact search (see `partition`) finds the
+//! best of all mappings that the path and the number of CPUs allow: at the same burst size, no
+//! mapping has a higher predicted rate.
 //!
-//! The search does not decide which processor a worker is pinned to, and does not change the order
-//! of the stages.
+//! The search neither pins workers to processors nor reorders stages.
 
 use crate::costs::Costs;
 use crate::model::{Environment, Prediction, Terms, predict};
@@ -19,28 +18,28 @@ use linerate_path::spec::{StageSpec, State};
 use linerate_record::tune::RuledOut;
 use std::ops::Range;
 
-/// Burst sizes, in packets, that are tried on the best mapping. Bursts of fewer than 8 packets
-/// hardly amortize the cost of ring operations; 256 packets of 1500 bytes fill an L2 of 512 KiB.
+/// Burst sizes, in packets, to try on the best mapping. Fewer than 8 packets hardly amortize ring
+/// operations; 256 packets of 1500 bytes fill a 512 KiB L2.
 const BURSTS: [u32; 6] = [8, 16, 32, 64, 128, 256];
 
-/// Minimum predicted relative gain for proposing another burst size: a smaller gain is below the
-/// resolution of the measurement rounds.
+/// Minimum predicted relative gain for proposing another burst size; smaller gains cannot be
+/// resolved by measuring.
 const MIN_BURST_GAIN: f64 = 0.01;
 
-/// A mapping that is worth measuring, with its predicted rate.
+/// A mapping worth measuring, and its predicted rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
-    /// The change in words, such as `merge and replicate x2`.
+    /// Name of the change, such as `merge and replicate x2`.
     pub name: String,
     /// Assignment of stages to workers; `tune` assigns the CPUs.
     pub mapping: Mapping,
-    /// Packets per burst.
+    /// Packets per burst, which may differ from the path's own.
     pub burst: u32,
-    /// Predicted throughput of the mapping at this burst size.
+    /// Predicted throughput.
     pub prediction: Prediction,
 }
 
-/// Properties of a path that the search needs: its stages, and its ring capacity.
+/// Facts about a path that the search needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathShape {
     /// Name and state of each stage, in order.
@@ -50,10 +49,10 @@ pub struct PathShape {
 }
 
 impl PathShape {
-    /// Returns the shape of `path`; `kinds` has the specification of each of its stages, in order.
+    /// Returns the shape of `path`, given the specification of each stage in order.
     ///
     /// # Panics
-    /// If there are more or fewer specifications than stages.
+    /// Panics if the number of specifications differs from the number of stages.
     pub fn new(path: &Path, kinds: &[StageSpec]) -> Self {
         assert_eq!(kinds.len(), path.stages.len(), "one specification per stage");
         let stages = path.stages.iter().zip(kinds);
@@ -69,24 +68,24 @@ impl PathShape {
     }
 }
 
-/// Proposed and rejected mappings of a path.
+/// Proposed and rejected mappings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
-    /// The proposals, highest predicted rate first. No mapping appears twice with the same burst,
-    /// and the baseline does not appear with its own burst.
+    /// Proposals, highest predicted rate first, without duplicates and without the baseline at its
+    /// own burst size.
     pub proposals: Vec<Proposal>,
-    /// Mappings considered but ruled out, with the reason.
+    /// Mappings that were considered but ruled out, and why.
     pub ruled_out: Vec<RuledOut>,
-    /// Number of mappings that the path and the CPUs allow. None of them has a higher predicted
-    /// rate at the given burst than the best of the proposals and the baseline.
+    /// Number of mappings that the path and the CPUs allow. At the given burst size, none has a
+    /// higher predicted rate than the best of the proposals and the baseline.
     pub there_are: f64,
 }
 
-/// Proposes mappings of a path for the CPUs of `env`, as alternatives to `baseline` with bursts of
-/// `burst` packets.
+/// Proposes mappings for the CPUs of `env`, as alternatives to `baseline` with bursts of `burst`
+/// packets.
 ///
 /// # Panics
-/// If `costs` or `baseline` do not belong to this path.
+/// Panics if `costs` or `baseline` belong to another path.
 pub fn candidates(
     shape: &PathShape,
     costs: &Costs,
@@ -128,8 +127,8 @@ pub fn candidates(
     Advice { proposals, ruled_out: list.ruled_out, there_are }
 }
 
-/// Returns the mapping with the highest predicted rate for each number of CPUs up to those of
-/// `env`, fewest CPUs first. A number of CPUs that no mapping can use is skipped.
+/// Returns the mapping with the highest predicted rate for each number of CPUs up to that of `env`,
+/// in ascending order. Skips numbers for which there is no mapping.
 pub fn best_of_each(
     shape: &PathShape,
     costs: &Costs,
@@ -141,8 +140,8 @@ pub fn best_of_each(
     search.cuts().into_iter().flatten().map(mapping).collect()
 }
 
-/// Returns proposals for the same mapping with smaller bursts, smallest first. Smaller bursts
-/// reduce latency, since packets wait less for each other.
+/// Proposes the same mapping with smaller bursts, smallest first. Smaller bursts reduce latency, as
+/// packets spend less time waiting for the rest of their burst.
 pub fn smaller_bursts(
     costs: &Costs,
     env: &Environment,
@@ -162,13 +161,13 @@ fn rate(proposal: &Proposal) -> f64 {
     proposal.prediction.kpps.value
 }
 
-/// Sorts the proposals: highest predicted rate first; among equal rates, the smaller mapping first.
+/// Sorts proposals by predicted rate, highest first; ties go to the smaller mapping.
 pub fn order(proposals: &mut [Proposal]) {
     let size = |p: &Proposal| (p.mapping.workers(), p.mapping.segments.len(), p.burst);
     proposals.sort_by(|a, b| rate(b).total_cmp(&rate(a)).then(size(a).cmp(&size(b))));
 }
 
-/// The mappings found so far, without the baseline and without duplicates.
+/// Mappings found so far, excluding the baseline and duplicates.
 struct List<'a> {
     baseline: &'a Mapping,
     mappings: Vec<(String, Mapping)>,
@@ -201,7 +200,7 @@ impl Search<'_> {
         self.shape.stages.len()
     }
 
-    /// Returns the first of `stages` that has global state.
+    /// Returns the first of `stages` with global state.
     fn global(&self, mut stages: Range<usize>) -> Option<usize> {
         stages.find(|&i| self.shape.stages[i].1 == State::Global)
     }
@@ -214,8 +213,8 @@ impl Search<'_> {
         format!("`{}` {ONE_STATE}", self.shape.stages[stage].0)
     }
 
-    /// Rules out the change `name`, which needs more than one worker, if the machine has a single
-    /// CPU; returns whether it did.
+    /// Rules out the change `name` if the machine has a single CPU, because the change needs
+    /// several workers. Returns whether it was ruled out.
     fn one_cpu(&self, list: &mut List<'_>, name: &str) -> bool {
         let one = self.env.cpus < 2;
         if one {
@@ -254,8 +253,8 @@ impl Search<'_> {
         }
     }
 
-    /// Adds the mapping that runs the stages from the first to the last one with global state on a
-    /// separate worker, and the earlier and later stages on the remaining workers.
+    /// Adds the mapping in which the stages from the first to the last with global state have a
+    /// worker of their own, and the stages before and after them share the remaining workers.
     fn split_off_global(&self, list: &mut List<'_>) {
         let is_global = |&i: &usize| self.shape.stages[i].1 == State::Global;
         let Some(first) = (0..self.stages()).find(is_global) else {
@@ -288,8 +287,7 @@ impl Search<'_> {
         list.add(name, parts.map(|(stages, replicas)| segment(stages, replicas)).collect());
     }
 
-    /// Adds mappings with more workers for the segment that limits the baseline according to the
-    /// model.
+    /// Adds mappings with more workers for the segment that is the baseline's predicted bottleneck.
     fn relieve(&self, list: &mut List<'_>) {
         let baseline = unpinned(list.baseline);
         if baseline.segments.len() < 2 {
@@ -313,8 +311,8 @@ impl Search<'_> {
         }
     }
 
-    /// Adds mappings with fewer workers than the baseline, merged so that the largest load stays
-    /// minimal.
+    /// Adds mappings with fewer workers than the baseline, with segments merged so that the largest
+    /// load is as small as possible.
     fn merge_light(&self, list: &mut List<'_>) {
         for workers in (1..list.baseline.workers()).rev() {
             let merged = nearest_feasible(list.baseline, workers, Some(self.costs));
@@ -326,8 +324,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the best partition and replication of the stages for each number of workers,
-    /// starting with one.
+    /// Returns the best way to partition and replicate the stages for each number of workers, from
+    /// 1 upwards.
     fn cuts(&self) -> Vec<Option<Vec<Part>>> {
         let load = |stages, replicas| self.terms.load(stages, replicas);
         let max_replicas = |stages| self.max_replicas(stages);
@@ -358,8 +356,8 @@ impl Search<'_> {
     }
 }
 
-/// Returns the burst sizes other than `burst` for which the rings of `mapping`, with a capacity of
-/// `ring` packets, have room for two bursts, so that one is filled while the other is drained.
+/// Returns burst sizes other than `burst` for which the mapping's rings of `ring` packets hold two
+/// bursts, so that one can be filled while the other is drained.
 pub(crate) fn other_bursts(ring: u32, mapping: &Mapping, burst: u32) -> impl Iterator<Item = u32> {
     let rings = mapping.segments.len() > 1;
     let room = if rings { ring / 2 } else { u32::MAX };
@@ -380,14 +378,14 @@ pub(crate) fn unpinned(mapping: &Mapping) -> Mapping {
     Mapping { segments: segments.collect() }
 }
 
-/// Returns `mapping` itself if it has at most `cpus` workers. Otherwise, returns the mapping with
-/// the smallest maximum load among those derived by merging neighbouring segments and removing
+/// Returns the mapping unchanged if it has at most `cpus` workers. Otherwise, returns the one with
+/// the smallest maximum load among those obtained by merging neighbouring segments and removing
 /// replicas.
 ///
-/// Loads are stage costs divided by replicas; without costs all stages count the same. A merged
-/// segment never has more replicas than any of the segments merged into it, which protects stages
-/// that must not be replicated. CPU pinning is dropped, since there are fewer workers. `cpus` 0
-/// counts as 1.
+/// A segment's load is the cost of its stages divided by the number of its replicas; without costs,
+/// all stages count the same. A merged segment never has more replicas than any of its parts, which
+/// protects stages that must not be replicated. CPU pinning is dropped, as there are fewer workers.
+/// A `cpus` of 0 is treated as 1.
 pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -> Mapping {
     let cpus = cpus.max(1);
     if mapping.workers() <= cpus {
@@ -407,7 +405,8 @@ pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -
         let loads = parts.iter().map(|p| load(p.atoms.clone(), p.replicas));
         loads.fold(0.0, f64::max)
     };
-    // Among equal loads, the last mapping, which has the most workers, is closest to the given one.
+    // Of mappings with equal load, choose the last: it has the most workers and is closest to the
+    // given mapping.
     let best = cuts.into_iter().flatten().min_by(|a, b| {
         let workers = |parts: &Vec<Part>| parts.iter().map(|p| p.replicas).sum::<u32>();
         largest(a).total_cmp(&largest(b)).then(workers(b).cmp(&workers(a)))
@@ -416,14 +415,13 @@ pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -
         Some(parts) => Mapping {
             segments: parts.into_iter().map(|p| segment(stages_of(p.atoms), p.replicas)).collect(),
         },
-        // A single worker is always feasible, so this case occurs only for a mapping without
-        // segments.
+        // A single worker is always feasible, so the mapping has no segments.
         None => mapping.clone(),
     }
 }
 
-/// Returns the ticks of `stages` per packet entering the path, including the source or the sink
-/// where they adjoin, but without rings.
+/// Returns the ticks that `stages` take per packet entering the path, including the source or sink
+/// if adjacent, but excluding rings.
 fn work(costs: &Costs, stages: Range<usize>) -> f64 {
     let ends =
         [(stages.start == 0, &costs.source), (stages.end == costs.stages.len(), &costs.sink)];

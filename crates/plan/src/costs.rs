@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Derives the cost of each stage from a measured run, and identifies the memory-bound stages.
+//! Derives per-stage costs from a measured run, and identifies memory-bound stages.
 //!
-//! Costs are ticks of the timestamp counter per packet *entering the path*. A stage after a filter
-//! that drops half of the packets therefore counts half, so that the costs of different stages add
-//! up to the cost of a worker. The cost of rings is excluded: it belongs to a mapping, not to a
-//! stage.
+//! Costs are ticks of the timestamp counter per packet *entering the path*. If a filter drops half
+//! of the packets, the stages after it cost half as much, so stage costs add up to the cost of a
+//! worker. Ring costs are excluded, since they belong to a mapping rather than a stage.
 
 use crate::profile::{Profile, Which, inner};
 use linerate_path::model::Path;
@@ -12,30 +11,31 @@ use linerate_record::run::RunReport;
 use linerate_record::stats::Estimate;
 use std::fmt;
 
-/// Cost ratio between the run's own packets and a few L1-resident packets above which a stage is
-/// called memory-bound. Speculative overlap, branch history and the packet mix also change this
-/// ratio for compute-bound stages, but only by tenths.
+/// Minimum cost ratio for a memory-bound stage: its cost on the run's packets relative to its cost
+/// on a few L1-resident packets. Speculative overlap, branch history and packet mix also affect the
+/// ratio of compute-bound stages, but only by a few tenths.
 const MEMORY_RATIO: f64 = 1.5;
 
-/// Minimum cost difference in ticks for a memory-bound stage. A smaller difference corresponds to
-/// two L2 hits (about 14 cycles each), which no mapping removes.
+/// Minimum cost difference for a memory-bound stage, in ticks. A smaller difference amounts to at
+/// most two L2 hits (about 14 cycles each), which no mapping can avoid.
 const MEMORY_TICKS: f64 = 30.0;
 
-/// Cost of one stage, or of one end of the path (source or sink).
+/// Cost of a stage, or of an end of the path (source or sink).
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageCost {
-    /// The stage's name; `source` or `sink` for the ends.
+    /// Stage name, or `source` or `sink` for the ends.
     pub name: String,
     /// Ticks per packet entering the path.
     pub ticks: Estimate,
-    /// Share of the packets entering the path that reach the stage, 0 to 1.
+    /// Fraction of packets entering the path that reach the stage or end, 0 to 1. Includes packets
+    /// that go round the stage: they cross the rings around it too.
     pub reach: f64,
-    /// For a memory-bound stage, its cost with cached data, in ticks per packet entering the path;
-    /// `None` for a compute-bound or unchecked stage.
+    /// Cost of a memory-bound stage with cached data, in ticks per packet entering the path; `None`
+    /// if the stage is compute-bound or was not checked.
     pub hot_ticks: Option<Estimate>,
 }
 
-/// Costs of a path, from one run.
+/// Costs of a path, measured in one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Costs {
     /// Cost of receiving packets from the source.
@@ -44,27 +44,27 @@ pub struct Costs {
     pub stages: Vec<StageCost>,
     /// Cost of delivering packets to the sink.
     pub sink: StageCost,
-    /// Packets per burst in the measured run.
+    /// Packets per burst during the run.
     pub burst: u32,
-    /// Number of workers that ran concurrently in the measured run, and slowed each other down.
+    /// Number of concurrent workers during the run, which slow each other down.
     pub workers: usize,
 }
 
-/// Reason why the costs of the stages cannot be derived from a run.
+/// Error returned when stage costs cannot be derived from a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CostsError {
     /// No packet entered the path.
     NoPackets,
-    /// A stage of the path is not in the run: the record is from another path.
+    /// The run lacks a stage of the path, so it is a run of another path.
     NotInRun {
-        /// Name of the stage, or `source` or `sink`.
+        /// Stage name, or `source` or `sink`.
         stage: String,
     },
-    /// A stage processed packets but its service time is unavailable.
+    /// A stage processed packets, but its service time is unavailable.
     Unreadable {
-        /// Name of the stage, or `source` or `sink`.
+        /// Stage name, or `source` or `sink`.
         stage: String,
-        /// Why the service time is unavailable, in the words of the record.
+        /// Why the service time is unavailable, as stated in the record.
         reason: String,
     },
 }
@@ -74,13 +74,13 @@ impl fmt::Display for CostsError {
         match self {
             Self::NoPackets => write!(
                 f,
-                "no packet entered the path, so costs are unknown: run it longer, or check its \
-                 source"
+                "no packets entered the path, so its costs are unknown: run it longer, or check \
+                 its source"
             ),
             Self::NotInRun { stage } => write!(
                 f,
-                "the run has no stage `{stage}`: it used a different path; run this path and plan \
-                 from its record"
+                "the run used a different path, which has no stage `{stage}`; run this path and \
+                 plan from its record"
             ),
             Self::Unreadable { stage, reason } => write!(
                 f,
@@ -108,8 +108,8 @@ impl Costs {
         })
     }
 
-    /// Marks the memory-bound stages with their costs on cached data. Stages not covered by the
-    /// check are unchanged.
+    /// Marks memory-bound stages by setting their costs on cached data. Stages that were not
+    /// checked remain unchanged.
     pub fn apply(&mut self, check: &MemoryCheck) {
         let ends = [&mut self.source, &mut self.sink];
         for cost in self.stages.iter_mut().chain(ends) {
@@ -131,46 +131,45 @@ fn stage_cost(
     if let Some(reason) = total.unreadable {
         return Err(CostsError::Unreadable { stage: name.to_owned(), reason });
     }
-    // Packets in flight when counting began can lift a share slightly above 1.
+    // Packets in flight when counting began can make this slightly more than 1.
     let reach = total.reach.min(1.0);
     Ok(StageCost { name: name.to_owned(), ticks: total.ticks, reach, hot_ticks: None })
 }
 
-/// Costs of one stage with uncached (normal) and with cached (hot) data.
+/// Cost of a stage with uncached (normal) and cached (hot) data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryStage {
-    /// The stage's name; `source` or `sink` for the ends.
+    /// Stage name, or `source` or `sink` for the ends.
     pub name: String,
-    /// Ticks per packet entering the path, on the run's own packets.
+    /// Ticks per packet entering the path, with the run's own packets.
     pub normal: Estimate,
-    /// Ticks per packet entering the path when the source repeats a few packets, so that all data
-    /// stays cached; scaled to the share of packets that reach the stage in the normal run.
+    /// Ticks per packet entering the path when the source repeats a few packets, so all data stays
+    /// in cache. Scaled to the fraction of packets that the stage processes in the normal run.
     pub hot: Estimate,
 }
 
 impl MemoryStage {
-    /// Returns whether the difference between the two costs is large enough to call the stage
-    /// memory-bound.
+    /// Returns whether the costs differ enough for the stage to count as memory-bound.
     pub fn is_memory_bound(&self) -> bool {
         self.normal.value > MEMORY_RATIO * self.hot.value
             && self.normal.value - self.hot.value > MEMORY_TICKS
     }
 }
 
-/// Costs of the stages with uncached and with cached data, which identify the memory-bound stages.
+/// Stage costs with uncached and cached data, which identify the memory-bound stages.
 ///
-/// Costs of compute-bound stages carry over from one mapping to another; costs of memory-bound
-/// stages depend on what else is in the cache and on how many packets are in flight, so that the
-/// model can only bound them.
+/// Costs of compute-bound stages carry over to other mappings. Costs of memory-bound stages depend
+/// on what else is in the cache and how many packets are in flight, so the model can only bound
+/// them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryCheck {
-    /// Costs of the stages for which both runs have a time.
+    /// Stages for which both runs have a time.
     pub stages: Vec<MemoryStage>,
 }
 
 impl MemoryCheck {
-    /// Compares two runs of the same mapping: `normal`, and `hot`, whose source was confined to a
-    /// few packets. Stages with a missing time in either run, or without hot packets, are omitted.
+    /// Compares two runs of the same mapping: `normal`, and `hot`, whose source repeated a few
+    /// packets. Omits stages that lack a time in either run or received no packets in the hot run.
     pub fn compare(normal: &RunReport, hot: &RunReport) -> Self {
         let (Some(cold), Some(warm)) = (Profile::new(normal), Profile::new(hot)) else {
             return Self { stages: Vec::new() };
@@ -187,8 +186,8 @@ impl MemoryCheck {
         let pairs = stages.filter_map(|(name, which)| {
             let (normal, hot) = (cold.stage(which)?, warm.stage(which)?);
             let readable = normal.unreadable.is_none() && hot.unreadable.is_none();
-            let hot_ticks = hot.ticks.scale(normal.reach / hot.reach);
-            (readable && hot.reach > 0.0).then(|| MemoryStage {
+            let hot_ticks = hot.ticks.scale(normal.processed / hot.processed);
+            (readable && hot.processed > 0.0).then(|| MemoryStage {
                 name: name.to_owned(),
                 normal: normal.ticks,
                 hot: hot_ticks,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds the bottleneck of a measured run.
 //!
-//! The worker that limits a path never waits. Workers upstream of it wait for room in a ring, and
-//! workers downstream of it wait for packets. Therefore:
+//! The worker that limits a path never waits. Workers upstream wait for room in a ring, and workers
+//! downstream wait for packets. Therefore:
 //!
 //! ```text
 //! busy(worker)   = busy / (busy + starved + blocked)      preempted time is not evidence
@@ -10,60 +10,61 @@
 //! saturated      = segments whose leader has busy >= SATURATED and whose ring drops nothing
 //! none saturated -> the source sets the rate, if the first segment waits for packets, no worker
 //!                   waits for room and the source has a rate; otherwise cannot tell
-//! one            -> that segment, unless another one clearly spends more ticks per packet of the
-//!                   path: then its worker never waits only because it was preempted; cannot tell
+//! one            -> that segment; but if another segment clearly spends more ticks per packet of
+//!                   the path, the saturated one may never wait only because it was preempted, so
+//!                   cannot tell
 //! several        -> the segment with the largest load, if its interval is above that of the next;
 //!                   otherwise cannot tell
 //! stage          = the stage of that worker with the most ticks per packet that enters the worker;
 //!                   source, sink and rings do not count as stages
 //! ```
 //!
-//! Time shares cover the whole run; service times cover only clean windows, in which the worker was
-//! not preempted. The two are measured independently and must agree for a finding. The finding
-//! identifies the limit of *this* run; the gain from another mapping is for the model to predict.
+//! Time shares cover the whole run, whereas service times cover only clean windows, in which the
+//! worker was not preempted. The two are independent measurements and must agree. A finding
+//! identifies the limit of *this* run; predicting the gain from another mapping is up to the model.
 
 use crate::profile::{Profile, Segment, service_time, stage_time};
 use linerate_record::run::{RunReport, TimeShares, WorkerReport};
 use linerate_record::stats::Estimate;
 use linerate_record::tune::{Finding, Limit};
 
-/// Busy share from which a worker counts as saturated, that is, as never waiting. Even a bottleneck
-/// waits a little after each preemption of an adjacent worker and at burst boundaries. Relieving
-/// only one of several workers that are within 5 % of the bottleneck would gain next to nothing.
+/// Busy share at or above which a worker is considered saturated, that is, never waiting. Even a
+/// bottleneck waits briefly after an adjacent worker is preempted and at burst boundaries.
+/// Relieving only one of several workers within 5 % of the bottleneck would gain next to nothing.
 const SATURATED: f64 = 0.95;
 
-/// Share of running time that a worker may spend blocked by a full ring before it counts as
-/// back-pressure. Shorter waits are jitter: bursts fill a ring now and then.
+/// Fraction of running time that a worker may be blocked by a full ring before this counts as
+/// back-pressure. Less is jitter: bursts fill a ring now and then.
 const STRAY_BLOCKED: f64 = 0.02;
 
-/// Share of dropped packets above which a ring counts as full. If the ring did not drop packets,
-/// its producer would have to wait.
+/// Fraction of packets dropped above which a ring counts as full, because its producer would be
+/// blocked if the ring did not drop packets.
 const STRAY_DROPS: f64 = 0.01;
 
-/// Difference between the busy shares of two replicas above which their load is reported as uneven:
-/// one of them is idle for a fifth of the time.
+/// Difference between two replicas' utilizations (0 to 1) above which their load is reported as
+/// uneven: the less busy one is then idle a fifth of the time.
 const UNEVEN: f64 = 0.20;
 
-/// Minimum number of clean windows (windows without a preemption) per worker. The range of six
-/// windows contains the median with a probability of 1 - 2^-5 = 97 %; that of five only with 94 %,
-/// less than the 95 % of the intervals used here.
+/// Minimum number of clean windows (without preemption) per worker. The range of six windows
+/// contains the median with a probability of 1 - 2^-5 = 97 %, the range of five only with 94 %,
+/// which is less than the 95 % of the intervals used here.
 const MIN_CLEAN_WINDOWS: u64 = 6;
 
-/// Share of preempted windows of a worker above which the waiting of the other workers reflects the
-/// system rather than the path. The limit does not apply to a single worker, for which no other
-/// worker waits.
+/// Fraction of preempted windows above which other workers' waiting reflects the system rather than
+/// the path. Does not apply to a single worker.
 const MAX_LOST_WINDOWS: f64 = 0.5;
 
-/// Returns the bottleneck of `run`, or the reason why it cannot be determined. If no packet reached
-/// the sink, the finding also says where the packets ended up.
+/// Returns the bottleneck of `run`, or why it cannot be determined. If no packet reached the sink,
+/// the finding also says where packets ended up.
 ///
-/// A source without a fixed rate is never reported as the limit: if all workers wait for packets,
-/// the source's queues held each other back. If the record does not say whether the source has a
-/// fixed rate, it is assumed to have one.
+/// A source without a fixed rate is never the limit: if all workers wait for packets, its queues
+/// held each other back. If the record does not say whether the rate is fixed, it is assumed to be.
 pub fn diagnose(run: &RunReport) -> Finding {
     let mut finding = by_waiting(run);
     let is_unpaced = run.offered_kpps.as_ref().is_some_and(|kpps| kpps.as_number().is_none());
-    if finding.limit == Limit::Offered && is_unpaced {
+    // The sender of live packets determines their rate.
+    let is_live = run.interfaces.iter().any(|interface| interface.received.is_some());
+    if finding.limit == Limit::Offered && is_unpaced && !is_live {
         finding = held_back(run);
     }
     if let Some(end) = run.dead_end() {
@@ -72,7 +73,7 @@ pub fn diagnose(run: &RunReport) -> Finding {
     finding
 }
 
-/// Diagnoses the run from the shares of time that its workers spend waiting.
+/// Diagnoses the run from how much of the time each worker waits.
 fn by_waiting(run: &RunReport) -> Finding {
     let Some(profile) = Profile::new(run) else {
         return cannot_tell("no packet reached the sink");
@@ -99,26 +100,26 @@ fn by_waiting(run: &RunReport) -> Finding {
     }
 }
 
-/// Returns the finding for a run in which all workers wait although the source always has packets.
-/// One stream feeds all of the source's queues, and no queue may run far ahead of the slowest.
+/// Returns the finding for a run whose workers all wait although the source always has packets. A
+/// single stream feeds all source queues, and none may run far ahead of the slowest.
 fn held_back(run: &RunReport) -> Finding {
     let lost = |worker: &&WorkerReport| worker.time_or_zero().lost;
     let most = run.workers.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)));
     let (name, lost) = most.map_or(("", 0.0), |worker| (worker.name.as_str(), lost(&worker)));
     cannot_tell(&format!(
-        "the source always has packets, yet every worker waits: parallel workers wait for the \
-         slowest, which changes over time (worker {name} was preempted {} of the time); measure \
-         again on an idle machine",
+        "the source always has packets, yet every worker waits: parallel workers wait for \
+         whichever of them is slowest at the time (worker {name} was preempted {} of the time); \
+         measure again on an idle machine",
         percent(lost),
     ))
 }
 
-/// The busiest replica of a segment.
+/// A segment's busiest replica.
 struct Leader<'a> {
     segment: &'a Segment<'a>,
     worker: &'a WorkerReport,
     busy: f64,
-    /// Ticks that this replica spends per packet entering the path; `None` if unknown.
+    /// Ticks that the replica spends per packet entering the path; `None` if unknown.
     load: Option<Estimate>,
 }
 
@@ -127,8 +128,8 @@ impl Leader<'_> {
         self.load.map_or(0.0, |l| l.value)
     }
 
-    /// Returns whether this replica has more work per packet than `other`, with intervals that do
-    /// not overlap. False if either load is unknown.
+    /// Returns whether this replica has more work per packet than `other`, with disjoint intervals;
+    /// false if either load is unknown.
     fn is_above(&self, other: &Leader<'_>) -> bool {
         matches!((self.load, other.load), (Some(a), Some(b)) if a.low > b.high)
     }
@@ -139,20 +140,20 @@ fn leader<'a>(profile: &Profile<'_>, segment: &'a Segment<'a>) -> Leader<'a> {
         let later = b.replica.cmp(&a.replica);
         busy_share(a).total_cmp(&busy_share(b)).then(later)
     };
-    // `Profile` never creates a segment without a worker.
+    // `Profile` never creates a segment without workers.
     let worker = segment.workers.iter().max_by(by_busy).copied().unwrap_or(segment.workers[0]);
     let busy = busy_share(worker);
     Leader { segment, worker, busy, load: profile.load(segment, worker) }
 }
 
-/// Returns the worker's busy time as a share of its running time.
+/// Returns the worker's busy time as a fraction of its running time.
 fn busy_share(worker: &WorkerReport) -> f64 {
     let time = worker.time_or_zero();
     running_share(&time, time.busy)
 }
 
-/// Returns `part`, which is one of the shares in `time`, as a share of the worker's running time
-/// (busy, starved or blocked, but not preempted).
+/// Returns `part`, one of the shares in `time`, as a fraction of running time (busy, starved or
+/// blocked).
 fn running_share(time: &TimeShares, part: f64) -> f64 {
     let running = time.busy + time.starved + time.blocked;
     if running > 0.0 { part / running } else { 0.0 }
@@ -165,7 +166,7 @@ fn too_little_evidence(run: &RunReport) -> Option<String> {
         let name = &worker.name;
         if clean < MIN_CLEAN_WINDOWS {
             return Some(format!(
-                "worker {name} ran undisturbed in only {clean} of {total} windows; \
+                "worker {name} ran without preemption in only {clean} of {total} windows; \
                  {MIN_CLEAN_WINDOWS} are needed"
             ));
         }
@@ -190,8 +191,8 @@ fn cannot_tell(reason: &str) -> Finding {
 
 fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
     format!(
-        "workers {} and {} are busy for {} and {} of their running time, and their {} and {} ticks \
-         per packet are within each other's intervals",
+        "workers {} and {} are busy for {} and {} of their running time, and the intervals of \
+         their {} and {} ticks per packet overlap",
         first.worker.name,
         second.worker.name,
         percent(first.busy),
@@ -203,8 +204,8 @@ fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
 
 fn contradiction(first: &Leader<'_>, other: &Leader<'_>) -> String {
     format!(
-        "worker {} never waits (busy for {} of its running time), but worker {} spends more per \
-         packet ({} against {} ticks): they were preempted ({} and {} of the time)",
+        "worker {} is saturated (busy for {} of its running time), but worker {} spends more per \
+         packet ({} against {} ticks); they lost {} and {} of the time to preemption",
         first.worker.name,
         percent(first.busy),
         other.worker.name,
@@ -215,8 +216,8 @@ fn contradiction(first: &Leader<'_>, other: &Leader<'_>) -> String {
     )
 }
 
-/// Returns the finding for a run without a saturated worker. Either all workers wait for packets,
-/// so that the source limits the rate, or the bottleneck moves between workers.
+/// Returns the finding for a run without a saturated worker: either all workers wait for packets,
+/// so the source limits the rate, or the bottleneck moves between workers.
 fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
     let by_busy = |a: &&Leader<'_>, b: &&Leader<'_>| a.busy.total_cmp(&b.busy);
     let Some(busiest) = leaders.iter().max_by(by_busy) else {
@@ -231,13 +232,20 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
     let first = &leaders[0].worker.time_or_zero();
     let waits_for_source = running_share(first, first.starved) > 1.0 - SATURATED;
     let dropping = leaders.iter().any(|l| l.segment.dropped_behind > STRAY_DROPS);
-    if !waits_for_source || most_blocked > STRAY_BLOCKED || dropping {
+    let contrary = if most_blocked > STRAY_BLOCKED {
+        let blocked = percent(most_blocked);
+        Some(format!("workers are blocked by back-pressure (up to {blocked} of the time)"))
+    } else if dropping {
+        Some("packets are dropped at a full ring".to_owned())
+    } else {
+        (!waits_for_source).then(|| "the first worker seldom waits for the source".to_owned())
+    };
+    if let Some(contrary) = contrary {
         return cannot_tell(&format!(
-            "no worker is busy for {} of its running time (busiest: {}, {share}), yet some are \
-             blocked by back-pressure (up to {})",
+            "no worker is busy for at least {} of its running time (busiest: {}, {share}), yet \
+             {contrary}",
             percent(SATURATED),
             busiest.worker.name,
-            percent(most_blocked),
         ));
     }
     Finding {
@@ -254,7 +262,7 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
 
 fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
     let worker = leader.worker;
-    // Source, sink and rings are not stages of the path: the user cannot make them faster.
+    // Source, sink and rings are not stages of the path, and users cannot make them faster.
     let own = worker.path_stages().iter();
     let timed = own.filter_map(|s| Some((&s.name, stage_time(worker, s)?)));
     let mut stages: Vec<(&String, Estimate)> = timed.collect();
@@ -262,7 +270,7 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
     let whole = service_time(worker).map_or(f64::NAN, |t| t.value);
     let Some((name, ticks)) = stages.first().filter(|_| whole > 0.0) else {
         return cannot_tell(&format!(
-            "worker {} never waits, but the service times of its stages are missing",
+            "worker {} is saturated, but the service times of its stages are missing",
             worker.name
         ));
     };
@@ -286,25 +294,27 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
     }
 }
 
-/// Describes how long the workers of the adjacent segments wait: the upstream worker for room, the
-/// downstream worker for packets. Empty for a path of one segment.
+/// Describes how long the adjacent segments' workers wait: upstream for room, downstream for
+/// packets. Empty for a path of one segment.
 fn neighbours(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> String {
     let here = leader.worker.segment;
     let mut text = String::new();
     if let Some(before) = leaders.iter().rfind(|l| l.worker.segment < here) {
         let time = &before.worker.time_or_zero();
         let blocked = percent(running_share(time, time.blocked));
-        text += &format!("; upstream worker {} is blocked {blocked}", before.worker.name);
+        let name = &before.worker.name;
+        text += &format!("; upstream worker {name} is blocked {blocked} of the time");
     }
     if let Some(behind) = leaders.iter().find(|l| l.worker.segment > here) {
         let time = &behind.worker.time_or_zero();
         let starved = percent(running_share(time, time.starved));
-        text += &format!("; downstream worker {} is starved {starved}", behind.worker.name);
+        let name = &behind.worker.name;
+        text += &format!("; downstream worker {name} is starved {starved} of the time");
     }
     text
 }
 
-/// Describes unequal load among the bottleneck's replicas; empty if the load is even.
+/// Describes uneven load among the bottleneck's replicas; empty if it is even.
 fn uneven(leader: &Leader<'_>) -> String {
     let busy = |s: &&&WorkerReport| busy_share(s);
     let idlest = leader.segment.workers.iter().min_by(|a, b| busy(a).total_cmp(&busy(b)));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Determines which cache level holds a path's packets, and how long a load from that level takes.
+//! Determines which cache level holds a path's packets, and how long loads from it take.
 //!
-//! A source cycles through its frames and copies each into a buffer, so every path reuses frames
-//! and buffers. The level is determined from the sizes measured by `linerate memory`:
+//! A source cycles through its frames and copies each one into a buffer, so every path reuses
+//! frames and buffers. The level follows from the sizes measured by `linerate memory`:
 //!
 //! ```text
 //! share  = (frames + buffers) / queues of the source: the minimum that one worker touches
@@ -11,11 +11,11 @@
 //!          upper end of its interval
 //! ```
 //!
-//! The cost is an upper bound: loads overlap, and frames are read in order, which favours the
-//! prefetchers. The cost is unknown if it was not measured or has only a lower bound. Whether a
-//! stage waits for memory at all is determined separately, by comparing a run on a few packets with
-//! a run on all of them ([`MemoryCheck`](crate::costs::MemoryCheck)); [`waits`] combines the two.
-//! The tables of the stages are not included, since only the stages know their size.
+//! The cost is an upper bound, because loads overlap and frames are read in order, which helps
+//! prefetchers. It is unknown if it was not measured or only has a lower bound. Whether a stage
+//! waits for memory at all is determined separately, by comparing a run on a few packets with one
+//! on all of them ([`MemoryCheck`](crate::costs::MemoryCheck)); [`waits`] combines the two. Stage
+//! tables are not included, as only the stages know their size.
 
 use crate::costs::{Costs, StageCost};
 use linerate_record::memory::{MemoryLevel, MemoryReport};
@@ -28,72 +28,72 @@ use linerate_record::{Figure, Tier};
 pub struct Footprint {
     /// Total size in bytes of the frames that the source cycles through.
     pub frames: u64,
-    /// Total size in bytes of all buffers: an upper bound on the buffer memory touched.
+    /// Total size in bytes of all buffers, an upper bound on the buffer memory touched.
     pub buffers: u64,
-    /// Number of source queues, which share both frames and buffers.
+    /// Number of source queues, which share the frames and buffers between them.
     pub queues: u32,
 }
 
-/// Location of a path's packets in the memory hierarchy.
+/// Where a path's packets are in the memory hierarchy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Home {
-    /// Bytes of frames and buffers that one worker uses.
+    /// Bytes of frames and buffers used by one worker.
     pub bytes: u64,
-    /// Name of the nearest cache level, or memory, that holds these bytes.
+    /// Nearest cache level that holds them, or memory.
     pub level: String,
-    /// Maximum wait for a load from this level, or why it is unknown.
+    /// Longest stall of a load from this level, or why it is unknown.
     pub wait: Result<Wait, String>,
-    /// Conclusion in words, if the packets exceed L2 or a level behind it; otherwise `None`.
+    /// Conclusion in words if the packets do not fit in L2; otherwise `None`.
     pub sentence: Option<String>,
 }
 
-/// Maximum time that a load from a level of the memory hierarchy takes.
+/// Upper bound on the time of a load from one level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
-    /// Wait in nanoseconds.
+    /// In nanoseconds.
     pub ns: f64,
-    /// Wait in core cycles; `None` if the core clock is unknown.
+    /// In core cycles; `None` if the core clock is unknown.
     pub cycles: Option<f64>,
 }
 
-/// A machine's known memory properties: its profile.
+/// Known properties of a machine's memory: its profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownMemory {
-    /// Results of `linerate memory`.
+    /// Results of `linerate memory` on this machine.
     pub report: MemoryReport,
     /// Age of the profile in words, such as `3 hours`.
     pub age: String,
 }
 
-/// Reason why the location of a path's packets is unknown.
+/// Why it is unknown where a path's packets are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// The machine has no profile.
+    /// No machine profile.
     NoProfile,
-    /// The machine's profile does not determine the location, for this reason.
+    /// The machine profile does not determine it, for this reason.
     CannotTell(String),
 }
 
 impl Unknown {
     fn reason(&self) -> &str {
         match self {
-            Self::NoProfile => "this machine has no profile; create one: linerate memory",
+            Self::NoProfile => "no machine profile; create one with `linerate memory`",
             Self::CannotTell(reason) => reason,
         }
     }
 }
 
-/// Determines which level holds a path's packets, from the machine profile `memory`, which is `age`
-/// old.
+/// Determines which level holds a path's packets, according to the machine profile `memory`, which
+/// is `age` old.
 ///
 /// # Errors
-/// Returns the reason why the level is unknown.
+/// Returns an error with the reason if the level is unknown.
 pub fn home(footprint: &Footprint, memory: &MemoryReport, age: &str) -> Result<Home, String> {
     let bytes = (footprint.frames + footprint.buffers) / u64::from(footprint.queues.max(1));
     let size = |level: &MemoryLevel| level.size_bytes.as_number();
     let holds = |level: &MemoryLevel| size(level).is_none_or(|size| bytes as f64 <= size);
     let place =
-        memory.levels.iter().position(holds).ok_or("the profile has no level that large")?;
+        memory.levels.iter().position(holds).ok_or("no level in the profile is large enough")?;
     let covers = |from: u64, to: u64| (from..to).contains(&bytes);
     if let Some(part) = memory.unresolved.iter().find(|u| covers(u.from_bytes, u.to_bytes)) {
         let size = memory_size(bytes as f64);
@@ -104,7 +104,7 @@ pub fn home(footprint: &Footprint, memory: &MemoryReport, age: &str) -> Result<H
     }
     let level = &memory.levels[place];
     let wait = worst(memory, level);
-    // Exceeding only L1 costs little, and nearly all paths' packets do.
+    // Exceeding only L1 costs little, and most paths' packets do.
     let before = place.checked_sub(1).filter(|before| *before > 0).map(|b| &memory.levels[b]);
     let sentence = before.and_then(|before| {
         let parts = Footprint { queues: footprint.queues.max(1), ..*footprint };
@@ -113,8 +113,8 @@ pub fn home(footprint: &Footprint, memory: &MemoryReport, age: &str) -> Result<H
     Ok(Home { bytes, level: level.name.clone(), wait, sentence })
 }
 
-/// Returns the maximum wait for a load from a level: the wait with the most expensive address
-/// translation or, without measured costs, the level's latency.
+/// Returns the longest stall of a load from a level, that is, with the most expensive address
+/// translation. Without measured costs, returns the level's latency.
 fn worst(memory: &MemoryReport, level: &MemoryLevel) -> Result<Wait, String> {
     let costs = memory.costs.iter().filter(|cost| cost.level == level.name);
     let mut figures: Vec<_> = costs.map(|cost| (&cost.ns, &cost.cycles)).collect();
@@ -127,7 +127,7 @@ fn worst(memory: &MemoryReport, level: &MemoryLevel) -> Result<Wait, String> {
     Ok(most)
 }
 
-/// Returns the upper end of a figure's interval, or its value if it has no interval.
+/// Returns the upper end of a figure's interval or, without an interval, its value.
 fn upper(figure: &Figure) -> Result<f64, String> {
     match (figure.as_number(), figure.low, figure.high) {
         (Some(value), None, None) => Ok(value),
@@ -156,12 +156,12 @@ fn sentence(
             )
         }
         Err(reason) => {
-            format!("waits for {}, for an unknown time: {reason}", level.name)
+            format!("waits an unknown time for {} ({reason}); run linerate memory", level.name)
         }
     };
     format!(
         "frames ({}) and buffers (up to {}){of_each} exceed {} ({}, measured {age} ago): a load \
-         that misses it {waits}",
+         that misses this level {waits}",
         memory_size((parts.frames / each) as f64),
         memory_size((parts.buffers / each) as f64),
         before.name,
@@ -169,8 +169,8 @@ fn sentence(
     )
 }
 
-/// Returns the location of a path's packets, for the record. It includes a sentence if the packets
-/// exceed a cache, or if the machine's profile does not determine the level.
+/// Returns where a path's packets are, for the record. Includes a sentence if they exceed a cache,
+/// or if the machine profile does not determine the level.
 pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
     const METHOD: &str = "bytes of frames and buffers compared with this machine's profile";
     let number = |unit: &str, value: Result<f64, &str>| match value {
@@ -201,8 +201,8 @@ pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
     }
 }
 
-/// Returns one sentence for each memory-bound stage, which expresses its waiting time as a number
-/// of loads from the level that holds the packets.
+/// Returns a sentence per memory-bound stage that expresses its waiting time as a number of loads
+/// from the level that holds the packets.
 pub fn waits(costs: &Costs, home: &Home, ticks_per_s: f64) -> Vec<String> {
     let all = [&costs.source, &costs.sink].into_iter().chain(&costs.stages);
     let waiting = all.filter_map(|cost| Some((cost, cost.ticks.value - cost.hot_ticks?.value)));
@@ -267,8 +267,8 @@ mod tests {
     #[test]
     fn the_sentence_names_bytes_levels_and_costs() {
         let wanted = "frames (3 MiB) and buffers (up to 512 KiB) per queue exceed L2 (1 MiB, \
-             measured 3 hours ago): a load that misses it waits up to 15 ns (60 cycles) for L3, \
-             less if loads overlap";
+                      measured 3 hours ago): a load that misses this level waits up to 15 ns (60 \
+                      cycles) for L3, less if loads overlap";
         assert_eq!(home_at(6 * MIB, MIB, 2).sentence.as_deref(), Some(wanted));
     }
 
@@ -292,12 +292,12 @@ mod tests {
         let told = home(&footprint, &silent, "1 day").expect("a level");
         assert_eq!(told.wait, Err("not measured".to_owned()));
         let sentence = told.sentence.expect("it exceeds L2");
-        let wanted = "waits for L3, for an unknown time: not measured";
+        let wanted = "waits an unknown time for L3 (not measured); run linerate memory";
         assert!(sentence.ends_with(wanted), "{sentence}");
     }
 
-    /// Checks a page-walk cost with a full interval, with only its lower end, and without a value:
-    /// only the full interval gives a wait.
+    /// Tests page-walk costs with a full interval, with only a lower end, and without a value. Only
+    /// the full interval yields a wait.
     #[test]
     fn an_upper_bound_is_the_upper_end() {
         let footprint = Footprint { frames: 3 * MIB, buffers: 0, queues: 1 };
@@ -315,7 +315,7 @@ mod tests {
         let mut memory = memory();
         memory.costs[0].ns = absent("ns");
         assert!(home(&footprint, &memory, "1 day").expect("a level").wait.is_err());
-        // Without a known core clock, the wait is unknown in cycles but known in ns.
+        // Without a known core clock, the wait is known only in ns.
         memory.costs.clear();
         memory.levels[2].latency_cycles = absent("cycles");
         let wait = home(&footprint, &memory, "1 day").expect("a level").wait;
@@ -338,7 +338,7 @@ mod tests {
             burst: 32,
             workers: 1,
         };
-        // 90 ticks of 1/3 ns are 30 ns, two loads of 15 ns.
+        // 90 ticks of 1/3 ns are 30 ns, or two loads of 15 ns.
         let told = waits(&costs, &home_at(2 * MIB, 0, 1), 3e9);
         assert_eq!(told.len(), 1, "{told:?}");
         let wanted = "`nat44` is memory-bound: 90 of its 150 ticks per packet (30 ns) disappear \

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plans with the formula of [`crate::model`], for processors on which a worker's service time does
-//! not depend on its neighbours.
+//! Plans using the formula in [`crate::model`], for processors on which a worker's service time
+//! does not depend on its neighbours.
 //!
-//! A setting is a mapping and its burst size. The changes to a setting are the path's
-//! [`candidates`], which include the best mapping, so one step searches everything. A gain is a
-//! ratio of rates under the same random draws, so that common factors cancel.
+//! A setting is a mapping and a burst size. The changes to a setting are the path's [`candidates`],
+//! which include the best mapping, so one search step covers everything. Gains are ratios of rates
+//! computed with the same random draws, so that common factors cancel.
 //!
-//! Placement, parked workers and slower polling are not planned, since the formula has no term for
+//! Placement, parked workers and slower polling are not planned, as the formula has no terms for
 //! them.
 
 use crate::candidates::{
@@ -32,30 +32,30 @@ use linerate_record::units::three_digits;
 use linerate_record::{Figure, Tier};
 use std::convert::Infallible;
 
-/// Inputs to the formula in addition to the path.
+/// Inputs to the formula other than the path.
 #[derive(Clone, Copy, Debug)]
 pub struct Formula<'a> {
     /// Costs of the stages and of the machine.
     pub inputs: &'a Inputs,
-    /// Advice on better kernels for the calls of a run; `None` without a run.
+    /// Kernel advice based on a run; `None` without a run.
     pub kernels: Option<&'a KernelAdvice>,
-    /// File name of the path for use in commands, shell-quoted.
+    /// Path file for use in commands, shell-quoted.
     pub file: &'a str,
-    /// Whether this build can run the path on this machine, and hence whether commands can measure
-    /// it.
+    /// Whether this build can run the path on this machine, so that the plan may suggest commands
+    /// that measure it.
     pub can_run: bool,
 }
 
-/// Predicts the mapping of a path and recommends changes.
+/// Predicts a path's mapping and recommends changes.
 ///
 /// # Panics
-/// If the specifications or the costs belong to another path.
+/// Panics if the specifications or costs belong to another path.
 pub fn plan(subject: &Subject<'_>, formula: &Formula<'_>) -> PlanReport {
     let Ok(report) = search::plan(subject, &Planning::new(subject, formula));
     report
 }
 
-/// A mapping, without CPU pinning, and a burst size in packets.
+/// A mapping without CPU pinning, and a burst size in packets.
 #[derive(Clone, Debug)]
 struct Setting {
     mapping: Mapping,
@@ -91,20 +91,20 @@ impl<'a> Planning<'a> {
         Self { subject, formula, costs, env, limits, written, advice }
     }
 
-    /// Converts the total rate of all flows to the rate of one flow.
+    /// Converts the total rate over all flows to a per-flow rate.
     fn of_flow(&self, all: Estimate) -> Estimate {
         let flows = f64::from(self.formula.inputs.flows);
         let [value, low, high] = [all.value, all.low, all.high].map(|kpps| kpps / flows);
         Estimate { value, low, high, ..all }
     }
 
-    /// Returns the rate of a setting, capped by its limits.
+    /// Returns a setting's rate, capped at its limits.
     fn capped(&self, of: &PredictedBy<Self>) -> Estimate {
         let Setting { mapping, burst } = &of.setting;
         self.limits.cap(of.evidence.kpps, mapping.workers(), *burst)
     }
 
-    /// Returns whether the cost of a burst was measured. With an assumed cost, no burst size is
+    /// Returns whether the per-burst cost was measured. If it is merely assumed, no burst size is
     /// certain to be better than another.
     fn knows_bursts(&self) -> bool {
         self.env.burst_ticks.n > 0
@@ -114,9 +114,9 @@ impl<'a> Planning<'a> {
         &self.written.setting
     }
 
-    /// Returns the possible recommendations: every proposal at the burst size as written; if the
-    /// cost of a burst was measured, also the best proposal at another burst size, and the mapping
-    /// as written at the smallest of its best burst sizes.
+    /// Returns all possible recommendations: every proposal at the burst size as written and, if
+    /// the per-burst cost was measured, also the best proposal at another burst size and the
+    /// mapping as written at the smallest burst size that is about as good as its best one.
     fn proposals(&self) -> Vec<Proposal> {
         let given = self.given();
         let rate = |proposal: &Proposal| proposal.prediction.kpps.value;
@@ -149,7 +149,7 @@ impl<'a> Planning<'a> {
         loads.into_iter().fold(0.0, f64::max) * 1e9 / self.env.ticks_per_s
     }
 
-    /// Recommends another variant of checksum and copy, if the run's kernel advice does.
+    /// Recommends other checksum and copy variants if the kernel advice does.
     fn kernels(&self, advice: &KernelAdvice) -> Option<Recommendation> {
         let before = advice.path_kpps.as_number().filter(|kpps| *kpps > 0.0)?;
         let after = &advice.path_fastest_kpps;
@@ -177,7 +177,7 @@ impl<'a> Planning<'a> {
             why: advice.sentence.clone(),
             proof: Proof {
                 sentence: format!(
-                    "run it with these kernels: a speed-up below {} disproves the prediction",
+                    "run the path with these kernels: a speed-up below {} disproves the prediction",
                     three_digits(1.0 + gain.low)
                 ),
                 command: self.formula.can_run.then_some(command),
@@ -199,7 +199,7 @@ impl Predictor for Planning<'_> {
     fn bounds(&self, of: &PredictedBy<Self>) -> Result<Bounds, Infallible> {
         let ratio = speedup(self.given().pair(), of.setting.pair(), self.costs, self.env);
         let (kpps, written) = (self.capped(of), self.capped(&self.written));
-        // A limit on either rate also limits the gain.
+        // If line rate or a quota caps the rate, it caps the gain too.
         let scale = (kpps.value / written.value) / ratio.value;
         let value = kpps.value / written.value - 1.0;
         let most = (kpps.high / written.value - 1.0).max(value);
@@ -227,8 +227,8 @@ impl Planner for Planning<'_> {
         self.proposals().into_iter().map(changed).collect()
     }
 
-    /// Keeps, among the settings that reach line rate, only the one with the fewest workers and the
-    /// smallest burst; settings that do not reach line rate are all kept.
+    /// Drops all settings that reach line rate except the one with the fewest workers and the
+    /// smallest burst. Keeps all settings that do not reach it.
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         let size = |one: &CandidateOf<Self>| {
             let Setting { mapping, burst } = &one.predicted.setting;
@@ -275,7 +275,7 @@ impl Planner for Planning<'_> {
         let [before, after] = [self.given(), &change.predicted.setting]
             .map(|setting| three_digits(self.busiest_ns(setting)));
         let reason = match change.kind {
-            Change::Merge => "fewer packets are handed over through rings",
+            Change::Merge => "fewer packets cross rings",
             Change::Replicate => "workers split the flows and share nothing else",
             Change::Split => "the busiest worker's work is split",
             _ => "the fixed cost per burst is spread over more packets",
@@ -285,7 +285,8 @@ impl Planner for Planning<'_> {
 
     fn proof(&self, _predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof {
         let sentence = format!(
-            "measure both, interleaved: a speed-up below {} disproves the prediction",
+            "measure both settings in interleaved rounds: a speed-up below {} disproves the \
+             prediction",
             three_digits((bounds.gain.low + 1.0).max(0.0))
         );
         let command = self.formula.can_run.then(|| format!("linerate tune {}", self.formula.file));
@@ -343,7 +344,7 @@ impl Planner for Planning<'_> {
                     "cycles/instruction",
                     Tier::Model,
                     Self::METHOD,
-                    "the formula works on times, not instructions",
+                    "the formula uses times, not instruction counts",
                 ),
             }));
         }
@@ -378,7 +379,7 @@ impl Planner for Planning<'_> {
     }
 }
 
-/// Returns the formula's prediction for a setting as a per-flow rate, capped by its limits.
+/// Predicts a setting's per-flow rate, capped at its limits.
 fn predicted(
     setting: Setting,
     evidence: Prediction,
@@ -406,13 +407,14 @@ fn figure(unit: &str, value: f64) -> Figure {
 }
 
 fn unknown_to_the_formula() -> [RuledOut; 2] {
-    let reason = "the formula does not model strands that share a pipe; where costs are given in \
-                  instructions, --machine t1, t2 or a file simulates them";
-    [("place workers elsewhere", reason), ("park workers, slow their polling", reason)]
+    let reason = "the formula does not model strands that share a pipeline; if costs are given in \
+                  instructions, simulate the strands with --machine t1, --machine t2 or --machine \
+                  FILE";
+    [("place workers elsewhere", reason), ("park workers or slow their polling", reason)]
         .map(|(name, reason)| RuledOut { name: name.to_owned(), reason: reason.to_owned() })
 }
 
-/// Returns the kind of change that a proposal makes.
+/// Returns the kind of change a proposal makes.
 fn kind(given: &Mapping, proposal: &Proposal) -> Change {
     let (before, after) = (given.segments.len(), proposal.mapping.segments.len());
     let workers = proposal.mapping.workers();

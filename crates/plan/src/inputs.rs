@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Inputs to a plan: the costs of the stages and the properties of the machine, taken from a run
-//! record or from the path file, with the origin of each figure.
+//! Inputs to a plan: stage costs and machine properties, taken from a run record or the path file,
+//! and where each figure comes from.
 //!
-//! Values found in neither source are assumed, with an interval wide enough for everything observed
-//! so far, and listed as assumptions.
+//! Values found in neither are assumed, with an interval wide enough for all observations so far,
+//! and listed as assumptions.
 
 use crate::costs::{Costs, CostsError, StageCost};
 use crate::model::{DRIFT_ALONE, DRIFT_SHARED, Environment, Handover, unmeasured_burst};
@@ -18,23 +18,24 @@ use linerate_record::tune::CalibrationReport;
 use linerate_record::units::three_digits;
 use std::fmt;
 
-/// Assumed speed of a CPU while all CPUs are busy, relative to its speed while the others are idle:
-/// value, low end and high end. The low end is that of two virtual CPUs that share one core; the
-/// high end means no slowdown.
+/// Assumed speed of a CPU while all CPUs are busy, relative to its speed while the others idle:
+/// value, low end and high end. The low end is that of two virtual CPUs sharing a core; the high
+/// end means no slowdown.
 const SCALING: [f64; 3] = [1.0, 0.69, 1.0];
 
-/// Stage costs and machine properties from which a plan is made, with their sources.
+/// Stage costs and machine properties that a plan is based on, with their sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inputs {
-    /// Costs of the stages.
+    /// Stage costs per packet entering the path.
     pub costs: Costs,
-    /// Properties of the machine, and the costs that it adds to those of the stages.
+    /// Machine properties, and costs that depend on the machine rather than the stages: rings,
+    /// bursts, slowdown with several busy CPUs.
     pub env: Environment,
     /// CPU quota of the workers, in CPUs; `None` without a quota.
     pub quota: Option<f64>,
-    /// Number of flows of equal rate, among which the path's rate is divided.
+    /// Number of equal-rate flows that share the path's rate.
     pub flows: u32,
-    /// Source of the costs, in words.
+    /// Where the costs come from, in words.
     pub from: String,
     /// All input figures, each with its origin, for the report.
     pub list: Vec<Input>,
@@ -45,39 +46,40 @@ pub struct Inputs {
 pub struct Processors {
     /// Number of CPUs, at least 1.
     pub count: usize,
-    /// Whether a hypervisor may take the CPUs away at any time.
+    /// Whether the CPUs are virtual, in which case the hypervisor may run other guests on them at
+    /// any time.
     pub are_shared: bool,
     /// CPU quota in CPUs; `None` without a quota.
     pub quota: Option<f64>,
 }
 
-/// Reason why no plan can be made.
+/// Error returned when a plan's inputs are incomplete or inconsistent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputsError {
-    /// The costs of the stages cannot be derived from the run.
+    /// Stage costs cannot be derived from the run.
     Costs(CostsError),
-    /// The run has a stage that the path does not have.
+    /// The run contains a stage that is not in the path.
     OtherPath {
-        /// Name of the stage.
+        /// Stage name in the run.
         stage: String,
     },
-    /// The path file gives no time for a stage.
+    /// The path file does not state a stage's time.
     NoTime {
         /// Name of the stage.
         stage: String,
     },
-    /// The path file gives no instruction count for a stage.
+    /// The path file does not state a stage's instruction count.
     NoInstructions {
         /// Name of the stage.
         stage: String,
     },
-    /// The mapping, with the workers outside the path, needs more CPUs than are available.
+    /// The mapping and the workers outside the path together need more CPUs than are available.
     TooFewWorkers {
         /// Number of workers in the mapping.
         wanted: usize,
-        /// Number of workers outside the mapping, which need CPUs too.
-        beside: usize,
-        /// Number of available CPUs.
+        /// Number of workers outside the mapping, which need a CPU each.
+        outside: usize,
+        /// Number of CPUs available to workers.
         available: usize,
     },
 }
@@ -88,29 +90,29 @@ impl fmt::Display for InputsError {
             Self::Costs(error) => error.fmt(f),
             Self::OtherPath { stage } => write!(
                 f,
-                "the run has stage `{stage}`, which the path does not: it used a different path; \
-                 run this path and plan from its record"
+                "the run used a different path, with a stage `{stage}` that this path lacks; run \
+                 this path and plan from its record"
             ),
             Self::NoTime { stage } => write!(
                 f,
-                "[costs] has no nanoseconds for `{stage}`: give `ns`, or plan for a machine whose \
-                 workers are simulated, with --machine t1, t2 or a file"
+                "[costs] has no nanoseconds for `{stage}`: give `ns`, or simulate the workers \
+                 with --machine t1, --machine t2 or --machine FILE"
             ),
             Self::NoInstructions { stage } => write!(
                 f,
                 "[costs] has no instructions for `{stage}`: give `instructions`, or plan with \
                  --machine this"
             ),
-            Self::TooFewWorkers { wanted, beside: 0, available } => write!(
+            Self::TooFewWorkers { wanted, outside: 0, available } => write!(
                 f,
-                "the mapping needs {wanted} workers and {available} are available: allow more with \
-                 --workers N or another --machine, or change [mapping]"
+                "the mapping needs {wanted} workers, but only {available} are available: allow \
+                 more with --workers N or another --machine, or change [mapping]"
             ),
-            Self::TooFewWorkers { wanted, beside, available } => write!(
+            Self::TooFewWorkers { wanted, outside, available } => write!(
                 f,
-                "the mapping needs {wanted} workers, {beside} run outside it \
-                 ([[costs.neighbours]]), and {available} are available: allow more with --workers \
-                 N or another --machine, or change either"
+                "the mapping needs {wanted} workers and [[costs.neighbours]] needs {outside}, but \
+                 only {available} are available: allow more with --workers N or another --machine, \
+                 or change [mapping] or [[costs.neighbours]]"
             ),
         }
     }
@@ -124,15 +126,14 @@ impl From<CostsError> for InputsError {
     }
 }
 
-/// Checks that the workers of a path's mapping and `beside` additional workers fit on a machine
-/// with `available` CPUs.
+/// Checks that a path's workers and `outside` workers outside the path fit on `available` CPUs.
 ///
 /// # Errors
-/// [`InputsError::TooFewWorkers`] if they do not fit.
-pub fn check_room(path: &Path, beside: usize, available: usize) -> Result<(), InputsError> {
+/// Returns [`InputsError::TooFewWorkers`] if they do not fit.
+pub fn check_room(path: &Path, outside: usize, available: usize) -> Result<(), InputsError> {
     let wanted = path.mapping.workers();
-    match wanted + beside > available {
-        true => Err(InputsError::TooFewWorkers { wanted, beside, available }),
+    match wanted + outside > available {
+        true => Err(InputsError::TooFewWorkers { wanted, outside, available }),
         false => Ok(()),
     }
 }
@@ -141,8 +142,8 @@ impl Inputs {
     /// Takes the inputs from a run of `path` with bursts of `burst` packets; `from` names the run.
     ///
     /// # Errors
-    /// The run is of another path, the costs cannot be derived from it, or the path's mapping does
-    /// not fit on `processors`.
+    /// Returns an error if the run is of another path, if its costs cannot be derived, or if the
+    /// path's mapping does not fit on `processors`.
     pub fn from_run(
         run: &RunReport,
         path: &Path,
@@ -176,8 +177,8 @@ impl Inputs {
         Ok(Self { costs, env, quota: processors.quota, flows: 1, from: from.to_owned(), list })
     }
 
-    /// Replaces the machine's ring and burst costs with those measured during tuning. A cost that
-    /// was not measured there is kept.
+    /// Replaces the machine's ring and burst costs with those measured during tuning. Costs not
+    /// measured there are kept.
     pub fn calibrated(mut self, by: &CalibrationReport) -> Self {
         let estimates = [&by.ring_out, &by.ring_in, &by.burst_ticks]
             .map(|figure| figure.estimate().filter(|estimate| estimate.n > 0));
@@ -195,11 +196,11 @@ impl Inputs {
         self
     }
 
-    /// Takes the inputs from the nanoseconds per packet that the path file of `path` gives for each
-    /// stage.
+    /// Takes the inputs from the times per packet stated in the path file of `path`.
     ///
     /// # Errors
-    /// A stage has no time, or the path's mapping does not fit on `processors`.
+    /// Returns an error if a stage has no time, or if the path's mapping does not fit on
+    /// `processors`.
     pub fn from_file(
         given: &GivenCosts,
         path: &Path,
@@ -218,8 +219,8 @@ impl Inputs {
             burst: path.run.burst,
             workers: 1,
         };
-        let beside = given.neighbours.iter().map(|beside| beside.cpus.len()).sum();
-        check_room(path, beside, processors.count)?;
+        let outside = given.neighbours.iter().map(|outside| outside.cpus.len()).sum();
+        check_room(path, outside, processors.count)?;
         let mut list: Vec<Input> = given.stages.iter().flat_map(times_of).collect();
         let spread_is = if given.spread.is_some() { Origin::Given } else { Origin::Assumed };
         let percent = format!("{} % either way", three_digits(100.0 * spread));
@@ -239,7 +240,7 @@ impl Inputs {
     }
 }
 
-/// Name of the cost per burst in the list of inputs.
+/// Name of the per-burst cost in the list of inputs.
 const BURST: &str = "cost per burst";
 
 /// Replaces the input in `list` that has the same name as `by`.
@@ -249,14 +250,14 @@ fn replace(list: &mut [Input], by: Input) {
     }
 }
 
-/// Ticks per second for costs given in nanoseconds: one tick is one nanosecond.
+/// Ticks per second for costs in nanoseconds, where a tick is a nanosecond.
 const NS: f64 = 1e9;
 
 fn all(costs: &Costs) -> impl Iterator<Item = &StageCost> {
     [&costs.source].into_iter().chain(&costs.stages).chain([&costs.sink])
 }
 
-/// Returns the name of a stage in the run that the path does not have, if there is one.
+/// Returns a stage that is in the run but not in the path, if there is one.
 fn stranger(run: &RunReport, path: &Path) -> Option<String> {
     let is_known = |stage: &StageReport| {
         let ends = ["source", "sink", "ring in", "ring out"];
@@ -266,8 +267,8 @@ fn stranger(run: &RunReport, path: &Path) -> Option<String> {
     stages.find(|stage| !is_known(stage)).map(|stage| stage.name.clone())
 }
 
-/// Returns the ring costs of a run, averaged over its workers; `None` if the run had no rings or
-/// their times are missing.
+/// Returns a run's ring costs, averaged over its workers; `None` if it had no rings or their times
+/// are missing.
 fn ring_costs(run: &RunReport, burst: u32) -> Option<Handover> {
     let side = |name: &str| {
         let stages = run.workers.iter().flat_map(|worker| &worker.stages);
@@ -292,7 +293,7 @@ fn ring_costs(run: &RunReport, burst: u32) -> Option<Handover> {
 
 fn timed(cost: &GivenCost, spread: f64) -> Result<StageCost, InputsError> {
     let ns = cost.ns.ok_or_else(|| InputsError::NoTime { stage: cost.name.clone() })?;
-    Ok(stage_cost(&cost.name, ns, cost.reach, spread))
+    Ok(stage_cost(&cost.name, ns * cost.processed, cost.reach, spread))
 }
 
 fn stage_cost(name: &str, ns: f64, reach: f64, spread: f64) -> StageCost {
@@ -305,7 +306,7 @@ fn around(value: f64, spread: f64) -> Estimate {
     Estimate { value, low, high, confidence: CONFIDENCE, n: 1 }
 }
 
-/// Returns the machine's properties, and adds the assumptions among them to `list`.
+/// Returns the machine's properties, adding those that are assumed to `list`.
 fn environment(
     ticks_per_s: f64,
     processors: Processors,
@@ -314,11 +315,15 @@ fn environment(
 ) -> Environment {
     let [value, low, high] = SCALING;
     let drift = if processors.are_shared { DRIFT_SHARED } else { DRIFT_ALONE };
-    let speed = format!("{} to {} of its speed alone", three_digits(low), three_digits(high));
+    let speed = format!(
+        "{} to {} times the speed of a CPU that runs alone",
+        three_digits(low),
+        three_digits(high)
+    );
     let burst_ticks = unmeasured_burst(ticks_per_s);
     let drifts = format!("{} % (standard deviation)", three_digits(100.0 * drift));
     list.extend([
-        input("speed of a CPU with all CPUs loaded", &speed, Origin::Assumed),
+        input("CPU speed with all CPUs loaded", &speed, Origin::Assumed),
         input(BURST, &nanoseconds(&burst_ticks, ticks_per_s), Origin::Assumed),
         input("CPU speed drift", &drifts, Origin::Assumed),
     ]);
@@ -336,7 +341,7 @@ fn environment(
 fn ring_input(handover: &Handover, ticks_per_s: f64, origin: Origin) -> Input {
     let [out, into] = [&handover.producer_ticks, &handover.consumer_ticks]
         .map(|ticks| nanoseconds(ticks, ticks_per_s));
-    input("ring hand-over, sender and receiver", &format!("{out}, {into}"), origin)
+    input("ring handoff, sender and receiver", &format!("{out}, {into}"), origin)
 }
 
 fn nanoseconds(ticks: &Estimate, ticks_per_s: f64) -> String {
@@ -347,13 +352,13 @@ fn nanoseconds(ticks: &Estimate, ticks_per_s: f64) -> String {
     }
 }
 
-/// Returns an input to a plan: a figure's name, its value as text, and its origin.
+/// Creates an input to a plan from a figure's name, its value as text, and its origin.
 pub fn input(name: &str, value: &str, origin: Origin) -> Input {
     Input { name: name.to_owned(), value: value.to_owned(), origin }
 }
 
-/// Returns the origin of the figure named `key` of a stage: fitted or assumed if the path file says
-/// so, otherwise given.
+/// Returns the origin of a stage's figure `key`: fitted or assumed if the path file says so,
+/// otherwise given.
 pub fn origin(cost: &GivenCost, key: &str) -> Origin {
     let named = |list: &[String]| list.iter().any(|name| name == key);
     match (named(&cost.fitted), named(&cost.assumed)) {
@@ -364,10 +369,11 @@ pub fn origin(cost: &GivenCost, key: &str) -> Origin {
 }
 
 fn times_of(cost: &GivenCost) -> Vec<Input> {
-    let reach = (cost.reach < 1.0).then(|| ("reach", three_digits(cost.reach)));
+    let share = |key, value: f64| (value < 1.0).then(|| (key, three_digits(value)));
+    let shares = [share("reach", cost.reach), share("processed", cost.processed)];
     let ns = cost.ns.map(|ns| ("ns", format!("{} ns", three_digits(ns))));
     let named = |(key, value): (&str, String)| {
         input(&format!("{}: {key}", cost.name), &value, origin(cost, key))
     };
-    ns.into_iter().chain(reach).map(named).collect()
+    ns.into_iter().chain(shares.into_iter().flatten()).map(named).collect()
 }

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Determines the share of the work spent in checksum and copy, and whether another variant of
-//! these kernels would be faster.
+//! Determines how much of the work is checksums and copies, and whether other variants of these
+//! kernels would be faster.
 //!
-//! A choice is a variant by name, or `selected`: for each kernel, the variant selected on the
-//! machine of the run. Over the calls that every worker logged and replayed:
+//! A choice is a variant by name, or `selected`, which stands for the variant of each kernel
+//! selected on the machine of the run. Over the calls that every worker logged and replayed:
 //!
 //! ```text
-//! ticks(stage, c) = sum over its kernels of  ticks per packet in use x time ratio of c's variant
+//! ticks(stage, c) = sum over its kernels of  ticks per packet x time of c's variant / time in use
 //! total(c)        = sum over the workers' stages of  ticks(stage, c) x share of the path's packets
 //! faster          = choices for which the interval of total(c) / total(in use) lies below 1
 //! fastest         = the one in use if none is faster; else `selected`, which fits other machines
-//!                   too, if it is faster and no interval lies below its own; else the least
+//!                   too, if it is faster and no interval lies below its own; else the one with
+//!                   the least total(c)
 //! load(worker, c) = load(worker) - what its stages save under c
 //! path kpps(c)    = ticks per second / largest load(worker, c)
 //! ```
 //!
-//! Interval ends are combined with each other: all ratios at the low end, or all at the high end.
-//! Calls replayed on warm data take less time than in a run with cold packets, and more time where
-//! the run overlapped them with other work. A choice is therefore only proposed here; it is
+//! Intervals are combined by taking all ratios at their low ends, or all at their high ends.
+//! Calls are replayed on warm data. They take less time than in a run with cold packets, but more
+//! than in a run that overlapped them with other work. A choice is therefore only a proposal, to be
 //! measured before it is kept.
 
 use crate::profile::{estimate, given};
@@ -30,11 +31,11 @@ use linerate_record::tune::{KernelAdvice, KernelShare};
 use linerate_record::units::{Kpps, three_digits};
 use linerate_record::{Figure, Tier};
 
-const METHOD: &str = "replay of the logged calls on warm data";
+const METHOD: &str = "logged calls replayed on warm data";
 
-/// Returns the share of each stage's work that is spent in kernels, in the runs `before` and
-/// `after` a change of mapping. It covers checksum, copy and any other kernel that a stage calls,
-/// and includes the source and the sink. `None` if neither run logged calls.
+/// Returns the fraction of each stage's time spent in each kernel (checksum, copy and any others
+/// that the stage calls) in two runs, before and after a change of mapping. Includes source and
+/// sink. `None` if neither run logged calls.
 pub fn shares(before: &RunReport, after: &RunReport) -> Option<Vec<KernelShare>> {
     let uses = || [before, after].into_iter().flat_map(stages).filter_map(|s| s.kernels.as_ref());
     uses().next()?;
@@ -64,8 +65,7 @@ fn stages(run: &RunReport) -> impl Iterator<Item = &StageReport> {
     run.workers.iter().flat_map(|worker| &worker.stages)
 }
 
-/// Returns the share of a stage's service time that is spent in `kernel`, over all replicas of the
-/// stage.
+/// Returns the fraction of a stage's service time spent in `kernel`, over all replicas.
 fn share(run: &RunReport, name: &str, kernel: Kernel) -> Figure {
     const METHOD: &str = "ticks of the replayed calls, divided by the stage's service time";
     let absent = |reason: &str| Figure::absent("ratio", Tier::Sw, METHOD, reason);
@@ -91,7 +91,7 @@ fn share(run: &RunReport, name: &str, kernel: Kernel) -> Figure {
     }
     match is_called {
         _ if service.value <= 0.0 => absent("the stage received no packets"),
-        false => Figure::exact("ratio", 0.0, Tier::Sw, "no call in the logged iterations"),
+        false => Figure::exact("ratio", 0.0, Tier::Sw, "no calls in the logged iterations"),
         true => {
             let ends = [calls.low / service.high, calls.high / service.low.max(f64::MIN_POSITIVE)];
             let estimate = interval(calls.value / service.value, ends, calls.n);
@@ -104,22 +104,22 @@ fn interval(value: f64, [low, high]: [f64; 2], n: u64) -> Estimate {
     Estimate { value, low, high, confidence: CONFIDENCE, n }
 }
 
-/// An estimate of zero, to which others are added.
+/// Zero, the starting value of sums.
 const NOTHING: Estimate =
     Estimate { value: 0.0, low: 0.0, high: 0.0, confidence: CONFIDENCE, n: 0 };
 
-/// One kernel as used by one stage on one worker.
+/// A kernel as used by one stage on one worker.
 struct Use<'a> {
     worker: usize,
     stage: &'a str,
-    /// Ticks of the variant in use, per packet entering the path.
+    /// Ticks per packet entering the path, with the variant in use.
     ticks: f64,
     of: &'a KernelUse,
 }
 
 impl Use<'_> {
-    /// Returns the time of the calls with the variant that `choice` selects, relative to the
-    /// variant in use; `None` if that variant did not replay the calls.
+    /// Returns the time of the calls under `choice`, relative to the variant in use; `None` if the
+    /// calls were not replayed with that variant.
     fn ratio(&self, choice: &str) -> Option<Estimate> {
         let is_it = |name: &str, selected| match choice {
             SELECTED => selected,
@@ -130,8 +130,8 @@ impl Use<'_> {
     }
 }
 
-/// A choice of variants, evaluated at the values of its time ratios or at one end of their
-/// intervals; `None` for the variants in use.
+/// A choice of variants, evaluated at its time ratios or at one end of their intervals; `None` for
+/// the variants in use.
 type Choice<'a> = Option<(&'a str, End)>;
 
 #[derive(Clone, Copy)]
@@ -141,7 +141,7 @@ enum End {
     High,
 }
 
-/// The kernel calls of a run, with the run and the number of packets that entered its path.
+/// A run's kernel calls, with the run and the number of packets that entered its path.
 struct Calls<'a> {
     run: &'a RunReport,
     entered: f64,
@@ -149,7 +149,7 @@ struct Calls<'a> {
 }
 
 impl<'a> Calls<'a> {
-    /// Collects the timed kernel calls of `run`; returns `None` if no call was timed.
+    /// Collects the timed kernel calls of `run`; `None` if no call was timed.
     fn from_run(run: &'a RunReport) -> Option<Self> {
         let entering = run.workers.iter().filter(|worker| worker.segment == 0);
         let entered: f64 = entering.map(given).sum();
@@ -168,7 +168,7 @@ impl<'a> Calls<'a> {
         (!uses.is_empty()).then_some(Self { run, entered, uses })
     }
 
-    /// Returns the choices that replayed all calls: `selected`, and variants by name.
+    /// Returns the choices for which all calls were replayed: `selected`, and variants by name.
     fn choices(&self) -> Vec<&str> {
         let mut choices = vec![SELECTED];
         for variant in self.uses.iter().flat_map(|one| &one.of.variants) {
@@ -180,8 +180,8 @@ impl<'a> Calls<'a> {
         choices
     }
 
-    /// Returns the ticks per packet entering the path for the calls selected by `which`, if they
-    /// use `choice`.
+    /// Returns the ticks per packet entering the path for the calls selected by `which` under
+    /// `choice`.
     fn ticks(&self, choice: &str, which: impl Fn(&Use<'_>) -> bool) -> Estimate {
         let mut sum = NOTHING;
         for one in self.uses.iter().filter(|one| which(one)) {
@@ -198,9 +198,9 @@ impl<'a> Calls<'a> {
         self.uses.iter().filter(|one| which(one)).map(|one| one.ticks).sum()
     }
 
-    /// Returns the additional ticks per packet entering the path when the calls selected by `which`
-    /// use `choice`; negative for a gain. `choice` also selects the value or one end of the time
-    /// ratios.
+    /// Returns the additional ticks per packet entering the path if the calls selected by `which`
+    /// use `choice`; negative for a gain. `choice` also determines whether time ratios are taken at
+    /// their value or at an interval end.
     fn change(&self, choice: Choice<'_>, which: impl Fn(&Use<'_>) -> bool) -> f64 {
         let Some((choice, end)) = choice else { return 0.0 };
         let now = self.in_use(&which);
@@ -213,8 +213,7 @@ impl<'a> Calls<'a> {
         then - now
     }
 
-    /// Returns the rate of the path in kpps if its calls use `choice` and the busiest worker never
-    /// waits.
+    /// Returns the path's rate in kpps under `choice` if the busiest worker never waits.
     fn path_kpps(&self, choice: Choice<'_>) -> f64 {
         let loads = self.run.workers.iter().enumerate().filter_map(|(index, worker)| {
             let load = worker.ticks_per_packet.as_number()? * given(worker) / self.entered;
@@ -223,13 +222,13 @@ impl<'a> Calls<'a> {
         self.run.ticks_per_s / loads.fold(0.0, f64::max) / 1e3
     }
 
-    /// Returns the rate in kpps of a worker that runs only this stage and uses `choice`.
+    /// Returns the rate in kpps of a worker that runs only this stage, under `choice`.
     fn stage_kpps(&self, name: &str, choice: Choice<'_>) -> f64 {
         let ticks = self.stage_ticks(name) + self.change(choice, |one| one.stage == name);
-        self.run.ticks_per_s / (ticks / self.reach(name)) / 1e3
+        self.run.ticks_per_s / (ticks / self.processed(name)) / 1e3
     }
 
-    /// Returns the ticks of a stage per packet entering the path, over all replicas.
+    /// Returns a stage's ticks per packet entering the path, over all replicas.
     fn stage_ticks(&self, name: &str) -> f64 {
         let ticks = stages(self.run)
             .filter(|stage| stage.name == name)
@@ -237,8 +236,8 @@ impl<'a> Calls<'a> {
         ticks.sum::<f64>() / self.entered
     }
 
-    /// Returns the share of the packets entering the path that reach a stage.
-    fn reach(&self, name: &str) -> f64 {
+    /// Returns the fraction of packets entering the path that a stage processes.
+    fn processed(&self, name: &str) -> f64 {
         let packets = stages(self.run).filter(|s| s.name == name).map(|s| s.packets as f64);
         packets.sum::<f64>() / self.entered
     }
@@ -288,8 +287,8 @@ pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
     Some(advice)
 }
 
-/// Returns the stage that gains most from `choice`; without a choice, the stage whose calls take
-/// the most time.
+/// Returns the stage whose cost `choice` reduces most; without a choice, the one that spends most
+/// time in calls.
 fn most_changed<'a>(calls: &Calls<'a>, choice: Option<&str>) -> &'a str {
     let ticks = |name: &str| match choice {
         Some(choice) => -calls.change(Some((choice, End::Value)), |one| one.stage == name),
@@ -299,7 +298,7 @@ fn most_changed<'a>(calls: &Calls<'a>, choice: Option<&str>) -> &'a str {
     all.max_by(|a, b| ticks(a).total_cmp(&ticks(b))).unwrap_or("source")
 }
 
-/// Returns a rate predicted by the model, with the ends of its interval if known.
+/// Creates a figure for a predicted rate, with interval ends if known.
 fn model(kpps: f64, ends: Option<[f64; 2]>) -> Figure {
     const METHOD: &str = "service times minus the time saved in kernel calls";
     match ends {
@@ -312,7 +311,7 @@ fn sentence(advice: &KernelAdvice, calls: &Calls<'_>) -> String {
     let KernelAdvice { fastest, stage, time_ratio, .. } = advice;
     let in_use = called(&advice.in_use, calls);
     if *fastest == advice.in_use {
-        return format!("{in_use} is as fast as any variant for the calls of this path");
+        return format!("{in_use} is as fast as any variant for this path's calls");
     }
     let number = |figure: &Figure| figure.as_number().unwrap_or(f64::NAN);
     let rate = |figure: &Figure| Kpps(number(figure)).to_string();
@@ -324,13 +323,14 @@ fn sentence(advice: &KernelAdvice, calls: &Calls<'_>) -> String {
     if !advice.worth_trying {
         let gain = 100.0 * (number(then) / number(now) - 1.0);
         return format!(
-            "keep {in_use}: the fastest alternative, `{fastest}`, takes {ratio} of the time in \
+            "keep {in_use}: the fastest alternative, `{fastest}`, takes {ratio} times as long in \
              kernel calls and would speed up this path by {gain:.1} % (tier model)"
         );
     }
     format!(
-        "`{fastest}` takes {ratio} of the time of {in_use} for this path's kernel calls: `{stage}` \
-         alone on a worker would handle {} instead of {}, the path {} instead of {} (tier model)",
+        "`{fastest}` takes {ratio} times as long as {in_use} for this path's kernel calls: \
+         `{stage}`, alone on a worker, would handle {} instead of {}, and the path {} instead of \
+         {} (tier model)",
         rate(&advice.stage_fastest_kpps),
         rate(&advice.stage_kpps),
         rate(then),
@@ -338,7 +338,7 @@ fn sentence(advice: &KernelAdvice, calls: &Calls<'_>) -> String {
     )
 }
 
-/// Describes a choice and, for `selected`, the variants it represents.
+/// Describes a choice; for `selected`, with the variants it stands for.
 fn called(choice: &str, calls: &Calls<'_>) -> String {
     if choice != SELECTED {
         return format!("`{choice}`");

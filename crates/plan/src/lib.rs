@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Diagnosis, models and advice that lead from a run record to a better mapping.
+//! Diagnosis, models and advice: from a run record to a better mapping.
 //!
-//! The steps, each usable alone and on a stored record:
+//! Each step also works on its own and on a stored record:
 //!
-//! 1. [`diagnose`] names the stage that limits a measured run.
-//! 2. [`costs`] derives each stage's cost per packet entering the path from the same run.
+//! 1. [`diagnose`] finds the stage that limits a measured run.
+//! 2. [`costs`] derives per-stage costs, per packet entering the path, from the same run.
 //! 3. [`model`] predicts the throughput of a mapping from those costs, with an interval.
 //! 4. [`candidates`] searches the mappings that a path and a given number of processors allow.
 //! 5. [`verdict`] chooses among the measured mappings.
 //!
-//! In addition, [`footprint`] determines which cache level holds the packets, and [`kernels`]
-//! determines the share of the work spent in checksum and copy, and the fastest variant of each for
-//! the path. [`routines`] determines which of the routines timed by `linerate kernels` are worth
-//! selecting by name.
+//! In addition, [`footprint`] determines which cache level holds the packets, and [`kernels`] how
+//! much of the work is checksums and copies and which variants would be fastest for the path.
+//! [`routines`] determines which of the routines timed by `linerate kernels` are worth selecting by
+//! name.
 //!
-//! [`search`] recommends changes before anything has run. It queries a [`predictor`]: [`formula`]
-//! is the predictor for this machine, with costs that [`inputs`] takes from a record or a path
-//! file.
+//! [`search`] recommends changes before anything has run, based on a [`predictor`]. The predictor
+//! for this machine is [`formula`], with costs that [`inputs`] takes from a record or a path file.
 //!
-//! This crate measures nothing, reads no files or clocks, and runs no packet path.
+//! This crate measures nothing, does no I/O, reads no clock, and runs no packet path.
 
 #![forbid(unsafe_code)]
 

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upper bounds on the formula's predictions, for any mapping.
+//! Upper bounds on the formula's predictions for a mapping.
 //!
 //! ```text
-//! limit(mapping) = the least of
-//!     the line
-//!     workers x alone          alone: the rate of one worker when each stage takes the shortest
-//!     quota   x alone          time measured for it, and there is no ring between stages
+//! limit(mapping) = min(line rate, workers x alone, quota x alone)
+//! alone          = the rate of one worker that runs all stages without rings between them, if each
+//!                  stage takes the shortest time measured for it
 //! ```
 //!
-//! The upper end of a predicted interval comes from low draws of the costs and a fast machine. It
-//! may exceed every rate measured so far, that is, be a rate that this machine cannot reach.
+//! The upper end of a prediction interval results from random draws with low costs and a fast
+//! machine, and may be a rate that this machine cannot reach.
 
 use crate::costs::{Costs, StageCost};
 use crate::model::Environment;
 use linerate_record::stats::Estimate;
 use linerate_record::units::{Kpps, counted, three_digits};
 
-/// The limit that bounds a prediction.
+/// What limits a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Line rate.
+    /// Line rate of all ports.
     Line,
-    /// A CPU quota.
+    /// CPU quota of the workers.
     Quota,
-    /// The best rate per worker measured so far.
+    /// Rate of the workers if every stage takes its shortest measured time.
     Seen,
 }
 
-/// Upper bounds on predictions.
+/// Upper bounds on a path's predicted rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Line rate over all flows, in kpps.
     line_kpps: Option<f64>,
-    /// CPU quota in CPUs.
+    /// CPU quota of the workers, in CPUs; `None` without a quota.
     quota: Option<f64>,
-    /// Minimum measured time per packet on one worker, in seconds, at the burst size of the costs.
+    /// Time per packet of a single worker that runs all stages, in seconds, if each stage takes its
+    /// shortest measured time; at the burst size of the costs.
     least_s: f64,
-    /// Fixed time per burst, in seconds; 0 if it was not measured.
+    /// Fixed time per burst, in seconds; 0 if not measured.
     burst_s: f64,
     /// Burst size at which the costs were measured.
     burst: u32,
 }
 
 impl Limits {
-    /// Derives the limits of a path with these costs; `line_kpps` is the line rate over all flows.
+    /// Derives a path's limits from its costs. `line_kpps` is the line rate over all flows.
     pub fn new(
         line_kpps: Option<f64>,
         quota: Option<f64>,
@@ -61,16 +61,16 @@ impl Limits {
         }
     }
 
-    /// Returns the rate of one worker alone at a burst size, from measured times, in thousand
-    /// packets per second; `None` if it was not measured.
+    /// Returns the rate of a single worker that runs the whole path, in kpps, at a burst size, from
+    /// the shortest measured times; `None` if there are none.
     fn alone_kpps(&self, burst: u32) -> Option<f64> {
         let spread = 1.0 / f64::from(burst) - 1.0 / f64::from(self.burst);
         let least_s = self.least_s + self.burst_s * spread.min(0.0);
         (least_s > 0.0 && least_s.is_finite()).then(|| 1e-3 / least_s)
     }
 
-    /// Returns the lowest limit of a mapping with `workers` workers at a burst size, in kpps, and
-    /// what imposes it; `None` if no limit is known.
+    /// Returns the lowest limit on a mapping with `workers` workers at a burst size, in kpps, and
+    /// its kind; `None` if no limit is known.
     pub fn of(&self, workers: usize, burst: u32) -> Option<(f64, Bound)> {
         let alone = self.alone_kpps(burst);
         let times = |cpus: f64| alone.map(|kpps| kpps * cpus);
@@ -84,8 +84,8 @@ impl Limits {
         known.min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// Scales a predicted rate by the CPU quota, if there is one, and caps it at the lowest limit
-    /// of a mapping with `workers` workers.
+    /// Scales a predicted rate by the CPU quota, if any, and caps it at the lowest limit on a
+    /// mapping with `workers` workers.
     pub fn cap(&self, kpps: Estimate, workers: usize, burst: u32) -> Estimate {
         let granted = self.quota.map_or(1.0, |cpus| (cpus / workers as f64).min(1.0));
         let kpps = kpps.scale(granted);
@@ -94,22 +94,24 @@ impl Limits {
         Estimate { value, low, high, ..kpps }
     }
 
-    /// Describes in a sentence the limits that apply to an uncapped predicted rate.
+    /// Returns a sentence about the limits that an uncapped predicted rate exceeds; `None` if there
+    /// are none.
     pub fn sentence(&self, kpps: Estimate, workers: usize, burst: u32) -> Option<String> {
         let (most, bound) = self.of(workers, burst)?;
         let alone = self.alone_kpps(burst).map_or(String::new(), |kpps| Kpps(kpps).to_string());
         match bound {
             Bound::Line if kpps.value > most => {
-                Some(format!("line rate: {}, which caps all predictions", Kpps(most)))
+                Some(format!("the line rate of {} caps all predictions", Kpps(most)))
             }
             Bound::Quota => Some(format!(
-                "CPU quota of {} CPUs: at most {} with any mapping, since one worker reaches \
+                "the CPU quota of {} CPUs limits any mapping to {}, because one worker reaches \
                  {alone} on its own CPU",
                 three_digits(self.quota.unwrap_or_default()),
                 Kpps(most),
             )),
             Bound::Seen if kpps.value > most => Some(format!(
-                "best measured rate: at most {alone} for one worker; for {}, at most {}",
+                "at the shortest measured stage times, one worker reaches {alone}, so {} can reach \
+                 at most {}",
                 counted(workers as u64, "worker"),
                 Kpps(most),
             )),
@@ -119,7 +121,7 @@ impl Limits {
 }
 
 /// Returns the shortest measured time of a stage, in ticks per packet entering the path: the lower
-/// end of its interval, or that of its cost with cached data if lower.
+/// end of its interval, or of its interval with cached data if that is lower.
 fn least_ticks(cost: &StageCost) -> f64 {
     let low = |ticks: &Estimate| if ticks.low.is_finite() { ticks.low } else { ticks.value };
     let hot = cost.hot_ticks.as_ref().map_or(f64::INFINITY, low);
@@ -130,7 +132,7 @@ fn least_ticks(cost: &StageCost) -> f64 {
 mod tests {
     use super::*;
 
-    /// Returns the limits of a path whose shortest measured time is 0.9 microseconds per packet.
+    /// Returns the limits of a path with a shortest measured time of 0.9 us per packet.
     fn limits(line_kpps: Option<f64>, quota: Option<f64>) -> Limits {
         Limits { line_kpps, quota, least_s: 0.9e-6, burst_s: 0.0, burst: 32 }
     }
@@ -152,7 +154,7 @@ mod tests {
         let capped = limits.cap(rate(2000.0, 1000.0, 9000.0), 2, 32);
         assert_eq!((capped.value, capped.low, capped.high), (1500.0, 1000.0, 1500.0));
         let sentence = limits.sentence(rate(2000.0, 1000.0, 9000.0), 2, 32);
-        assert!(sentence.is_some_and(|text| text.starts_with("line rate")));
+        assert!(sentence.is_some_and(|text| text.starts_with("the line rate")));
     }
 
     #[test]
@@ -171,7 +173,7 @@ mod tests {
         assert_eq!((capped.value, capped.low), (100.0, 50.0), "a tenth for each of two workers");
         let sentence = limits.sentence(rate(100.0, 50.0, 150.0), 1, 32).expect("it holds");
         assert!(sentence.contains("0.2 CPUs"), "{sentence}");
-        // A quota of one CPU per worker does not limit the workers.
+        // A quota of one CPU per worker does not limit anything.
         assert_eq!(Limits { quota: Some(2.0), ..limits }.of(2, 32).map(|m| m.1), Some(Bound::Line));
     }
 

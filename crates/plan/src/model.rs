@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Predicts the throughput of a mapping from the costs of its stages.
+//! Predicts a mapping's throughput from the costs of its stages.
 //!
-//! A mapping is as fast as its slowest worker. The work of a worker in segment `s`, per packet
+//! A mapping is as fast as its slowest worker. The load of a worker in segment `s`, per packet
 //! entering the path, is
 //!
 //! ```text
@@ -21,8 +21,8 @@
 //!   between; each cost is divided by the slowdown of the run in which it was measured.
 //! - There is no term for ring depth: service times vary little within a ring's worth of packets.
 //!
-//! The interval of a prediction accounts for two errors: each input is an estimate with an
-//! interval, and the formula itself has an error:
+//! Prediction intervals account for the uncertainty of each input, and for the error of the formula
+//! itself:
 //!
 //! ```text
 //! repeat DRAWS times:
@@ -31,16 +31,15 @@
 //! low, high <- the two quantiles of the rates that enclose a share of CONFIDENCE
 //! ```
 //!
-//! The costs from one run share a deviate because they were measured at the same time: anything
-//! that slowed one stage slowed the others, and independent draws would average it out in a long
-//! segment.
+//! Costs from one run share a deviate because they were measured together: whatever slowed one
+//! stage slowed the others too, and independent draws would average that out in a long segment.
 //!
-//! The seed is fixed, so a prediction is a pure function and two mappings are compared under the
-//! same draws. With memory-bound stages the formula can give only a range: its upper end is
-//! computed as if their data were cached, its lower end as if additional workers made memory waits
-//! longer.
+//! The seed is fixed, so that predictions are pure functions and mappings are compared under the
+//! same draws. With memory-bound stages, the formula can only give a range, whose upper end assumes
+//! that all their data is cached, and whose lower end assumes that additional workers lengthen
+//! memory waits.
 //!
-//! The model leaves out the source rate (a prediction is a capacity), the placement of workers on
+//! Not modelled: the source rate (predictions are capacities), the placement of workers on
 //! processors, and mappings with more workers than processors.
 
 use crate::costs::{Costs, StageCost};
@@ -50,106 +49,107 @@ use linerate_record::random::Random;
 use linerate_record::stats::{CONFIDENCE, Estimate, quantile};
 use std::ops::Range;
 
-/// Number of draws per interval. It fixes the share of the distribution below the 2.5 % quantile to
-/// within 0.8 percentage points (square root of 0.025 x 0.975 / 400).
+/// Number of draws per interval. It determines the share of the distribution below the 2.5 %
+/// quantile to within 0.8 percentage points (square root of 0.025 x 0.975 / 400).
 const DRAWS: u32 = 400;
 
-/// Arbitrary, but fixed so that equal inputs give equal predictions.
+/// Arbitrary but fixed, so that equal inputs give equal predictions.
 const SEED: u64 = 0x6C69_6E65_7261_7465;
 
-/// Standard deviations of the formula's relative error, by the mechanism that a mapping uses. The
-/// errors are independent, so they add in quadrature.
+/// Standard deviation of the formula's relative error, for each mechanism that a mapping may use.
+/// Errors are independent, so they add in quadrature.
 ///
-/// Compute-bound two-worker mappings predicted from costs measured alone missed by 0.3-0.6 %
-/// (replicated) and 1-2 % (pipelined); over a mix of stages with and without memory waits the
-/// median miss was 10 % and 6 %, which for a normal error means 15 % and 9 %. With costs measured
-/// in place and memory-bound stages treated separately, errors should be much closer to the first
-/// figures. Processor drift, which is an input, is added to these.
+/// For compute-bound mappings on two workers, predictions from costs measured alone were off by
+/// 0.3-0.6 % (replicated) and 1-2 % (pipelined). Over a mix of stages with and without memory
+/// waits, the median error was 10 % and 6 %, which for a normal distribution corresponds to
+/// standard deviations of 15 % and 9 %. With costs measured in place and memory-bound stages
+/// treated separately, errors should be much closer to the former. Processor drift is a separate
+/// input, added to this.
 mod model_error {
     pub(super) const REPLICATION: f64 = 0.03;
     pub(super) const PIPELINING: f64 = 0.06;
     pub(super) const BURST: f64 = 0.02;
 }
 
-/// Standard deviation of the relative speed drift of physical CPUs, between the measurement of the
+/// Standard deviation of the relative speed drift of physical CPUs between the measurement of the
 /// costs and the predicted run.
 pub const DRIFT_ALONE: f64 = 0.02;
 
 /// Standard deviation of the relative speed drift of virtual CPUs, whose host may schedule another
-/// guest on the SMT sibling at any time. Observed: full speed and 0.69 of it, for seconds at a
-/// time; costs measured in one state and a run in the other differ by ln(1 / 0.69) = 0.37, which is
-/// 1.5 standard deviations at this value.
+/// guest on the SMT sibling at any time. Observed speeds alternate between 1 and 0.69 for seconds
+/// at a time. Measuring costs at one speed and running at the other gives a difference of ln(1 /
+/// 0.69) = 0.37, or 1.5 standard deviations.
 pub const DRIFT_SHARED: f64 = 0.25;
 
-/// Possible additional cost of memory-bound stages, as a fraction of their measured cost, when more
-/// workers compete for memory than in the measured run. This is a pessimistic assumption that no
-/// measurement bounds yet.
+/// Additional cost of memory-bound stages, as a fraction of their measured cost, when more workers
+/// compete for memory than in the measured run. A pessimistic assumption, not yet confirmed by
+/// measurements.
 const CONTENTION_MARGIN: f64 = 0.25;
 
-/// Share of a ring's cost, at the measured burst size, that is paid per packet (copying the
-/// handle). The rest is paid per burst (the index cache lines that move between processors). On a
-/// ring with cached indices, single packets cost 18 times as much as bursts of 32 between nearby
-/// processors (18 and 1 ns each) and 5 times as much between distant ones (22 and 5 ns); a share of
-/// one half corresponds to 16 times.
+/// Fraction of a ring's cost at the measured burst size that is paid per packet (copying the
+/// handle). The rest is paid per burst (index cache lines moving between processors). On a ring
+/// with cached indices, a single packet costs 18 times as much as a packet in a burst of 32 between
+/// nearby processors (18 ns and 1 ns) and 5 times as much between distant ones (22 ns and 5 ns).
+/// With a fraction of one half, the factor is 16.
 const RING_PER_PACKET: f64 = 0.5;
 
-/// Number of workers that run while the cost of a ring is measured: one at each end of the ring.
+/// Number of workers running while a ring is measured: one at each end.
 const HANDOVER_WORKERS: usize = 2;
 
-/// Cost of a ring hand-over, measured with two running workers.
+/// Cost of a ring handoff, measured with two running workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handover {
-    /// Ticks per packet on the worker that pushes.
+    /// Ticks per packet on the producer.
     pub producer_ticks: Estimate,
-    /// Ticks per packet on the worker that pops, including the first touch of the packet's data.
+    /// Ticks per packet on the consumer, including the first access to packet data.
     pub consumer_ticks: Estimate,
-    /// Burst size, in packets, at which these costs were measured.
+    /// Burst size in packets at which these costs were measured.
     pub burst: u32,
 }
 
 impl Handover {
-    /// Returns the cost that is assumed when there is no measurement. Its interval reaches from the
-    /// cheapest hand-over seen between nearby CPUs (1 to 2 ns for both sides, bursts of 32) to the
-    /// most expensive one between distant CPUs (50 ns per side, bursts of 8), each with a margin,
-    /// since queues in other programs cost up to that much.
+    /// Returns the costs assumed without a measurement. The interval spans the cheapest handoff
+    /// seen between nearby CPUs (1 to 2 ns for both sides, bursts of 32) and the most expensive one
+    /// between distant CPUs (50 ns per side, bursts of 8), with a margin on each end because queues
+    /// in other programs cost that much.
     pub fn unmeasured(ticks_per_s: f64, burst: u32) -> Self {
         let ticks = assumed(15.0, [2.0, 58.0], ticks_per_s);
         Self { producer_ticks: ticks, consumer_ticks: ticks, burst }
     }
 }
 
-/// Returns the fixed cost of a burst, in ticks, that is assumed when there is no measurement. Its
-/// interval reaches from nothing to the cost of calling a dozen functions with cold caches.
+/// Returns the fixed cost per burst assumed without a measurement, in ticks. The interval ranges
+/// from zero to the cost of calling a dozen functions with cold caches.
 pub fn unmeasured_burst(ticks_per_s: f64) -> Estimate {
     assumed(58.0, [0.0, 230.0], ticks_per_s)
 }
 
-/// Returns an assumed value and its interval, given in nanoseconds, as an estimate in ticks.
+/// Converts an assumed value and its interval from nanoseconds to an estimate in ticks.
 fn assumed(ns: f64, [low, high]: [f64; 2], ticks_per_s: f64) -> Estimate {
     let [value, low, high] = [ns, low, high].map(|ns| ns * ticks_per_s / 1e9);
     Estimate { value, low, high, confidence: CONFIDENCE, n: 0 }
 }
 
-/// Properties of the machine, and the costs that it adds to those of the stages.
+/// Machine properties, and costs that depend on the machine rather than the stages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
     /// Ticks of the timestamp counter per second.
     pub ticks_per_s: f64,
-    /// Number of processors that workers can be pinned to, at least 1.
+    /// Number of processors available for pinning workers, at least 1.
     pub cpus: usize,
-    /// Speed of one CPU with all CPUs busy, relative to its speed alone; about 1 or less. The value
-    /// is finite, as in all estimates here.
+    /// Speed of a CPU with all CPUs busy, relative to its speed alone; about 1 or less. Finite,
+    /// like all estimates here.
     pub scaling: Estimate,
-    /// Cost of handing packets over through a ring.
+    /// Cost of passing packets through a ring.
     pub handover: Handover,
-    /// Fixed ticks per burst, summed over all steps of a worker that runs all stages. Derived from
-    /// two runs, at different burst sizes, of the mapping for which the costs were measured.
+    /// Fixed ticks per burst over all steps of a worker that runs all stages. Derived from two runs
+    /// of the mapping whose costs were measured, at different burst sizes.
     pub burst_ticks: Estimate,
-    /// Standard deviation of the relative change of a CPU's speed between the measurement of the
-    /// costs and the predicted run: [`DRIFT_ALONE`] or [`DRIFT_SHARED`].
+    /// Standard deviation of the relative change in CPU speed between measuring costs and the
+    /// predicted run: [`DRIFT_ALONE`] or [`DRIFT_SHARED`].
     pub drift: f64,
-    /// Largest share of the packets that one of `r` replicas gets, at index `r - 1`. A missing
-    /// entry, or one below `1 / r`, means an even distribution.
+    /// Largest share of packets that any of `r` replicas gets, at index `r - 1`. A missing entry,
+    /// or one below `1 / r`, stands for an even distribution.
     pub largest_share: Vec<f64>,
 }
 
@@ -160,23 +160,23 @@ impl Environment {
     }
 }
 
-/// Prediction for a mapping.
+/// Predicted rate and bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// Rate at which packets enter the path, in kpps, with its interval.
+    /// Rate at which packets enter the path, in kpps.
     pub kpps: Estimate,
     /// Index of the bottleneck segment.
     pub bottleneck: usize,
-    /// Whether memory-bound stages turn the prediction into a range.
+    /// Whether memory-bound stages make the prediction a range.
     pub memory_bound: bool,
 }
 
 /// Predicts the throughput of `mapping` with bursts of `burst` packets.
 ///
-/// `mapping` covers the stages of `costs` and has no more workers than `env.cpus`.
+/// `mapping` must cover exactly the stages in `costs` and have at most `env.cpus` workers.
 ///
 /// # Panics
-/// If the mapping names stages that `costs` does not contain.
+/// Panics if the mapping contains stages that `costs` does not.
 pub fn predict(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) -> Prediction {
     let point = Terms::point(costs, env, burst);
     let (value, bottleneck) = point.throughput(mapping);
@@ -194,9 +194,9 @@ pub fn predict(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) 
     Prediction { kpps, bottleneck, memory_bound }
 }
 
-/// Returns whether the costs that `mapping` adds to the measured ones have an upper bound, which
-/// the lower end of its rate requires, and whether they have a lower bound, which the upper end
-/// requires.
+/// Returns whether the costs that `mapping` adds to the measured ones have an upper bound, and
+/// whether they have a lower bound. Without an upper bound on the costs, the interval of the rate
+/// has no lower end; without a lower bound, it has no upper end.
 fn bounds_known(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) -> [bool; 2] {
     let Handover { producer_ticks, consumer_ticks, .. } = &env.handover;
     let rings =
@@ -209,14 +209,14 @@ fn bounds_known(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment)
 /// A mapping and its burst size in packets.
 pub type Setting<'a> = (&'a Mapping, u32);
 
-/// Predicts the speedup of the mapping `to` over `from`, with its interval.
+/// Predicts the speedup of mapping `to` over `from`, with its interval.
 ///
-/// Both mappings use the same draws, so that common factors (drift, cost errors) cancel; formula
-/// errors are drawn independently where only one of the mappings uses replicas, rings, or a burst
-/// size other than that of the costs. The speedup of a mapping over itself is exactly 1.
+/// Both use the same draws, so that common factors (drift, cost errors) cancel. Formula errors are
+/// drawn independently where only one of them uses replicas, rings, or a burst size other than that
+/// of the costs. The speedup of a mapping over itself is exactly 1.
 ///
 /// # Panics
-/// If a mapping names stages that `costs` does not contain.
+/// Panics if a mapping contains stages that `costs` does not.
 pub fn speedup(from: Setting<'_>, to: Setting<'_>, costs: &Costs, env: &Environment) -> Estimate {
     let at = |(mapping, burst): Setting<'_>, case| {
         Terms::new(costs, env, burst, case, |e, _| e.value).throughput(mapping).0
@@ -231,7 +231,7 @@ pub fn speedup(from: Setting<'_>, to: Setting<'_>, costs: &Costs, env: &Environm
     Estimate { value, low, high, confidence: CONFIDENCE, n: u64::from(DRAWS) }
 }
 
-/// Draws random speedups of `to` over `from`; `case` is the assumption about memory-bound stages
+/// Draws random speedups of `to` over `from`. `case` is what to assume about memory-bound stages
 /// under `to`.
 fn ratios(
     from: Setting<'_>,
@@ -265,8 +265,8 @@ fn ratios(
         .collect()
 }
 
-/// Returns the load of the busiest worker in each segment, in ticks per packet entering the path,
-/// at the speed of the workers under this mapping.
+/// Returns the load of each segment's busiest worker, in ticks per packet entering the path, at the
+/// speed of workers under this mapping.
 pub fn loads((mapping, burst): Setting<'_>, costs: &Costs, env: &Environment) -> Vec<f64> {
     let terms = Terms::point(costs, env, burst);
     let load = |s: &Segment| terms.load(s.stages.clone(), s.replicas);
@@ -297,7 +297,7 @@ fn model_sigma(mapping: &Mapping, other_burst: bool, drift: f64) -> f64 {
     variance.sqrt()
 }
 
-/// Returns the formula's error sources: whether each applies to `mapping`, and its standard
+/// Returns each source of formula error: whether it applies to `mapping`, and its standard
 /// deviation.
 fn mechanisms(mapping: &Mapping, other_burst: bool, drift: f64) -> [(bool, f64); 4] {
     [
@@ -308,35 +308,35 @@ fn mechanisms(mapping: &Mapping, other_burst: bool, drift: f64) -> [(bool, f64);
     ]
 }
 
-/// Origin of an estimate, which determines whether its error is correlated with other errors.
+/// Where an estimate comes from, which determines whether its error is correlated with others.
 #[derive(Clone, Copy)]
 enum Origin {
-    /// A service time from the run: all of these share one random deviate.
+    /// Service times from the run, which share a random deviate.
     Run,
-    /// A measurement of the machine itself, drawn independently.
+    /// Measurements of the machine itself, which are drawn independently.
     Machine,
 }
 
-/// Assumption about the costs of the memory-bound stages.
+/// Assumption about the cost of memory-bound stages.
 #[derive(Clone, Copy)]
 enum Case {
-    /// The costs measured in the run.
+    /// As measured in the run.
     Measured,
-    /// The costs with all data of the stages cached.
+    /// As measured with all of the stages' data in cache.
     Hot,
-    /// The costs measured in the run, increased by the contention margin.
+    /// As measured in the run, plus the contention margin.
     Contended,
 }
 
 impl Case {
-    /// Returns the pessimistic case: contention if `mapping` has more workers than the run that
-    /// measured the costs. That run already includes the contention among its own workers.
+    /// Returns the pessimistic case, which is contention if `mapping` has more workers than the run
+    /// that measured the costs. That run's costs already include contention among its own workers.
     fn contended(mapping: &Mapping, costs: &Costs) -> Self {
         if mapping.workers() > costs.workers { Self::Contended } else { Self::Measured }
     }
 
-    /// Returns the ticks of a stage; `pick` turns an estimate into a number. It is called exactly
-    /// once, so that all cases use the same random draws.
+    /// Returns a stage's cost in ticks. `pick` draws a number from an estimate and is called
+    /// exactly once, so that all cases use the same draws.
     fn ticks(self, cost: &StageCost, pick: &mut impl FnMut(&Estimate, Origin) -> f64) -> f64 {
         match (self, &cost.hot_ticks) {
             (Self::Hot, Some(hot)) => pick(hot, Origin::Run),
@@ -348,23 +348,23 @@ impl Case {
     }
 }
 
-/// The throughput formula with one value for each input.
+/// The throughput formula with a definite value for each input.
 pub(crate) struct Terms<'a> {
     costs: &'a Costs,
     env: &'a Environment,
-    /// Total ticks of all stages before stage `i`, at index `i`.
+    /// Running sums: entry `i` is the total ticks of the stages before stage `i`.
     before: Vec<f64>,
     source: f64,
     sink: f64,
     producer: f64,
     consumer: f64,
-    /// Ticks per worker step that the burst size adds to the measured cost; can be negative.
+    /// Ticks per worker step that the burst size adds to the measured cost; may be negative.
     burst_step: f64,
     scaling: f64,
 }
 
 impl<'a> Terms<'a> {
-    /// Returns the formula with every input set to the value of its estimate.
+    /// Returns the formula with each input at the value of its estimate.
     pub(crate) fn point(costs: &'a Costs, env: &'a Environment, burst: u32) -> Self {
         Self::new(costs, env, burst, Case::Measured, |e, _| e.value)
     }
@@ -383,8 +383,7 @@ impl<'a> Terms<'a> {
         let per_burst = |size: u32| 1.0 / f64::from(size.max(1));
         let ring = RING_PER_PACKET
             + (1.0 - RING_PER_PACKET) * per_burst(burst) / per_burst(env.handover.burst);
-        // A speed of 0 would mean that the machine stops; anything below a tenth is a failed
-        // measurement.
+        // A speed of 0 would mean a stopped CPU; anything below a tenth is a failed measurement.
         let scaling = pick(&env.scaling, Origin::Machine).max(0.1);
         let ring = ring * slowdown(env.cpus, scaling, costs.workers)
             / slowdown(env.cpus, scaling, HANDOVER_WORKERS);
@@ -404,7 +403,7 @@ impl<'a> Terms<'a> {
     }
 
     /// Returns the ticks per packet entering the path on the busiest of `replicas` workers that run
-    /// `stages`, at the speed that workers had in the run that measured the costs.
+    /// `stages`, at the speed of workers in the run that measured the costs.
     pub(crate) fn load(&self, stages: Range<usize>, replicas: u32) -> f64 {
         let work = self.before[stages.end] - self.before[stages.start];
         let ingress = match stages.start {
@@ -416,20 +415,19 @@ impl<'a> Terms<'a> {
             Some(next) => self.producer * next.reach,
         };
         let bursts = self.burst_step * (stages.len() + 2) as f64;
-        // A burst correction derived from noisy inputs can exceed the cost; no packet costs less
+        // A burst correction based on noisy inputs can exceed the cost, but no packet costs less
         // than a tick.
         (ingress + work + egress + bursts).max(1.0) * self.env.share(replicas)
     }
 
-    /// Returns the packets per second when the busiest worker has a load of `load` ticks and
-    /// `workers` workers run.
+    /// Returns packets per second if the busiest of `workers` workers has a load of `load` ticks.
     pub(crate) fn rate(&self, load: f64, workers: usize) -> f64 {
         let slower = |workers| slowdown(self.env.cpus, self.scaling, workers);
         let ticks = load * slower(workers) / slower(self.costs.workers);
         self.env.ticks_per_s / ticks
     }
 
-    /// Returns the packets per second of a mapping, and the index of the segment that limits it.
+    /// Returns a mapping's packets per second and the index of the bottleneck segment.
     fn throughput(&self, mapping: &Mapping) -> (f64, usize) {
         let load = |s: &Segment| self.load(s.stages.clone(), s.replicas);
         let loads = mapping.segments.iter().map(load).enumerate();
@@ -440,7 +438,7 @@ impl<'a> Terms<'a> {
 }
 
 /// Returns the factor by which service times increase when `workers` of `cpus` processors are busy
-/// rather than one.
+/// instead of one.
 fn slowdown(cpus: usize, scaling: f64, workers: usize) -> f64 {
     let others = cpus.saturating_sub(1);
     let busy = workers.saturating_sub(1).min(others);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Optimal partition of a sequence of atoms (stages or segments) into consecutive parts with
-//! replicas.
+//! Optimal partitioning of a sequence of atoms (stages or segments) into consecutive, replicated
+//! parts.
 //!
-//! A path is a sequence; a mapping cuts it into consecutive parts and assigns workers to each part.
-//! The part with the largest load is the bottleneck. This module finds the partition with the
-//! smallest maximum load for every number of workers.
+//! A mapping cuts the sequence of stages into consecutive parts and assigns workers to each. The
+//! part with the largest load is the bottleneck. For every number of workers, this module finds the
+//! partition with the smallest maximum load.
 //!
-//! Let `best(j, c)` be the smallest possible largest load of the first `j` atoms on exactly `c`
+//! Let `best(j, c)` be the smallest possible maximum load of the first `j` atoms on exactly `c`
 //! workers. The last part starts at some `i < j` and has some `r <= c` replicas, and the prefix
-//! before it is itself optimal, since a worse prefix never makes the maximum smaller:
+//! before it is itself optimal, as a worse prefix never lowers the maximum:
 //!
 //! ```text
 //! best(0, 0) = 0
@@ -16,9 +16,9 @@
 //!                  max(best(i, c - r), load(i..j, r))
 //! ```
 //!
-//! The result is exact and takes O(atoms^2 x workers^2 / 4) calls to `load`. Among equal maxima the
-//! smaller sum of squared loads is preferred, which spreads the work of the other parts; this
-//! tie-break is not exact, since a prefix is ranked before the part that follows it is known.
+//! The result is exact and takes O(atoms^2 x workers^2 / 4) calls to `load`. Ties are broken by the
+//! smaller sum of squared loads, which evens out the other parts. The tie-break is not exact, since
+//! prefixes are ranked before the part after them is known.
 
 use std::ops::Range;
 
@@ -44,9 +44,9 @@ impl Cell {
     }
 }
 
-/// Returns the partition with the smallest maximum load for each number of workers from 1 to
-/// `workers`: the entry at index `w - 1` uses exactly `w` workers, and is `None` if no partition
-/// does. `max_replicas` must return at least 1.
+/// Returns the partition with the smallest maximum load for each number of workers up to `workers`.
+/// The entry at index `w - 1` uses exactly `w` workers, or is `None` if there is none.
+/// `max_replicas` must return at least 1.
 pub(crate) fn minimax(
     atoms: usize,
     workers: usize,
@@ -80,8 +80,8 @@ pub(crate) fn minimax(
     (1..=workers).map(|used| trace(&best, atoms, used)).collect()
 }
 
-/// Returns the number of partitions of `atoms` with up to `workers` workers, by the recursion of
-/// [`minimax`] with a sum instead of the minimum.
+/// Returns the number of partitions of `atoms` on up to `workers` workers, using the recursion of
+/// [`minimax`] with a sum instead of a minimum.
 pub(crate) fn count(
     atoms: usize,
     workers: usize,
@@ -102,8 +102,8 @@ pub(crate) fn count(
     ways[atoms].iter().sum()
 }
 
-/// Reconstructs the optimal partition of all atoms on `used` workers by following the table `best`
-/// back from its last row.
+/// Reconstructs the optimal partition of all atoms on `used` workers by tracing back through the
+/// table `best`.
 fn trace(best: &[Vec<Option<Cell>>], atoms: usize, mut used: usize) -> Option<Vec<Part>> {
     let mut parts = Vec::new();
     let mut end = atoms;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interface between predictive models and the search.
 //!
-//! There are two predictive models. The formula ([`crate::model`]) is for processors on which a
-//! worker's service time does not depend on its neighbours; a chip simulator (`linerate-cmt`) is
-//! for multithreaded processors whose hardware strands share an execution pipe. They differ in
-//! their settings, the possible changes and the reasons they can give. Everything else is shared:
-//! [`crate::search`].
+//! There are two models: the formula ([`crate::model`]), for processors on which a worker's service
+//! time does not depend on its neighbours, and a chip simulator (`linerate-cmt`), for multithreaded
+//! processors whose hardware strands share an execution pipe. They differ in settings, possible
+//! changes and the reasons they can give; everything else is shared ([`crate::search`]).
 
 use linerate_path::model::Mapping;
 use linerate_record::plan::{
@@ -17,65 +16,65 @@ use linerate_record::tune::RuledOut;
 /// A setting and its prediction.
 #[derive(Clone, Debug)]
 pub struct Predicted<S, E> {
-    /// The setting to run.
+    /// Setting that the prediction is for.
     pub setting: S,
-    /// Per-flow rate in kpps, without an interval: the search criterion.
+    /// Predicted per-flow rate in kpps, without an interval. The search maximizes it.
     pub kpps: f64,
-    /// The model's data that explains the prediction.
+    /// Intermediate results of the model, which explain the prediction.
     pub evidence: E,
 }
 
-/// Prediction for a setting, with its intervals.
+/// A prediction with intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Per-flow rate in kpps, with its interval.
+    /// Per-flow rate, in kpps.
     pub kpps: Estimate,
-    /// Speedup over the mapping as written, minus 1. Errors that affect both predictions cancel.
+    /// Speedup over the mapping as written, minus 1. Errors common to both predictions cancel.
     pub gain: Estimate,
 }
 
-/// A setting obtained by applying one change to another setting.
+/// A change to a setting, and the setting that results from it.
 #[derive(Clone, Debug)]
 pub struct Changed<S> {
-    /// The change in words.
+    /// Name of the change, such as `merge and replicate x2`.
     pub name: String,
-    /// Kind of change.
+    /// Kind of change, such as a split or more replicas.
     pub kind: Change,
-    /// The resulting setting.
+    /// Setting after the change.
     pub setting: S,
 }
 
-/// A change with the prediction for its setting.
+/// A change and the prediction for its setting.
 #[derive(Clone, Debug)]
 pub struct Candidate<S, E> {
-    /// The change in words.
+    /// Name of the change, such as `merge and replicate x2`.
     pub name: String,
-    /// Kind of change.
+    /// Kind of change, such as a split or more replicas.
     pub kind: Change,
-    /// The resulting setting and its prediction.
+    /// Resulting setting and its prediction.
     pub predicted: Predicted<S, E>,
 }
 
-/// Predicts the rate of a packet path under a setting without running it.
+/// Predicts a packet path's rate under a setting without running it.
 pub trait Predictor {
-    /// A mapping with the model's other parameters: burst size, or CPUs and neighbours.
+    /// A mapping and the model's other parameters: burst size, or CPUs and neighbours.
     type Setting: Clone;
-    /// Data that explains a prediction.
+    /// Intermediate results of the model, which explain a prediction.
     type Evidence: Clone;
-    /// Reason why a setting cannot be predicted.
+    /// Why a setting cannot be predicted.
     type Error;
 
-    /// Returns the prediction for a setting, without an interval.
+    /// Predicts a setting, without an interval.
     ///
     /// # Errors
-    /// The model does not support the setting.
+    /// Returns an error if the model does not support the setting.
     fn predict(&self, setting: Self::Setting) -> Result<PredictedBy<Self>, Self::Error>;
 
-    /// Returns the intervals of a prediction. This takes longer than [`Predictor::predict`], so it
-    /// is meant for few settings.
+    /// Returns the intervals of a prediction. Much slower than [`Predictor::predict`], so call it
+    /// only for a few settings.
     ///
     /// # Errors
-    /// The model does not support the setting.
+    /// Returns an error if the model does not support the setting.
     fn bounds(&self, predicted: &PredictedBy<Self>) -> Result<Bounds, Self::Error>;
 }
 
@@ -90,75 +89,75 @@ pub type CandidateOf<P> = Candidate<<P as Predictor>::Setting, <P as Predictor>:
 pub struct Placement {
     /// Assignment of stages to workers.
     pub mapping: Mapping,
-    /// Packets per burst.
+    /// Packets per burst at this setting.
     pub burst: u32,
-    /// The CPU of each worker, if relevant to the model.
+    /// CPUs of the workers, in worker order; `None` if the model does not depend on placement.
     pub cpus: Option<Vec<u32>>,
     /// Workers outside the path that were added or moved.
     pub beside: Vec<WorkersBeside>,
 }
 
-/// Inputs on which the predictions are based.
+/// Inputs of the predictions.
 #[derive(Clone, Debug)]
 pub struct Basis {
-    /// Source of the costs, in words.
+    /// Where the costs come from, in words.
     pub costs: String,
-    /// Number of available CPUs.
+    /// Number of CPUs available to workers.
     pub cpus: u32,
-    /// Number of flows of equal rate.
+    /// Number of equal-rate flows.
     pub flows: u32,
     /// All input figures, with their origins.
     pub inputs: Vec<Input>,
 }
 
-/// A predictor that knows possible changes and can explain their effect.
+/// A predictor that also proposes changes to a setting and explains their effect.
 pub trait Planner: Predictor {
-    /// Name of the model in the record.
+    /// The model's name in the record.
     const MODEL: Model;
-    /// Method that the record states for the model's figures.
+    /// Description of the model, stored in the `method` field of the figures that it produces.
     const METHOD: &'static str;
-    /// Maximum number of consecutive changes to search: 1 if [`Planner::changes`] already returns
-    /// every useful setting.
+    /// Maximum number of changes to combine; 1 if [`Planner::changes`] already covers every useful
+    /// setting.
     const STEPS: usize;
 
-    /// Returns the mapping as written in the path file, with its prediction.
+    /// Returns the mapping as written in the path file and its prediction.
     fn written(&self) -> &PredictedBy<Self>;
 
-    /// Returns the changes to a setting that are worth predicting.
+    /// Returns changes to a setting that are worth predicting.
     fn changes(&self, of: &PredictedBy<Self>) -> Vec<Changed<Self::Setting>>;
 
-    /// Returns the predicted changes, highest rate first, without changes that a simpler change
-    /// makes redundant.
+    /// Drops the predicted changes that a simpler change makes redundant. `candidates` are sorted
+    /// by rate, highest first.
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         candidates
     }
 
-    /// Returns whether no setting can exceed this rate in kpps, so that the search can stop.
+    /// Returns whether the search can stop because no setting can exceed this rate, in kpps.
     fn is_enough(&self, _kpps: f64) -> bool {
         false
     }
 
-    /// Returns a recommendation that is not part of a setting, such as other kernels.
+    /// Returns a recommendation outside the model's settings, such as other kernels.
     fn beyond(&self) -> Option<Recommendation> {
         None
     }
 
-    /// Returns the setting as stored in the record.
+    /// Returns a setting in the form stored in the record.
     fn placement(&self, setting: &Self::Setting) -> Placement;
 
-    /// Returns the reason why a change helps.
+    /// Explains why a change helps.
     fn why(&self, change: &CandidateOf<Self>) -> String;
 
     /// Returns the measurement that would disprove a prediction.
     fn proof(&self, predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof;
 
-    /// Returns candidate settings for sustaining line rate with the fewest CPUs: the best setting
-    /// for each number of CPUs. Empty if [`Planner::changes`] already includes them.
+    /// Returns the best setting for each number of CPUs, as candidates for sustaining line rate
+    /// with the fewest CPUs. Empty if [`Planner::changes`] already includes them.
     fn for_line(&self) -> Vec<Self::Setting> {
         Vec::new()
     }
 
-    /// Returns the upper bounds that apply to the mapping as written or to one of these
+    /// Returns sentences about the upper bounds on the mapping as written or on one of these
     /// predictions.
     fn limits(&self, _predicted: &[&PredictedBy<Self>]) -> Vec<String> {
         Vec::new()
@@ -170,13 +169,13 @@ pub trait Planner: Predictor {
     /// Returns the workers and neighbours of the mapping as written.
     fn workers(&self) -> Vec<PlannedWorker>;
 
-    /// Returns forbidden or unsupported changes, with reasons.
+    /// Returns the forbidden and unsupported changes, with the reasons.
     fn ruled_out(&self) -> Vec<RuledOut>;
 
-    /// Returns the extent of the search. `best_kpps` is the highest rate found; it is `None` if
-    /// only the mapping as written was predicted.
+    /// Describes the extent of the search. `best_kpps` is the highest rate found; `None` if only
+    /// the mapping as written was predicted.
     fn extent(&self, best_kpps: Option<f64>) -> Search;
 
-    /// Returns the inputs on which the predictions are based.
+    /// Returns what the predictions are based on.
     fn basis(&self) -> Basis;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A run report aggregated by segment instead of by worker.
+//! A run report aggregated by segment.
 //!
-//! The report counts packets per worker; the model and the diagnosis need figures per packet
-//! entering the *path*, including packets dropped on the way. This module only converts the counts
-//! per worker into figures per packet entering the path.
+//! Reports count packets per worker, whereas the model and the diagnosis need figures per packet
+//! entering the *path*, including packets that are dropped along the way. This module only converts
+//! between the two.
 
 use crate::sample::bounded;
 use linerate_path::model::{self, Mapping};
@@ -15,10 +15,10 @@ use linerate_record::stats::{CONFIDENCE, Estimate};
 pub(crate) struct Segment<'a> {
     /// Workers in replica order.
     pub(crate) workers: Vec<&'a WorkerReport>,
-    /// Share of the packets destined for this segment that reached it: less than 1 only if a full
-    /// ring before it dropped some.
+    /// Fraction of the packets destined for this segment that reached it. Less than 1 only if a
+    /// full ring dropped some.
     pub(crate) kept: f64,
-    /// Share of this segment's output dropped because the ring after it was full.
+    /// Fraction of this segment's output that was dropped at the ring to the next segment.
     pub(crate) dropped_behind: f64,
 }
 
@@ -26,13 +26,12 @@ pub(crate) struct Segment<'a> {
 pub(crate) struct Profile<'a> {
     /// The segments, in path order.
     pub(crate) segments: Vec<Segment<'a>>,
-    /// Number of packets that entered the path.
+    /// Packets that entered the path.
     entered: f64,
 }
 
 impl<'a> Profile<'a> {
-    /// Groups the workers by segment; `None` if no packet entered the path, or if a ring dropped
-    /// all of them.
+    /// Groups workers by segment; `None` if no packet entered the path or a ring dropped them all.
     pub(crate) fn new(run: &'a RunReport) -> Option<Self> {
         let mut segments: Vec<Segment<'a>> = Vec::new();
         let mut workers: Vec<&WorkerReport> = run.workers.iter().collect();
@@ -57,20 +56,20 @@ impl<'a> Profile<'a> {
         (entered > 0.0 && kept > 0.0).then_some(Self { segments, entered })
     }
 
-    /// Returns `packets`, counted in `segment`, as a share of the packets that entered the path,
-    /// corrected for packets that full rings before the segment dropped.
+    /// Returns `packets`, counted in `segment`, as a fraction of packets entering the path,
+    /// corrected for packets dropped at full rings before the segment.
     fn share(&self, segment: &Segment<'_>, packets: u64) -> f64 {
         packets as f64 / segment.kept / self.entered
     }
 
-    /// Returns the ticks that `worker` spends per packet entering the path, with their interval.
+    /// Returns the ticks that `worker` spends per packet entering the path.
     pub(crate) fn load(&self, segment: &Segment<'_>, worker: &WorkerReport) -> Option<Estimate> {
         let share = given(worker) / segment.kept / self.entered;
         Some(service_time(worker)?.scale(share))
     }
 
-    /// Returns a stage's totals over all its replicas, with stage times scaled to each worker's
-    /// total (see [`closure`]).
+    /// Returns a stage's totals over all replicas, with stage times scaled to each worker's total
+    /// (see [`closure`]).
     pub(crate) fn stage(&self, which: Which<'_>) -> Option<StageTotal> {
         let mut found = None;
         for segment in &self.segments {
@@ -80,7 +79,8 @@ impl<'a> Profile<'a> {
                 };
                 let total: &mut StageTotal = found.get_or_insert_default();
                 let share = self.share(segment, stage.packets);
-                total.reach += share;
+                total.processed += share;
+                total.reach += self.share(segment, stage.packets + stage.bypassed);
                 if stage.packets > 0 {
                     match estimate(&stage.ticks_per_packet) {
                         Ok(ticks) => {
@@ -96,7 +96,7 @@ impl<'a> Profile<'a> {
     }
 }
 
-/// Selects an entry in a worker's list of stages.
+/// Selects an entry from a worker's list of stages.
 #[derive(Clone, Copy)]
 pub(crate) enum Which<'n> {
     /// The source: the first entry on workers of the first segment.
@@ -108,8 +108,8 @@ pub(crate) enum Which<'n> {
 }
 
 impl Which<'_> {
-    /// Returns the selected entry of `stages`. The source and the sink are recognized by their
-    /// position, since a stage of the path may have the same name.
+    /// Returns the selected entry of `stages`. Source and sink are identified by position, as a
+    /// stage may have the same name.
     fn pick(self, stages: &[StageReport]) -> Option<&StageReport> {
         match self {
             Self::Source => stages.first().filter(|s| s.name == "source"),
@@ -119,21 +119,23 @@ impl Which<'_> {
     }
 }
 
-/// Totals of a stage over all its replicas.
+/// Totals of a stage over all replicas.
 pub(crate) struct StageTotal {
-    /// Share of the packets entering the path that reach the stage.
+    /// Fraction of packets entering the path that reach the stage, whether it processes them or
+    /// not.
     pub(crate) reach: f64,
-    /// Ticks per packet entering the path, summed over all replicas.
+    /// Fraction of packets entering the path that the stage processes.
+    pub(crate) processed: f64,
+    /// Ticks per packet entering the path, over all replicas.
     pub(crate) ticks: Estimate,
-    /// Reason why the ticks of a replica that processed packets are unavailable; `None` if all are
-    /// known.
+    /// Why the ticks of a replica that processed packets are unavailable; `None` if all are known.
     pub(crate) unreadable: Option<String>,
 }
 
 impl Default for StageTotal {
     fn default() -> Self {
         let nothing = Estimate { value: 0.0, low: 0.0, high: 0.0, confidence: CONFIDENCE, n: 0 };
-        Self { reach: 0.0, ticks: nothing, unreadable: None }
+        Self { reach: 0.0, processed: 0.0, ticks: nothing, unreadable: None }
     }
 }
 
@@ -149,7 +151,7 @@ impl Segment<'_> {
     }
 }
 
-/// Returns the mapping of a run, CPU pinning excluded, and the names of its stages in order.
+/// Returns a run's mapping, without CPU pinning, and its stage names in order.
 pub fn mapping(run: &RunReport) -> (Mapping, Vec<&str>) {
     let mut workers: Vec<&WorkerReport> = run.workers.iter().collect();
     workers.sort_by_key(|worker| (worker.segment, worker.replica));
@@ -169,13 +171,13 @@ pub(crate) fn inner(stages: &[StageReport]) -> &[StageReport] {
     if stages.len() < 2 { &[] } else { &stages[1..stages.len() - 1] }
 }
 
-/// Returns the number of input packets of a worker.
+/// Returns the number of packets that a worker received.
 pub fn given(worker: &WorkerReport) -> f64 {
     worker.stages.first().map_or(0.0, |s| s.packets as f64)
 }
 
-/// Returns the ticks per input packet of the worker: the worker's own figure or, if that is
-/// missing, the sum over its stages.
+/// Returns the worker's ticks per packet received: its own figure or, if that is missing, the sum
+/// over its stages.
 pub fn service_time(worker: &WorkerReport) -> Option<Estimate> {
     if let Ok(whole) = estimate(&worker.ticks_per_packet) {
         return Some(whole);
@@ -188,14 +190,22 @@ pub fn service_time(worker: &WorkerReport) -> Option<Estimate> {
         .map(|parts| parts.into_iter().fold(StageTotal::default().ticks, Estimate::plus))
 }
 
-/// Returns the ticks of a stage per input packet of its *worker*, so that a stage after a filter,
-/// which receives fewer packets, counts for less.
+/// Returns a stage's ticks per packet received by its *worker*, so that a stage that processes
+/// fewer packets, because it is after a filter or others go round it, counts for less.
 pub(crate) fn stage_time(worker: &WorkerReport, stage: &StageReport) -> Option<Estimate> {
     if stage.packets == 0 {
         return Some(StageTotal::default().ticks);
     }
     let ticks = estimate(&stage.ticks_per_packet).ok()?;
     Some(ticks.scale(stage.packets as f64 / given(worker)))
+}
+
+/// Returns the fraction of a worker's service time that one of its stages takes: a stage that
+/// processes half of the worker's packets counts for half of its cost per packet. `None` if a time
+/// is missing.
+pub fn stage_share(worker: &WorkerReport, stage: &StageReport) -> Option<f64> {
+    let whole = service_time(worker).filter(|whole| whole.value > 0.0)?;
+    Some(stage_time(worker, stage)?.value / whole.value)
 }
 
 /// Returns the factor that makes a worker's stage times add up to the worker's total. Each stage
@@ -209,9 +219,9 @@ fn closure(worker: &WorkerReport) -> Estimate {
     }
 }
 
-/// Returns a figure's number, or the reason why there is none. An unknown end of its interval is
-/// set from the typical spread of clean windows ([`crate::sample`]), so that a figure of unknown
-/// spread never decides a close case.
+/// Returns a figure's value and interval, or why it has none. An unknown interval end is replaced
+/// by one from the typical spread of clean windows ([`crate::sample`]), so that a figure of unknown
+/// spread never decides a close comparison.
 pub(crate) fn estimate(figure: &Figure) -> Result<Estimate, String> {
     let reason = || figure.reason.clone().unwrap_or_else(|| "not a number".to_owned());
     figure.estimate().map(bounded).ok_or_else(reason)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the routines in a `kernels` record that beat the selected routine by enough to be worth
-//! selecting by name.
+//! Finds routines in a `kernels` record that beat the selected one by enough to be worth selecting
+//! by name.
 //!
 //! ```text
 //! ahead(r)  = speed of r / speed of selected, in the same rounds where both have a bound
 //! leads     = at each load, the fastest of the routines whose whole interval is above the required
 //!             gain and whose median is above a tie
-//! by name   = variants of the build that lead by 5 % or more: a name in a caller's code binds it
-//!             to one processor
+//! by name   = variants of the build that lead by 5 % or more: naming a variant in a caller's code
+//!             ties the code to one processor
 //! peers     = routines of other projects that lead by any gain
 //! ```
 //!
@@ -19,43 +19,43 @@ pub use cases::{Block, Load, Placement, Section, Series, Unit, blocks};
 
 use linerate_record::kernels::{Role, Row};
 
-/// Minimum speed ratio that justifies naming a variant in a caller's code: code placement alone
-/// accounts for a few percent.
+/// Minimum speed ratio that justifies naming a variant in a caller's code. Code placement alone
+/// causes differences of a few percent.
 pub const WORTH_A_NAME: f64 = 1.05;
 
-/// Speed ratio up to which two routines count as tied: medians are not repeatable to better than 1
-/// %.
+/// Speed ratio up to which two routines are considered tied. Medians are not repeatable to better
+/// than 1 %.
 pub const TIE: f64 = 1.01;
 
-/// A routine, the loads at which it is the fastest of its kind and ahead of the selected routine,
+/// A routine that is ahead of the selected one, the loads at which it is the fastest of its kind,
 /// and its largest speed ratio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lead<'a> {
-    /// Name of the routine.
+    /// Name of the routine, as in the record.
     pub name: &'a str,
-    /// The loads at which the routine leads.
+    /// Loads at which the routine leads.
     pub loads: Vec<Load>,
-    /// Largest median speed ratio over these loads, relative to the selected routine.
+    /// Largest median speed relative to the selected routine over these loads.
     pub most: f64,
 }
 
-/// Returns the variants in this build, except `selected`, that are worth selecting by name: those
-/// whose speed ratio is above [`WORTH_A_NAME`]. `None` if no variant was compared with a selected
-/// routine.
+/// Returns the variants in this build, other than `selected`, that are worth selecting by name
+/// because their speed ratio exceeds [`WORTH_A_NAME`]. `None` if no variant was compared with a
+/// selected routine.
 pub fn variants_ahead<'a>(block: &Block<'a>, selected: &str, unit: Unit) -> Option<Vec<Lead<'a>>> {
     let is_other = |series: &Series| series.role == Role::Variant && series.name != selected;
     leads(block, unit, &is_other, WORTH_A_NAME)
 }
 
-/// Returns the routines of other projects that are faster than the selected one by more than a tie.
+/// Returns other projects' routines that beat the selected one by more than a tie.
 pub fn peers_ahead<'a>(block: &Block<'a>, unit: Unit) -> Vec<Lead<'a>> {
     let is_peer = |series: &Series| series.role == Role::Peer;
     leads(block, unit, &is_peer, 1.0).unwrap_or_default()
 }
 
-/// Returns the fastest of the wanted routines at each load, if it is ahead of the selected routine:
-/// its whole interval must be above the speed ratio `worth`, and its median above a tie. `None` if
-/// no wanted routine was measured together with a selected one.
+/// Returns the fastest wanted routine at each load, if it is ahead of the selected one: its entire
+/// interval must be above the speed ratio `worth`, and its median above a tie. `None` if no wanted
+/// routine was measured together with a selected one.
 fn leads<'a>(
     block: &Block<'a>,
     unit: Unit,
@@ -86,16 +86,16 @@ fn leads<'a>(
     is_compared.then_some(leads)
 }
 
-/// Speed of a routine relative to the selected one: the median, and the lower end of its interval.
+/// A routine's speed relative to the selected one: median, and lower end of the interval.
 struct Ahead {
     median: f64,
     least: f64,
 }
 
-/// Returns the speed of `row` relative to `selected`. It is computed from the speeds of both
-/// relative to the bound, if known: these are taken round by round, so that clock changes cancel.
-/// Otherwise it is computed from the times. The interval combines the worst ends and is therefore
-/// conservative; if an end is unknown, it has no lower bound.
+/// Returns the speed of `row` relative to `selected`. Uses the speeds of both relative to the
+/// bound, if known, because these are computed per round and clock changes cancel; otherwise uses
+/// their times. The interval combines the worst ends, which is conservative, and has no lower bound
+/// if an end is unknown.
 fn ahead(row: &Row, selected: &Row, unit: Unit) -> Option<Ahead> {
     let quotient = |(over, under): (f64, f64)| over / under;
     let times = unit.time(selected).zip(unit.time(row))?;

@@ -3,18 +3,18 @@
 
 use linerate_record::stats::Estimate;
 
-/// Half-width, relative to the value, that is assumed for an interval with an unknown end. It is
-/// wider than the repeatability of a service time in windows without preemption (2-3 %), so that a
-/// figure of unknown spread never decides a close comparison.
+/// Relative half-width assumed for an interval with an unknown end. Wider than the repeatability of
+/// service times in windows without preemption (2-3 %), so that a figure of unknown spread never
+/// decides a close comparison.
 pub const UNKNOWN_SPREAD: f64 = 0.05;
 
-/// Returns the value that is `z` standard deviations above the value of an estimate, or below it
-/// for a negative `z`; never below 0.
+/// Returns the value that is `z` standard deviations above an estimate's value, or below it for a
+/// negative `z`; never below 0.
 ///
-/// Costs cannot be negative, and their errors are mostly upwards. The distribution is therefore
-/// log-normal, with a separate scale on each side: its median is the value, and both ends of the
-/// interval are met exactly. If the interval reaches 0 or below, the logarithm does not exist, and
-/// a normal distribution truncated at 0 is used instead.
+/// Costs cannot be negative, and their errors are mostly upwards. Hence the distribution is
+/// log-normal with a separate scale on each side: its median is the value, and both ends of the
+/// interval are matched exactly. If the interval extends to 0 or below, where there is no
+/// logarithm, a normal distribution truncated at 0 is used instead.
 pub(crate) fn draw(e: &Estimate, z: f64) -> f64 {
     let e = bounded(*e);
     let reach = z / half_width(e.confidence);
@@ -26,7 +26,7 @@ pub(crate) fn draw(e: &Estimate, z: f64) -> f64 {
     (e.value + side * reach).max(0.0)
 }
 
-/// Returns `e` with both ends finite and the value between them.
+/// Returns `e` with finite ends and the value between them.
 pub(crate) fn bounded(e: Estimate) -> Estimate {
     let spread = UNKNOWN_SPREAD * e.value.abs();
     let low = if e.low.is_finite() { e.low.min(e.value) } else { e.value - spread };
@@ -37,9 +37,9 @@ pub(crate) fn bounded(e: Estimate) -> Estimate {
 /// Returns the half-width of the central interval that contains a standard normal variable with
 /// probability `confidence`.
 ///
-/// Uses formula 26.2.23 of Abramowitz and Stegun, whose error is below 4.5e-4. Confidence is
-/// clamped to between 0.5 and 0.999, so that a record with an odd value neither causes a division
-/// by 0 nor shrinks the interval to a point.
+/// Uses formula 26.2.23 of Abramowitz and Stegun, with an error below 4.5e-4. Confidence is clamped
+/// to 0.5 to 0.999, so that an odd value in a record neither causes a division by 0 nor collapses
+/// the interval to a point.
 fn half_width(confidence: f64) -> f64 {
     let tail = (1.0 - confidence.clamp(0.5, 0.999)) / 2.0;
     let t = (-2.0 * tail.ln()).sqrt();

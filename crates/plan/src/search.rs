@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Searches for better mappings before anything runs. The search is the same for all predictors.
+//! Searches for better mappings before anything has run. All predictors share this search.
 //!
 //! ```text
-//! single = changes of the mapping as written whose gain is worth it, highest rate first
+//! single = changes of the mapping as written that gain at least MIN_GAIN, highest rate first
 //! best   = as written
 //! repeat STEPS times:
-//!     best <- the single change of best with the highest rate, if that is worth it
+//!     best <- the single change of best with the highest rate, if it gains at least MIN_GAIN
 //! recommended = single, and the chain of changes that led to best, the largest gain first
 //! ```
 //!
-//! With the formula, which compares all mappings at once, one step is enough; with the simulator,
-//! the search proceeds change by change. Every recommendation names the measurement that would
-//! disprove it.
+//! The formula compares all mappings at once, so one step suffices; with the simulator, the search
+//! proceeds one change at a time. Every recommendation names a measurement that would disprove it.
 
 use crate::predictor::{
     Basis, Bounds, Candidate, CandidateOf, Changed, Placement, Planner, PredictedBy,
@@ -25,33 +24,32 @@ use linerate_record::stats::Estimate;
 use linerate_record::units::{Kpps, counted};
 use linerate_record::{Figure, Tier};
 
-/// Maximum number of recommendations: users do not try more than that.
+/// Maximum number of recommendations; users rarely try more.
 const RECOMMENDED_MAX: usize = 8;
 
-/// Reason given for a stage that cannot be replicated; it follows the name of the stage.
+/// Why a stage cannot be replicated. Follows the name of the stage.
 pub const ONE_STATE: &str = "has global state, so it must run on one worker";
 
-/// Path and machine of a plan.
+/// The path and machine that a plan is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The path, with its mapping as written.
     pub path: &'a Path,
     /// The specification of each stage.
     pub specs: &'a [StageSpec],
-    /// Rate in kpps that each flow should reach: its line rate or, for the simulator, the offered
-    /// rate. `None` if the rate is unknown, or if packets are offered as fast as the path accepts
-    /// them.
+    /// Target rate per flow in kpps: its line rate or, for the simulator, the offered rate. `None`
+    /// if unknown, or if packets are offered as fast as the path accepts them.
     pub line_kpps: Option<f64>,
-    /// Name of the machine.
+    /// Name of the machine, for the report.
     pub machine: &'a str,
-    /// Source of the machine's data.
+    /// Where the machine's data comes from.
     pub machine_source: &'a str,
 }
 
 /// Predicts the mapping as written and recommends changes.
 ///
 /// # Errors
-/// The planner cannot predict a setting.
+/// Returns an error if the planner cannot predict a setting.
 pub fn plan<P: Planner>(subject: &Subject<'_>, planner: &P) -> Result<PlanReport, P::Error> {
     let (changes, best_kpps) = best_changes(planner)?;
     let mut recommendations = Vec::with_capacity(changes.len() + 1);
@@ -78,13 +76,13 @@ pub fn plan<P: Planner>(subject: &Subject<'_>, planner: &P) -> Result<PlanReport
 /// Predicts the mapping as written, without recommendations.
 ///
 /// # Errors
-/// The planner cannot predict the mapping.
+/// Returns an error if the planner cannot predict the mapping.
 pub fn written<P: Planner>(subject: &Subject<'_>, planner: &P) -> Result<PlanReport, P::Error> {
     report(subject, planner, Vec::new(), planner.extent(None))
 }
 
-/// Returns the changes to a setting that are worth examining: highest rate first, then fewest
-/// workers.
+/// Returns changes to a setting that are worth examining, highest rate first and, among equal
+/// rates, fewest workers first.
 fn candidates<P: Planner>(
     planner: &P,
     of: &PredictedBy<P>,
@@ -101,7 +99,7 @@ fn candidates<P: Planner>(
     Ok(planner.needed(candidates))
 }
 
-/// Returns the changes to recommend and the highest rate found.
+/// Returns the changes to recommend, and the highest rate found.
 fn best_changes<P: Planner>(planner: &P) -> Result<(Vec<CandidateOf<P>>, f64), P::Error> {
     let written = planner.written();
     let is_worth_it =
@@ -123,13 +121,13 @@ fn best_changes<P: Planner>(planner: &P) -> Result<(Vec<CandidateOf<P>>, f64), P
         chain = Some(found);
     }
     let chain = chain.filter(|chain| single.iter().all(|change| change.name != chain.name));
-    // One place is reserved for the chain of changes, if the planner searches more than one step.
+    // Leave room for the chain of changes if the planner searches more than one step.
     single.truncate(RECOMMENDED_MAX - usize::from(P::STEPS > 1));
     single.extend(chain);
     Ok((single, best))
 }
 
-/// Returns a setting as stored in the record, with the intervals of its prediction.
+/// Returns a setting and its prediction, with intervals, in the form stored in the record.
 fn bounded<P: Planner>(
     planner: &P,
     predicted: &PredictedBy<P>,
@@ -137,9 +135,8 @@ fn bounded<P: Planner>(
     Ok((planner.placement(&predicted.setting), planner.bounds(predicted)?))
 }
 
-/// Returns the cheapest setting whose whole interval reaches line rate: the one with the fewest
-/// workers, then the smallest burst. If no setting reaches line rate, returns the one that comes
-/// closest.
+/// Returns the cheapest setting whose entire interval reaches line rate, that is, the one with the
+/// fewest workers, then the smallest burst. If there is none, returns the one that comes closest.
 fn line_hold<P: Planner>(
     path: &Path,
     planner: &P,
@@ -160,7 +157,8 @@ fn line_hold<P: Planner>(
     let burst = placement.burst;
     let sentence = match holder {
         Some(_) => format!(
-            "{cpus}, the fewest whose entire interval reaches {line}: {mapping}, burst {burst}"
+            "the smallest mapping whose entire interval reaches {line} needs {cpus}: {mapping}, \
+             burst {burst}"
         ),
         None => format!(
             "no mapping is predicted to sustain {line} over its entire interval; the best is \
@@ -237,7 +235,7 @@ pub fn runs(path: &Path, stages: std::ops::Range<usize>) -> String {
     path.stages[stages].iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>().join("+")
 }
 
-/// Formats a count, abbreviated if it is too long to read digit by digit.
+/// Formats a count, as `N x 10^E` from a million upwards.
 pub fn about(count: f64) -> String {
     if count < 1e6 { format!("{count:.0}") } else { format!("{count:.0e}").replace('e', " x 10^") }
 }

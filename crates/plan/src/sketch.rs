@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A packet path derived from another program's record: stages with their costs, and their
+//! A packet path derived from a record of another program: stages, their costs, and their
 //! assignment to workers.
 //!
 //! ```text
-//! regions of a program    each region is a stage, without the time of its inner regions
+//! regions of a program    each region is a stage, excluding the time of nested regions
 //! `show runtime` of VPP   each node is a stage
 //! perf stat               the program is one stage; the number of packets must be given
-//! `why`                   each group of threads with the same name is a stage
+//! `why`                   threads whose names differ only in a number form a stage
 //! ```
 //!
-//! Threads with the same stages are taken as replicas, and stages that run on several threads are
-//! assumed to have no global state. Missing information is assumed and noted; [`text()`] writes the
-//! stages and the notes into a path file for `plan`.
+//! Threads with the same stages are treated as replicas, and stages that run on several threads are
+//! assumed to have no global state. Values missing from the record are assumed, and each assumption
+//! is noted; [`text()`] writes stages and notes to a path file for `plan`.
 //!
-//! A sketch does not contain packet losses or ring costs, nor the order of the stages where the
-//! record has none.
+//! A sketch contains neither packet losses nor ring costs, and orders its stages only if the record
+//! does.
 
 mod read;
 mod text;
@@ -24,10 +24,10 @@ pub use text::text;
 use linerate_record::{Body, Record};
 use std::fmt;
 
-/// Maximum number of stages in a sketch. If a record has more, the cheapest are combined into one.
+/// Maximum number of stages in a sketch. If a record has more, the cheapest ones are combined.
 const STAGES_MAX: usize = linerate_path::keys::MAX_STAGES;
 
-/// Name of the stage into which the cheapest stages are combined.
+/// Name of the stage into which the cheapest ones are combined.
 const REST: &str = "rest";
 
 /// A packet path derived from a record.
@@ -35,14 +35,13 @@ const REST: &str = "rest";
 pub struct Sketch {
     /// Source of the figures, in words.
     pub from: String,
-    /// The stages, in the order in which the record has them.
+    /// Stages, in record order.
     pub stages: Vec<Part>,
-    /// Segments in order: the number of consecutive stages, and the number of threads that run
-    /// them.
+    /// Segments in order: number of consecutive stages, and number of threads running them.
     pub segments: Vec<(usize, u32)>,
-    /// Measured packets per second; `None` if the record has no clock.
+    /// Measured packets per second; `None` if the record has no packet rate.
     pub packets_per_s: Option<f64>,
-    /// Mean frame size in bytes, FCS included; `None` if sizes were not measured.
+    /// Mean frame size in bytes, FCS included; `None` if not measured.
     pub frame_bytes: Option<f64>,
     /// Assumptions, one sentence each.
     pub notes: Vec<String>,
@@ -53,13 +52,13 @@ pub struct Sketch {
 pub struct Part {
     /// Stage name: letters, digits, `-` and `_`.
     pub name: String,
-    /// Nanoseconds per packet that reaches the stage.
+    /// Nanoseconds per packet reaching the stage.
     pub ns: f64,
-    /// Share of the packets that reach the stage, above 0 and at most 1.
+    /// Fraction of packets that reach the stage, above 0 and at most 1.
     pub reach: f64,
-    /// Instructions per packet that reaches the stage, if counted.
+    /// Instructions per packet reaching the stage, if counted.
     pub instructions: Option<f64>,
-    /// Number of threads observed in the stage.
+    /// Number of threads that were seen executing the stage.
     pub threads: u32,
 }
 
@@ -71,19 +70,19 @@ impl Part {
 }
 
 impl Sketch {
-    /// Returns the nanoseconds per packet entering the path, summed over all stages.
+    /// Returns nanoseconds per packet entering the path, over all stages.
     pub fn ns_per_packet(&self) -> f64 {
         self.stages.iter().map(Part::of_path_ns).sum()
     }
 
-    /// Returns the instructions per packet entering the path, summed over all stages; `None` if a
-    /// stage has no count.
+    /// Returns instructions per packet entering the path, over all stages; `None` if a stage has no
+    /// count.
     pub fn instructions_per_packet(&self) -> Option<f64> {
         let each = self.stages.iter().map(|stage| Some(stage.instructions? * stage.reach));
         each.sum()
     }
 
-    /// Returns the capacity of the sketch's busiest workers in packets per second.
+    /// Returns the capacity of the busiest workers, in packets per second.
     pub fn capacity_per_s(&self) -> f64 {
         let mut rest = self.stages.iter();
         let busiest_ns = self.segments.iter().map(|(stages, replicas)| {
@@ -93,12 +92,13 @@ impl Sketch {
         1e9 / busiest_ns.fold(f64::MIN_POSITIVE, f64::max)
     }
 
-    /// Limits the number of stages to [`STAGES_MAX`] by combining the cheapest into one at the end.
+    /// Limits the number of stages to [`STAGES_MAX`] by combining the cheapest ones into a last
+    /// stage.
     fn shortened(mut self) -> Self {
         if self.stages.len() <= STAGES_MAX {
             return self;
         }
-        // Stages of equal cost are kept in order.
+        // Keep stages of equal cost in order.
         let mut by_cost: Vec<usize> = (0..self.stages.len()).collect();
         let cost = |index: &usize| self.stages[*index].of_path_ns();
         by_cost.sort_by(|a, b| cost(b).total_cmp(&cost(a)));
@@ -128,32 +128,32 @@ impl Sketch {
     }
 }
 
-/// Values missing from the record that the user may supply.
+/// Values missing from a record that users can supply on the command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Known {
-    /// Tick rate of the record in GHz.
+    /// Rate of the ticks in the record, in GHz.
     pub clock_ghz: Option<f64>,
-    /// Number of packets handled during the measurement.
+    /// Packets handled during the measurement.
     pub packets: Option<f64>,
 }
 
-/// Reason why no sketch can be derived from a record.
+/// Error returned when a record does not yield a sketch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoSketch {
-    /// The record is of a `run` or `tune`, whose path file already has the stages.
+    /// The record is from `run` or `tune`, so a path file with the stages already exists.
     HasPath,
     /// The record does not measure a packet path.
     OtherKind,
     /// The number of packets is unknown.
     Packets {
-        /// Why the number is unknown, or how to supply it, in words.
+        /// Why it is unknown, or how to supply it.
         remedy: &'static str,
     },
     /// Times are in ticks of unknown length.
     Clock,
-    /// No part of the record has a time.
+    /// The record contains no usable times.
     Times {
-        /// The reason as given in the record.
+        /// Why there are none.
         reason: String,
     },
 }
@@ -161,9 +161,11 @@ pub enum NoSketch {
 impl fmt::Display for NoSketch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::HasPath => f.write_str("a record of run also needs its path file"),
+            Self::HasPath => {
+                f.write_str("a record of run or tune also needs the path file it was made with")
+            }
             Self::OtherKind => f.write_str(
-                "the record has no packet costs; use one of run, tune, regions, import or why",
+                "the record has no packet costs; use a record of run, tune, regions, import or why",
             ),
             Self::Packets { remedy } => {
                 write!(f, "the number of packets is unknown: {remedy}")
@@ -172,24 +174,24 @@ impl fmt::Display for NoSketch {
                 "the record counts ticks of unknown length: give --clock GHZ, or import it with \
                  --clock or --machine",
             ),
-            Self::Times { reason } => write!(f, "nothing in the record is timed ({reason})"),
+            Self::Times { reason } => write!(f, "the record contains no usable times ({reason})"),
         }
     }
 }
 
 impl std::error::Error for NoSketch {}
 
-/// Derives the packet path from a record. `file` is the name of the record, and `known` has the
-/// values that the user supplied.
+/// Derives a packet path from a record. `file` is the record's name, and `known` holds the values
+/// supplied by the user.
 ///
 /// # Errors
-/// The record does not measure a packet path, or values are missing from it.
+/// Returns an error if the record does not measure a packet path, or lacks required values.
 pub fn sketch(record: &Record, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     let clock_ghz = known.clock_ghz.or(record.provenance.ticks_per_s.map(|rate| rate / 1e9));
     let here = Known { clock_ghz, ..known };
     let sketch = match &record.body {
         Body::Regions(report) => read::regions(report, file, here),
-        // The length of ticks counted on another machine is known only from that machine's clock.
+        // Only the clock of the machine that counted ticks determines their length.
         Body::Strands(report) => read::strands(report, file, known),
         Body::Why(report) => read::why(report, file),
         Body::Run(_) | Body::Tune(_) => Err(NoSketch::HasPath),

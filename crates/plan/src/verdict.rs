@@ -1,64 +1,66 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chooses which of the measured mappings to keep.
+//! Decides which of the measured mappings to keep.
 //!
 //! ```text
-//! speed-up(c)  = median over rounds of kpps(c) / kpps(baseline), with its interval
-//! worth it     = candidates whose speed-up is above 1 + MIN_GAIN with its whole interval
-//! best         = the one of them with the largest speed-up
-//! as good      = best, and those worth it that best does not beat by more than MIN_GAIN with its
-//!                whole interval in the same rounds, nor by more than MAX_TIE_LOSS in the median
-//! keep         = of these the one with the fewest workers, then rings, then the largest speed-up;
-//!                the baseline if nothing is worth it
+//! speedup(c)   = median over rounds of kpps(c) / kpps(baseline), with its interval
+//! worth it     = candidates within the latency limit whose entire speedup interval is above
+//!                1 + MIN_GAIN; if the baseline is over the limit, all candidates within it
+//! best         = the worthwhile candidate with the largest speedup
+//! equally good = best, and every other worthwhile candidate over which the speedup of best, in the
+//!                same rounds, is at most 1 + MAX_TIE_LOSS, and its low end at most 1 + MIN_GAIN
+//! keep         = the equally good candidate with the fewest workers, then segments, then the
+//!                smallest burst, then the largest speedup; the baseline if nothing is worth it
 //! ```
 
 use linerate_path::model::Mapping;
 use linerate_record::stats::{CONFIDENCE, Estimate, paired_ratio};
 
-/// Minimum gain for accepting a change. Two runs of the same mapping differ by 1-2 % because of
-/// code and buffer placement; smaller gains cannot be attributed to the mapping.
+/// Minimum gain for accepting a change. Code and buffer placement alone make two runs of a mapping
+/// differ by 1-2 %, so smaller gains cannot be attributed to the mapping.
 pub const MIN_GAIN: f64 = 0.02;
 
-/// Maximum median loss at which a simpler mapping counts as equally good: with few rounds,
-/// intervals overlap even if the simpler mapping is really slower.
+/// Maximum median slowdown at which a simpler mapping counts as equally good. The limit is needed
+/// because, with few rounds, intervals overlap even if the simpler mapping really is slower.
 const MAX_TIE_LOSS: f64 = 0.05;
 
-/// A candidate mapping and its measured results.
+/// A candidate mapping and its measured rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contender<'a> {
     /// Assignment of stages to workers.
     pub mapping: &'a Mapping,
-    /// Packets per burst.
+    /// Packets per burst, used to break ties.
     pub burst: u32,
-    /// Thousand packets per second in each round; `None` for a round without a clean window.
+    /// Rate in each round, in kpps; `None` for a round without a clean window.
     pub kpps: &'a [Option<f64>],
-    /// Whether the candidate's latency is within the limit; true without a limit.
+    /// Whether latency is within the limit; true if no limit is set.
     pub is_prompt: bool,
 }
 
-/// Results of the mapping that the contenders are compared with.
+/// Results of the mapping that contenders are compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Baseline<'a> {
-    /// Thousand packets per second in each round; `None` for a round without a clean window.
+    /// Rate in each round, in kpps; `None` for a round without a clean window.
     pub kpps: &'a [Option<f64>],
-    /// Whether the baseline's latency is within the limit; true without a limit. A baseline that
-    /// exceeds the limit is replaced by the fastest contender within it, even without a gain.
+    /// Whether latency is within the limit; true if no limit is set. A baseline over the limit is
+    /// replaced by the best contender within it, even if that one is slower.
     pub is_prompt: bool,
 }
 
-/// Result of comparing the contenders with the baseline in all rounds.
+/// Result of comparing contenders with the baseline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// Index of the candidate to keep; `None` keeps the baseline.
+    /// Index of the contender to keep; `None` keeps the baseline.
     pub chosen: Option<usize>,
-    /// Speed-up of each candidate over the baseline; `None` if they have no round in common. With
-    /// fewer than 6 common rounds, the interval is unbounded, and the candidate cannot be chosen.
+    /// Each contender's speedup over the baseline; `None` if they have no round in common. With
+    /// fewer than 6 common rounds, the interval is unbounded, so the contender can be chosen only
+    /// if the baseline exceeds the latency limit.
     pub speedups: Vec<Option<Estimate>>,
 }
 
-/// Chooses among candidates that ran in the same rounds as the baseline: entry `i` of each list of
-/// rates is round `i`. Rounds in which either rate is missing or 0 are left out of a comparison.
-/// Among equally good candidates, the one with the fewest workers is chosen, then the one with the
-/// fewest segments, then the one with the smallest burst.
+/// Chooses among contenders that ran in the same rounds as the baseline. Entry `i` of each list of
+/// rates belongs to round `i`; rounds in which either rate is missing or 0 are left out of the
+/// comparison. Among equally good contenders, the one with the fewest workers wins, then the fewest
+/// segments, then the smallest burst.
 pub fn choose(baseline: Baseline<'_>, contenders: &[Contender<'_>]) -> Verdict {
     let speedups: Vec<Option<Estimate>> =
         contenders.iter().map(|c| ratio(baseline.kpps, c.kpps)).collect();
@@ -86,8 +88,8 @@ pub fn choose(baseline: Baseline<'_>, contenders: &[Contender<'_>]) -> Verdict {
     Verdict { chosen, speedups }
 }
 
-/// Returns the ratio of `above` to `under` over the rounds in which both are known and positive;
-/// `None` if there is no such round.
+/// Returns the median ratio of `above` to `under` over the rounds in which both are known and
+/// positive; `None` if there are none.
 fn ratio(under: &[Option<f64>], above: &[Option<f64>]) -> Option<Estimate> {
     let both = under.iter().zip(above).filter_map(|(u, a)| Some(((*u)?, (*a)?)));
     let (under, above): (Vec<f64>, Vec<f64>) = both.filter(|(u, a)| *u > 0.0 && *a > 0.0).unzip();
@@ -112,8 +114,8 @@ mod tests {
         Baseline { kpps, is_prompt: true }
     }
 
-    /// Returns the rates of six rounds around `level`, with a drift that is common to all mappings:
-    /// their intervals overlap although every single round has a clear winner.
+    /// Returns rates for six rounds around `level` with a drift common to all mappings, so that
+    /// intervals overlap although every single round has a clear winner.
     fn rounds(level: f64) -> Vec<Option<f64>> {
         [1.0, 0.7, 1.2, 0.9, 1.1, 0.8].iter().map(|d| Some(level * d)).collect()
     }
@@ -136,7 +138,7 @@ mod tests {
             let verdict = choose(baseline(&rounds(100.0)), &[contender(&two, &kpps)]);
             assert_eq!(verdict.chosen, None, "{kpps:?}");
         }
-        // One round in six shows no gain, so the lower end of the interval is 1.
+        // One round in six shows no gain, so the interval starts at 1.
         let mut once = rounds(190.0);
         once[2] = Some(120.0);
         let verdict = choose(baseline(&rounds(100.0)), &[contender(&two, &once)]);
@@ -176,7 +178,7 @@ mod tests {
         let contenders = bursts.map(|burst| Contender { burst, ..contender(&two, &kpps) });
         let base = rounds(100.0);
         assert_eq!(choose(baseline(&base), &contenders).chosen, Some(1));
-        // A clearly faster candidate is chosen even with a larger burst.
+        // A clearly faster contender is chosen even if its burst is larger.
         let faster = rounds(240.0);
         let large = Contender { burst: 256, ..contender(&two, &faster) };
         assert_eq!(choose(baseline(&base), &[large, contenders[1]]).chosen, Some(0));

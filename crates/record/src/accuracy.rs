@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A check in the accuracy suite: a figure, the limit that it must meet, and the verdict.
+//! One check of the accuracy suite: a measured figure, the limit it must meet, and the verdict.
 //!
-//! Test programs print one line per check, and `cargo xtask accuracy` reads the lines:
+//! Test programs print one line per check, which `cargo xtask accuracy` parses:
 //!
 //! ```text
 //! accuracy: NAME value=V n=N limit=L verdict=ok|fail|skip (where the limit comes from, or why not)
 //! ```
 //!
-//! A check uses a median, or a share of trials minus its sampling error. It cannot express that one
-//! good run out of several is enough.
+//! A check compares a median, or a share of trials, with a limit; limits on shares allow for
+//! sampling error. By design, no check can pass on the strength of a single best run.
 
 use crate::stats::coverage::least_hits;
 use std::fmt;
 
-/// Probability that software fails the check although it meets its stated share.
+/// Maximum false-alarm rate: the probability that a check on a share fails for software whose true
+/// share equals the stated one.
 pub const MISS: f64 = 0.01;
 
 const PREFIX: &str = "accuracy: ";
 
-/// Result of a check.
+/// Verdict of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The figure is within the limit.
+    /// The figure meets the limit.
     Ok,
-    /// The figure is beyond the limit.
+    /// The figure does not meet the limit.
     Fail,
     /// The figure could not be measured on this machine.
     Skip,
@@ -32,24 +33,24 @@ pub enum Verdict {
 /// A figure, its limit, and the verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// Name of the check: words without spaces, separated by dots.
+    /// Name of the check, as dot-separated words without spaces.
     pub name: String,
     /// Value of the figure; NaN if it was not measured.
     pub value: f64,
-    /// Number of samples or trials on which the figure is based.
+    /// Number of samples or trials behind the figure.
     pub n: u64,
     /// The limit; NaN if there is none.
     pub limit: f64,
-    /// Whether the figure is within the limit.
+    /// Whether the figure meets the limit.
     pub verdict: Verdict,
-    /// Source of the limit, or the reason why nothing was measured.
+    /// Where the limit comes from, or why nothing was measured.
     pub why: String,
 }
 
 impl Check {
-    /// Checks a share of `hits` out of `trials` against a `stated` share minus the sampling error
-    /// of that many trials. If the stated share is true, the probability of fewer hits than the
-    /// limit is at most [`MISS`].
+    /// Checks the observed share, `hits` out of `trials`, against a `stated` one. The limit is set
+    /// below `stated` to allow for sampling error: software that exactly meets `stated` fails with
+    /// a probability of at most [`MISS`].
     pub fn share(name: &str, hits: u64, trials: u64, stated: f64, why: &str) -> Self {
         let limit = least_hits(trials, stated, MISS);
         let of_all = |hits: u64| hits as f64 / trials as f64;
@@ -67,7 +68,8 @@ impl Check {
         Self::new(name, value, n, limit, value >= limit, why)
     }
 
-    /// Makes a check for a quantity that could not be measured, with the reason.
+    /// Creates a skipped check ([`Verdict::Skip`]) for a quantity that could not be measured; `why`
+    /// is the reason.
     pub fn skip(name: &str, why: &str) -> Self {
         Self { verdict: Verdict::Skip, ..Self::new(name, f64::NAN, 0, f64::NAN, false, why) }
     }
@@ -77,8 +79,8 @@ impl Check {
         Self { name: name.to_owned(), value, n, limit, verdict, why: why.to_owned() }
     }
 
-    /// Parses a line of a program's output. Returns `None` for a line that is not a check, and an
-    /// error for a malformed check.
+    /// Parses a line of a program's output. Returns `None` if the line is not a check, and an error
+    /// if the check is malformed.
     pub fn parse(line: &str) -> Option<Result<Self, String>> {
         let rest = line.strip_prefix(PREFIX)?;
         Some(fields(rest).ok_or_else(|| format!("invalid check line: `{line}`")))

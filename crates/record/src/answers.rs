@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The body of an `answers` record: questions about another record, and the answers derived from
-//! its contents.
+//! it.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Questions about another record, with their answers.
+/// Questions about another record and their answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswersReport {
@@ -21,20 +21,19 @@ pub struct AnswersReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
-    /// Keyword of the question.
+    /// Keyword that identifies the question.
     pub id: String,
     /// The question in words.
     pub question: String,
     /// Whether the question could be answered.
     pub verdict: AnswerVerdict,
-    /// The answer in a sentence, or the reason why there is none.
+    /// The answer in one sentence, or why the question could not be answered.
     pub sentence: String,
     /// The figures on which the answer is based.
     pub evidence: Vec<Evidence>,
-    /// Suggested actions, in the order in which to try them; empty if there are none.
+    /// Suggested actions, in the order to try them; may be empty.
     pub advice: Vec<String>,
-    /// The command that takes the missing measurement or checks the answer; `null` if there is
-    /// none.
+    /// Command that takes the missing measurement or verifies the answer; `null` if there is none.
     pub next: Option<String>,
 }
 
@@ -45,14 +44,14 @@ pub struct Answer {
 pub enum AnswerVerdict {
     /// The record answers the question.
     Answered,
-    /// The question does not apply: its premise is false.
+    /// The question does not apply because its premise is false.
     DoesNotArise,
-    /// The question cannot be answered, because a required measurement is missing.
+    /// The question cannot be answered because a required measurement is missing.
     CannotTell,
 }
 
 impl AnswerVerdict {
-    /// Returns the verdict in words.
+    /// Returns the verdict as printed.
     pub fn name(self) -> &'static str {
         match self {
             Self::Answered => "answered",
@@ -79,6 +78,6 @@ pub struct Evidence {
     pub value: f64,
     /// Unit of the value.
     pub unit: String,
-    /// Source of the figure: a tier or a document.
+    /// Where the figure comes from: an evidence tier or a document.
     pub source: String,
 }

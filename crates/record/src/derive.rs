@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from a body: figures for people, lists for scripts, and warnings.
+//! Values derived from a record's body: figures for users, lists for scripts, and warnings.
 //!
-//! These values are pure functions of the body and its provenance, and not part of the record. The
-//! JSON of a record contains the values computed when it was written, and the reader checks that
-//! they match.
+//! They are pure functions of the body and the provenance, and are not part of the record proper.
+//! The JSON form contains the values as they were when the record was written; the reader checks
+//! that they still match.
 
 mod answers;
 mod budget;
@@ -17,6 +17,7 @@ mod regions;
 mod run;
 mod stat;
 mod strands;
+mod stream;
 mod tcp;
 mod tune;
 mod why;
@@ -31,28 +32,29 @@ use crate::warning::Warning;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Bare values from a body, by name, for scripts: mostly lists of the parts of the body.
+/// Derived values for scripts, by name, without unit or interval. Most are lists with one entry per
+/// worker, cache level and so on.
 pub type Lists = BTreeMap<&'static str, Value>;
 
-/// Share of windows with preemption, 0 to 1, above which figures are in doubt: at one window in
-/// ten, the CPU is visibly shared, and intervals are 5 % wider than on an idle machine.
+/// Share of preempted windows, 0 to 1, above which a warning is issued. At one window in ten, the
+/// CPU is visibly shared and intervals are 5 % wider than on an idle machine.
 pub(crate) const PREEMPTED_SHARE: f64 = 0.1;
 
-/// Share of CPU time, 0 to 1, above which other programs disturb a measurement. The lower end of
-/// the interval of the share that they used must exceed this limit.
+/// Share of CPU time used by other programs, 0 to 1, above which a warning is issued. The low end
+/// of the interval is compared with it.
 pub(crate) const OTHERS_SHARE: f64 = 0.1;
 
-/// A body from which figures, lists and warnings are derived.
+/// Derives figures, lists and warnings from a body.
 pub trait Derive {
-    /// Returns the main figures of the body, by name: those that users and scripts quote.
+    /// Returns the headline figures, by name: those that users and scripts quote.
     fn figures(&self) -> Figures;
 
-    /// Returns values for scripts in addition to the bare figures.
+    /// Returns the entries of `summary` other than figures; none by default.
     fn lists(&self) -> Lists {
         Lists::new()
     }
 
-    /// Returns reasons to doubt the figures.
+    /// Returns the reasons to doubt the figures; none by default.
     fn warnings(&self, _provenance: &Provenance) -> Vec<Warning> {
         Vec::new()
     }
@@ -73,6 +75,7 @@ impl Body {
             Self::Answers(report) => &**report,
             Self::Plan(report) => &**report,
             Self::Tcp(report) => &**report,
+            Self::Stream(report) => &**report,
             Self::Why(report) => &**report,
             Self::Profile(report) => &**report,
             Self::ProfileDiff(report) => &**report,
@@ -84,12 +87,12 @@ fn named<const N: usize>(figures: [(&str, Figure); N]) -> Figures {
     figures.map(|(name, figure)| (name.to_owned(), figure)).into()
 }
 
-/// Normalizes a name for use as part of a figure's name: `L1 dTLB` becomes `l1_dtlb`.
+/// Converts a name to snake case for use in figure names: `L1 dTLB` becomes `l1_dtlb`.
 fn word(name: &str) -> String {
     name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
-/// Warns if other programs used a significant share of the CPU time just before the measurement.
+/// Warns if other programs used significant CPU time just before the measurement.
 fn not_idle(provenance: &Provenance) -> Option<Warning> {
     let others = provenance.others.as_ref()?;
     let share = others.as_number()?;
@@ -104,7 +107,7 @@ fn emulated(provenance: &Provenance) -> Option<Warning> {
     (provenance.emulated == Some(true)).then_some(Warning::Emulated)
 }
 
-/// Warns if more than [`PREEMPTED_SHARE`] of the windows were dropped because of preemption.
+/// Warns if more than [`PREEMPTED_SHARE`] of the windows were discarded as preempted.
 fn preempted(dropped: u64, of: u64) -> Option<Warning> {
     let share = if of == 0 { 0.0 } else { dropped as f64 / of as f64 };
     (share > PREEMPTED_SHARE).then_some(Warning::PreemptedWindows { share })

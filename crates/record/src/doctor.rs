@@ -4,42 +4,40 @@
 use crate::figure::Tier;
 use serde::{Deserialize, Serialize};
 
-/// Name of the observation that reports how many hardware events can be counted at the same time.
+/// Name of the observation that reports how many hardware events can be counted simultaneously.
 pub const COUNTERS_AT_ONCE: &str = "counters_at_once";
 
-/// Evidence tiers and capabilities available on this machine.
+/// Evidence tiers and capabilities of this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DoctorReport {
-    /// The evidence tiers, best first, each with whether it works on this machine.
+    /// All evidence tiers, best first.
     pub tiers: Vec<TierState>,
-    /// The best evidence tier that works on this machine.
+    /// The best evidence tier available on this machine.
     pub best_tier: Tier,
-    /// All checks, in the order of the sections.
+    /// Results of all checks, in section order.
     pub observations: Vec<Observation>,
 }
 
-/// Whether an evidence tier works on this machine, and why not.
+/// Availability of an evidence tier on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TierState {
     /// Evidence tier.
     pub tier: Tier,
-    /// How the tier counts, if not in the usual way, such as `registers`; `null` otherwise.
+    /// Counting method, if not the tier's usual one (`registers`, for example); `null` otherwise.
     pub way: Option<String>,
-    /// Whether the tier works on this machine at present.
+    /// Whether the tier currently works on this machine.
     pub works: bool,
-    /// What the tier can measure on this machine, or the reason why it does not work, in a
-    /// sentence.
+    /// What the tier can measure here, or why it does not work: one sentence.
     pub sentence: String,
-    /// Reason why the tier does not work, as a keyword for scripts: `no_virtual_pmu`, ...; `null`
-    /// if it works.
+    /// Keyword for why the tier does not work (`no_virtual_pmu`, ...); `null` if it works.
     pub cause: Option<String>,
-    /// The command that would make the tier work; `null` if it works or no command helps.
+    /// Command that would enable the tier; `null` if it works or no command helps.
     pub fix: Option<String>,
 }
 
-/// Part of the machine that an observation is about.
+/// Subsystem that an observation concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -48,11 +46,11 @@ pub enum Section {
     Processor,
     /// Cores, hardware threads, NUMA nodes and caches.
     Topology,
-    /// Hardware counters and their substitutes.
+    /// Hardware counters and fallbacks for them.
     Counters,
-    /// System settings and resources that a data plane requires.
+    /// System settings and resources that a data plane depends on.
     DataPlane,
-    /// Access to running programs, in order to observe them.
+    /// Access to running programs.
     Programs,
 }
 
@@ -61,13 +59,13 @@ pub enum Section {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The observation states a fact; nothing is wrong.
+    /// A fact; no judgement.
     Fact,
     /// The setting is good.
     Good,
-    /// The setting costs accuracy or speed.
+    /// The setting reduces accuracy or speed.
     Advice,
-    /// A prerequisite is missing, which prevents something from working.
+    /// A prerequisite is missing, so something does not work.
     Missing,
     /// The value could not be read.
     Unknown,
@@ -77,33 +75,33 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Observation {
-    /// Part of the machine that was checked.
+    /// Subsystem that was checked.
     pub section: Section,
-    /// Subject of the check, as a keyword for scripts: `governor`, `huge_pages`, ...
+    /// Keyword for what was checked: `governor`, `huge_pages`, ...
     pub name: String,
     /// Severity of the observation.
     pub verdict: Verdict,
-    /// The value that was found: `performance`, `2.6 GHz`, `0 of 0`; `null` if it was not read.
+    /// Value found: `performance`, `2.6 GHz`, `0 of 0`; `null` if unread.
     pub value: Option<String>,
-    /// What the value means, in a sentence.
+    /// Meaning of the value, in one sentence.
     pub sentence: String,
-    /// The command that would change the value; `null` if no change is needed or no command helps.
+    /// Command that would change the value; `null` if no change is needed or no command helps.
     pub fix: Option<String>,
 }
 
 impl Section {
-    /// Makes an observation of a fact about this part of the machine; nothing is wrong.
+    /// Creates an observation that states a fact without judging it.
     pub fn fact(self, name: &str, value: impl Into<String>, sentence: &str) -> Observation {
         self.observed(name, Verdict::Fact, Some(value.into()), sentence, None)
     }
 
-    /// Makes an observation of a good setting.
+    /// Creates an observation of a good setting.
     pub fn good(self, name: &str, value: impl Into<String>, sentence: &str) -> Observation {
         self.observed(name, Verdict::Good, Some(value.into()), sentence, None)
     }
 
-    /// Makes an observation of a setting that costs accuracy or speed, with the command that would
-    /// change it.
+    /// Creates an observation of a setting that reduces accuracy or speed; `fix` is the command
+    /// that changes it.
     pub fn advice(
         self,
         name: &str,
@@ -114,7 +112,7 @@ impl Section {
         self.observed(name, Verdict::Advice, Some(value.into()), sentence, fix)
     }
 
-    /// Makes an observation of a missing prerequisite, with the command that provides it.
+    /// Creates an observation of a missing prerequisite; `fix` is the command that provides it.
     pub fn missing(
         self,
         name: &str,
@@ -125,7 +123,7 @@ impl Section {
         self.observed(name, Verdict::Missing, Some(value.into()), sentence, fix)
     }
 
-    /// Makes an observation of a value that could not be read; `sentence` says why.
+    /// Creates an observation of a value that could not be read; `sentence` gives the reason.
     pub fn unknown(self, name: &str, sentence: &str) -> Observation {
         self.observed(name, Verdict::Unknown, None, sentence, None)
     }

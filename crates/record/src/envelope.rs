@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A complete record and its JSON form: writing it, reading it back, and rejecting it with a
-//! reason.
+//! A complete record and its JSON form: serialisation, parsing, and validation.
 //!
 //! A record consists of its provenance and its body; figures, summary and warnings are derived from
-//! these. In JSON, the fields of the body are at the same level as those of the envelope, and
-//! `kind` says to which body they belong. Derived values are included for scripts: every complete
-//! figure is under `figures`, and its bare value under `summary`, together with bare values from
-//! the body's lists. The reader derives all of them again and rejects a record in which they
-//! differ.
+//! them. In JSON, the body's fields are at the same level as the envelope's, and `kind` identifies
+//! the type of body. Derived values are included for scripts: `figures` holds the complete figures,
+//! and `summary` their bare values along with lists from the body. The reader recomputes all of
+//! them and rejects the record if any differ.
 
 use crate::answers::AnswersReport;
 use crate::budget::BudgetReport;
@@ -23,6 +21,7 @@ use crate::regions::RegionsReport;
 use crate::run::RunReport;
 use crate::stat::StatReport;
 use crate::strands::StrandsReport;
+use crate::stream::StreamReport;
 use crate::tcp::TcpReport;
 use crate::tune::TuneReport;
 use crate::upgrade;
@@ -36,58 +35,59 @@ use std::fmt;
 
 /// Value of the `schema` field in every record.
 const SCHEMA: &str = "linerate-record";
-/// Major version of the records that this program writes. When reading, records of 1.x are
-/// upgraded, records of other major versions are rejected, and unknown fields of newer minor
-/// versions are ignored.
+/// Major version that this program writes. Records of 1.x are upgraded when read, other major
+/// versions are rejected, and unknown fields from newer minor versions are ignored.
 const MAJOR: u32 = 2;
-const MINOR: u32 = 0;
+const MINOR: u32 = 1;
 
-/// A record: the measurements, and the context needed to interpret them.
+/// A record: the measurements and the context needed to interpret them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// Origin of the record.
     pub provenance: Provenance,
-    /// Full report of the command that made the record.
+    /// The complete report of the command that made the record.
     pub body: Body,
 }
 
-/// Full report of a command.
+/// The complete report of one command.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Body {
-    /// `linerate run`: measurements of a path with one mapping of stages to workers, as given.
+    /// `linerate run`: a path measured under the given mapping of stages to workers.
     Run(Box<RunReport>),
     /// `linerate tune`: a mapping that was measured, explained and, if a better one was found,
     /// replaced.
     Tune(Box<TuneReport>),
-    /// `linerate kernels`: the speed of checksum, copy, copy+checksum and fill, with their bounds.
+    /// `linerate kernels`: the speed of checksum, copy, copy+checksum and fill, relative to bounds.
     Kernels(Box<KernelsReport>),
     /// `linerate stat`: event counts for a command, a process or processors.
     Stat(Box<StatReport>),
     /// `linerate doctor`: what this machine can measure, and what would enable the rest.
     Doctor(Box<DoctorReport>),
-    /// Measurements that a program made of its own regions, through `liblinerate_regions`.
+    /// Regions that a program measured in itself with `liblinerate_regions`.
     Regions(Box<RegionsReport>),
     /// `linerate memory`: the memory hierarchy as seen by loads.
     Memory(Box<MemoryReport>),
     /// `linerate budget`: the per-packet budget at line rate.
     Budget(Box<BudgetReport>),
-    /// `linerate import`: measurements that another program made, per strand (hardware thread or
-    /// worker thread).
+    /// `linerate import`: per-strand (hardware thread or worker thread) measurements from another
+    /// program.
     Strands(Box<StrandsReport>),
     /// `linerate explain`: answers to questions about a record.
     Answers(Box<AnswersReport>),
     /// `linerate plan`: predictions for a mapping, and recommended changes.
     Plan(Box<PlanReport>),
-    /// Speed of TCP stacks under traffic patterns, with every set of checksum and copy routines.
+    /// TCP stack speed under several traffic patterns, for every set of checksum and copy routines.
     Tcp(Box<TcpReport>),
     /// `linerate why`: what limits a running program.
     Why(Box<WhyReport>),
     /// `linerate profile`: the functions in which a program spends its on-CPU time.
     Profile(Box<ProfileReport>),
-    /// `linerate diff`: two profiles compared.
+    /// `linerate diff`: a comparison of two profiles.
     ProfileDiff(Box<ProfileDiffReport>),
+    /// `linerate stream`: throughput, CPU time and limits of streams between two sockets.
+    Stream(Box<StreamReport>),
 }
 
 /// An entry of `summary`.
@@ -95,13 +95,13 @@ pub enum Body {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 enum Bare<'a> {
-    /// The value of a figure.
+    /// A figure's value.
     Figure(&'a Scalar),
-    /// Values from the body: an object with named values, or a list of such objects.
+    /// Values from the body: an object, or a list of objects.
     Body(Value),
 }
 
-/// A linerate record: the measurements, with the context needed to interpret them.
+/// A linerate record: measurements and the context needed to interpret them.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(title = "linerate record"))]
@@ -115,13 +115,14 @@ struct Wire<'a> {
     version: String,
     /// Origin of the record.
     provenance: &'a Provenance,
-    /// The value of each figure under the same name, for scripts, without unit and interval. A
-    /// `memory` record also has `levels`, `tlb`, `pages`, `noise`, `timer` and `os_view`; a record
-    /// of strands has `strands`, a record of answers `answers`, a `why` record `threads`, `cpus`,
-    /// `findings` and `ledger`, a `profile` record `functions` and `classes`, and a `profile_diff`
-    /// record `functions`.
+    /// The figures' bare values for scripts, under the same names. Some kinds of record have
+    /// further entries: `answers` has `answers`; `budget` has `frames`; `memory` has `levels`,
+    /// `tlb`, `pages`, `noise`, `timer` and `os_view`; `plan` has `recommendations` and `workers`;
+    /// `profile` has `functions` and `classes`; `profile_diff` has `functions`; `strands` has
+    /// `strands`, `faults` and `first_fault_line`; `stream` has `points`, `methods` and `findings`;
+    /// `tcp` has an entry per stack; `why` has `threads`, `cpus`, `findings` and `ledger`.
     summary: BTreeMap<&'a str, Bare<'a>>,
-    /// The main figures of the record, by name: those that users and scripts quote.
+    /// The record's headline figures, by name: those that users and scripts quote.
     figures: &'a BTreeMap<String, Figure>,
     /// Reasons to doubt the figures.
     warnings: &'a [Warning],
@@ -129,13 +130,13 @@ struct Wire<'a> {
     body: &'a Body,
 }
 
-/// The stored part of a record that all kinds have in common.
+/// The fields common to records of all kinds.
 #[derive(Deserialize)]
 struct Envelope {
     provenance: Provenance,
 }
 
-/// Derived values as stored in a record's JSON.
+/// Derived values as stored in the JSON.
 #[derive(Deserialize)]
 struct Stated {
     summary: BTreeMap<String, Value>,
@@ -144,19 +145,17 @@ struct Stated {
 }
 
 impl Record {
-    /// Returns the main figures of the record, by name: those that users and scripts quote. The
-    /// names are those used in `summary`.
+    /// Returns the record's headline figures, by name. `summary` uses the same names.
     pub fn figures(&self) -> Figures {
         self.body.derive().figures()
     }
 
-    /// Returns reasons to doubt the figures.
+    /// Returns the reasons to doubt the figures.
     pub fn warnings(&self) -> Vec<Warning> {
         self.body.derive().warnings(&self.provenance)
     }
 
-    /// Returns values for scripts, by name: the bare values of the figures, and lists from the
-    /// body.
+    /// Returns values for scripts, by name: bare values of the figures, and lists from the body.
     pub fn summary(&self) -> BTreeMap<String, Value> {
         let figures = self.figures();
         let figures = figures.iter().map(|(name, figure)| (name.clone(), bare(figure)));
@@ -164,18 +163,18 @@ impl Record {
         figures.chain(lists.map(|(name, list)| (name.to_owned(), list))).collect()
     }
 
-    /// Returns the record as indented JSON, ending in a newline.
+    /// Serialises the record as indented JSON with a trailing newline.
     ///
     /// # Errors
-    /// [`WriteError`] if a required number is infinite or NaN.
+    /// Returns an error if a required number is infinite or NaN.
     pub fn to_json_pretty(&self) -> Result<String, WriteError> {
         self.to_json(serde_json::ser::PrettyFormatter::new())
     }
 
-    /// Returns the record as one line of JSON, ending in a newline.
+    /// Serialises the record as a single line of JSON with a trailing newline.
     ///
     /// # Errors
-    /// [`WriteError`] if a required number is infinite or NaN.
+    /// Returns an error if a required number is infinite or NaN.
     pub fn to_json_line(&self) -> Result<String, WriteError> {
         self.to_json(serde_json::ser::CompactFormatter)
     }
@@ -203,16 +202,15 @@ impl Record {
         Ok(String::from_utf8(json).expect("serde_json writes UTF-8"))
     }
 
-    /// Reads a record of this or the previous major version from its JSON text. Unknown fields are
-    /// ignored.
+    /// Parses a record of the current or previous major version. Unknown fields are ignored.
     ///
     /// # Errors
-    /// See [`ReadError`].
+    /// Returns an error if the text is not a valid record of a supported version.
     pub fn from_json(json: &str) -> Result<Self, ReadError> {
         match upgrade::to_current(json, MAJOR) {
             (json, None) => Self::from_current(&json, false),
             (json, Some(version)) => Self::from_current(&json, true).map_err(|error| match error {
-                // The positions refer to the upgraded text, which the user does not have.
+                // Line and column refer to the upgraded text, which the user never sees.
                 ReadError::Field { field, message, .. } => {
                     ReadError::NotUpgraded { version, field, message }
                 }
@@ -221,8 +219,8 @@ impl Record {
         }
     }
 
-    /// Reads a record with current field names. The derived values in an upgraded record come from
-    /// an earlier version and may differ from those of this version.
+    /// Parses a record that uses current field names. An upgraded record's derived values come from
+    /// an older version and may legitimately differ from this version's.
     fn from_current(json: &str, is_upgraded: bool) -> Result<Self, ReadError> {
         let Head { minor, kind } = check_head(json)?;
         let Envelope { provenance } = read(json)?;
@@ -243,6 +241,7 @@ impl Record {
             "why" => Body::Why(read(json)?),
             "profile" => Body::Profile(read(json)?),
             "profile_diff" => Body::ProfileDiff(read(json)?),
+            "stream" => Body::Stream(read(json)?),
             _ => return Err(ReadError::UnknownKind { kind }),
         };
         let record = Self { provenance, body };
@@ -254,7 +253,7 @@ impl Record {
     }
 }
 
-/// Minor version and kind of a record, as stated in its JSON.
+/// Minor version and kind stated in a record's JSON.
 struct Head {
     minor: u32,
     kind: String,
@@ -289,8 +288,8 @@ fn parse_version(version: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Reads the fields of `T` from a record and ignores the others. Parses the text again, because the
-/// position of an invalid field is known only from the text.
+/// Deserialises `T` from a record, ignoring other fields. Parses the text again, because only the
+/// parser knows the position of an invalid field.
 fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -302,7 +301,7 @@ fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
 }
 
 impl Stated {
-    /// Checks that the stored derived values match those derived from the rest of the record.
+    /// Checks that the stored derived values match those recomputed from the record.
     fn check_against(&self, record: &Record) -> Result<(), ReadError> {
         differing(&self.figures, &record.figures(), Figure::has_facts_of)
             .map_or(Ok(()), |name| changed("figures", &name))?;
@@ -314,7 +313,7 @@ impl Stated {
         Ok(())
     }
 
-    /// Checks only that `summary` agrees with `figures`: the derived values of another version
+    /// Checks only that `summary` agrees with `figures`, since another version's derived values
     /// cannot be recomputed here.
     fn check_alone(&self) -> Result<(), ReadError> {
         let agrees = |(name, figure): (&String, &Figure)| {
@@ -331,7 +330,7 @@ fn changed(part: &str, name: &str) -> Result<(), ReadError> {
     Err(ReadError::Changed { field: format!("{part}.{name}") })
 }
 
-/// Returns the first name that is missing from one map, or whose two values are not the `same`.
+/// Returns the first name that is missing from one map or whose values differ according to `same`.
 fn differing<T>(
     a: &BTreeMap<String, T>,
     b: &BTreeMap<String, T>,
@@ -345,7 +344,7 @@ fn as_scalar(value: &Value) -> Option<Scalar> {
     Scalar::deserialize(value).ok()
 }
 
-/// Returns the message of `error` without its trailing position.
+/// Returns the message of `error` without the trailing position.
 fn without_position(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rfind(" at line ") {
@@ -354,12 +353,12 @@ fn without_position(error: &serde_json::Error) -> String {
     }
 }
 
-/// Error for a record that cannot be written because a required number was computed incorrectly.
+/// Error returned when a record cannot be written because a required number is infinite or NaN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteError {
-    /// The field, as a path: `workers[0].stages[2].kpps`.
+    /// Path of the field: `workers[0].stages[2].kpps`.
     pub field: String,
-    /// Description of the error.
+    /// What is wrong.
     pub message: String,
 }
 
@@ -372,14 +371,14 @@ impl fmt::Display for WriteError {
 
 impl std::error::Error for WriteError {}
 
-/// Error for text that cannot be read as a record. Lines and columns count from 1.
+/// Error returned when text cannot be parsed as a record. Lines and columns are 1-based.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// The text ends in the middle of a record.
+    /// The text ends within a record.
     Truncated {
-        /// Number of the last line.
+        /// Last line.
         line: usize,
-        /// Number of the last column.
+        /// Last column.
         column: usize,
     },
     /// The text is not JSON.
@@ -388,38 +387,38 @@ pub enum ReadError {
         line: usize,
         /// Column of the error.
         column: usize,
-        /// Description of the error.
+        /// What is wrong.
         message: String,
     },
     /// The text is JSON, but not a record.
     NotARecord {
-        /// What was found instead of a record.
+        /// What the text contains instead of a record.
         found: String,
     },
-    /// The record has another major version, which cannot be read.
+    /// Unsupported major version.
     OtherVersion {
         /// Version of the record.
         version: String,
     },
-    /// The record has the previous major version and lacks a required field.
+    /// A record of the previous major version lacks a required field.
     NotUpgraded {
         /// Version of the record.
         version: String,
-        /// Path of the field, or of the object that lacks it; `.` is the record itself.
+        /// Path of the field or of the object that lacks it; `.` is the record itself.
         field: String,
-        /// Description of the error.
+        /// What is wrong.
         message: String,
     },
-    /// The record is of a kind that this version does not know.
+    /// Record kind unknown to this version.
     UnknownKind {
         /// Kind of the record.
         kind: String,
     },
-    /// A field of the record is missing or of the wrong type.
+    /// A field is missing or has the wrong type.
     Field {
-        /// Path of the field, or of the object that lacks it; `.` is the record itself.
+        /// Path of the field or of the object that lacks it; `.` is the record itself.
         field: String,
-        /// Description of the error.
+        /// What is wrong.
         message: String,
         /// Line of the error.
         line: usize,
@@ -428,7 +427,7 @@ pub enum ReadError {
     },
     /// `figures`, `summary` or `warnings` contradict the rest of the record.
     Changed {
-        /// Path of the first contradictory field: `summary.throughput_kpps`.
+        /// Path of the first field that differs: `summary.throughput_kpps`.
         field: String,
     },
 }
@@ -455,7 +454,7 @@ impl fmt::Display for ReadError {
                 write!(f, "line {line}, column {column}: not JSON: {message}")
             }
             Self::NotARecord { found } => {
-                write!(f, "not a linerate record: {found}; make one with --record FILE")
+                write!(f, "not a linerate record: {found}; create one with --record FILE")
             }
             Self::OtherVersion { version } => write!(
                 f,
@@ -469,15 +468,15 @@ impl fmt::Display for ReadError {
                  `provenance.program`"
             ),
             Self::UnknownKind { kind } => {
-                write!(f, "unknown kind of record `{kind}`; a newer linerate may read it")
+                write!(f, "unknown record kind `{kind}`; a newer linerate may support it")
             }
             Self::Field { field, message, line, column } => {
                 write!(f, "line {line}, column {column}: `{field}`: {message}")
             }
             Self::Changed { field } => write!(
                 f,
-                "`{field}` contradicts the rest of the record, which was edited: use the original \
-                 record, or measure again"
+                "`{field}` contradicts the rest of the record, so the record was edited; use the \
+                 original record, or measure again"
             ),
         }
     }
@@ -485,8 +484,8 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// Returns the published JSON Schema (draft 2020-12) for records of the current version, ending in
-/// a newline.
+/// Returns the published JSON Schema (draft 2020-12) for the current record version, with a
+/// trailing newline.
 #[cfg(feature = "schema")]
 pub fn schema_json() -> String {
     let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();

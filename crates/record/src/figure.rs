@@ -5,7 +5,7 @@ use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Evidence tier of a figure. Ordered from the strongest evidence to the weakest.
+/// Evidence tier of a figure, ordered from strongest to weakest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -16,9 +16,9 @@ pub enum Tier {
     User,
     /// Software events, the timestamp counter, tracepoints.
     Sw,
-    /// Simulation with an explicit cache geometry.
+    /// Simulation with a given cache geometry.
     Sim,
-    /// Computation by a model; nothing was measured.
+    /// Computed by a model; nothing was measured.
     Model,
 }
 
@@ -35,23 +35,30 @@ impl Tier {
     }
 }
 
-/// The main figures of a record, by name: those that users and scripts quote.
+/// A record's headline figures, by name: those that users and scripts quote.
 pub type Figures = BTreeMap<String, Figure>;
 
-/// The value of a figure: a bare number, a text, or no value.
+/// A figure's value: a number, a string, or nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Scalar {
     /// A finite number in the figure's unit.
     Number(#[serde(serialize_with = "crate::finite")] f64),
-    /// A word or a sentence.
+    /// A string.
     Text(String),
     /// No value is available; the figure's `reason` says why.
     Absent,
 }
 
-/// A value with everything needed to assess it: unit, number of samples, interval, evidence tier
+impl Scalar {
+    /// Creates a number, with zero for minus zero, which Rust returns as the sum of no floats.
+    fn unsigned_zero(value: f64) -> Self {
+        Self::Number(value + 0.0)
+    }
+}
+
+/// A value along with everything needed to judge it: unit, sample count, interval, evidence tier
 /// and method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -60,26 +67,26 @@ pub struct Figure {
     pub value: Scalar,
     /// The unit, as printed: `kpps`, `ticks/packet`, `ratio`, `text`, ...
     pub unit: String,
-    /// Number of samples from which the value was computed.
+    /// Number of samples behind the value.
     pub n: u64,
-    /// Lower end of the interval, in `unit`; `null` if no interval could be given.
+    /// Lower end of the interval, in `unit`; `null` if there is no interval.
     pub low: Option<f64>,
-    /// Upper end of the interval, in `unit`; `null` if no interval could be given.
+    /// Upper end of the interval, in `unit`; `null` if there is no interval.
     pub high: Option<f64>,
-    /// Nominal coverage of the interval, 0 to 1; `null` for a text, an absent value, and a number
-    /// without an estimate of its spread.
+    /// Nominal coverage of the interval, 0 to 1; `null` for texts, absent values, and numbers of
+    /// unknown spread.
     pub confidence: Option<f64>,
     /// Evidence tier of the value.
     pub tier: Tier,
-    /// Method of measurement, in a few words.
+    /// How the value was measured, in a few words.
     pub method: String,
-    /// Reason why the value is absent; `null` if it is present.
+    /// Why the value is absent; `null` if it is present.
     pub reason: Option<String>,
 }
 
 impl Figure {
-    /// Returns whether both figures state the same facts. Compares everything except the wording of
-    /// the method and of the reason, which may change between versions of the program.
+    /// Returns whether both figures state the same facts. Ignores the wording of the method and
+    /// reason, which may change between versions.
     pub(crate) fn has_facts_of(&self, other: &Self) -> bool {
         let facts = |one: &Self| Self {
             method: String::new(),
@@ -89,15 +96,15 @@ impl Figure {
         facts(self) == facts(other)
     }
 
-    /// Makes a figure from an estimate, with its value, interval and confidence. If the value is
-    /// not finite, the figure is absent; an end of the interval that is not finite becomes `None`.
+    /// Creates a figure from an estimate. A non-finite value makes the figure absent; a non-finite
+    /// interval end becomes `None`.
     pub fn number(unit: &str, estimate: Estimate, tier: Tier, method: &str) -> Self {
         if !estimate.value.is_finite() {
             return Self::absent(unit, tier, method, "the estimate is not a finite number");
         }
-        let finite = |x: f64| x.is_finite().then_some(x);
+        let finite = |x: f64| x.is_finite().then_some(x + 0.0);
         Self {
-            value: Scalar::Number(estimate.value),
+            value: Scalar::unsigned_zero(estimate.value),
             unit: unit.to_owned(),
             n: estimate.n,
             low: finite(estimate.low),
@@ -109,14 +116,14 @@ impl Figure {
         }
     }
 
-    /// Makes a figure without an interval, from a number that is exact or whose spread is unknown.
-    /// If the number is not finite, the figure is absent.
+    /// Creates a figure without an interval, for a number that is exact or of unknown spread. A
+    /// non-finite number makes the figure absent.
     pub fn exact(unit: &str, value: f64, tier: Tier, method: &str) -> Self {
         if !value.is_finite() {
             return Self::absent(unit, tier, method, "not a finite number");
         }
         Self {
-            value: Scalar::Number(value),
+            value: Scalar::unsigned_zero(value),
             unit: unit.to_owned(),
             n: 1,
             low: None,
@@ -128,7 +135,7 @@ impl Figure {
         }
     }
 
-    /// Makes a figure whose value is a word or a sentence.
+    /// Creates a figure whose value is a string.
     pub fn text(text: &str, tier: Tier, method: &str) -> Self {
         Self {
             value: Scalar::Text(text.to_owned()),
@@ -143,7 +150,7 @@ impl Figure {
         }
     }
 
-    /// Makes a figure without a value, with the reason why the value is unavailable.
+    /// Creates a figure without a value; `reason` says why.
     pub fn absent(unit: &str, tier: Tier, method: &str, reason: &str) -> Self {
         Self {
             value: Scalar::Absent,
@@ -158,7 +165,7 @@ impl Figure {
         }
     }
 
-    /// Returns the value as a number, if it is one.
+    /// Returns the value if it is a number.
     pub fn as_number(&self) -> Option<f64> {
         match self.value {
             Scalar::Number(x) => Some(x),
@@ -166,15 +173,15 @@ impl Figure {
         }
     }
 
-    /// Returns the number as an estimate ([`Estimate::of_ends`]); `None` if the value is not a
-    /// number.
+    /// Returns the value and its interval as an estimate ([`Estimate::of_ends`]); `None` if the
+    /// value is not a number.
     pub fn estimate(&self) -> Option<Estimate> {
         let estimate = Estimate::of_ends(self.as_number()?, self.low, self.high, self.n);
         Some(Estimate { confidence: self.confidence.unwrap_or(estimate.confidence), ..estimate })
     }
 
-    /// Returns the figure and its interval multiplied by the non-negative `factor`, in another
-    /// unit.
+    /// Multiplies the value and interval by a non-negative `factor`, converting the figure to
+    /// another unit.
     #[must_use]
     pub fn scaled(&self, factor: f64, unit: &str, method: &str) -> Self {
         if self.as_number().is_none() {
@@ -193,7 +200,7 @@ impl Figure {
     }
 }
 
-/// Returns the value of a figure as JSON, without unit or interval, as in the record's `summary`.
+/// Returns a figure's bare value as JSON, as in `summary`.
 pub(crate) fn bare(figure: &Figure) -> serde_json::Value {
     serde_json::to_value(&figure.value).unwrap_or(serde_json::Value::Null)
 }

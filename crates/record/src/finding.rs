@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conclusions from the profile of a packet path: its bottleneck, and the best kernels for its
-//! calls.
+//! Conclusions about a packet path: its bottleneck, and the best kernels for its calls.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
@@ -10,11 +9,11 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// A worker is busy for all of its running time: its stages are the bottleneck.
+    /// A worker is busy for all of its running time, so one of its stages is the bottleneck.
     Processing,
-    /// All workers wait for packets: the source or the line sets the rate.
+    /// All workers wait for packets, so the source or the line sets the rate.
     Offered,
-    /// The limit cannot be determined: the profile does not single out a worker.
+    /// Undetermined: no single worker stands out in the profile.
     CannotTell,
 }
 
@@ -22,14 +21,13 @@ pub enum Limit {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// The kind of limit.
+    /// Kind of limit.
     pub limit: Limit,
-    /// The bottleneck stage; `null` if there is none or it cannot be determined.
+    /// The bottleneck stage; `null` if there is none or it is unknown.
     pub bottleneck: Option<String>,
-    /// Name of the worker on which the bottleneck stage runs; `null` if there is none or it is
-    /// unknown.
+    /// Worker that runs the bottleneck stage; `null` if there is none or it is unknown.
     pub worker: Option<String>,
-    /// The finding in one sentence, with supporting figures.
+    /// The finding in one sentence, with its evidence.
     pub sentence: String,
 }
 
@@ -37,28 +35,25 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelAdvice {
-    /// The kernels in use during the run, as in the `kernels` field of a run.
+    /// Kernels in use during the run, as in the run's `kernels` field.
     pub in_use: String,
-    /// The kernels with the lowest total time for all calls of the path.
+    /// Kernels with the lowest total time for the path's calls.
     pub fastest: String,
-    /// Total time of all calls with the fastest kernels, relative to the kernels in use.
+    /// Total time of all calls with the fastest kernels, relative to the time with those in use.
     pub time_ratio: Figure,
-    /// The stage that gains most from the fastest kernels; if they are already in use, the stage
-    /// whose calls take the most time.
+    /// Stage that gains most from the fastest kernels or, if they are already in use, the one that
+    /// spends most time in kernel calls.
     pub stage: String,
-    /// Capacity of a worker that runs only this stage, in thousand packets per second.
+    /// Capacity of a worker that runs only this stage, in kpps.
     pub stage_kpps: Figure,
-    /// Capacity of a worker that runs only this stage, with the fastest kernels, in thousand
-    /// packets per second.
+    /// Capacity of a worker that runs only this stage, using the fastest kernels, in kpps.
     pub stage_fastest_kpps: Figure,
-    /// Capacity of the path if its busiest worker never waited, with the kernels in use, in
-    /// thousand packets per second.
+    /// Path capacity if the busiest worker never waited, using the current kernels, in kpps.
     pub path_kpps: Figure,
-    /// Capacity of the path if its busiest worker never waited, with the fastest kernels, in
-    /// thousand packets per second.
+    /// Path capacity if the busiest worker never waited, using the fastest kernels, in kpps.
     pub path_fastest_kpps: Figure,
-    /// Whether the gain is large enough to make the fastest kernels worth trying.
+    /// Whether the gain is large enough to be worth trying.
     pub worth_trying: bool,
-    /// The advice in a sentence.
+    /// The advice in one sentence.
     pub sentence: String,
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stored records for tests, one of each kind. The tool itself measured them
+//! Recorded fixtures for tests, one per kind of record, produced by linerate itself
 //! (`cargo xtask fixtures`).
 //!
-//! A test that needs particular values changes only those, and takes the rest from a stored record:
-//! `RunReport { rings: vec![], ..fixtures::run() }`. Tests therefore need no edits when a field is
-//! added.
+//! A test that needs particular values overrides only those fields and takes the rest from a
+//! fixture: `RunReport { rings: vec![], ..fixtures::run() }`. Adding a field therefore does not
+//! break tests.
 
 use crate::budget::BudgetReport;
 use crate::kernels::KernelsReport;
@@ -13,13 +13,14 @@ use crate::profile::ProfileReport;
 use crate::regions::RegionsReport;
 use crate::run::{RunReport, StageReport, WorkerReport};
 use crate::stat::StatReport;
+use crate::stream::StreamReport;
 use crate::why::WhyReport;
 use crate::{Body, Record};
 use std::sync::LazyLock;
 
 macro_rules! stored {
     ($($kind:literal),*) => {
-        /// The stored records: the kind and the JSON text of each.
+        /// The fixtures, as pairs of kind and JSON text.
         pub const ALL: &[(&str, &str)] =
             &[$(($kind, include_str!(concat!("../fixtures/", $kind, ".json")))),*];
     };
@@ -40,17 +41,19 @@ stored!(
     "tcp",
     "why",
     "profile",
-    "profile_diff"
+    "profile_diff",
+    "stream"
 );
 
-/// Returns the stored record of this kind.
+/// Returns the fixture of the given kind.
 ///
 /// # Panics
-/// If there is no stored record of this kind, or if it differs from what this version writes. In
-/// the second case, run `cargo xtask fixtures`.
+/// Panics if there is no such fixture, or if it differs from what this version writes. In the
+/// latter case, run `cargo xtask fixtures`.
 pub fn record(kind: &str) -> Record {
     let (_, text) = ALL.iter().find(|(stored, _)| *stored == kind).expect("a kind of record");
-    Record::from_json(text).unwrap_or_else(|error| panic!("{kind}: {error}; cargo xtask fixtures"))
+    Record::from_json(text)
+        .unwrap_or_else(|error| panic!("{kind}: {error}; run cargo xtask fixtures"))
 }
 
 macro_rules! body {
@@ -60,39 +63,43 @@ macro_rules! body {
             static STORED: LazyLock<Record> = LazyLock::new(|| record(stringify!($name)));
             match &STORED.body {
                 Body::$kind(report) => (**report).clone(),
-                other => unreachable!("unexpected kind of record: {other:?}"),
+                other => unreachable!("unexpected record kind: {other:?}"),
             }
         }
     };
 }
 
 body!(
-    /// Returns the stored run of the edge path on one CPU.
+    /// Returns a run of the edge path on one CPU.
     run, Run, RunReport
 );
 body!(
-    /// Returns the stored measurement of checksums over two sizes.
+    /// Returns a measurement of checksums at two sizes.
     kernels, Kernels, KernelsReport
 );
 body!(
-    /// Returns the stored event counts of the program `true`.
+    /// Returns the event counts of `true`.
     stat, Stat, StatReport
 );
 body!(
-    /// Returns the stored counts for the regions of a matrix multiplication that measured itself.
+    /// Returns the region counts of an instrumented matrix multiplication.
     regions, Regions, RegionsReport
 );
 body!(
-    /// Returns the stored measurement of a cache hierarchy with chains of up to 1 MiB.
+    /// Returns a cache hierarchy measured with chains of up to 1 MiB.
     memory, Memory, MemoryReport
 );
 body!(
-    /// Returns the stored per-packet budget for the packets of [`run`].
+    /// Returns the per-packet budget for the packets of [`run`].
     budget, Budget, BudgetReport
 );
 body!(
-    /// Returns the stored observation of a sleeping command over one second.
+    /// Returns an observation of a sleeping command over one second.
     why, Why, WhyReport
+);
+body!(
+    /// Returns the stored streams over loopback, with two buffer settings and two message sizes.
+    stream, Stream, StreamReport
 );
 body!(
     /// Returns the stored profile of a command that computes hashes, sampled for one second.

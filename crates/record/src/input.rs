@@ -1,98 +1,100 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a capture was prepared for replay: the packets that were skipped, by cause, and the repairs.
+//! How a capture was prepared for replay: packets skipped, by cause, and repairs made.
 
 use crate::tally::Tally;
 use crate::units::counted;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Share of a capture's bytes, 0 to 1; if more than this was skipped, a warning is issued.
+/// Share of a capture's bytes, 0 to 1, that may be skipped without a warning.
 pub const WARNED_SHARE: f64 = 0.05;
-/// Share of a capture's bytes, 0 to 1; if more than this was skipped, the path is rejected, unless
-/// it sets `allow_left_out`.
+/// Share of a capture's bytes, 0 to 1, above which skipping is an error unless the path sets
+/// `allow_left_out`.
 pub const REFUSED_SHARE: f64 = 0.5;
 
-/// Reasons for skipping packets of a capture, as keywords in records.
+/// Keywords for why packets of a capture were skipped.
 pub mod cause {
-    /// TCP segments that segmentation offload coalesced into a frame longer than a packet buffer.
+    /// TCP segments coalesced by offload into a frame that does not fit in a packet buffer.
     pub const JOINED_SEGMENTS: &str = "joined_segments";
-    /// A packet that is longer than a packet buffer.
+    /// A packet that does not fit in a packet buffer.
     pub const TOO_LONG: &str = "too_long";
-    /// A packet that was truncated to the snap length of the capture.
+    /// A packet truncated to the capture's snap length.
     pub const CUT_SHORT: &str = "cut_short";
     /// A packet of length zero.
     pub const ZERO_LENGTH: &str = "zero_length";
-    /// A packet that was captured on a link type without Ethernet or IP headers.
+    /// A packet from a link type without Ethernet or IP headers.
     pub const OTHER_LINK_TYPE: &str = "other_link_type";
-    /// A packet in a block of the capture file whose content contradicts the length of the block.
+    /// A packet in a damaged block: the block's contents contradict its length.
     pub const DAMAGED_BLOCK: &str = "damaged_block";
-    /// End of a capture file that stops within a packet.
+    /// The tail of a capture file that breaks off in the middle of a packet.
     pub const TRUNCATED_TAIL: &str = "truncated_tail";
-    /// End of a capture file in which lengths contradict each other.
+    /// A packet that the kernel dropped because the receive ring of an interface was full.
+    pub const RING_FULL: &str = "rx_ring_full";
+    /// The tail of a capture file in which lengths contradict each other.
     pub const DAMAGED_TAIL: &str = "damaged_tail";
 }
 
-/// The end of a capture file that could not be read.
+/// The tail of a capture file, if it could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnreadTail {
-    /// Offset at which the unreadable end starts, in bytes from the start of the file.
+    /// File offset at which the unreadable part starts, in bytes.
     pub offset: u64,
-    /// Length of the unreadable end, in bytes.
+    /// Length of the unreadable part, in bytes.
     pub bytes: u64,
 }
 
-/// Frames with coalesced TCP segments that were split into separate segments again.
+/// Coalesced frames that were split back into TCP segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CutSegments {
     /// Number of coalesced frames in the capture.
     pub frames: u64,
-    /// Number of frames into which the coalesced frames were split.
+    /// Number of frames they were split into.
     pub segments: u64,
-    /// MTU of the connections of these frames: the longest IP packet on the wire, in bytes.
+    /// MTU of the connections whose frames were split: the longest IP packet on the wire, in bytes.
     pub mtu: u64,
 }
 
-/// How the input was prepared before the run.
+/// How the input was prepared before the run: packets offered, skipped and repaired.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InputReport {
-    /// Packets that the source offers in one pass over the input.
+    /// Packets offered in one pass over the input.
     pub offered: Tally,
-    /// What was skipped, by cause. Packets are counted with their bytes on the wire; blocks, and
-    /// the end of a damaged file, with their bytes in the file.
+    /// Skipped packets, by cause. Bytes are on-wire bytes for packets, and file bytes for damaged
+    /// blocks or tails.
     pub left_out: BTreeMap<String, Tally>,
-    /// The end of the file that could not be read; `null` if the file was read completely.
+    /// The unreadable tail of the file; `null` if the file was read completely.
     pub unread: Option<UnreadTail>,
-    /// Frames with coalesced segments that were split; `null` if there were none.
+    /// Coalesced frames that were split; `null` if there were none.
     pub cut_segments: Option<CutSegments>,
-    /// Number of truncated frames that were zero-padded to their original length.
+    /// Number of truncated frames zero-padded to their original length.
     pub padded_frames: u64,
-    /// Number of frames that were captured before the NIC computed their TCP or UDP checksum, and
-    /// whose checksum was completed.
+    /// Number of frames with a TCP or UDP checksum filled in because they were captured before the
+    /// NIC computed it.
     #[serde(default)]
     pub completed_checksums: u64,
-    /// Number of packets that were captured without an Ethernet header, and to which one was added.
+    /// Number of packets captured without an Ethernet header and given a synthetic one.
     #[serde(default)]
     pub framed_packets: u64,
-    /// Number of packets that `skip` and `sample` excluded, in the part of the file that was read.
+    /// Number of packets excluded by `skip` and `sample`, in the part of the file that was read.
     #[serde(default)]
     pub unselected_packets: u64,
 }
 
 impl InputReport {
-    /// Returns the number of skipped packets and bytes, summed over all causes.
+    /// Returns the total packets and bytes skipped.
     pub fn left_out_total(&self) -> Tally {
         self.left_out.values().copied().sum()
     }
 
-    /// Returns the share of the input's bytes that was skipped, 0 to 1.
+    /// Returns the fraction of the input's bytes that was skipped, 0 to 1.
     pub fn left_out_share(&self) -> f64 {
         self.share(self.left_out_total().bytes)
     }
 
-    /// Returns `bytes` as a share of all bytes in the input, offered and skipped, 0 to 1.
+    /// Returns `bytes` as a fraction of all input bytes, offered and skipped, 0 to 1.
     pub fn share(&self, bytes: u64) -> f64 {
         match self.offered.bytes + self.left_out_total().bytes {
             0 => 0.0,
@@ -100,13 +102,13 @@ impl InputReport {
         }
     }
 
-    /// Returns the cause for which the most bytes were skipped; `None` if nothing was skipped.
+    /// Returns the cause that accounts for the most skipped bytes; `None` if nothing was skipped.
     pub fn main_cause(&self) -> Option<&str> {
         let most = self.left_out.iter().max_by_key(|(_, tally)| tally.bytes);
         most.map(|(cause, _)| cause.as_str())
     }
 
-    /// Returns a phrase for each kind of repair, and for packets that `skip` and `sample` excluded.
+    /// Returns one phrase per kind of repair, and one for packets excluded by `skip` and `sample`.
     pub fn repairs(&self) -> Vec<String> {
         let cut = self.cut_segments.map(|cut| {
             format!(
@@ -124,7 +126,7 @@ impl InputReport {
         });
         let completed = (self.completed_checksums > 0).then(|| {
             format!(
-                "checksums completed in {} (left to checksum offload by the sender)",
+                "checksums completed in {} (the sender left them to checksum offload)",
                 counted(self.completed_checksums, "frame")
             )
         });
@@ -135,14 +137,16 @@ impl InputReport {
             )
         });
         let selected = (self.unselected_packets > 0).then(|| {
-            format!("{} not selected (skip, sample)", counted(self.unselected_packets, "packet"))
+            format!(
+                "{} excluded by `skip` and `sample`",
+                counted(self.unselected_packets, "packet")
+            )
         });
         [cut, padded, completed, framed, selected].into_iter().flatten().collect()
     }
 }
 
-/// Returns advice for the user on packets that were skipped for `cause`, a keyword of the module
-/// `cause`.
+/// Returns advice on packets skipped for `cause`, one of the keywords in `cause`.
 pub fn remedy(cause: &str) -> &'static str {
     match cause {
         cause::JOINED_SEGMENTS => {

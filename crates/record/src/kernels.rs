@@ -2,8 +2,8 @@
 //! The body of a `kernels` record: the speed of every variant of every kernel (checksum, copy,
 //! copy+checksum, fill), relative to a bound.
 //!
-//! A [`Row`] holds the measurements of one routine in one case. A case consists of a size or mix of
-//! sizes, offsets, a cache state, and the timed quantity. All routines in a case ran in the same
+//! Each [`Row`] holds the measurements of one routine in one case. A case is a combination of size
+//! or size mix, offsets, cache state, and timed quantity. All routines in a case ran in the same
 //! rounds, in random order.
 
 use crate::figure::Figure;
@@ -15,18 +15,18 @@ use std::fmt;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kernel {
-    /// Computing the Internet checksum of a buffer.
+    /// Internet checksum of a buffer.
     Checksum,
-    /// Copying a buffer.
+    /// Copy of a buffer.
     Copy,
-    /// Copying a buffer and computing its checksum in one pass.
+    /// Copy and checksum of a buffer in one pass.
     CopyChecksum,
-    /// Filling a buffer with one value.
+    /// Fills a buffer with a single byte value, like memset.
     Fill,
 }
 
 impl Kernel {
-    /// All kernels, in the order used in tables.
+    /// All kernels, in table order.
     pub const ALL: [Self; 4] = [Self::Checksum, Self::Copy, Self::CopyChecksum, Self::Fill];
 
     /// Returns the kernel's keyword in JSON and on command lines.
@@ -46,19 +46,18 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// The role of a routine in a comparison: why it is timed.
+/// Why a routine is included in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// A bound that shows what the machine can do: a routine that does less than the kernel, or the
+    /// A bound on what the machine can do: a routine that does less work than the kernel, or the
     /// system's own routine.
     Bound,
-    /// The variant that callers get if they do not name one, called directly at its own address.
+    /// The variant that callers get by default, called directly at its own address.
     Selected,
-    /// Another entry point: the function that looks up the selection at each call (`dispatch`), or
-    /// a checksum meant for inlining (`header`, `header_c`), which is called here like any other
-    /// routine.
+    /// Another entry point: the function that looks up the selection on each call (`dispatch`), or
+    /// a checksum intended for inlining (`header`, `header_c`) but called out of line here.
     Entry,
     /// A variant of the kernel, called by name.
     Variant,
@@ -66,26 +65,26 @@ pub enum Role {
     Peer,
 }
 
-/// A random sequence of sizes that no branch predictor can learn.
+/// A random sequence of sizes that branch predictors cannot learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Mix {
-    /// Seven sizes of 40 to 63 bytes, four of 556, one of 1460.
+    /// IMIX: seven sizes of 40 to 63 bytes, four of 556, one of 1460.
     #[serde(rename = "imix")]
     Imix,
-    /// Sizes from 20 to 1500 bytes, uniformly distributed.
+    /// Uniformly distributed sizes of 20 to 1500 bytes.
     #[serde(rename = "uniform_20_1500")]
     Uniform20To1500,
-    /// Sizes from 20 to 256 bytes, uniformly distributed.
+    /// Uniformly distributed sizes of 20 to 256 bytes.
     #[serde(rename = "uniform_20_256")]
     Uniform20To256,
 }
 
 impl Mix {
-    /// All mixes, in the order used in tables.
+    /// All mixes, in table order.
     pub const ALL: [Self; 3] = [Self::Imix, Self::Uniform20To1500, Self::Uniform20To256];
 
-    /// Returns the keyword of the mix in JSON.
+    /// Returns the mix's keyword in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Imix => "imix",
@@ -101,24 +100,24 @@ impl fmt::Display for Mix {
     }
 }
 
-/// Location of the bytes in the memory hierarchy when the routine is called.
+/// Where in the memory hierarchy the buffers are when the routine is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// In the L1 cache from the previous call, as far as they fit.
+    /// In L1 from the previous call, as far as they fit.
     Warm,
-    /// In memory, not in a cache; [`ColdState`] says how this is achieved.
+    /// In memory, not in any cache; see [`ColdState`] for how this is achieved.
     Cold,
-    /// In the store buffer: a header that was written field by field just before the call.
+    /// In the store buffer: a header written field by field just before the call.
     JustWritten,
 }
 
 impl State {
-    /// All states, in the order used in tables.
+    /// All states, in table order.
     pub const ALL: [Self; 3] = [Self::Warm, Self::Cold, Self::JustWritten];
 
-    /// Returns the keyword of the state in JSON.
+    /// Returns the state's keyword in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Warm => "warm",
@@ -134,7 +133,7 @@ impl fmt::Display for State {
     }
 }
 
-/// What the time of a call measures: throughput or latency.
+/// Timed quantity: throughput or latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -153,57 +152,57 @@ pub struct Row {
     pub kernel: Kernel,
     /// Name of the routine: a variant, `selected`, another entry point, a bound or a peer.
     pub variant: String,
-    /// The role of the routine: why it is timed.
+    /// Why the routine is included.
     pub role: Role,
     /// Bytes per call; `null` for a mix.
     pub size: Option<u64>,
-    /// The mix of sizes; `null` for a single size.
+    /// The size mix; `null` for a single size.
     pub mix: Option<Mix>,
-    /// Mean number of bytes per call: the size, or the mean of the sizes drawn from the mix.
+    /// Mean bytes per call: the size, or the mean of the sizes drawn from the mix.
     #[serde(serialize_with = "crate::finite")]
     pub mean_bytes: f64,
-    /// Offset of the source from 64-byte alignment, in bytes, 0 to 63; `null` if there is no
-    /// source, or if `offsets` lists the offsets.
+    /// Source offset from 64-byte alignment, in bytes, 0 to 63; `null` if there is no source or if
+    /// `offsets` lists the offsets.
     pub src_offset: Option<u32>,
-    /// Offset of the destination from 64-byte alignment, in bytes, 0 to 63; `null` if there is no
+    /// Destination offset from 64-byte alignment, in bytes, 0 to 63; `null` if there is no
     /// destination.
     pub dst_offset: Option<u32>,
-    /// Distance from source to destination in bytes, modulo 4096: 0 if both are at the same page
-    /// offset, so that loads match earlier stores in the low 12 address bits; `null` unless there
-    /// are both a source and a destination.
+    /// Distance from source to destination in bytes, modulo 4096. At 0, loads match earlier stores
+    /// in the low 12 address bits (4K aliasing). `null` unless there are both a source and a
+    /// destination.
     pub page_distance: Option<u32>,
-    /// The source offsets over which the row is averaged; `null` for a single offset.
+    /// Source offsets over which the row is averaged; `null` for a single offset.
     pub offsets: Option<Vec<u32>>,
-    /// Cache state of the bytes.
+    /// Where in the memory hierarchy the buffers are.
     pub state: State,
-    /// What the time of a call measures.
+    /// Timed quantity: throughput or latency.
     pub timing: Timing,
-    /// Core cycles per call: the median over the rounds; `null` if unknown.
+    /// Median core cycles per call over the rounds; `null` if unknown.
     pub cycles: Option<f64>,
     /// Lower end of the 95 % interval of `cycles`.
     pub cycles_low: Option<f64>,
     /// Upper end of the 95 % interval of `cycles`.
     pub cycles_high: Option<f64>,
-    /// Ticks of the timestamp counter per call: the median over the rounds; `null` if not measured.
+    /// Median ticks of the timestamp counter per call over the rounds; `null` if not measured.
     pub ticks: Option<f64>,
     /// Lower end of the 95 % interval of `ticks`.
     pub ticks_low: Option<f64>,
     /// Upper end of the 95 % interval of `ticks`.
     pub ticks_high: Option<f64>,
-    /// Number of rounds on which the row is based.
+    /// Number of rounds behind the row.
     pub n: u64,
     /// Bytes per core cycle: `mean_bytes / cycles`.
     pub bytes_per_cycle: Option<f64>,
     /// Name of the fastest bound in this case; `null` if no bound was timed.
     pub bound: Option<String>,
     /// Speed relative to the bound in the same rounds: the bound's time divided by the routine's.
-    /// May exceed 1 if the bound is only the best routine known.
+    /// Can exceed 1 where the bound is merely the best known routine.
     pub of_bound: Option<f64>,
     /// Lower end of the 95 % interval of `of_bound`.
     pub of_bound_low: Option<f64>,
     /// Upper end of the 95 % interval of `of_bound`.
     pub of_bound_high: Option<f64>,
-    /// Reason why a number of the row is `null`; `null` if all applicable numbers are present.
+    /// Why a value in the row is `null`; `null` if no applicable value is missing.
     pub reason: Option<String>,
 }
 
@@ -211,9 +210,9 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VariantReport {
-    /// Name of the variant, one word.
+    /// Variant name, one word.
     pub name: String,
-    /// Required CPU features, as named in the processor manual; empty if there are none.
+    /// Required CPU features, as named in the processor manual; may be empty.
     pub isa: String,
     /// Whether the variant uses vector registers.
     pub vector: bool,
@@ -221,7 +220,7 @@ pub struct VariantReport {
     pub compiled: bool,
     /// Whether this processor and operating system can run the variant.
     pub supported: bool,
-    /// Kernels for which the variant is selected on this machine.
+    /// Kernels for which this variant is selected on this machine.
     pub selected_for: Vec<Kernel>,
 }
 
@@ -237,25 +236,24 @@ pub struct PeerReport {
     pub kernels: Vec<Kernel>,
     /// Whether the peer could be timed.
     pub available: bool,
-    /// Reason why the peer could not be timed, and a remedy; `null` if it could.
+    /// Why the peer could not be timed, and what to do; `null` if it was timed.
     pub reason: Option<String>,
 }
 
-/// How the cache state `cold` was established in this record.
+/// How buffers were kept out of the caches for the `cold` state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ColdState {
-    /// Size of the memory that the calls touch before a buffer is reused, in bytes.
+    /// Bytes of memory that the calls touch before a buffer is reused.
     pub footprint_bytes: u64,
-    /// Bytes from the start of one buffer to the start of the next, for buffers that fit into this
-    /// distance.
+    /// Distance between the starts of consecutive small buffers, in bytes; `eviction` describes
+    /// larger ones.
     pub stride_bytes: u64,
-    /// Description of how cache lines are evicted, and how longer buffers are laid out, in a
-    /// sentence.
+    /// How cache lines are evicted and larger buffers are laid out, in one sentence.
     pub eviction: String,
 }
 
-/// A routine that gave a wrong result and was therefore not timed.
+/// A routine that was not timed because it gave a wrong result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WrongResult {
@@ -263,22 +261,22 @@ pub struct WrongResult {
     pub kernel: Kernel,
     /// Name of the routine.
     pub variant: String,
-    /// The first difference: length, offsets, expected and actual value.
+    /// The first mismatch: length, offsets, expected and actual value.
     pub difference: String,
 }
 
-/// Measurement windows over all cases, one per routine and round.
+/// Measurement windows over all cases; each covers one routine in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RaceWindows {
     /// Number of windows that were timed.
     pub total: u64,
-    /// Number of windows dropped because the operating system counted an involuntary context switch
-    /// of the thread, or gave it a CPU for less than 96 % of the window.
+    /// Number of windows dropped because the OS counted an involuntary context switch of the thread
+    /// or kept it off the CPU for more than 4 % of the window.
     pub preempted: u64,
     /// Number of windows dropped because they took more than 4 times as long as the routine's
-    /// fastest window, although the operating system recorded no preemption: a hypervisor or an
-    /// interrupt may have slowed them down.
+    /// fastest window although the OS saw no preemption. A hypervisor or an interrupt may have
+    /// slowed them down.
     pub dropped_as_slow: u64,
 }
 
@@ -286,22 +284,22 @@ pub struct RaceWindows {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HugePages {
-    /// Whether the operating system accepted the advice to use huge pages.
+    /// Whether the OS accepted the advice to use huge pages.
     pub advised: bool,
-    /// Share of the buffers' bytes that were in huge pages after all had been written, 0 to 1;
-    /// `null` if the operating system does not report it.
+    /// Share of the buffer memory actually backed by huge pages after all of it was written, 0 to
+    /// 1; `null` if the OS does not report it.
     pub granted: Option<f64>,
-    /// Reason why the advice was refused or `granted` is `null`; `null` if neither applies.
+    /// Why the advice was refused or `granted` is `null`; `null` otherwise.
     pub reason: Option<String>,
 }
 
-/// A part of the measurement that was requested or is done by default, but was skipped.
+/// A requested or default part of the measurement that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Skipped {
-    /// The part that was skipped.
+    /// Skipped item.
     pub what: String,
-    /// Reason why the part was skipped.
+    /// Why it was skipped.
     pub reason: String,
 }
 
@@ -309,54 +307,54 @@ pub struct Skipped {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelsReport {
-    /// Processor name; `null` if the processor does not report one.
+    /// Processor name; `null` if it does not report one.
     pub processor: Option<String>,
-    /// The logical CPU on which all measurements ran.
+    /// Logical CPU on which everything was measured.
     pub cpu: u32,
     /// Ticks of the timestamp counter per second.
     #[serde(serialize_with = "crate::finite")]
     pub ticks_per_s: f64,
-    /// Core cycles per tick of the timestamp counter: the median of the calibrations between the
+    /// Core cycles per tick of the timestamp counter: the median of the calibrations made between
     /// rounds.
     pub cycles_per_tick: Figure,
-    /// Independent additions per core cycle: the median of the checks between the cases. The value
-    /// is lower than the issue width while an SMT sibling is active. Speeds relative to a bound
-    /// depend on it, because a bound needs fewer execution units than the routine.
+    /// Independent additions per core cycle: the median of the checks made between cases. An active
+    /// SMT sibling lowers it below the issue width. This affects speeds relative to a bound,
+    /// because a bound needs fewer execution units than the routine.
     pub additions_per_cycle: Figure,
-    /// Minimum and maximum of `additions_per_cycle` over the checks between the cases; `null` if
-    /// there were no checks.
+    /// Minimum and maximum of `additions_per_cycle` over the checks made between cases; `null` if
+    /// there were none.
     pub additions_per_cycle_range: Option<[f64; 2]>,
-    /// Whether huge pages back the buffers; with small pages, cold times include TLB misses.
+    /// Whether huge pages back the buffers. With small pages, cold times include TLB misses.
     pub huge_pages: HugePages,
-    /// How the cache state `cold` was established; `null` if no cold case was timed.
+    /// How buffers were kept out of the caches for the `cold` state; `null` if no cold case was
+    /// timed.
     pub cold: Option<ColdState>,
-    /// The variants, simplest first, including those that cannot run on this machine.
+    /// All variants, simplest first, including those that this machine cannot run.
     pub variants: Vec<VariantReport>,
-    /// The peers (routines of other projects), including unavailable ones.
+    /// All peers (other projects' routines), including unavailable ones.
     pub peers: Vec<PeerReport>,
     /// Measurements, one row per routine and case.
     pub rows: Vec<Row>,
-    /// Routines that gave wrong results.
+    /// Routines that gave a wrong result.
     pub wrong: Vec<WrongResult>,
     /// Other parts of the measurement that were skipped.
     pub skipped: Vec<Skipped>,
-    /// Number of measurement windows, and of those dropped.
+    /// Numbers of measured and dropped windows.
     pub windows: RaceWindows,
-    /// Seed for the order of routines, the buffer contents and the mixes.
+    /// Seed for routine order, buffer contents and size mixes.
     pub seed: u64,
-    /// Whether this was the quick measurement, with fewer cases and rounds.
+    /// Whether this was a quick run, with fewer cases and rounds.
     pub quick: bool,
     /// Whether the run was stopped early.
     pub interrupted: bool,
-    /// Whether the user gave sizes on the command line, in which case the printed report shows all
-    /// of them.
+    /// Whether sizes were given on the command line; the printed report then shows all of them.
     #[serde(default)]
     pub sizes_named: bool,
 }
 
 impl KernelsReport {
-    /// Returns the names of the selected variants, as in `summary.selected`: one name if all
-    /// kernels use the same variant, otherwise `checksum avx512vnni, copy avx2, ...`; `None` if no
+    /// Returns the names of the selected variants, as in `summary.selected`: a single name if all
+    /// kernels use the same variant, otherwise `checksum avx512vnni, copy avx2, ...`. `None` if no
     /// variant is selected.
     pub fn selected(&self) -> Option<String> {
         let of = |kernel| self.selected_for(kernel).map(|variant| (kernel, variant));
@@ -369,7 +367,7 @@ impl KernelsReport {
         Some(words.collect::<Vec<_>>().join(", "))
     }
 
-    /// Returns the name of the variant that is selected for `kernel`; `None` if there is none.
+    /// Returns the name of the variant selected for `kernel`; `None` if there is none.
     pub fn selected_for(&self, kernel: Kernel) -> Option<&str> {
         let selected = self.variants.iter().find(|v| v.selected_for.contains(&kernel));
         selected.map(|variant| variant.name.as_str())

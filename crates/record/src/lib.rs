@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The measurement record: units, samples, intervals, provenance and the JSON schema.
 //!
-//! Every command writes or reads a record; it is the only interface between the parts of the
-//! program. A record consists of the measurements ([`Body`]) and their origin ([`Provenance`]).
-//! Values derived from these two, in [`mod@derive`], are not part of the record: figures for people
-//! ([`Figure`], with unit, interval and evidence tier), lists for scripts, and warnings
+//! Every command writes or reads a record, which is the only interface between the parts of
+//! linerate. A record consists of measurements ([`Body`]) and their origin ([`Provenance`]).
+//! Everything derived from these two is in [`mod@derive`] and not part of the record: figures for
+//! users ([`Figure`], with unit, interval and evidence tier), lists for scripts, and warnings
 //! ([`Warning`]).
 //!
-//! This crate is pure: it uses no files and no clock. It does not print records for people;
-//! `linerate-report` does that.
+//! This crate does no I/O and reads no clock. Printing records for users is the job of
+//! `linerate-report`.
 
 #![forbid(unsafe_code)]
 
 pub mod accuracy;
 pub mod answers;
 pub mod budget;
+mod dead_end;
 pub mod derive;
 pub mod doctor;
 pub mod envelope;
@@ -22,6 +23,7 @@ pub mod figure;
 pub mod finding;
 pub mod fixtures;
 pub mod input;
+pub mod interfaces;
 pub mod kernels;
 pub mod memory;
 pub mod plan;
@@ -34,6 +36,7 @@ pub mod run;
 pub mod stat;
 pub mod stats;
 pub mod strands;
+pub mod stream;
 pub mod tally;
 pub mod tcp;
 pub mod tune;
@@ -50,8 +53,8 @@ pub use figure::{Figure, Figures, Scalar, Tier};
 pub use provenance::Provenance;
 pub use warning::Warning;
 
-/// Serialises a number that must be finite. JSON has no infinities and no NaN, and `null` would
-/// suggest that the value could not be read, although in fact it was computed incorrectly.
+/// Serialises a number that must be finite. JSON has no infinities or NaN, and writing `null` would
+/// suggest that the value was unreadable rather than miscalculated.
 fn finite<S: serde::Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if value.is_finite() {
         serializer.serialize_f64(*value)
@@ -60,7 +63,7 @@ fn finite<S: serde::Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::
     }
 }
 
-/// Serialises a list of numbers that must all be finite, as [`finite`] serialises one number.
+/// Serialises a list of numbers that must all be finite; see [`finite`].
 fn finite_all<S: serde::Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
     match values.iter().find(|value| !value.is_finite()) {
         Some(value) => finite(value, serializer),

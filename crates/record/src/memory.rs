@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `memory` record: the memory hierarchy as loads experience it on this machine, at
-//! the time of the measurement.
+//! The body of a `memory` record: the memory hierarchy as seen by loads on this machine at the time
+//! of measurement.
 //!
-//! All results are based on one kind of measurement: a chain of loads, each dependent on the
-//! previous one (a *chase*), through a number of cache lines in an order that no prefetcher can
-//! guess. The time per load as a function of chain size is a [`Curve`]; its plateaus are the
-//! [`MemoryLevel`]s.
+//! Everything is based on one technique: a chain of dependent loads (a *chase*) through a number of
+//! cache lines, in an order that no prefetcher can predict. Time per load as a function of chain
+//! size is a [`Curve`]; its plateaus are the [`MemoryLevel`]s.
 
 mod overlap;
 
@@ -22,43 +21,42 @@ pub struct MemoryReport {
     pub conditions: Conditions,
     /// The time source and the core clock.
     pub timer: Timer,
-    /// Small and huge pages: whether huge pages are available, were granted, and help.
+    /// Small and huge pages: whether huge pages are available, granted, and effective.
     pub pages: Pages,
     /// Load latency as a function of chain size, one curve per access order and page size.
     pub curves: Vec<Curve>,
-    /// The levels that were found, nearest first. The last level is memory itself, whose size is
-    /// not given.
+    /// Levels found, nearest first. The last is main memory, which has no size.
     pub levels: Vec<MemoryLevel>,
-    /// Ranges of sizes in which no level could be determined, with reasons.
+    /// Size ranges in which no level could be determined, and why.
     pub unresolved: Vec<Unresolved>,
-    /// Ratio of two sizes below which they cannot be distinguished.
+    /// Ratio below which two sizes cannot be distinguished.
     #[serde(serialize_with = "crate::finite")]
     pub resolution: f64,
     /// The data TLB levels, nearest first.
     pub tlb: Vec<TlbLevel>,
-    /// Cost of a load, by the location of the data and of the address translation: input for
+    /// Cost of a load by location of the data and of its address translation, as input for
     /// performance models.
     pub costs: Vec<Cost>,
-    /// Distributions of the times of single loads, one per chain size.
+    /// Distributions of single-load times, one per chain size.
     pub histograms: Vec<Histogram>,
     /// Number of outstanding misses per core, by level.
     pub parallelism: Vec<Parallelism>,
-    /// Memory bandwidth, by level, operation and number of threads.
+    /// Memory bandwidth by level, operation and thread count.
     pub bandwidth: Vec<Bandwidth>,
-    /// Latency of a load from memory while other threads use the memory; empty if not measured.
+    /// Latency of loads from memory while other threads use it; empty if not measured.
     pub loaded: Vec<LoadedLatency>,
     /// Time that the measuring thread lost to interruptions.
     pub noise: Noise,
-    /// Sizes that the OS reports, compared with the measured ones.
+    /// OS-reported cache sizes, compared with the measured ones.
     pub os_view: Vec<OsView>,
-    /// Event counts for each chain size, checked against the known number of loads; empty if
-    /// nothing was counted, as `events_reason` explains.
+    /// Event counts per chain size, checked against the known number of loads; empty if nothing was
+    /// counted (see `events_reason`).
     pub events: Vec<EventsOfSize>,
-    /// Reason why no events were counted; `null` if events were counted.
+    /// Why no events were counted; `null` if some were.
     pub events_reason: Option<String>,
 }
 
-/// Requested duration of the measurement.
+/// How long the measurement may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -75,9 +73,9 @@ pub enum Effort {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conditions {
-    /// Requested duration of the measurement.
+    /// How long the measurement may take.
     pub effort: Effort,
-    /// Actual duration of the measurement, in seconds.
+    /// How long the measurement took, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
     /// Logical CPU on which the measuring thread ran.
@@ -88,17 +86,17 @@ pub struct Conditions {
     pub line_bytes: u64,
     /// Size of the longest chain in bytes.
     pub max_bytes: u64,
-    /// Reason for the limit on the size of the longest chain.
+    /// What determined the size of the longest chain.
     pub max_reason: String,
-    /// Load average over one minute, before the measurement; `null` if the OS does not report it.
+    /// One-minute load average before the measurement; `null` if the OS does not report it.
     pub load_before: Option<f64>,
-    /// Load average over one minute, after the measurement; `null` if the OS does not report it.
+    /// One-minute load average after the measurement; `null` if the OS does not report it.
     pub load_after: Option<f64>,
-    /// Number of timed windows over all threads, each 2 ms or less.
+    /// Number of timed windows over all threads, each at most 2 ms long.
     pub windows: u64,
-    /// Number of timed windows that were discarded because their thread was preempted.
+    /// Number of timed windows that were discarded as preempted.
     pub windows_dropped: u64,
-    /// Whether the user interrupted the measurement; results obtained until then are valid.
+    /// Whether the user interrupted the measurement; results obtained before that are valid.
     pub interrupted: bool,
 }
 
@@ -112,20 +110,20 @@ pub struct Timer {
     pub invariant: Option<bool>,
     /// Rate of the time source, in GHz.
     pub rate_ghz: Figure,
-    /// Smallest observed step of the time source, in ns: the resolution of all times.
+    /// Smallest observed increment of the time source, in ns, which is the resolution of all times.
     pub step_ns: Figure,
-    /// Time that passes between two consecutive reads of the time source, in ns.
+    /// Time between two back-to-back reads of the time source, in ns.
     pub overhead_ns: Figure,
-    /// Core clock during the measurement, in GHz, from a chain of additions.
+    /// Core clock during the measurement, in GHz, timed with a chain of additions.
     pub core_ghz: Figure,
 }
 
-/// Kind of page, by size.
+/// Page size class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PageKind {
-    /// The smallest pages of the machine.
+    /// The machine's smallest pages.
     Base,
     /// Transparent huge pages, requested with madvise(2).
     Huge,
@@ -139,48 +137,47 @@ pub struct Pages {
     pub base_bytes: u64,
     /// Size of a huge page, in bytes; `null` if there are no huge pages.
     pub huge_bytes: Option<u64>,
-    /// Kind of page that was used for the curves.
+    /// Kind of page used for the curves.
     pub used: PageKind,
-    /// Share of the requested memory that the OS reports as backed by huge pages, 0 to 1.
+    /// Share of the requested memory that is backed by huge pages according to the OS, 0 to 1.
     pub granted: Figure,
-    /// Ratio of latency with huge pages to latency with small pages, at sizes where small pages
-    /// miss the TLB.
+    /// Latency with huge pages relative to small pages, at sizes where small pages miss the TLB.
     pub time_ratio: Figure,
-    /// Verdict on whether huge pages are effective.
+    /// Whether huge pages are effective.
     pub verdict: PagesVerdict,
-    /// The verdict in a sentence, with a remedy.
+    /// The verdict in one sentence, with a remedy.
     pub sentence: String,
 }
 
-/// Verdict on the effectiveness of huge pages.
+/// Whether huge pages are effective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PagesVerdict {
-    /// Huge pages work: one TLB entry translates a whole huge page.
+    /// Huge pages work: a single TLB entry translates an entire huge page.
     Work,
-    /// Huge pages were granted, but the TLB translates them in small pieces, because a hypervisor
-    /// backs them with small pages.
+    /// Huge pages were granted, but the hypervisor backs them with small pages, so the TLB holds
+    /// translations of small pages.
     Splintered,
-    /// Huge pages were requested, but not granted.
+    /// Huge pages were requested but not granted.
     NotGranted,
-    /// The system has no huge pages, or they are switched off.
+    /// The system has no huge pages, or they are disabled.
     NotOffered,
-    /// It could not be determined whether huge pages are effective.
+    /// Undetermined.
     Unknown,
 }
 
-/// Order in which a chase (a chain of dependent loads) accesses its lines.
+/// Order in which a chase (a chain of dependent loads) visits its lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Random within a block of a few pages, then random within the next block: only one TLB miss
-    /// per page, so the steps of the curve are those of the caches.
+    /// Random within a block of a few pages, then within the next block. Each page causes only one
+    /// TLB miss, so the steps of the curve are due to caches.
     PageLocal,
-    /// Random over all lines: the curve shows the effects of caches and TLB combined.
+    /// Random over all lines, so the curve shows cache and TLB effects combined.
     Random,
-    /// Sequential, line after line, so that prefetching helps.
+    /// Sequential, so prefetching helps.
     Sequential,
 }
 
@@ -190,13 +187,13 @@ pub enum Order {
 pub struct Curve {
     /// Order of the loads.
     pub order: Order,
-    /// Kind of page that holds the chain.
+    /// Kind of page backing the chain.
     pub pages: PageKind,
-    /// Measured points, by increasing chain size.
+    /// Measured points, in ascending order of chain size.
     pub points: Vec<CurvePoint>,
 }
 
-/// Measurements of a chase at one chain size.
+/// One chain size of a curve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
@@ -204,13 +201,13 @@ pub struct CurvePoint {
     pub bytes: u64,
     /// Number of cache lines in the chain.
     pub lines: u64,
-    /// Number of loads in the valid windows.
+    /// Number of loads in valid windows.
     pub loads: u64,
-    /// Total duration of the loads in the valid windows, in seconds.
+    /// Total time of the loads in valid windows, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// Time per load in the fastest window of each pass, in ns. Each pass visits the sizes in a
-    /// different order and on different pages.
+    /// Time per load in the fastest window of each pass, in ns. Every pass visits the sizes in a
+    /// different order, on different pages.
     #[serde(serialize_with = "crate::finite_all")]
     pub passes_ns: Vec<f64>,
     /// Core clock during each pass, in GHz; empty if unknown.
@@ -218,12 +215,12 @@ pub struct CurvePoint {
     pub passes_ghz: Vec<f64>,
     /// Time per load in ns: the minimum over the passes.
     pub latency_ns: Figure,
-    /// Time per load in core cycles. This is roughly the number of cycles per instruction, since
-    /// the chase executes little else.
+    /// Time per load in core cycles. Roughly equal to cycles per instruction, as a chase executes
+    /// little else.
     pub cycles: Figure,
     /// Number of valid windows.
     pub windows: u64,
-    /// Number of windows that were dropped because the thread was preempted in them.
+    /// Number of windows dropped because the thread was preempted.
     pub windows_dropped: u64,
 }
 
@@ -233,20 +230,20 @@ pub struct CurvePoint {
 pub struct MemoryLevel {
     /// Name of the level: `L1`, `L2`, `L3`, ..., `memory`.
     pub name: String,
-    /// Size in bytes of the largest chain that stays in the level: the capacity that was available
-    /// to this program.
+    /// Size in bytes of the largest chain that stays in the level, that is, the capacity that was
+    /// available to this program.
     pub size_bytes: Figure,
-    /// Time per load, in ns, for loads that hit in this level and in the L1 TLB.
+    /// Time per load in ns, for loads that hit this level and the L1 TLB.
     pub latency_ns: Figure,
-    /// Time per load in core cycles, for loads that hit in this level and in the L1 TLB.
+    /// Time per load in core cycles, for loads that hit this level and the L1 TLB.
     pub latency_cycles: Figure,
-    /// Whether the level's plateau was the same in all passes.
+    /// Whether all passes found the same plateau.
     pub settled: bool,
-    /// Remark on the level, in a sentence; `null` if there is none.
+    /// Remark on the level, in one sentence; `null` if there is none.
     pub note: Option<String>,
 }
 
-/// A range of sizes in which no level could be determined.
+/// A size range in which no level could be determined.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unresolved {
@@ -254,10 +251,9 @@ pub struct Unresolved {
     pub from_bytes: u64,
     /// End of the range, in bytes.
     pub to_bytes: u64,
-    /// Cause of the problem, as a keyword for scripts: `moved`, `too_close`, `too_small`,
-    /// `too_noisy`.
+    /// Keyword for the cause: `moved`, `too_close`, `too_small`, `too_noisy`, `unseen`.
     pub cause: String,
-    /// The problem and its remedy, in a sentence.
+    /// The problem and its remedy, in one sentence.
     pub sentence: String,
 }
 
@@ -267,71 +263,70 @@ pub struct Unresolved {
 pub struct TlbLevel {
     /// Name of the level: `L1 dTLB`, `L2 dTLB`.
     pub name: String,
-    /// Kind of page used in the measurement.
+    /// Kind of page used for the measurement.
     pub pages: PageKind,
-    /// Number of entries, if latency rises in a step at that number of pages; absent if it rises
-    /// slowly.
+    /// Number of entries, if latency rises in a step at that many pages; absent if it rises
+    /// gradually.
     pub entries: Figure,
-    /// Number of pages at which latency begins to rise.
+    /// Number of pages at which latency starts to rise.
     pub onset: Figure,
-    /// Number of pages at which latency has reached half of its rise.
+    /// Number of pages at the midpoint of the rise in latency.
     pub half: Figure,
-    /// Time in ns that a miss in this level adds to a load that hits in the next level.
+    /// Time in ns that a miss in this TLB level adds to a load that hits the next one.
     pub cost_ns: Figure,
-    /// Time in core cycles that a miss in this level adds to a load that hits in the next level.
+    /// Core cycles that a miss in this TLB level adds to a load that hits the next one.
     pub cost_cycles: Figure,
-    /// Remark on the TLB level, in a sentence; `null` if there is none.
+    /// Remark on the TLB level, in one sentence; `null` if there is none.
     pub note: Option<String>,
 }
 
-/// Where an address translation is found.
+/// Where an address translation comes from: a TLB level or a page walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TlbState {
-    /// The L1 TLB holds the translation.
+    /// The load hits the L1 TLB.
     Hit,
-    /// The load misses the L1 TLB and hits the L2 TLB.
+    /// The load misses the L1 TLB but hits the L2 TLB.
     MissL1,
-    /// The load misses all TLB levels and needs a page walk.
+    /// The load misses all TLB levels, so it needs a page walk.
     Walk,
 }
 
-/// Cost of a load, for one location of the data and of the address translation.
+/// Cost of a load, for data in one cache level and a translation from one TLB level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cost {
-    /// Name of the level that holds the data.
+    /// Level that holds the data.
     pub level: String,
-    /// Where the address translation is found.
+    /// Where the address translation comes from.
     pub tlb: TlbState,
-    /// Time until a dependent load can begin, in ns: an upper bound where loads overlap.
+    /// Time before a dependent load can start, in ns. An upper bound where loads overlap.
     pub ns: Figure,
-    /// Time until a dependent load can begin, in core cycles.
+    /// Time before a dependent load can start, in core cycles.
     pub cycles: Figure,
-    /// Time per load, in ns, when the core has its maximum number of loads outstanding: a lower
-    /// bound.
+    /// Time per load in ns when the core has as many loads outstanding as it can: a lower bound.
     pub overlapped_ns: Figure,
 }
 
-/// Distribution of the times of single loads from chains of one size.
+/// Distribution of single-load times for one chain size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Histogram {
     /// Chain size in bytes.
     pub bytes: u64,
-    /// Name of the level that holds a chain of this size; `null` if none was found.
+    /// Level that holds a chain of this size; `null` if none was found.
     pub level: Option<String>,
-    /// Number of loads timed, equal to the sum over the bins.
+    /// Number of loads timed; equals the sum over the bins.
     pub samples: u64,
-    /// Timing overhead in ns, already subtracted from the bins.
+    /// Timing overhead in ns, which has been subtracted from the bins.
     pub bias_ns: Figure,
-    /// Bins of the histogram in increasing order of time, without gaps; the last bin is open-ended.
+    /// Contiguous bins in ascending order of time; the last is open-ended.
     pub bins: Vec<Bin>,
-    /// Peaks of the distribution.
+    /// Peaks in the distribution.
     pub modes: Vec<Mode>,
-    /// Time per load in ns, from the slope over chains of 0, 1, 2, 4, ... loads: independent of the
-    /// timer's step.
+    /// Time per load in ns, from the slope over chains of 0, 1, 2, 4, ... loads, which does not
+    /// depend on timer resolution.
     pub slope_ns: Figure,
 }
 
@@ -339,7 +334,7 @@ pub struct Histogram {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bin {
-    /// Lower end of the bin in ns, inclusive. Below 0 if the timer's step is longer than a load.
+    /// Lower end of the bin in ns, inclusive. Negative if the timer step is longer than a load.
     #[serde(serialize_with = "crate::finite")]
     pub from_ns: f64,
     /// Upper end of the bin in ns, exclusive; `null` for the last bin.
@@ -348,86 +343,85 @@ pub struct Bin {
     pub count: u64,
 }
 
-/// A peak of the distribution of load times.
+/// A peak in the distribution of load times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mode {
-    /// Name of the level with the latency of the peak; `null` if there is none.
+    /// Level whose latency matches the peak; `null` if there is none.
     pub name: Option<String>,
     /// Position of the peak, in ns.
     #[serde(serialize_with = "crate::finite")]
     pub ns: f64,
-    /// Lower end of the peak's range in ns, which is about one timer step wide; `null` in earlier
-    /// records.
+    /// Lower end of the peak in ns. Peaks are about one timer step wide. `null` in older records.
     pub low_ns: Option<f64>,
-    /// Upper end of the peak's range in ns; `null` in earlier records.
+    /// Upper end of the peak in ns; `null` in older records.
     pub high_ns: Option<f64>,
-    /// Share of the loads that belong to the peak, 0 to 1.
+    /// Share of loads that belong to the peak, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
 }
 
-/// Time that the measuring thread lost to interruptions, seen as gaps between clock reads.
+/// Time that the measuring thread lost to interruptions, detected as gaps between clock reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Noise {
-    /// Time during which the thread watched the clock for gaps, in seconds.
+    /// Time spent watching the clock for gaps, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// Share of this time that was lost in gaps, 0 to 1.
+    /// Share of that time lost in gaps, 0 to 1.
     pub lost: Figure,
     /// Number of gaps per second.
     pub gaps_per_s: Figure,
-    /// Length of the longest gap, in microseconds.
+    /// Longest gap, in microseconds.
     pub longest_us: Figure,
-    /// Number of gaps by length.
+    /// Histogram of gap lengths.
     pub gaps: Vec<Bin>,
-    /// Share of this CPU's time stolen by the host, 0 to 1; absent if the kernel does not report
-    /// it.
+    /// Share of this CPU's time stolen by the hypervisor, 0 to 1; absent if the kernel does not
+    /// report it.
     pub stolen: Figure,
-    /// Share of this CPU's time that other programs on this system used, 0 to 1.
+    /// Share of this CPU's time used by other programs on this system, 0 to 1.
     pub others: Figure,
-    /// CPU quota that control groups impose on this process, in CPUs; `null` without a quota. If
-    /// the quota is used up early in a period, the process is throttled until the next period,
-    /// which shows up as gaps.
+    /// CPU quota of this process's control groups, in CPUs; `null` without a quota. A process that
+    /// exhausts its quota early in a period is throttled until the next one, which shows up as
+    /// gaps.
     pub quota_cpus: Option<f64>,
 }
 
-/// A cache size that the OS reports, compared with the measured size.
+/// An OS-reported cache size, compared with the measured one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OsView {
-    /// Name of the level: `L1`, `L2`, `L3` as numbered by the OS, or `level of 6 MiB` for a level
-    /// that the OS does not report. Names are unique.
+    /// Name of the level: `L1`, `L2`, `L3` as numbered by the OS, or `level of 6 MiB` if the OS
+    /// does not report it. Names are unique.
     pub name: String,
-    /// Size in bytes as reported by the OS; `null` if it reports none.
+    /// Size in bytes according to the OS; `null` if not reported.
     pub stated_bytes: Option<u64>,
     /// Measured size in bytes.
     pub found_bytes: Figure,
-    /// Verdict on the reported size.
+    /// Verdict on the OS-reported size.
     pub verdict: OsVerdict,
-    /// The comparison of the two sizes in a sentence.
+    /// The comparison in one sentence.
     pub sentence: String,
 }
 
-/// Verdict on a cache size that the OS reports.
+/// Verdict on an OS-reported cache size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OsVerdict {
-    /// The measurement agrees: the reported size is within the measured interval, or less than 10 %
+    /// The sizes agree: the reported size is within the measured interval, or less than 10 %
     /// outside it.
     Agrees,
-    /// Less than the reported size is available at present.
+    /// Less than the reported size is currently available.
     Smaller,
-    /// More than the reported size was measured, up to twice as much.
+    /// The measured size exceeds the reported one by up to a factor of two.
     Larger,
-    /// The OS reports the level, but the measurement did not find it.
+    /// The OS reports the level, but it was not found.
     Unseen,
-    /// The measurement found the level, but the OS does not report it.
+    /// The level was found, but the OS does not report it.
     NotStated,
-    /// The verdict is undetermined: more than twice the reported size was found, or the size is
-    /// among the unresolved ones.
+    /// Undetermined: the measured size is more than twice the reported one, or the reported size is
+    /// in an unresolved range.
     CannotTell,
 }
 
@@ -437,7 +431,7 @@ pub enum OsVerdict {
 pub struct EventsOfSize {
     /// Chain size in bytes.
     pub bytes: u64,
-    /// Number of loads that the chase executed.
+    /// Number of loads in the chase.
     pub loads: u64,
     /// The counted events.
     pub events: Vec<EventOfChase>,
@@ -449,19 +443,18 @@ pub struct EventsOfSize {
 pub struct EventOfChase {
     /// Name of the event.
     pub event: String,
-    /// Count per load of the chase.
+    /// Count per load.
     pub per_load: Figure,
-    /// Whether the count is plausible, given the known number of loads; `null` if nothing is known
-    /// about the event.
+    /// Whether the count is plausible, given the known number of loads; `null` if the event has no
+    /// expected count.
     pub plausible: Option<bool>,
-    /// Reason why the count is not plausible; `null` if the count is plausible or nothing is known
-    /// about the event.
+    /// Why the count is implausible; `null` if it is plausible or the event has no expected count.
     pub doubt: Option<String>,
 }
 
 impl Curve {
-    /// Returns the minimum, median and maximum number of passes over the sizes of the curve; `None`
-    /// if the curve has no sizes.
+    /// Returns the minimum, median and maximum number of passes per chain size; `None` if the curve
+    /// has no points.
     pub fn passes(&self) -> Option<[usize; 3]> {
         let mut passes: Vec<usize> = self.points.iter().map(|p| p.passes_ns.len()).collect();
         passes.sort_unstable();

@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `profile` record: the functions in which a program's threads spend CPU time, from
-//! samples.
+//! The body of a `profile` record: the functions in which a program's threads spend CPU time,
+//! determined by sampling.
 //!
-//! Shares refer to all samples of the program. Since each sample represents the same amount of
-//! time, they are also shares of its CPU time. Time asleep or waiting for a CPU is not sampled.
+//! Shares are fractions of all samples of the program. Every sample represents the same amount of
+//! time, so shares are also fractions of the program's CPU time. Time spent asleep or waiting for a
+//! CPU is not sampled.
+
+mod bound;
+mod views;
+
+pub use bound::{
+    BoundBy, BoundEvidence, BoundFinding, BoundMeasure, MachineLimits, MeasuredValue, MemoryKind,
+    MemoryShare, SimulatedFunction, SimulatedRun,
+};
+pub use views::{
+    AnnotatedFunction, FunctionThen, Gap, InstructionCost, SourceLine, ThreadTimeline, TimeSlice,
+    Timeline,
+};
 
 use crate::figure::Figure;
-use crate::why::{PacketCount, Unread};
+use crate::why::{PacketCount, SharedLine, SleepTime, Unread};
 use serde::{Deserialize, Serialize};
 
 /// Profile of a program.
@@ -18,7 +31,7 @@ pub struct ProfileReport {
     /// Length of the sampling window, in seconds of wall time.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// How the samples were taken.
+    /// How the program was sampled.
     pub sampling: SamplingMethod,
     /// CPU time of all threads in the window, in seconds.
     #[serde(serialize_with = "crate::finite")]
@@ -27,19 +40,50 @@ pub struct ProfileReport {
     pub samples: u64,
     /// Samples lost because the ring buffer was full.
     pub lost_samples: u64,
-    /// The sampled threads, by descending number of samples.
+    /// Sampled threads, most samples first.
     pub threads: Vec<SampledThread>,
-    /// Functions, by descending number of samples in the function itself.
+    /// Functions, most self samples first.
     pub functions: Vec<FunctionCost>,
-    /// Kinds of work, by descending number of samples.
+    /// Kinds of work, most samples first.
     pub classes: Vec<ClassCost>,
-    /// The call chains as a tree: callers before callees.
+    /// Call tree; callers precede callees.
     pub calls: Vec<CallNode>,
-    /// Packets in the window: those of the requested interface, or else those that the program
-    /// itself counts; `null` if neither is known.
+    /// Packets in the window, counted at the requested interface or else by the program itself;
+    /// `null` if neither count is available.
     pub packets: Option<PacketCount>,
-    /// CPU time of the profiler itself divided by `elapsed_s`, as a share of one CPU.
+    /// The profiler's own CPU time divided by `elapsed_s`, as a share of one CPU.
     pub observer: Figure,
+    /// Evidence on what bounds the program and its hottest functions. The first entry is for the
+    /// whole program.
+    #[serde(default)]
+    pub evidence: Vec<BoundEvidence>,
+    /// What bounds the program and its hottest functions, in the order of `evidence`.
+    #[serde(default)]
+    pub bounds: Vec<BoundFinding>,
+    /// System calls in which the program's threads slept, by descending share. Shares are averaged
+    /// over all threads.
+    #[serde(default)]
+    pub asleep_on: Vec<SleepTime>,
+    /// Cache sizes and memory bandwidth of this machine, with which the evidence is compared.
+    #[serde(default)]
+    pub limits: MachineLimits,
+    /// Counts from a simulation of the same command (`--sim`); `null` without a simulation.
+    #[serde(default)]
+    pub simulated: Option<SimulatedRun>,
+    /// Kinds of memory that samples wait for, by descending number of samples; empty if addresses
+    /// could not be sampled.
+    #[serde(default)]
+    pub memory: Vec<MemoryShare>,
+    /// Cache lines that several threads use and at least one writes, by descending number of
+    /// samples.
+    #[serde(default)]
+    pub shared_lines: Vec<SharedLine>,
+    /// The instructions of one function; `null` unless requested.
+    #[serde(default)]
+    pub annotated: Option<AnnotatedFunction>,
+    /// When the samples were taken; `null` unless requested.
+    #[serde(default)]
+    pub timeline: Option<Timeline>,
     /// Information that could not be sampled, each entry with its reason.
     pub unread: Vec<Unread>,
 }
@@ -48,40 +92,50 @@ pub struct ProfileReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledProgram {
-    /// Name of the program as reported by the kernel (at most 15 bytes).
+    /// Program name as reported by the kernel (at most 15 bytes).
     pub name: String,
-    /// IDs of the program's processes, including processes that were started during the window.
+    /// IDs of the program's processes, including those started during the window.
     pub pids: Vec<u32>,
-    /// Whether the program was a command that `profile` started.
+    /// Whether `profile` started the program as a command.
     pub is_command: bool,
-    /// How the program ended within the window: `exit status 1`, `SIGKILL`; `null` if it was still
-    /// running at the end.
+    /// Exit status or signal if the program ended within the window: `exit status 1`, `SIGKILL`;
+    /// `null` if it was still running.
     pub ended: Option<String>,
     /// Whether the user ended the sampling window early.
     pub interrupted: bool,
 }
 
-/// Sampling method.
+/// How a program was sampled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SamplingMethod {
     /// Sampled event: `cycles`, or `cpu-clock` without a PMU.
     pub event: String,
-    /// Number of samples per second of a thread's time on a CPU.
+    /// Samples per second of a thread's on-CPU time.
     #[serde(serialize_with = "crate::finite")]
     pub rate_hz: f64,
-    /// Whether the kernel was sampled. If it was not, time in the kernel appears as a single
+    /// Whether kernel code was sampled. If not, time in the kernel is attributed to a single
     /// function, `[not in user mode]`.
     pub has_kernel: bool,
-    /// Number of slices in the window; slices are the unit of resampling for intervals.
+    /// Whether whole CPUs were sampled and the samples of other programs ignored, because the
+    /// program's threads switch so often that per-thread events would have slowed them down.
+    #[serde(default)]
+    pub is_by_cpu: bool,
+    /// Number of slices in the window, which are the unit of resampling for intervals.
     pub slices: u32,
-    /// Number of bytes of the stack that were copied with each sample, to find the callers with
-    /// `.eh_frame` unwind tables; `null` if callers were found by frame pointers.
+    /// Bytes of stack copied with each sample in order to unwind it with `.eh_frame`; `null` if
+    /// frame pointers were used.
     pub stack_bytes: Option<u32>,
-    /// Number of samples whose call chain ends before the first function of its thread: the stack
-    /// was deeper than the copied part, or unwind rows are missing. `null` with frame pointers, for
-    /// which the number is unknown.
+    /// Number of samples whose call chain does not reach the thread's first function, because the
+    /// stack was deeper than the copied part or unwind rows are missing. `null` with frame
+    /// pointers, where this is unknown.
     pub incomplete_chains: Option<u64>,
+}
+
+impl SamplingMethod {
+    /// Maximum of `stack_bytes`. A record in the kernel's ring buffer is at most 64 KiB, including
+    /// the other fields of the sample.
+    pub const MAX_STACK_BYTES: u32 = 63 << 10;
 }
 
 /// A sampled thread.
@@ -92,14 +146,14 @@ pub struct SampledThread {
     pub pid: u32,
     /// Thread ID.
     pub tid: u32,
-    /// Name of the thread at its last sample.
+    /// Thread name at its last sample.
     pub name: String,
-    /// Number of samples of the thread.
+    /// Number of samples in the thread.
     pub samples: u64,
-    /// Share of the thread's CPU time spent on packets, 0 to 1, fitted from the samples and packets
-    /// per slice; the rest is spent in its poll loop.
+    /// Share of the thread's CPU time spent on packets rather than in its poll loop, 0 to 1, fitted
+    /// from samples and packets per slice.
     pub busy: Figure,
-    /// CPU time of this thread per packet of the program, in nanoseconds, excluding the poll loop.
+    /// This thread's CPU time per packet of the program, in nanoseconds, excluding the poll loop.
     pub ns_per_packet: Figure,
     /// Packet rate at which the thread would spend all of its CPU time on packets, in packets per
     /// second.
@@ -112,25 +166,25 @@ pub struct SampledThread {
 pub struct FunctionCost {
     /// Function name, or file and offset if it has none: `dpdk-testpmd+0x7cd00`.
     pub name: String,
-    /// File that contains the function; `kernel` for functions of the kernel.
+    /// Binary or shared library that contains the function; `kernel` for kernel functions.
     pub module: String,
-    /// Kind of work that the function does, determined by its name and file.
+    /// Kind of work the function does, judged by its name and file.
     pub class: CostClass,
-    /// Number of samples in the function itself, excluding its callees.
+    /// Number of self samples, excluding callees.
     pub samples: u64,
-    /// Share of the program's samples that are in the function itself, 0 to 1.
+    /// Share of the program's samples in the function itself, 0 to 1.
     pub share: Figure,
-    /// Number of samples in the function or its callees.
+    /// Number of samples including callees.
     pub samples_with_callees: u64,
-    /// CPU time per packet in the function itself, in nanoseconds. It excludes the poll loop of
-    /// threads whose `busy` is known, and includes all time of other threads.
+    /// Self CPU time per packet, in nanoseconds. Excludes the poll loop of threads whose `busy` is
+    /// known; includes all time of other threads.
     pub ns_per_packet: Figure,
-    /// Whether the function belongs to the poll loop, because its share of a polling thread falls
-    /// as the packet rate rises; `null` if undetermined.
+    /// Whether the function is part of the poll loop, judged by its share of a polling thread
+    /// falling as the packet rate rises; `null` if undetermined.
     pub is_polling: Option<bool>,
 }
 
-/// Cost of all functions that do one kind of work.
+/// Cost of all functions that do the same kind of work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClassCost {
@@ -138,28 +192,28 @@ pub struct ClassCost {
     pub class: CostClass,
     /// Number of samples in functions of this kind.
     pub samples: u64,
-    /// Share of the program's samples that are in functions of this kind, 0 to 1.
+    /// Share of the program's samples in functions of this kind, 0 to 1.
     pub share: Figure,
     /// CPU time per packet in functions of this kind, in nanoseconds.
     pub ns_per_packet: Figure,
 }
 
-/// A node of the call tree: a function, called on one path.
+/// A node of the call tree: a function as called along one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallNode {
-    /// Index of the caller in `calls`, always smaller than the node's own index; `null` for the
-    /// first function of a thread.
+    /// Index of the caller in `calls`, always less than this node's; `null` for the first function
+    /// of a thread.
     pub caller: Option<u32>,
     /// Index of the thread in `threads`.
     pub thread: u32,
     /// Index of the function in `functions`.
     pub function: u32,
-    /// Number of samples in the function itself when it was called on this path.
+    /// Number of self samples when called along this path.
     pub samples: u64,
 }
 
-/// Kinds of work in a packet-processing program.
+/// Kinds of work done by packet-processing programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -190,14 +244,14 @@ pub enum CostClass {
     Polling,
     /// Idling: the idle loop of a CPU.
     Idle,
-    /// The program's own work: user mode, but none of the above.
+    /// The program's own code: user mode, none of the above.
     Program,
-    /// Kernel work that is none of the above.
+    /// Kernel code, none of the above.
     Kernel,
 }
 
 impl CostClass {
-    /// All kinds of work, in the order in which tables list them.
+    /// All kinds of work, in table order.
     pub const ALL: [Self; 15] = [
         Self::Copy,
         Self::Checksum,
@@ -216,7 +270,7 @@ impl CostClass {
         Self::Kernel,
     ];
 
-    /// Returns the keyword of the kind in records and in the list of function name patterns.
+    /// Returns the kind's keyword in records and in the list of function name patterns.
     pub fn name(self) -> &'static str {
         match self {
             Self::Copy => "copy",
@@ -237,7 +291,7 @@ impl CostClass {
         }
     }
 
-    /// Returns the name of the kind for display.
+    /// Returns the kind's display name.
     pub fn title(self) -> String {
         match self {
             Self::SystemCallEntry => "syscall entry".to_owned(),
@@ -247,54 +301,50 @@ impl CostClass {
 }
 
 impl ProfileReport {
-    /// Returns the functions on the call path to the node with index `node` in `calls`, outermost
-    /// caller first.
+    /// Returns the functions on the call path to node `node`, outermost caller first.
     pub fn path(&self, node: usize) -> Vec<&FunctionCost> {
         let mut path = Vec::new();
         let mut next = Some(node);
         while let Some((at, node)) = next.and_then(|at| Some((at, self.calls.get(at)?))) {
             path.extend(self.functions.get(node.function as usize));
-            // A caller must precede its callees, so that a damaged record cannot cause an infinite
-            // loop.
+            // Callers must precede callees, so a damaged record cannot cause an infinite loop.
             next = node.caller.map(|caller| caller as usize).filter(|caller| *caller < at);
         }
         path.reverse();
         path
     }
 
-    /// Returns the thread in which a node was sampled; `None` if a damaged record lists no such
-    /// thread.
+    /// Returns the thread in which a node was sampled; `None` if the record is damaged and lists no
+    /// such thread.
     pub fn thread_of(&self, node: &CallNode) -> Option<&SampledThread> {
         self.threads.get(node.thread as usize)
     }
 
-    /// Returns the rank of each function: 1, plus 1 for each function whose share is significantly
-    /// larger, with an interval that lies entirely above. Functions of equal rank cannot be
-    /// ordered.
+    /// Returns each function's rank: 1 plus the number of functions whose interval is entirely
+    /// above its own. Functions of equal rank cannot be ordered.
     pub fn ranks(&self) -> Vec<usize> {
         let ends: Vec<(f64, f64)> = self.functions.iter().map(|one| ends(&one.share)).collect();
         let above = |high: f64| ends.iter().filter(|(low, _)| *low > high).count();
         ends.iter().map(|(_, high)| 1 + above(*high)).collect()
     }
 
-    /// Returns half the width of the interval of the first function's share, which is the largest;
-    /// `None` if the interval is unknown.
+    /// Returns half the width of the interval of the first, and therefore largest, share; `None` if
+    /// the interval is unknown.
     pub fn margin(&self) -> Option<f64> {
         let share = &self.functions.first()?.share;
         Some((share.high? - share.low?) / 2.0)
     }
 
-    /// Returns the number of samples required to know the first function's share to within
-    /// ±`margin`, if the program's behaviour does not change; `None` if the interval of that share
-    /// is unknown.
+    /// Returns how many samples would narrow the interval of the first function's share to
+    /// ±`margin`, assuming unchanged behaviour; `None` if that interval is unknown.
     pub fn samples_for(&self, margin: f64) -> Option<u64> {
         let factor = (self.margin()? / margin).powi(2);
         (margin > 0.0).then(|| (self.samples as f64 * factor).round() as u64)
     }
 }
 
-/// Returns the low and the high end of a share's interval. A share without an interval, as for
-/// functions with very few samples, is both ends itself.
+/// Returns both ends of a share's interval. Both equal the share itself if it has no interval, as
+/// for functions with very few samples.
 fn ends(share: &Figure) -> (f64, f64) {
     let value = share.as_number().unwrap_or(0.0);
     match (share.low, share.high) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `profile_diff` record: which functions cost more or less CPU time in one profile
-//! than in another.
+//! The body of a `profile_diff` record: functions whose CPU cost differs between two profiles.
 
 use crate::figure::Figure;
 use crate::profile::CostClass;
@@ -16,11 +15,11 @@ pub struct ProfileDiffReport {
     pub new: ComparedProfile,
     /// Unit of all costs.
     pub unit: CostUnit,
-    /// Change of the cost of all functions together.
+    /// Total change over all functions.
     pub total: CostChange,
-    /// Functions, those whose cost changed first, by decreasing size of the change.
+    /// Functions, changed ones first, by decreasing magnitude.
     pub functions: Vec<FunctionChange>,
-    /// Number of functions left out because they have too few samples in both profiles.
+    /// Number of functions omitted because they have too few samples in both profiles.
     pub functions_left_out: u64,
 }
 
@@ -39,19 +38,19 @@ pub struct ComparedProfile {
     pub packets: Option<u64>,
 }
 
-/// Unit of compared costs.
+/// Unit in which costs are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CostUnit {
-    /// CPU time per packet in ns: both profiles counted packets.
+    /// CPU time per packet, in ns. Both profiles counted packets.
     NsPerPacket,
-    /// Share of all samples, 0 to 1: a function's share also changes if others get cheaper.
+    /// Share of all samples, 0 to 1. A function's share also changes when others get cheaper.
     ShareOfSamples,
 }
 
 impl CostUnit {
-    /// Returns the unit of figures: `ns` or `ratio`.
+    /// Returns the unit used in figures: `ns` or `ratio`.
     pub fn name(self) -> &'static str {
         match self {
             Self::NsPerPacket => "ns",
@@ -60,7 +59,7 @@ impl CostUnit {
     }
 }
 
-/// Cost in both profiles, and its change.
+/// A cost in both profiles, and its change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CostChange {
@@ -68,22 +67,23 @@ pub struct CostChange {
     pub old: Figure,
     /// Cost in the later profile.
     pub new: Figure,
-    /// `new` minus `old`. The intervals of all functions hold together with 95 % confidence.
+    /// `new` minus `old`. Intervals are simultaneous: those of all functions hold at once with 95 %
+    /// confidence.
     pub change: Figure,
     /// Conclusion from the interval of `change`.
     pub verdict: ChangeVerdict,
 }
 
-/// Whether a cost changed.
+/// Direction of a significant change in cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeVerdict {
-    /// It costs more: the whole interval of the change is above 0.
+    /// The function costs more: the interval is entirely above 0.
     More,
-    /// It costs less: the whole interval of the change is below 0.
+    /// The function costs less: the interval is entirely below 0.
     Less,
-    /// The interval includes 0, or one of its ends is unknown.
+    /// Undetermined: the interval includes 0, or one of its ends is unknown.
     CannotTell,
 }
 
@@ -102,15 +102,16 @@ impl ChangeVerdict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionChange {
-    /// Function name, or `[without names]` for all functions of a file that have none.
+    /// Function name, or `[without names]` for all unnamed functions of a file.
     pub name: String,
-    /// Name of the file that contains the function, without its folder; `kernel` for the kernel.
+    /// Basename of the binary or shared library that contains the function; `kernel` for the
+    /// kernel.
     pub module: String,
     /// Kind of work.
     pub class: CostClass,
-    /// Samples in the function itself, in the earlier and in the later profile.
+    /// Self samples in the earlier and the later profile.
     pub samples: [u64; 2],
-    /// Cost of the function itself, without its callees.
+    /// Self cost, excluding callees.
     pub cost: CostChange,
 }
 

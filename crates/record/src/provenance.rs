@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Origin of a record.
+//! Where a record comes from.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-// The default value has empty fields; synthetic records use it.
-/// The machine on which a record was made, the program that made it, and the time.
+// The default has empty fields, for synthetic records.
+/// Where a record comes from: machine, program and time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Provenance {
     /// The program that wrote the record, and its version.
     pub program: String,
-    /// The commit the program was built from; `null` if it was built outside a repository.
+    /// Commit that the program was built from; `null` if it was built outside a repository.
     pub commit: Option<String>,
     /// The compiler that built the program.
     pub compiler: String,
     /// The command line, quoted for a shell.
     pub command: String,
-    /// Time of the record, in seconds since 1970-01-01 UTC.
+    /// Time the record was made, in seconds since 1970-01-01 UTC.
     pub unix_s: u64,
     /// Processor architecture: `x86_64`, `aarch64`, ...
     pub architecture: String,
     /// Name of the processor; `null` if unknown.
     pub cpu: Option<String>,
-    /// Logical CPUs available to the program.
+    /// Logical CPUs that the program may use.
     pub cpus: Vec<u32>,
-    /// The operating system and its release; `null` if unknown.
+    /// Operating system and release; `null` if unknown.
     pub kernel: Option<String>,
-    /// The hypervisor; `null` if there is none or it does not identify itself.
+    /// Hypervisor; `null` if there is none or it does not identify itself.
     pub hypervisor: Option<String>,
-    /// Whether the processor is emulated in software, in which case counts are exact and times are
-    /// meaningless; `null` if unknown.
+    /// Whether the processor is emulated, which makes counts exact and times meaningless; `null` if
+    /// unknown.
     pub emulated: Option<bool>,
-    /// Load average over one minute when the program started.
+    /// One-minute load average when the program started.
     pub load_1min: Option<f64>,
-    /// Number of ticks of the timestamp counter per second.
+    /// Ticks of the timestamp counter per second.
     pub ticks_per_s: Option<f64>,
     /// Whether the timestamp counter's rate is independent of the core clock; `null` if no ticks
     /// were read, and in records before version 1.4.
@@ -44,8 +44,8 @@ pub struct Provenance {
     /// measured, and in records before version 1.4.
     #[serde(default)]
     pub others: Option<Figure>,
-    /// SMT siblings among `cpus`: the groups of hardware threads that share a core; `null` if not
-    /// read, and in records before version 1.4.
+    /// SMT siblings among `cpus`, grouped by core; `null` if not read, and in records before
+    /// version 1.4.
     #[serde(default)]
     pub siblings: Option<Vec<Vec<u32>>>,
     /// CPU quota of the program's control groups, in CPUs; `null` without a quota, and in records

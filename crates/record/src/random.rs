@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random numbers that are identical in every run, on every machine and in every version. The
-//! numbers must not change because path files have seeds as keys, and because published predictions
-//! and tables depend on the numbers. Elsewhere, `fastrand` is used.
+//! Reproducible random numbers: a seed gives the same sequence in every run, on every machine, in
+//! every version. Seeds are stored in path files, and published predictions and tables depend on
+//! these sequences, so the generator must never change. Code without that requirement uses
+//! `fastrand`.
 
-/// The constant 2^64 divided by the golden ratio, made odd: its successive multiples are spread
-/// evenly over all 64-bit numbers.
+/// 2^64 divided by the golden ratio, made odd. Its multiples are spread evenly over the 64-bit
+/// numbers.
 pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Mixes the bits of a number with the finaliser of SplitMix64 (Steele, Lea and Flood, 2014). The
-/// mapping is bijective and maps 0 to 0.
+/// Mixes the bits of a number with SplitMix64's finaliser (Steele, Lea and Flood, 2014). Bijective;
+/// maps 0 to 0.
 #[inline]
 pub const fn finish(number: u64) -> u64 {
     let z = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -16,20 +17,19 @@ pub const fn finish(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Mixes the bits of a number with a bijective mapping; neighbouring inputs, and 0, give unrelated
-/// outputs.
+/// Mixes the bits of a number bijectively. Neighbouring inputs, and 0, map to unrelated outputs.
 #[inline]
 pub const fn mix(number: u64) -> u64 {
     finish(number.wrapping_add(GOLDEN))
 }
 
-/// The SplitMix64 generator: a counter passed through a mixing function. It is not suitable for
-/// secrets.
+/// A SplitMix64 generator: a counter passed through a mixing function. Not cryptographically
+/// secure.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Makes a generator from a seed; equal seeds give equal sequences.
+    /// Creates a generator from a seed. Equal seeds give equal sequences.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -67,7 +67,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// The generator gives the same first numbers as its authors' program for seed 1234567.
+    /// Checks the first outputs for seed 1234567 against the reference implementation.
     #[test]
     fn is_splitmix64() {
         let mut random = Random::new(1_234_567);

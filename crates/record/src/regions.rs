@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `regions` record: counts for regions that a program marked itself, each of which
-//! is the code between two counter reads.
+//! The body of a `regions` record: counts for marked regions of a program's code, each measured as
+//! the difference between two counter reads.
 
 use crate::figure::{Figure, Tier};
 use serde::{Deserialize, Serialize};
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegionsReport {
-    /// Evidence tier of the counts.
+    /// Strongest evidence tier among the counts.
     pub tier: Tier,
-    /// How the counters were read: `user read`, `read(2)`, or `timestamp counter only`.
+    /// How counters were read: `user read`, `read(2)`, or `timestamp counter only`.
     pub reading: String,
-    /// Measurement overhead of an empty region, in ticks. It is measured on this machine, and
-    /// subtracted from the figures of the regions.
+    /// Overhead of an empty region in ticks, as measured on this machine; already subtracted from
+    /// the regions' figures.
     pub own_ticks: Figure,
-    /// Regions that were entered, one entry per region and thread.
+    /// One entry per region and thread that entered it.
     pub regions: Vec<RegionReport>,
 }
 
@@ -24,52 +24,47 @@ pub struct RegionsReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegionReport {
-    /// Name of the region; for a nested region, the names from the outermost region on, joined by
-    /// `/`.
+    /// Region name; for nested regions, all names from the outermost inwards, joined by `/`.
     pub name: String,
     /// Thread ID.
     pub tid: u32,
-    /// Number of completed visits.
+    /// Number of times the region was entered and left.
     pub visits: u64,
-    /// Number of units of work, such as packets, that the program reported in the region; 0 if it
-    /// reported none.
+    /// Units of work, such as packets, that the program reported in the region; 0 if none.
     pub units: u64,
-    /// Ticks of wall time in the region, including nested regions, with the measurement overhead
-    /// subtracted.
+    /// Wall time in the region in ticks, including nested regions, less the measurement overhead.
     pub ticks: Figure,
-    /// Ticks of wall time in the region, excluding nested regions, with the measurement overhead
-    /// subtracted.
+    /// Wall time in the region in ticks, excluding nested regions, less the measurement overhead.
     pub own_ticks: Figure,
-    /// Event counts in the region, with the measurement overhead subtracted.
+    /// Event counts in the region, less the measurement overhead.
     pub events: Vec<RegionEvent>,
-    /// A verdict in words, such as the region's share of the enclosing region, or the reason why
-    /// there is none: the region is shorter than ten times its measurement overhead (including that
-    /// of nested regions), or the thread was off-CPU.
+    /// Verdict such as the region's share of its parent, or why there is none: the region is
+    /// shorter than ten times its measurement overhead (nested regions included), or the thread
+    /// went off-CPU.
     pub verdict: String,
-    /// Whether a sampler counted the region. The counts then cover everything that its thread did,
-    /// including other regions.
+    /// Whether the counts come from a sampler. They then cover everything the thread did, including
+    /// its work in other regions.
     #[serde(default)]
     pub is_sampled: bool,
 }
 
-/// A region summed over all threads of a program; derived from the report, not stored.
+/// A region summed over all threads. Derived from the report, not stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionTotal<'a> {
     /// Name of the region.
     pub name: &'a str,
     /// Number of threads that entered the region.
     pub threads: usize,
-    /// Number of completed visits.
+    /// Number of times the region was entered and left.
     pub visits: u64,
-    /// Number of units of work that were reported in the region.
+    /// Units of work reported in the region.
     pub units: u64,
-    /// Ticks of wall time in the region, including nested regions; absent with a reason if they are
-    /// missing for one of the threads.
+    /// Wall time in the region in ticks, including nested regions; absent, with a reason, if a
+    /// thread lacks it.
     pub ticks: Figure,
-    /// Ticks of wall time in the region, excluding nested regions.
+    /// Wall time in the region in ticks, excluding nested regions.
     pub own_ticks: Figure,
-    /// Event counts in the region; a count is absent with a reason if it is missing for one of the
-    /// threads.
+    /// Event counts in the region; absent, with a reason, if a thread lacks the count.
     pub events: Vec<RegionEvent>,
 }
 
@@ -79,6 +74,6 @@ pub struct RegionTotal<'a> {
 pub struct RegionEvent {
     /// Name of the event.
     pub name: String,
-    /// Total count over all visits to the region.
+    /// Total count over all visits.
     pub count: Figure,
 }

@@ -1,123 +1,134 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The body of a `stat` record: raw and scaled event counts, and derived metrics.
 
+mod hot;
+mod simulated;
+
+pub use hot::{CodeCounts, CodeFile, CodeSpot, HotFunction, HotLine, HotSpots};
+pub use simulated::{
+    Contents, Replacement, SimulatedCaches, SimulatedLevel, SimulatedMachine, SimulatedTlb, Writes,
+};
+
 use crate::figure::{Figure, Figures, Tier};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Event counts for a command, a process with its threads, or processors.
+/// Event counts for a command, a process with its threads, or CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatReport {
-    /// The command, process or CPUs for which events were counted.
+    /// Command, process or CPUs for which events were counted.
     pub target: StatTarget,
-    /// Evidence tier of the hardware events: `hw`, `user` or `sim`; `sw` if there are none.
+    /// Evidence tier of the hardware events: `hw`, `user` or `sim`; `sw` if there are no hardware
+    /// events.
     pub tier: Tier,
-    /// Whether the user requested that tier; otherwise it is the best tier that works on this
+    /// Whether the user requested that tier; otherwise, it is the best one available on this
     /// machine.
     pub tier_asked: bool,
-    /// The event table that named the hardware events: `armv8`, `cortex_a7`, `generic`, ...
+    /// Event table that the hardware events come from: `armv8`, `cortex_a7`, `generic`, ...
     pub event_table: String,
-    /// Whether the table is specific to this processor; otherwise architectural events are used.
+    /// Whether the table is specific to this processor rather than architectural.
     pub is_known_processor: bool,
-    /// The caches that were simulated; `null` unless the tier is `sim`.
+    /// Simulated caches; `null` unless the tier is `sim`.
     pub caches: Option<SimulatedCaches>,
-    /// Total counting time over all repetitions, in seconds.
+    /// Total counting time over all runs, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// Exit status of the command. With several runs, it is the first status other than 0,
-    /// otherwise the last one; `null` without a command, or if the command never started.
+    /// Exit status of the command. If it was run several times, the first non-zero status or, if
+    /// there is none, that of the last run. `null` without a command, or if it never started.
     pub ended: Option<ExitStatus>,
     /// Whether the user stopped counting.
     pub interrupted: bool,
-    /// Whether the time limit expired before the target ended.
+    /// Whether counting stopped at the time limit, before the target ended.
     pub is_time_up: bool,
-    /// Environment of the command; `null` without a command.
+    /// The command's environment; `null` without a command.
     pub environment: Option<Environment>,
-    /// Number of runs of the command. If a run was interrupted after others were complete, it is
-    /// not counted.
+    /// Number of times the command was run. An interrupted run is not included if others had
+    /// completed.
     pub repetitions: u64,
-    /// Unit of work by which counts are divided to give `per_unit`; `null` unless requested.
+    /// Unit of work that counts are divided by to give `per_unit`; `null` unless requested.
     pub unit_of_work: Option<UnitOfWork>,
-    /// Multiplexing of event sets on the hardware counters; `null` if all events were counted all
-    /// the time.
+    /// How event sets were multiplexed on the hardware counters; `null` if every event was counted
+    /// all the time.
     pub rotation: Option<RotationReport>,
-    /// The requested events in order, including events that were not counted.
+    /// Requested events, in order, including those not counted.
     pub events: Vec<EventCount>,
     /// Metrics computed from the events.
     pub metrics: Vec<MetricValue>,
-    /// Counts over time, one entry per interval; empty if not requested.
+    /// Counts over time, one entry per interval; empty unless requested.
     pub intervals: Vec<IntervalCounts>,
-    /// Counts per thread; empty if not requested.
+    /// Counts per thread; empty unless requested.
     pub threads: Vec<ThreadCounts>,
-    /// Differences from the record given with `--baseline`; empty without one.
+    /// Comparison with the record given as `--baseline`; empty without one.
     pub baseline: Vec<BaselineChange>,
-    /// Conditions under which the baseline record was made; `null` without a baseline.
+    /// How the baseline was recorded; `null` without one.
     pub baseline_of: Option<BaselineOf>,
-    /// Time figures by name: `elapsed_s` and, for a command, also `user_s` and others; empty in
-    /// records before version 1.4.
+    /// Times by name: `elapsed_s` and, for a command, also `user_s` and others; empty in records
+    /// before version 1.4.
     #[serde(default)]
     pub times: Figures,
     /// The simulator's warnings about the command.
     #[serde(default)]
     pub remarks: Vec<Warning>,
+    /// Counts by function; `null` unless requested.
+    #[serde(default)]
+    pub hot: Option<HotSpots>,
 }
 
 /// Size of a command's environment. The kernel places the environment above the stack, so its size
-/// shifts stack addresses and changes some counts.
+/// shifts stack addresses, which affects some counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
-    /// Number of environment variables.
+    /// Number of variables.
     pub variables: u64,
-    /// Size in bytes of all names and values, including the `=` and the terminating NUL of each
-    /// variable.
+    /// Total size of names and values in bytes, including each variable's `=` and NUL.
     pub bytes: u64,
 }
 
-/// Conditions under which an earlier record was made.
+/// How an earlier record was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BaselineOf {
-    /// The command, process or CPUs for which events were counted.
+    /// Command, process or CPUs for which events were counted.
     pub target: StatTarget,
     /// Evidence tier of the hardware events.
     pub tier: Tier,
-    /// The caches that were simulated; `null` unless the tier is `sim`.
+    /// Simulated caches; `null` unless the tier is `sim`.
     pub caches: Option<SimulatedCaches>,
-    /// Environment of the command; `null` if unknown.
+    /// The command's environment; `null` if unknown.
     pub environment: Option<Environment>,
 }
 
-/// The target for which events are counted.
+/// What events are counted for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum StatTarget {
-    /// A command, from start to end, with all its children.
+    /// A command, from start to exit, with all its children.
     Command {
         /// The command and its arguments.
         argv: Vec<String>,
     },
-    /// A running process, with the threads and children that it creates during counting.
+    /// A running process, including threads and children it creates while counting.
     Process {
         /// Process ID.
         pid: u32,
     },
-    /// Everything that runs on some logical CPUs.
+    /// Everything that runs on a set of logical CPUs.
     Cpus {
-        /// Numbers of the CPUs.
+        /// Logical CPU numbers.
         cpus: Vec<u32>,
     },
 }
 
-/// Exit status or signal of a command; one of the two is set.
+/// How a command ended; exactly one field is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExitStatus {
-    /// Exit status of the command; `null` if a signal killed it.
+    /// Exit status; `null` if killed by a signal.
     pub status: Option<i32>,
-    /// Number of the signal that killed the command; `null` if it exited.
+    /// Signal that killed the command; `null` if it exited.
     pub signal: Option<i32>,
 }
 
@@ -125,53 +136,35 @@ pub struct ExitStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheShape {
-    /// Size of the cache, in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Associativity: number of lines per set.
+    /// Associativity, in lines per set.
     pub ways: u32,
-    /// Size of a cache line, in bytes.
+    /// Line size in bytes.
     pub line_bytes: u32,
 }
 
-/// The caches that were simulated.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SimulatedCaches {
-    /// Where the geometry of the caches comes from: `this machine`, `arm1176`, ...
-    pub name: String,
-    /// First-level instruction cache.
-    pub i1: CacheShape,
-    /// First-level data cache.
-    pub d1: CacheShape,
-    /// Last-level cache.
-    pub ll: CacheShape,
-    /// Changes to the geometry to suit the simulator, which supports only powers of two; empty if
-    /// there are none.
-    pub note: String,
-}
-
-/// Unit of work by which counts are divided.
+/// A unit of work that counts are divided by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnitOfWork {
-    /// Name of the unit: an event name, or `unit` if a number was given.
+    /// Event name, or `unit` if a number was given.
     pub name: String,
     /// Number of units of work.
     pub count: Figure,
 }
 
-/// Multiplexing of event sets: the sets take turns on the hardware counters.
+/// How event sets were multiplexed on the hardware counters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RotationReport {
-    /// Events in each set; events that are always counted are not in any set.
+    /// Events in each set. Events that are always counted belong to no set.
     pub sets: Vec<Vec<String>>,
-    /// Nominal time for which a set is on the counters (a slice), in ns.
+    /// Nominal length of a slice, during which one set is on the counters, in ns.
     pub slice_ns: u64,
-    /// Number of slices that were counted, over all sets.
+    /// Number of slices counted, over all sets.
     pub slices: u64,
-    /// What counts are scaled by to the whole time: `time`, or the name of an event that was always
-    /// counted.
+    /// Basis for scaling counts: `time`, or the name of an event that was always counted.
     pub scaled_by: String,
 }
 
@@ -179,23 +172,22 @@ pub struct RotationReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventCount {
-    /// Name of the event, which is its key in `summary` and `figures`.
+    /// Event name, also the key in `summary` and `figures`.
     pub name: String,
-    /// The processor's own name and code for the event; `null` if there is none.
+    /// The processor's own name and code for the event; `null` if it has none.
     pub native: Option<String>,
-    /// The count while the event was on a counter; `null` if it never was.
+    /// Raw count for the time that the event was on a counter; `null` if it never was.
     pub raw: Option<u64>,
-    /// Estimate of the count for the whole time, with its interval; absent, with the reason, if the
-    /// event was not counted.
+    /// Count estimated for the whole counting time; absent, with a reason, if the event was not
+    /// counted.
     pub count: Figure,
-    /// Share of the time during which the event was on a counter, 0 to 1; `null` if it never was.
+    /// Fraction of time that the event was on a counter, 0 to 1; `null` if it never was.
     pub duty: Option<f64>,
     /// Number of slices in which the event was counted; `null` without rotation.
     pub periods: Option<u64>,
-    /// The estimate `count` per unit of work; `null` unless requested.
+    /// `count` per unit of work; `null` unless requested.
     pub per_unit: Option<Figure>,
-    /// The command or setting that would enable the event; `null` if it was counted, or no fix is
-    /// known.
+    /// Command or setting that would enable the event; `null` if it was counted or no fix is known.
     pub fix: Option<String>,
 }
 
@@ -203,15 +195,15 @@ pub struct EventCount {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MetricValue {
-    /// Name of the metric, which is its key in `summary` and `figures`.
+    /// Metric name, also the key in `summary` and `figures`.
     pub name: String,
-    /// The metric set: `pipeline`, `cache`, ...
+    /// Metric set: `pipeline`, `cache`, ...
     pub set: String,
-    /// The formula, in terms of event names.
+    /// Formula in terms of event names.
     pub formula: String,
     /// Value of the metric.
     pub figure: Figure,
-    /// What the metric means, and its limits.
+    /// What the metric means, and its limitations.
     pub prose: String,
 }
 
@@ -219,10 +211,10 @@ pub struct MetricValue {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntervalCounts {
-    /// Start of the interval, in seconds since the start of the command.
+    /// Start, in seconds after the command started.
     #[serde(serialize_with = "crate::finite")]
     pub from_s: f64,
-    /// End of the interval, in seconds since the start of the command.
+    /// End, in seconds after the command started.
     #[serde(serialize_with = "crate::finite")]
     pub to_s: f64,
     /// One figure per event, in the order of `events`.
@@ -233,8 +225,8 @@ pub struct IntervalCounts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadCounts {
-    /// Thread ID; 0 for the last entry, which holds the remainder, so that the entries add up to
-    /// the total.
+    /// Thread ID; 0 for the last entry, which holds the remainder so that entries add up to the
+    /// total.
     pub tid: u32,
     /// Name of the thread.
     pub name: String,
@@ -242,7 +234,7 @@ pub struct ThreadCounts {
     pub counts: Vec<Figure>,
 }
 
-/// Difference of an event or metric from its value in the baseline.
+/// Comparison of one event or metric with the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BaselineChange {
@@ -256,39 +248,39 @@ pub struct BaselineChange {
     pub now: Option<f64>,
     /// `now / before - 1`; `null` if either is `null`, or if `before` is 0.
     pub change: Option<f64>,
-    /// Whether the change exceeds the threshold in the direction that costs more; never true if the
-    /// figure was not judged.
+    /// Whether the figure got worse by more than the threshold; false for figures that were not
+    /// judged.
     pub is_regression: bool,
-    /// Whether the figure was judged, or why not.
+    /// Whether the figure was judged or, if not, why.
     pub judged: Judged,
 }
 
-/// Whether a figure was judged against the baseline. Minor versions may add reasons.
+/// Whether a figure was judged against the baseline or, if not, why. Minor versions may add
+/// variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Judged {
-    /// The figure was judged.
+    /// Judged.
     Yes,
-    /// Not judged: a higher value of the figure is not worse, or is not worse for the same amount
-    /// of work.
+    /// Not judged: a higher value does not mean a higher cost for the same amount of work.
     NoCost,
-    /// Not judged: the variation of the figure between runs is unknown.
+    /// Not judged: run-to-run variation is unknown.
     NoInterval,
-    /// Not judged: the figure was counted with a different evidence tier than in the baseline.
+    /// Not judged: the baseline used a different evidence tier.
     OtherTier,
-    /// Not judged: the figure was simulated with different caches than in the baseline.
+    /// Not judged: the baseline simulated different caches.
     OtherCaches,
-    /// Not judged: the baseline has no value for the figure.
+    /// Not judged: no value in the baseline.
     NotCountedBefore,
-    /// Not judged: this record has no value for the figure.
+    /// Not judged: no value in this record.
     NotCountedNow,
-    /// Not known to this version: a newer version wrote the reason.
+    /// A reason unknown to this version, from a record written by a newer one.
     #[serde(other)]
     Unknown,
 }
 
-/// Serialises an optional number, which must be finite if it is present.
+/// Serialises an optional number, which must be finite if present.
 fn finite_or_absent<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => crate::finite(value, to),

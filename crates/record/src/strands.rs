@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `strands` record: measurements that another program made per strand (hardware
-//! thread or worker thread), parsed from its output, with derived values.
+//! The body of a `strands` record: measurements per strand (hardware thread or worker thread),
+//! parsed from the output of another program, with derived values.
 //!
-//! Counts are exactly those in the input. Everything computed from them is a [`Figure`]; a figure
-//! for which the input lacks the data is absent, with a reason.
+//! Counts are exactly as in the input. Anything computed from them is a [`Figure`], which is
+//! absent, with a reason, if the input lacks the data.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Strands (hardware threads or worker threads) whose measurements another program reported.
+/// Per-strand (hardware thread or worker thread) measurements reported by another program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StrandsReport {
-    /// Format of the input, which tells the program that wrote it.
+    /// Input format, which identifies the program that wrote it.
     pub format: ForeignFormat,
     /// Format version stated in the input; `null` if the format has none.
     pub format_version: Option<String>,
-    /// The processor on which the input was measured; `null` if unknown.
+    /// Processor on which the input was measured; `null` if unknown.
     pub machine: Option<Machine>,
-    /// The strands (hardware threads or worker threads), in order of first appearance in the input.
+    /// The strands (hardware threads or worker threads), in order of appearance.
     pub strands: Vec<StrandCounts>,
-    /// Number of input lines that carry a measurement, including damaged lines.
+    /// Number of input lines with a measurement, including damaged ones.
     pub lines: u64,
-    /// Faults in the input, by line. Faulty lines are not used for counts.
+    /// Faults in the input, by line. Faulty lines do not contribute to counts.
     pub faults: Vec<InputFault>,
 }
 
-/// Format of the input: the program that wrote it.
+/// Input format: the program that wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -38,13 +38,12 @@ pub enum ForeignFormat {
     PerfStat,
     /// Output of VPP's `show runtime` command.
     Vpp,
-    /// Counts for code regions of a program; used only while answering questions, never in a
-    /// record.
+    /// Counts for a program's regions. Used only while answering questions, never in a record.
     Regions,
 }
 
 impl ForeignFormat {
-    /// Returns the common name of the format.
+    /// Returns the format's common name.
     pub fn name(self) -> &'static str {
         match self {
             Self::ProfileDump => "PROFILE_DUMP",
@@ -61,29 +60,29 @@ impl fmt::Display for ForeignFormat {
     }
 }
 
-/// The processor of the strands, as named by the user or the input; not measured.
+/// Processor that the strands ran on, as named by the user or the input; not measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Machine {
     /// Name of the processor.
     pub name: String,
-    /// Source of the processor's figures.
+    /// Where the processor's figures come from.
     pub source: String,
     /// Frequency of the tick counter, in GHz.
     #[serde(serialize_with = "crate::finite")]
     pub clock_ghz: f64,
-    /// Number of strands (hardware threads) per core, which are numbered consecutively; `null` if
-    /// unknown.
+    /// Number of strands (hardware threads) per core; those of one core have consecutive numbers.
+    /// `null` if unknown.
     pub strands_per_core: Option<u32>,
 }
 
-/// A fault in a line of the input.
+/// A faulty input line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InputFault {
-    /// Number of the faulty line, starting at 1.
+    /// Line number, 1-based.
     pub line: u64,
-    /// Description of the fault and how it was handled.
+    /// The problem, and how it was handled.
     pub sentence: String,
 }
 
@@ -97,14 +96,13 @@ impl fmt::Display for InputFault {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StrandCounts {
-    /// Name of the strand in the input; `null` if it has only a number.
+    /// Name of the strand in the input; `null` if it only has a number.
     pub name: Option<String>,
-    /// Logical CPU of the strand; `null` if not in the input.
+    /// Logical CPU of the strand; `null` if the input does not state it.
     pub cpu: Option<u32>,
-    /// Number of packets between the first and the last reading; `null` if packets were not
-    /// counted.
+    /// Packets between the first and last reading; `null` if not counted.
     pub packets: Option<u64>,
-    /// Number of ticks between the first and the last reading; `null` if the input has none.
+    /// Ticks between the first and last reading; `null` if the input has none.
     pub ticks: Option<u64>,
     /// Packet rate, in thousand packets per second.
     pub kpps: Figure,
@@ -118,11 +116,11 @@ pub struct StrandCounts {
     pub ipc: Figure,
     /// All counted events, including instructions and cycles if the input has them.
     pub events: Vec<StrandEvent>,
-    /// Graph nodes (functions) that the strand runs, if the input lists them.
+    /// Graph nodes (functions) that the strand runs, if listed in the input.
     pub nodes: Vec<NodeCounts>,
     /// Counter readings in the input; empty if it has only totals.
     pub slices: Vec<Slice>,
-    /// Cycles per instruction broken down by cause (CPI stack); `null` if the cost of a miss is
+    /// CPI stack: cycles per instruction, broken down by cause; `null` if the cost of a miss is
     /// unknown.
     pub cpi_by_cause: Option<CpiByCause>,
 }
@@ -131,11 +129,11 @@ pub struct StrandCounts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StrandEvent {
-    /// Name of the event, as in keys of `summary`: `dc` in `dc_pti`.
+    /// Event name as used in keys of `summary`: `dc` in `dc_pti`.
     pub name: String,
     /// Name or code of the event in the input.
     pub native: String,
-    /// Count over the time during which the event was on a counter.
+    /// Count while the event was on a counter.
     pub count: Figure,
     /// Count per packet.
     pub per_packet: Figure,
@@ -149,9 +147,9 @@ pub struct StrandEvent {
 pub struct NodeCounts {
     /// Name of the graph node.
     pub name: String,
-    /// State of the node: `polling`, `active`, `event wait`, ...
+    /// Node state: `polling`, `active`, `event wait`, ...
     pub state: String,
-    /// Number of calls of the node.
+    /// Number of times the node was called.
     pub calls: u64,
     /// Number of packets that the node processed.
     pub packets: u64,
@@ -161,15 +159,15 @@ pub struct NodeCounts {
     pub packets_per_call: Figure,
 }
 
-/// An interval in which one pair of events was counted, from a start record of the dump to the next
+/// Interval in which one pair of events was counted, from a start record in the dump to the next
 /// update record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slice {
     /// Line number of the update record.
     pub line: u64,
-    /// Tick count when counting began; `null` if the start record is missing, in which case it is
-    /// unknown which events were counted.
+    /// Tick count when counting began; `null` if the start record is missing, which leaves the
+    /// counted events unknown.
     pub from_ticks: Option<u64>,
     /// Tick count when counting ended.
     pub to_ticks: u64,
@@ -181,12 +179,12 @@ pub struct Slice {
     pub count_hi: u64,
     /// Count of the second counter.
     pub count_lo: u64,
-    /// Overflow indicator of the counters; the counts are used only if it is 0.
+    /// Overflow indicator; counts are used only if it is 0.
     pub overflow: u64,
-    /// Value of the user-defined counter at the end of the slice: the number of packets so far.
+    /// User-defined counter at the end of the slice: the number of packets so far.
     pub user: u64,
-    /// Whether the previous reading is missing, so that the time and packet count at the start are
-    /// unknown.
+    /// Whether the previous reading is missing, in which case time and packet count at the start
+    /// are unknown.
     pub is_first: bool,
     /// ID and PC (program counter) of the start record; 0 if it is missing, and in records before
     /// version 2.0.
@@ -197,48 +195,46 @@ pub struct Slice {
     pub to: Place,
 }
 
-/// Position in the program at which a record of a dump was written: number of the profiler call,
-/// and program counter.
+/// Where in the program a dump record was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
-    /// ID: number of the profiler call.
+    /// Number that identifies the profiler call.
     pub id: u64,
-    /// PC: program counter.
+    /// Program counter.
     pub pc: u64,
 }
 
-/// Cycles per instruction broken down by cause (CPI stack). The value of each cause is an upper
-/// bound, as if no two misses overlapped.
+/// CPI stack: cycles per instruction, broken down by cause. Each cause's value is an upper bound
+/// that assumes no overlap between misses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpiByCause {
-    /// Source of the miss costs.
+    /// Where the miss costs come from.
     pub source: String,
-    /// The causes, with the maximum of cycles per instruction that each explains.
+    /// The causes, each with an upper bound on the cycles per instruction it explains.
     pub causes: Vec<CpiCause>,
-    /// Cycles per instruction not explained by any cause; absent if the bounds exceed the total.
+    /// Cycles per instruction that no cause explains; absent if the bounds exceed the total.
     pub unexplained: Figure,
-    /// Verdict on whether the strand (hardware thread or worker thread) is compute-bound or
-    /// memory-bound.
+    /// Whether the strand (hardware thread or worker thread) is compute-bound or memory-bound.
     pub bound: Bound,
-    /// The verdict in a sentence, with the rule or the evidence behind it.
+    /// The verdict in one sentence, with its rule or evidence.
     pub sentence: String,
 }
 
-/// One cause of cycles: an event with a cost.
+/// An event that costs cycles, and how many.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpiCause {
     /// Name of the event.
     pub event: String,
-    /// Maximum number of cycles that one event costs; `null` if unknown.
+    /// Upper bound on the cycles per event; `null` if unknown.
     pub cycles_each: Option<f64>,
     /// Count per thousand instructions.
     pub pti: Figure,
-    /// Maximum number of cycles per instruction that the event explains.
+    /// Upper bound on the cycles per instruction that the event explains.
     pub cycles: Figure,
-    /// Maximum share of all cycles per instruction that the event explains, 0 to 1.
+    /// Upper bound on the share of all cycles per instruction that the event explains, 0 to 1.
     pub share: Figure,
 }
 
@@ -247,16 +243,16 @@ pub struct CpiCause {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// Compute: the rate at which instructions are executed.
+    /// Executing instructions.
     Compute,
-    /// Memory: waiting for caches and memory.
+    /// Waiting for caches and memory.
     Memory,
-    /// The limit could not be determined.
+    /// Undetermined.
     CannotTell,
 }
 
 impl StrandCounts {
-    /// Returns the name of the strand for display: its name or, without a name, its CPU number.
+    /// Returns the strand's display name: its name or, failing that, its CPU number.
     pub fn label(&self) -> String {
         match (&self.name, self.cpu) {
             (Some(name), _) => name.clone(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts of packets together with their bytes.
+//! Packet counts with their bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 pub struct Tally {
     /// Number of packets.
     pub packets: u64,
-    /// Total bytes of the packets, from the first byte of each frame; excludes FCS, preamble and
+    /// Bytes of the packets, from the first byte of each frame; excludes FCS, preamble and
     /// inter-frame gap.
     pub bytes: u64,
 }
 
 impl Tally {
-    /// Adds `packets` packets with `bytes` bytes in total.
+    /// Adds `packets` packets totalling `bytes` bytes.
     pub fn add(&mut self, packets: u64, bytes: u64) {
         self.packets += packets;
         self.bytes += bytes;

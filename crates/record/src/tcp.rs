@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `tcp` record: the speed of TCP stacks with different sets of checksum and copy
-//! routines, under various traffic patterns. An upper bound is the same run without checksums.
+//! The body of a `tcp` record: how fast TCP stacks run with different sets of checksum and copy
+//! routines, under various traffic patterns. A run without checksums serves as the upper bound.
 //!
-//! For each pattern, all sets of routines ran in the same rounds, in random order, with client and
-//! server in one thread and the stacks on a virtual clock. Rates are per second of CPU time.
+//! For each pattern, all sets ran in the same rounds, in random order. Client and server share a
+//! thread, and the stacks run on a virtual clock. Rates are per second of CPU time.
 
 use crate::figure::Figure;
 use crate::kernels::Skipped;
 use serde::{Deserialize, Serialize};
 
-/// Names of the TCP stacks that can be measured.
+/// Names of the supported TCP stacks.
 pub const STACKS: [&str; 2] = ["smoltcp", "lwip"];
 
 /// TCP stacks measured on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpReport {
-    /// The logical CPU on which all measurements ran.
+    /// Logical CPU on which everything was measured.
     pub cpu: u32,
-    /// Name of the set of routines that callers get by default; `summary` contains its figures.
+    /// The set of routines that callers get by default, whose figures are in `summary`.
     pub selected: String,
-    /// Name of the set without vector registers; `over_scalar` is relative to it.
+    /// The set that uses no vector registers; `over_scalar` is relative to it.
     pub scalar: String,
-    /// Results, one entry per TCP stack.
+    /// Results per TCP stack.
     pub stacks: Vec<TcpStack>,
-    /// Throughput under packet loss, fitted for each stack; empty if not requested.
+    /// Throughput under packet loss, fitted per stack; empty unless requested.
     pub laws: Vec<TcpLaw>,
-    /// Parts of the measurement that were skipped, with reasons.
+    /// Parts of the measurement that were skipped, and why.
     pub skipped: Vec<Skipped>,
-    /// Seed of the random numbers.
+    /// Random seed.
     pub seed: u64,
     /// Whether the run was stopped early.
     pub interrupted: bool,
@@ -38,39 +38,40 @@ pub struct TcpReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpStack {
-    /// Name of the stack, one word.
+    /// Stack name, one word.
     pub name: String,
     /// Version of the stack.
     pub version: String,
-    /// Whether copies inside the stack also use the routines of the set.
+    /// Whether the stack's internal copies also use the routines of the set.
     pub copies_by_routines: bool,
-    /// Results, one entry per traffic pattern.
+    /// Results per traffic pattern.
     pub patterns: Vec<TcpPattern>,
 }
 
-/// Dependence of a stack's throughput on loss, segment size and round-trip time, compared with the
-/// law C * MSS / (RTT * sqrt(loss)) for a sender that halves its window on each loss.
+/// How a stack's throughput depends on loss rate, segment size and round-trip time, compared with
+/// the Mathis equation, C * MSS / (RTT * sqrt(loss)), which holds for a sender that halves its
+/// window on each loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpLaw {
     /// Name of the stack.
     pub stack: String,
-    /// Time by which the receiver delays ACKs, in virtual milliseconds.
+    /// Delayed-ACK timeout of the receiver, in virtual milliseconds.
     #[serde(serialize_with = "crate::finite")]
     pub ack_delay_ms: f64,
     /// Number of segments per run.
     pub segments_per_run: u64,
     /// Number of runs per point.
     pub runs_per_point: u64,
-    /// The measured points to which the exponents and the constant were fitted.
+    /// Measured points, to which the exponents and the constant are fitted.
     pub points: Vec<TcpLawPoint>,
-    /// Fitted exponent of the loss rate; the law has -0.5.
+    /// Fitted exponent of the loss rate; -0.5 in the Mathis equation.
     pub exponent_loss: Figure,
-    /// Fitted exponent of the segment size; the law has 1.
+    /// Fitted exponent of the segment size; 1 in the Mathis equation.
     pub exponent_segment: Figure,
-    /// Fitted exponent of the round-trip time; the law has -1.
+    /// Fitted exponent of the round-trip time; -1 in the Mathis equation.
     pub exponent_round_trip: Figure,
-    /// The constant C, assuming the exponents of the law.
+    /// Constant C, fitted with the exponents fixed at those of the Mathis equation.
     pub constant: Figure,
 }
 
@@ -78,7 +79,7 @@ pub struct TcpLaw {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpLawPoint {
-    /// Loss rate of the segments that carry payload, 0 to 1.
+    /// Loss rate of segments with payload, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub loss: f64,
     /// Payload bytes per segment.
@@ -86,7 +87,7 @@ pub struct TcpLawPoint {
     /// Round-trip time in virtual milliseconds, excluding delayed ACKs.
     #[serde(serialize_with = "crate::finite")]
     pub round_trip_ms: f64,
-    /// Payload rate, in Mb/s of virtual time.
+    /// Goodput, in Mb/s of virtual time.
     pub mbps: Figure,
 }
 
@@ -109,48 +110,48 @@ pub struct TcpPattern {
     pub name: String,
     /// Payload bytes in a full segment.
     pub segment_bytes: u64,
-    /// Size in bytes of each of the four buffers: send and receive buffer of client and server.
+    /// Size of each of the four buffers (send and receive, client and server), in bytes.
     pub buffer_bytes: u64,
     /// How frames reach the receiver.
     pub wire: TcpWire,
-    /// Mix of message lengths; `null` if the pattern has none.
+    /// Message length mix; `null` if the pattern has none.
     pub mix: Option<String>,
-    /// Source of the length mix; `null` if the pattern has none.
+    /// Where the length mix comes from; `null` if the pattern has none.
     pub mix_source: Option<String>,
-    /// Correctness check over an impaired wire, before the timed runs; its results are the same for
-    /// each set.
+    /// Correctness check over an impaired wire before the timed runs. Its results are the same for
+    /// every set.
     pub proof: TcpProof,
-    /// Name of the fastest set, excluding the bound `off`; `null` if no set was measured.
+    /// The fastest set other than `off`, which is only a bound; `null` if no set was measured.
     pub best: Option<String>,
-    /// Number of slices of work that were timed.
+    /// Number of timed slices of work.
     pub slices: u64,
-    /// Number of timed slices that were discarded because of preemption.
+    /// Number of timed slices discarded as preempted.
     pub slices_dropped: u64,
-    /// Results, one entry per set of routines.
+    /// Results per set of routines.
     pub sets: Vec<TcpSet>,
 }
 
-/// Check that everything arrives as sent over a wire that drops, delays, duplicates and corrupts
-/// frames. Every received byte was compared with the data sent.
+/// Correctness check over a wire that drops, delays, duplicates and corrupts frames. Every received
+/// byte was compared with what was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpProof {
-    /// Number of payload bytes that arrived.
+    /// Payload bytes received.
     pub bytes: u64,
     /// Number of exchanges, messages or connections, depending on the pattern.
     pub exchanges: u64,
-    /// Number of frames sent; the same in every run with the same seed.
+    /// Frames sent; the same in every run with the same seed.
     pub segments: u64,
-    /// Number of frames that the wire dropped.
+    /// Frames dropped by the wire.
     pub lost: u64,
-    /// Number of frames that the wire reordered by delaying them.
+    /// Frames reordered by being delayed.
     pub reordered: u64,
-    /// Number of frames that the wire duplicated.
+    /// Frames duplicated by the wire.
     pub duplicated: u64,
-    /// Number of frames that arrived corrupted.
+    /// Frames that arrived corrupted.
     pub corrupted: u64,
-    /// Number of frames whose corruption left every checksum valid, and which the wire therefore
-    /// dropped; not included in `corrupted`.
+    /// Frames dropped by the wire because their corruption left every checksum valid; not included
+    /// in `corrupted`.
     pub masked: u64,
 }
 
@@ -158,52 +159,52 @@ pub struct TcpProof {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpSet {
-    /// Name of the set: a variant of the kernels, `selected`, `document` (the white paper's
-    /// routines in C), `libc` (its checksum with the C library's copy), `stack` (the stack's own
-    /// checksums) or `off` (no checksums: the bound).
+    /// Name of the set: a kernel variant, `selected`, `document` (the white paper's routines in C),
+    /// `libc` (the white paper's checksum with the C library's copy), `stack` (the stack's own
+    /// checksums) or `off` (no checksums, as a bound).
     pub name: String,
-    /// Payload rate, in gigabits per second of CPU time.
+    /// Goodput, in gigabits per second of CPU time.
     pub gbps_per_cpu_s: Figure,
-    /// Number of frames, including acknowledgements, per second of CPU time.
+    /// Frames, including ACKs, per second of CPU time.
     pub segments_per_cpu_s: Figure,
-    /// Number of exchanges, messages or connections per second of CPU time.
+    /// Exchanges, messages or connections per second of CPU time.
     pub exchanges_per_cpu_s: Figure,
     /// CPU time per frame, in nanoseconds.
     pub ns_per_segment: Figure,
-    /// CPU time per exchange or connection, for both ends, in nanoseconds.
+    /// CPU time of both ends per exchange or connection, in nanoseconds.
     pub round_trip_cpu_ns: Figure,
-    /// Time per exchange or connection on the virtual clock, in microseconds.
+    /// Virtual time per exchange or connection, in microseconds.
     pub round_trip_virtual_us: Figure,
-    /// Rate relative to the set `off` (no checksums) in the same rounds.
+    /// Rate relative to `off` (no checksums) in the same rounds.
     pub of_bound: Figure,
-    /// Rate relative to the set `document` (routines in C).
+    /// Rate relative to `document` (routines in C).
     pub over_c: Figure,
-    /// Rate relative to the set without vector registers.
+    /// Rate relative to the set that uses no vector registers.
     pub over_scalar: Figure,
-    /// Share of the time spent in separate checksums, from timestamps around each call.
+    /// Fraction of time spent in separate checksums, timed around each call.
     pub share_checksum: Figure,
-    /// Share of the time spent in copies, from timestamps around each call.
+    /// Fraction of time spent in copies, timed around each call.
     pub share_copy: Figure,
-    /// Share of the time spent in combined copy+checksum, from timestamps around each call.
+    /// Fraction of time spent in combined copy+checksum, timed around each call.
     pub share_copy_checksum: Figure,
-    /// Share of the time spent in separate checksums, by random sampling.
+    /// Fraction of time spent in separate checksums, by random sampling.
     pub sampled_checksum: Figure,
-    /// Share of the time spent in copies, by random sampling.
+    /// Fraction of time spent in copies, by random sampling.
     pub sampled_copy: Figure,
-    /// Share of the time spent in combined copy+checksum, by random sampling.
+    /// Fraction of time spent in combined copy+checksum, by random sampling.
     pub sampled_copy_checksum: Figure,
-    /// Number of bytes checksummed in a separate pass, relative to the payload bytes.
+    /// Bytes checksummed in a separate pass, per byte of payload.
     pub checksum_per_payload: Figure,
-    /// Calls from the stack into the routines, one entry per routine.
+    /// Calls from the stack into the routines, per routine.
     pub seam: Vec<TcpSeam>,
 }
 
-/// Value of [`TcpSeam::routine`] for checksums of headers, which are inlined in every set.
+/// [`TcpSeam::routine`] of header checksums, which are inlined in every set.
 pub const SEAM_HEADER: &str = "header";
-/// Value of [`TcpSeam::routine`] for header copies with checksum, which are inlined in every set.
+/// [`TcpSeam::routine`] of header copies with checksum, which are inlined in every set.
 pub const SEAM_COPY_HEADER: &str = "copy_header";
 
-/// Calls to one routine, or to code that is inlined in every set.
+/// Calls to one routine, or executions of code that is inlined in every set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpSeam {
@@ -212,28 +213,27 @@ pub struct TcpSeam {
     pub routine: String,
     /// Number of calls.
     pub calls: u64,
-    /// Total number of bytes that these calls processed.
+    /// Total bytes processed by these calls.
     pub bytes: u64,
-    /// Number of calls by length in bytes: 0, 1, 2 to 3, 4 to 7, and so on.
+    /// Histogram of call lengths in bytes: 0, 1, 2 to 3, 4 to 7, and so on.
     pub lengths: Vec<u64>,
-    /// Number of calls by alignment of the source: 0 to 7 bytes past a multiple of 64, 8 to 15, and
-    /// so on.
+    /// Histogram of source alignments: 0 to 7 bytes past a multiple of 64, 8 to 15, and so on.
     pub alignments: Vec<u64>,
 }
 
 impl TcpSeam {
-    /// Returns whether the calls are to inlined code, which is identical in all sets.
+    /// Returns whether the code is inlined, and therefore identical in all sets.
     pub fn is_inline(&self) -> bool {
         [SEAM_HEADER, SEAM_COPY_HEADER].contains(&self.routine.as_str())
     }
 }
 
-/// The routine for which timed and sampled shares of a set differ most, and the difference.
+/// The routine whose timed and sampled shares differ most, and by how much.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpApart {
     /// Name of the routine: `sum`, `copy` or `copy+sum`.
     pub routine: &'static str,
-    /// Difference between the two shares of the time, 0 to 1.
+    /// Difference between the two shares, 0 to 1.
     pub share: f64,
 }
 
@@ -266,8 +266,8 @@ mod tests {
         )
     }
 
-    /// Builds a set with the given shares for checksums, copies, and copies with checksum; each
-    /// pair is the timed and the sampled share.
+    /// Builds a set with the given shares for checksums, copies, and copies with checksum, each as
+    /// a pair of timed and sampled share.
     fn set(shares: [[Option<f64>; 2]; 3]) -> TcpSet {
         let [[checksum, checksum_seen], [copy, copy_seen], [both, both_seen]] = shares;
         let none = || share(None);

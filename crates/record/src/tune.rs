@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `tune` record: what limits the path, candidate mappings with predictions, and
-//! their results.
+//! The body of a `tune` record: what limits the path, candidate mappings with their predictions,
+//! and how they performed.
 
 use crate::figure::Figure;
 pub use crate::finding::{Finding, KernelAdvice, Limit};
@@ -8,17 +8,17 @@ use crate::kernels::Kernel;
 use crate::run::{PacketsHome, RunReport};
 use serde::{Deserialize, Serialize};
 
-/// Latency through the path in the rounds of a comparison: medians over the rounds, in nanoseconds.
+/// Path latency in the rounds of a comparison: medians over the rounds, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoundLatency {
-    /// Median latency of the packets in a round.
+    /// Median latency within a round.
     pub p50: Figure,
-    /// 99th percentile latency of the packets in a round.
+    /// 99th percentile latency within a round.
     pub p99: Figure,
 }
 
-/// A candidate mapping of stages to workers, with its predicted and measured rates.
+/// A candidate mapping of stages to workers, with predicted and measured rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Candidate {
@@ -28,15 +28,15 @@ pub struct Candidate {
     pub mapping: String,
     /// Packets per burst.
     pub burst: u32,
-    /// Kernels that the candidate's workers call, as in [`RunReport::kernels`].
+    /// Kernels that the workers call, as in [`RunReport::kernels`].
     pub kernels: Option<String>,
-    /// Rate that was predicted before any candidate ran, in thousand packets per second.
+    /// Rate predicted before any candidate ran, in kpps.
     pub predicted_kpps: Figure,
-    /// Whether a memory-bound stage makes the prediction a range.
+    /// Whether the prediction is a range because a stage is memory-bound.
     pub memory_bound: bool,
-    /// Measured rate, in thousand packets per second; `null` if the candidate was not run.
+    /// Measured rate, in kpps; `null` if the candidate was not run.
     pub measured_kpps: Option<Figure>,
-    /// Measured rate relative to the baseline's in the same rounds; `null` if the candidate was not
+    /// Measured rate relative to the baseline in the same rounds; `null` if the candidate was not
     /// run.
     pub speedup: Option<Figure>,
     /// Measured latency; `null` if the candidate was not run, and in records before version 2.0.
@@ -44,68 +44,68 @@ pub struct Candidate {
     pub latency: Option<RoundLatency>,
 }
 
-/// A mapping that was ruled out, and the reason.
+/// A mapping that was ruled out, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RuledOut {
     /// The change that was considered, in words.
     pub name: String,
-    /// Reason for ruling out the mapping.
+    /// Why it was ruled out.
     pub reason: String,
 }
 
-/// Share of a kernel in the service time of a stage, before and after tuning.
+/// Fraction of a stage's service time spent in a kernel, before and after tuning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelShare {
-    /// Name of the stage; `source` and `sink` are the ends of the path.
+    /// Stage name, or `source` or `sink` for the ends of the path.
     pub stage: String,
     /// The kernel.
     pub kernel: Kernel,
-    /// Share of the stage's service time, summed over its replicas, under the baseline mapping.
+    /// Fraction under the baseline mapping, over all replicas of the stage.
     pub before: Figure,
-    /// Share of the stage's service time, summed over its replicas, under the mapping to keep.
+    /// Fraction under the chosen mapping, over all replicas of the stage.
     pub after: Figure,
 }
 
-/// Cost of a stage, or of an end of the path. It is given in ticks per packet that enters the path,
-/// so the cost of a stage after a filter is lower than its cost per packet that reaches it.
+/// Cost of a stage, or of an end of the path, in ticks per packet that enters the path. For a stage
+/// after a filter, this is less than the cost per packet that reaches it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CalibratedStage {
-    /// Stage name; `source` or `sink` for the ends.
+    /// Stage name, or `source` or `sink` for the ends of the path.
     pub name: String,
-    /// Cost with the packets of the path, in ticks per packet that enters the path.
+    /// Cost with the path's own packets, in ticks per packet entering the path.
     pub ticks_per_packet: Figure,
-    /// Cost with a few repeated packets, so that the stage's data is cached, in ticks per packet
-    /// that enters the path; `null` if the stage is not memory-bound, or if that was not checked.
+    /// Cost when the same few packets are repeated, so that the stage's data stays in cache, in
+    /// ticks per packet entering the path; `null` if the stage is not memory-bound or this was not
+    /// checked.
     pub hot_ticks_per_packet: Option<Figure>,
-    /// Share of the packets entering the path that reach this stage, 0 to 1.
+    /// Fraction of packets entering the path that reach this stage, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub reach: f64,
 }
 
-/// Measured costs on which the predictions are based. A record with this part is sufficient for
-/// making predictions.
+/// Measured costs behind the predictions. A record that contains them can be used for predictions
+/// without measuring again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CalibrationReport {
-    /// Kernels that the stages called, as in [`RunReport::kernels`]; the candidates use the same
-    /// kernels.
+    /// Kernels that the stages called, as in [`RunReport::kernels`]. Candidates use the same ones.
     pub kernels: String,
     /// Packets per burst during calibration.
     pub burst: u32,
-    /// Capacity of a ring between two workers, in packets.
+    /// Capacity of the rings between workers, in packets.
     pub ring: u32,
-    /// Number of workers that ran concurrently while the costs were measured.
+    /// Number of concurrent workers while costs were measured.
     pub workers: u32,
-    /// Number of CPUs to which workers could be pinned.
+    /// Number of CPUs available for pinning workers.
     pub cpus: u32,
     /// Frequency of the timestamp counter, in ticks per second.
     #[serde(serialize_with = "crate::finite")]
     pub ticks_per_s: f64,
-    /// Standard deviation of the relative change in a CPU's speed between calibration and run, 0.02
-    /// for 2 %.
+    /// Standard deviation of the relative change in CPU speed between calibration and run: 0.02 is
+    /// 2 %.
     #[serde(serialize_with = "crate::finite")]
     pub drift: f64,
     /// Cost of receiving packets from the source.
@@ -116,14 +116,13 @@ pub struct CalibrationReport {
     pub sink: CalibratedStage,
     /// Names of the stages with global state, which are not replicated.
     pub global_stages: Vec<String>,
-    /// Ticks per packet for the worker that pushes into a ring.
+    /// Ticks per packet spent pushing into a ring.
     pub ring_out: Figure,
-    /// Ticks per packet for the worker that pops from a ring, including the first access to the
-    /// packet's data.
+    /// Ticks per packet spent popping from a ring, including the first access to packet data.
     pub ring_in: Figure,
-    /// Fixed cost per burst in ticks, summed over all stages and ends of a worker.
+    /// Fixed cost per burst in ticks, over all stages and ends of a worker.
     pub burst_ticks: Figure,
-    /// Share of the packets that the busiest of `r` replicas gets, in entry `r - 1`.
+    /// Fraction of packets handled by the busiest replica: entry `r - 1` is for `r` replicas.
     pub largest_shares: Vec<f64>,
 }
 
@@ -133,32 +132,32 @@ pub struct CalibrationReport {
 pub struct TuneReport {
     /// The mapping given in the path file.
     pub given_mapping: String,
-    /// The mapping that was measured first: the given one or, if it needs too many CPUs, the
-    /// closest one that fits on the available CPUs.
+    /// The mapping measured first: the one in the path file or, if that needs too many CPUs, the
+    /// closest one that fits.
     pub baseline_mapping: String,
-    /// The profile of the baseline mapping.
+    /// Profile of the baseline mapping.
     pub baseline: RunReport,
-    /// Rate of the baseline mapping: over the rounds, or over its own run if there were no rounds.
+    /// Rate of the baseline mapping: from the rounds if there were any, otherwise from its own run.
     pub baseline_kpps: Figure,
     /// What limits the baseline mapping, as concluded from its profile.
     pub finding: Finding,
-    /// All predicted mappings, best prediction first; those that were run have a measurement.
+    /// All predicted mappings, best prediction first. Those that ran also have a measurement.
     pub candidates: Vec<Candidate>,
     /// Mappings ruled out by a stage or by the machine.
     pub ruled_out: Vec<RuledOut>,
-    /// Index into `candidates` of the mapping to keep; `null` keeps the baseline.
+    /// Index in `candidates` of the mapping to keep; `null` keeps the baseline.
     pub chosen: Option<u32>,
-    /// The profile of the chosen mapping.
+    /// Profile of the chosen mapping.
     pub tuned: RunReport,
-    /// Number of rounds, in each of which the baseline and the candidates ran in random order.
+    /// Number of rounds. In each, the baseline and the candidates ran in random order.
     pub rounds: u32,
-    /// Share of the kernels in the service time of each stage, in path order: one entry per stage
-    /// and kernel, for checksum, copy, and every other kernel that a stage calls. `null` if calls
+    /// Fraction of each stage's service time spent in kernels, in path order: one entry per stage
+    /// and kernel, for checksum, copy, and any other kernel that a stage calls. `null` if calls
     /// were not logged.
     pub kernel_shares: Option<Vec<KernelShare>>,
-    /// Better kernels for the calls that the baseline makes; `null` if unknown.
+    /// Advice on faster kernels for the baseline's calls; `null` if unknown.
     pub kernel_advice: Option<KernelAdvice>,
-    /// Number of workers in the file's mapping; `null` in records before version 1.4.
+    /// Number of workers in the path file's mapping; `null` in records before version 1.4.
     #[serde(default)]
     pub given_workers: Option<u32>,
     /// Logical CPUs available to workers; `null` in records before version 1.4.
@@ -168,23 +167,22 @@ pub struct TuneReport {
     /// version 1.4.
     #[serde(default)]
     pub packets_home: Option<PacketsHome>,
-    /// Time that each memory-bound stage waits for memory, one sentence per stage.
+    /// How long each memory-bound stage waits for memory, one sentence per stage.
     #[serde(default)]
     pub waits: Vec<String>,
-    /// Measured costs on which the predictions are based; `null` if nothing was calibrated, and in
-    /// records before version 2.0.
+    /// Measured costs behind the predictions; `null` if nothing was calibrated, and in records
+    /// before version 2.0.
     #[serde(default)]
     pub calibration: Option<CalibrationReport>,
-    /// The record from which the explanation and the predictions were computed; `null` if packets
-    /// were sent through the path instead.
+    /// Record that the explanation and predictions are based on; `null` if they are based on a run
+    /// of the path.
     #[serde(default)]
     pub predicted_from: Option<String>,
-    /// Latency of the baseline in the rounds; `null` if there were no rounds, and in records before
-    /// version 2.0.
+    /// Baseline latency in the rounds; `null` without rounds, and in records before version 2.0.
     #[serde(default)]
     pub baseline_latency: Option<RoundLatency>,
-    /// Upper limit on the 99th percentile latency of the chosen mapping, in nanoseconds; `null` if
-    /// there is no limit.
+    /// Upper limit on the 99th percentile latency of the chosen mapping, in nanoseconds; `null`
+    /// without a limit.
     #[serde(default)]
     pub p99_limit_ns: Option<f64>,
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Types for quantities with a unit, with parsing and formatting.
+//! Quantities with units, and how to parse and format them.
 //!
-//! The module covers only the units used in profiles of packet software. Prefixes are decimal (1
-//! kpps = 1000 packets per second), as in line rates. JSON holds bare numbers, with the unit in the
-//! name or in a figure, so these types are not serialised.
+//! Only units used in profiles of packet software are covered. Prefixes are decimal, as in line
+//! rates: 1 kpps is 1000 packets per second. These types are not serialised; JSON holds bare
+//! numbers with the unit in the field name or the figure.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A time in nanoseconds. Exact for whole nanoseconds up to 2^53 (104 days).
+/// A time in nanoseconds. Whole nanoseconds are exact up to 2^53 (104 days).
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Nanos(pub f64);
 
-/// A packet rate in thousand packets per second.
+/// A packet rate in kpps (thousand packets per second).
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Kpps(pub f64);
 
@@ -52,7 +52,7 @@ impl fmt::Display for BitsPerSecond {
 }
 
 /// Formats `value` to three significant digits in the largest unit of `steps` (ascending) that
-/// keeps it at 1 or more. Rounds before choosing the unit, so that 999.9 kpps reads `1 Mpps`.
+/// keeps it at 1 or more. Rounds before choosing the unit, so that 999.9 kpps becomes `1 Mpps`.
 fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
     let rounded: f64 = format!("{value:.2e}").parse().unwrap_or(value);
     let fits = steps.iter().rev().find(|(size, _)| rounded.abs() >= *size);
@@ -60,7 +60,7 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
     format!("{} {unit}", three_digits(rounded / size))
 }
 
-/// Formats a count with its noun: `1 packet`, `2 packets`.
+/// Formats a count with its noun, pluralised as needed: `1 packet`, `2 packets`.
 pub fn counted(number: u64, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
@@ -69,8 +69,32 @@ pub fn counted(number: u64, noun: &str) -> String {
     }
 }
 
-/// Formats `value` to three significant digits, or to an integer if it has more; at most three
-/// decimals, without trailing zeros.
+/// Formats a count with digits grouped in threes: `61,893`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Formats ascending numbers, such as CPUs, abbreviating runs of three or more: `0-3,8` with a
+/// comma as separator.
+pub fn ranges(numbers: &[u32], separator: &str) -> String {
+    let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    let text = |run: &[u32]| match run {
+        [first, _, .., last] => format!("{first}-{last}"),
+        run => run.iter().map(u32::to_string).collect::<Vec<_>>().join(separator),
+    };
+    runs.map(text).collect::<Vec<_>>().join(separator)
+}
+
+/// Formats `value` to three significant digits, or to an integer if that has more digits. Writes at
+/// most three decimals and drops trailing zeros.
 pub fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
         x if x >= 99.95 => 0,
@@ -86,35 +110,35 @@ pub fn three_digits(value: f64) -> String {
     if cut == "-0" { "0".to_owned() } else { cut.to_owned() }
 }
 
-/// Error from parsing a quantity with a unit. Each variant holds the text that was parsed.
+/// Error returned when a quantity cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnitError {
     /// The text does not begin with a decimal number.
     NoNumber {
-        /// The text that was parsed.
+        /// Text that was parsed.
         text: String,
-        /// An example of valid text.
+        /// An example of valid input.
         example: &'static str,
     },
-    /// The number has no unit.
+    /// The unit is missing.
     NoUnit {
-        /// The text that was parsed.
+        /// Text that was parsed.
         text: String,
-        /// An example of valid text.
+        /// An example of valid input.
         example: &'static str,
     },
-    /// The number's suffix is not a unit of this quantity.
+    /// Unknown unit for this quantity.
     UnknownUnit {
-        /// The text that was parsed.
+        /// Text that was parsed.
         text: String,
-        /// The part of the text that should have been a unit.
+        /// The unknown unit.
         unit: String,
-        /// The valid units, as a list in words.
+        /// Valid units, as a list in words.
         units: &'static str,
     },
-    /// The rate is 0, or the number is too large to represent.
+    /// The rate is 0, or the number is out of range.
     OutOfRange {
-        /// The text that was parsed.
+        /// Text that was parsed.
         text: String,
     },
 }
@@ -123,10 +147,10 @@ impl fmt::Display for UnitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoNumber { text, example } => {
-                write!(f, "`{text}` does not begin with a number; expected e.g. `{example}`")
+                write!(f, "`{text}` does not begin with a number; write, e.g., `{example}`")
             }
             Self::NoUnit { text, example } => {
-                write!(f, "`{text}` has no unit; expected e.g. `{example}`")
+                write!(f, "`{text}` has no unit; write, e.g., `{example}`")
             }
             Self::UnknownUnit { text, unit, units } => {
                 write!(f, "`{text}` has an unknown unit, `{unit}`; valid units: {units}")
@@ -144,8 +168,7 @@ impl fmt::Display for UnitError {
 
 impl std::error::Error for UnitError {}
 
-/// How a quantity is written: an example, the valid units, and a function that converts a unit to
-/// its factor.
+/// How a quantity is written: an example, the valid units, and the factor of each unit.
 struct Notation {
     example: &'static str,
     units: &'static str,
@@ -181,8 +204,8 @@ const DURATION: Notation = Notation {
     },
 };
 
-/// Returns the factor of a decimal prefix. Prefixes are case-insensitive: `m` is mega, because a
-/// millibit per second is not a sensible unit.
+/// Returns the factor of a decimal prefix. Case-insensitive: `m` means mega, as a millibit per
+/// second makes no sense.
 fn decimal_prefix(prefix: &str) -> Option<f64> {
     match prefix {
         "" => Some(1.0),
@@ -194,7 +217,7 @@ fn decimal_prefix(prefix: &str) -> Option<f64> {
     }
 }
 
-/// Parses `NUMBER[ ]UNIT`. The number is decimal digits with at most one decimal point.
+/// Parses `NUMBER[ ]UNIT`, where the number consists of digits with an optional decimal point.
 fn parse(text: &str, notation: &Notation) -> Result<f64, UnitError> {
     let owned = || text.to_owned();
     let trimmed = text.trim();
@@ -221,10 +244,10 @@ fn parse_rate(text: &str, notation: &Notation) -> Result<f64, UnitError> {
 }
 
 /// Parses a bit rate such as `10Gb/s`, `2.5 Gbit/s` or `100Mbps`. The rate must be above 0. Bytes
-/// per second (`GB/s`) are rejected, because for a line rate they are usually a mistake.
+/// per second (`GB/s`) are rejected, as they are usually a mistake in a line rate.
 ///
 /// # Errors
-/// See [`UnitError`].
+/// Returns an error if the text is not a valid bit rate; see [`UnitError`].
 pub fn parse_bit_rate(text: &str) -> Result<BitsPerSecond, UnitError> {
     parse_rate(text, &BIT_RATE).map(BitsPerSecond)
 }
@@ -232,7 +255,7 @@ pub fn parse_bit_rate(text: &str) -> Result<BitsPerSecond, UnitError> {
 /// Parses a packet rate such as `1.5Mpps` or `250kpps`. The rate must be above 0.
 ///
 /// # Errors
-/// See [`UnitError`].
+/// Returns an error if the text is not a valid packet rate; see [`UnitError`].
 pub fn parse_packet_rate(text: &str) -> Result<Kpps, UnitError> {
     parse_rate(text, &PACKET_RATE).map(|pps| Kpps(pps / 1e3))
 }
@@ -240,7 +263,7 @@ pub fn parse_packet_rate(text: &str) -> Result<Kpps, UnitError> {
 /// Parses a duration such as `2s` or `500ms`, with nanosecond resolution. 0 is valid.
 ///
 /// # Errors
-/// See [`UnitError`].
+/// Returns an error if the text is not a valid duration; see [`UnitError`].
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let seconds = parse(text, &DURATION)?;
     Duration::try_from_secs_f64(seconds)
@@ -251,7 +274,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
 /// valid.
 ///
 /// # Errors
-/// See [`UnitError`].
+/// Returns an error if the text is not a valid memory size; see [`UnitError`].
 pub fn parse_memory_size(text: &str) -> Result<Bytes, UnitError> {
     let owned = || text.to_owned();
     let trimmed = text.trim();
@@ -276,12 +299,12 @@ pub fn parse_memory_size(text: &str) -> Result<Bytes, UnitError> {
     bytes.map(Bytes).ok_or_else(|| UnitError::OutOfRange { text: owned() })
 }
 
-/// Binary units, largest first: exponent of 2 and unit name.
+/// Binary units, largest first, as exponent of 2 and name.
 const MEMORY_UNITS: [(i32, &str); 5] =
     [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B")];
 
-/// Returns the largest binary unit in which a number of bytes, rounded as by [`three_digits`], is
-/// at least 1: the size of the unit in bytes, and its name.
+/// Returns the size and name of the largest binary unit in which `bytes`, rounded as by
+/// [`three_digits`], is at least 1.
 pub fn memory_unit(bytes: f64) -> (f64, &'static str) {
     // Values from 1023.5 up round to 1024.
     let rounded = bytes.abs() * (1024.0 / 1023.5);
@@ -296,8 +319,8 @@ pub fn memory_size(bytes: f64) -> String {
     format!("{} {unit}", three_digits(bytes / size))
 }
 
-/// Returns the name of a program-terminating signal, by its number, which is the same on all Linux
-/// architectures except Alpha, MIPS and SPARC; `None` for other signals.
+/// Returns the name of a signal that terminates programs; `None` for any other number. These
+/// numbers are the same on all Linux architectures except Alpha, MIPS and SPARC.
 pub fn signal_name(signal: i32) -> Option<&'static str> {
     let name = match signal {
         1 => "SIGHUP",
@@ -394,8 +417,8 @@ mod tests {
     #[test]
     fn says_what_is_wrong() {
         let message = |text| parse_bit_rate(text).unwrap_err().to_string();
-        assert_eq!(message("fast"), "`fast` does not begin with a number; expected e.g. `10Gb/s`");
-        assert_eq!(message("10"), "`10` has no unit; expected e.g. `10Gb/s`");
+        assert_eq!(message("fast"), "`fast` does not begin with a number; write, e.g., `10Gb/s`");
+        assert_eq!(message("10"), "`10` has no unit; write, e.g., `10Gb/s`");
         assert!(
             message("10GB/s").starts_with("`10GB/s` has an unknown unit, `GB/s`; valid units:")
         );
@@ -407,6 +430,21 @@ mod tests {
         assert!(matches!(parse_duration("9e9s"), Err(UnitError::UnknownUnit { .. })));
         let huge = format!("{}h", "9".repeat(30));
         assert_eq!(parse_duration(&huge), Err(UnitError::OutOfRange { text: huge.clone() }));
+    }
+
+    #[test]
+    fn runs_of_numbers_are_abbreviated() {
+        let table: [(&[u32], &str); 5] = [
+            (&[], ""),
+            (&[3], "3"),
+            (&[0, 1], "0, 1"),
+            (&[0, 1, 2, 3, 8, 10, 11, 12], "0-3, 8, 10-12"),
+            (&[u32::MAX, 0], "4294967295, 0"),
+        ];
+        for (numbers, text) in table {
+            assert_eq!(ranges(numbers, ", "), text);
+        }
+        assert_eq!(ranges(&[0, 2, 3, 4], ","), "0,2-4");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upgrades records of version 1.x to the field names of version 2.0 before they are read.
+//! Upgrades 1.x records to the field names of version 2.0 before deserialisation.
 //!
-//! Version 2.0 renamed fields but changed no value, unit or meaning. Names are therefore replaced
-//! everywhere in the record, which is then read like any other. Fields that 1.x lacks are `null`.
+//! Version 2.0 renamed fields without changing values, units or meanings, so names are simply
+//! replaced throughout the record. Fields missing in 1.x become `null`.
 //!
 //! | 1.x | 2.0 | where |
 //! |---|---|---|
@@ -11,13 +11,13 @@
 //! | `tiers`; `tier` of a load, not of a figure | `levels`, `level` | `memory` |
 //! | see [`SINGLE`] | | everywhere |
 //!
-//! Version 2.0 derives `figures` and `warnings` from the body. In versions 1.0 to 1.3, they held
-//! values that are not in the body; these values are moved to the body: see [`with_stated`].
+//! Version 2.0 derives `figures` and `warnings` from the body. In versions 1.0 to 1.3 they held
+//! values of their own, which are moved to the body by [`with_stated`].
 
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Field names that were changed individually: old name, new name.
+/// Individually renamed fields, as old and new name.
 const SINGLE: [(&str, &str); 8] = [
     ("bits_per_second", "bits_per_s"),
     ("is_interrupted", "interrupted"),
@@ -29,8 +29,8 @@ const SINGLE: [(&str, &str); 8] = [
     ("unix_seconds", "unix_s"),
 ];
 
-/// Converts a record of version 1.x to the field names of version `major`.0, and returns its text
-/// and its original version. Any other text is returned unchanged, with any faults it has.
+/// Converts a 1.x record to the field names of version `major`.0. Returns its text and original
+/// version. Any other text, even if it is invalid, is returned unchanged.
 pub(crate) fn to_current(json: &str, major: u32) -> (Cow<'_, str>, Option<String>) {
     let unchanged = (Cow::Borrowed(json), None);
     let Ok(Value::Object(mut record)) = serde_json::from_str(json) else { return unchanged };
@@ -46,13 +46,13 @@ pub(crate) fn to_current(json: &str, major: u32) -> (Cow<'_, str>, Option<String
         record["warnings"] = deep(warnings, "run");
     }
     with_stated(&mut record, &kind);
-    let json = serde_json::to_string_pretty(&record).expect("a value read is written");
+    let json = serde_json::to_string_pretty(&record).expect("a parsed value can be written");
     (Cow::Owned(json), Some(version))
 }
 
-/// Moves values that 1.x stored only in `figures` and `warnings` into the body: the times and
-/// remarks of a `stat` record; the bottleneck of a `run` record, and the cache level of its
-/// packets; and the load from other programs.
+/// Moves values that 1.x stored only in `figures` and `warnings` into the body: a `stat` record's
+/// times and remarks, a `run` record's bottleneck and packet cache level, and the CPU load from
+/// other programs.
 fn with_stated(record: &mut Value, kind: &str) {
     let stated = |name: &str| record["figures"].get(name).cloned();
     let mut found: Vec<(&str, Option<Value>)> = Vec::new();
@@ -91,7 +91,7 @@ fn add(object: &mut Value, name: &str, value: Option<Value>) {
     }
 }
 
-/// Codes of the simulator's warnings, which cannot be derived from the counts.
+/// Codes of simulator warnings, which cannot be derived from counts.
 const REMARKS: [&str; 5] = [
     "unknown_instruction",
     "unfinished_processes",
@@ -106,8 +106,8 @@ fn warnings<'a>(record: &'a Value, codes: &'a [&str]) -> impl Iterator<Item = Va
     all.filter(is_wanted).cloned()
 }
 
-/// Returns the figures of a `stat` that are neither events (in total or per unit of work) nor
-/// metrics.
+/// Returns the figures of a `stat` record other than metrics, event counts, and counts per unit of
+/// work.
 fn times(record: &Value) -> Value {
     let names = |list: &str| -> Vec<&str> {
         let entries = record[list].as_array().into_iter().flatten();
@@ -125,7 +125,7 @@ fn times(record: &Value) -> Value {
     times.map(|(name, figure)| (name.clone(), figure.clone())).collect::<Map<_, _>>().into()
 }
 
-/// Returns the bottleneck of a path, if the record names the stage.
+/// Returns the path's bottleneck if the record names the stage.
 fn finding(record: &Value) -> Option<Value> {
     let text = |name: &str| record["figures"][name]["value"].as_str();
     let (bottleneck, sentence) = (text("bottleneck")?, text("finding")?);
@@ -137,15 +137,15 @@ fn finding(record: &Value) -> Option<Value> {
     }))
 }
 
-/// Returns the CPU time share of other programs as a figure; 1.x stored it only as a warning.
+/// Returns other programs' share of CPU time as a figure. In 1.x, it was stored only as a warning.
 fn others(share: &Value) -> Value {
     json!({
         "value": share, "unit": "ratio", "n": 1, "low": share, "high": null, "confidence": null,
-        "tier": "sw", "method": "from a warning in the record before its upgrade", "reason": null,
+        "tier": "sw", "method": "taken from a warning in the original record", "reason": null,
     })
 }
 
-/// Renames all fields of `value`, at any depth, as part of a record of kind `kind`.
+/// Renames all fields of `value` recursively, for a record of kind `kind`.
 fn deep(value: Value, kind: &str) -> Value {
     match value {
         Value::Object(object) => Value::Object(renamed(object, kind)),
@@ -187,7 +187,8 @@ fn word_of<'a>(word: &'a str, kind: &str) -> &'a str {
     }
 }
 
-/// Renames string values that contain old field names: units, and names built from units.
+/// Updates strings that contain old terms: the unit `octets`, and level names such as
+/// `tier of 6 MiB`.
 fn text_of(field: &str, text: String, kind: &str) -> String {
     match (field, text.strip_prefix("tier of ")) {
         ("name", Some(size)) if kind == "memory" => format!("level of {size}"),

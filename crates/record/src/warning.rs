@@ -1,188 +1,195 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Warnings about a record's figures, each with its remedy.
+//! Warnings about a record's figures, with remedies.
 
 use crate::input::remedy;
+use crate::interfaces::InterfaceDoubt;
 use crate::run::DeadEnd;
 use crate::units::{counted, memory_size, three_digits};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A reason to doubt the figures of a record. In JSON, `code` names the variant; minor versions may
-/// add codes. The printed form includes a remedy.
+/// A reason to doubt a record's figures. In JSON, `code` names the variant; minor versions may add
+/// codes. `Display` includes a remedy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Warning {
     /// Other programs were running when the measurement began.
     NotIdle {
-        /// Share of the CPU time that the other programs took, 0 to 1.
+        /// Share of CPU time used by other programs, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
     },
-    /// The timestamp counter may change rate or stop.
+    /// The timestamp counter may stop or change frequency.
     UnsteadyCounter,
-    /// Windows were dropped because a worker was preempted in them.
+    /// Windows were dropped because a measured thread was preempted during them.
     PreemptedWindows {
-        /// Share of the windows that were dropped, 0 to 1.
+        /// Share of windows dropped, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
     },
-    /// Too few windows without preemption for a meaningful interval.
+    /// Too few clean windows for a meaningful interval.
     FewWindows {
-        /// Number of windows that were kept.
+        /// Windows that were kept.
         kept: u64,
     },
-    /// The mapping in the file needs more CPUs than are available; a smaller mapping was run.
+    /// The path file's mapping needs more CPUs than are available, so a smaller one was run.
     FewCpus {
         /// Number of workers in the mapping.
         wanted: u32,
         /// Number of CPUs the program may use.
         available: u32,
     },
-    /// More workers than CPUs were used, as requested.
+    /// There were more workers than CPUs, as requested.
     Oversubscribed {
         /// Number of workers that ran.
         workers: u32,
-        /// Number of CPUs that the workers shared.
+        /// Number of CPUs they shared.
         cpus: u32,
     },
-    /// A CPU quota of a control group throttled the workers.
+    /// A cgroup's CPU quota throttled the workers.
     CpuQuota {
         /// The quota, in CPUs.
         #[serde(serialize_with = "crate::finite")]
         cpus: f64,
-        /// Number of workers that ran; workers never sleep, so each uses a whole CPU.
+        /// Number of workers that ran. They are assumed to poll without sleeping, so that each
+        /// needs a whole CPU.
         workers: u32,
     },
-    /// Workers shared a core as SMT siblings.
+    /// SMT siblings of the same core ran workers.
     SharedCore {
-        /// The logical CPUs of that core.
+        /// Logical CPUs of that core.
         cpus: Vec<u32>,
     },
     /// The core clock could not be calibrated.
     UnknownCoreClock {
-        /// Reason why the core clock could not be calibrated.
+        /// Why it could not be calibrated.
         reason: String,
     },
     /// Part of the input never entered the path.
     RejectedPackets {
-        /// Number of packets that were skipped.
+        /// Packets that were rejected.
         rejected: u64,
-        /// Total number of packets in the input.
+        /// Packets in the input.
         of: u64,
     },
     /// A large share of the input's bytes never entered the path.
     LeftOut {
-        /// Share of the input's bytes that were skipped, 0 to 1.
+        /// Share of the input's bytes, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
-        /// The cause for which most of these bytes were skipped.
+        /// Cause that accounts for most of these bytes.
         cause: String,
-        /// Number of packets skipped for this cause; 1 for a damaged end of the file.
+        /// Packets skipped for this cause; 1 if the end of the file is damaged.
         packets: u64,
-        /// Number of bytes skipped for this cause.
+        /// Bytes skipped for this cause.
         bytes: u64,
-        /// File offset beyond which the file cannot be read; `null` if it was read to the end.
+        /// File offset from which the file is unreadable; `null` if it was read to the end.
         unread_from: Option<u64>,
     },
-    /// A stage had nothing to do for any packet.
+    /// A stage found nothing to do for any packet.
     IdleStage {
         /// Name of the stage.
         stage: String,
-        /// Number of packets that the stage received, over all workers.
+        /// Packets that reached the stage, over all workers.
         packets: u64,
-        /// The property that the parameters of the stage require and that no packet has.
+        /// Property that the stage's parameters require and no packet has.
         reason: String,
     },
     /// No packet reached the sink: a stage consumed or dropped all of them.
     NothingCameThrough(DeadEnd),
+    /// An interface changed during the run, or its counters do not explain every packet.
+    InterfaceInDoubt(InterfaceDoubt),
     /// Some figures were not compared with the baseline, because their variation between runs is
     /// unknown. They may have regressed.
     NoVerdictWithoutInterval {
-        /// Names of the figures.
+        /// Names of these figures.
         names: Vec<String>,
     },
-    /// Some figures were not compared with the baseline, because they were measured on a different
-    /// basis: another tier, or other simulated caches.
+    /// Figures not compared with the baseline because they were measured differently: in another
+    /// evidence tier, or with other simulated caches.
     NoVerdictOnOtherGrounds {
-        /// Names of the figures.
+        /// Names of these figures.
         names: Vec<String>,
     },
-    /// Some figures were not compared with the baseline, because only one of the baseline and the
-    /// record has a value.
+    /// Figures not compared because either the baseline or this record lacks a value.
     NoVerdictWithoutCount {
-        /// Names of the figures.
+        /// Names of these figures.
         names: Vec<String>,
     },
-    /// The simulator does not know an instruction of the program, which therefore received SIGILL.
+    /// The program received SIGILL because the simulator does not support an instruction.
     UnknownInstruction {
-        /// First bytes of the instruction, in hexadecimal.
+        /// First bytes of the instruction, in hex.
         bytes: String,
     },
-    /// Some processes outlived the command, or were killed immediately. Their work after their last
-    /// fork is not counted.
+    /// Processes that were still running when the command ended, or were killed outright. Their
+    /// work since their last fork is not counted.
     UnfinishedProcesses {
         /// Number of such processes.
         processes: u64,
     },
-    /// Some forked processes are not counted, because their counts could not be separated from
-    /// those of their parents.
+    /// Forked processes left out because their counts could not be separated from their parents'.
     UncountedProcesses {
         /// Number of such processes.
         processes: u64,
     },
-    /// Some processes called execve more than once: counts from before the last call are
+    /// Processes that called execve more than once, whose counts from before the last call are
     /// incomplete.
     OverwrittenCounts {
         /// Number of such processes.
         processes: u64,
     },
-    /// The simulator refused to start a setuid program, which it cannot follow.
+    /// The simulator refused to start a setuid program because it cannot follow one.
     UnfollowedProgram {
-        /// File of the setuid program.
+        /// Path of the setuid program.
         program: String,
     },
-    /// Some counts were scaled by another program, with an unknown error.
+    /// Programs that a simulated command started outside the simulator.
+    UnsimulatedPrograms {
+        /// Number of such programs.
+        programs: u64,
+    },
+    /// Counts that were scaled by another program, with an unknown error.
     ScaledElsewhere {
         /// Names of the events.
         names: Vec<String>,
-        /// Smallest share of the time during which any of the events was counted, 0 to 1.
+        /// Smallest fraction of time that one of the events was counted, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
     },
-    /// The rate that is compared with the budget was measured on another processor.
+    /// The rate compared with the budget was measured on another processor.
     OtherProcessor {
-        /// The processor on which the rate was measured; `null` if its record does not name one.
+        /// Processor on which the rate was measured; `null` if its record does not name one.
         measured_on: Option<String>,
-        /// The processor for which the budget is computed.
+        /// Processor that the budget applies to.
         budget_of: String,
     },
-    /// The processor is emulated in software: counts are exact, times are meaningless.
+    /// The processor is emulated, so counts are exact and times are meaningless.
     Emulated,
-    /// Observing a program used a noticeable share of the machine.
+    /// Observing a program used a noticeable amount of CPU time.
     CostlyObserver {
         /// The observer's CPU time as a share of one CPU.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
     },
-    /// The program was observed too briefly to catch rare events.
+    /// The observation was too short to catch rare events.
     ShortWindow {
         /// Length of the window in seconds.
         #[serde(serialize_with = "crate::finite")]
         seconds: f64,
     },
-    /// Some evidence for an explanation could not be read.
+    /// Evidence for an explanation could not be read.
     NotRead {
-        /// Keywords of the missing readings.
+        /// Keywords for the missing readings.
         names: Vec<String>,
     },
-    /// A warning with an unknown code, written by a newer version.
+    /// Unknown code, from a record written by a newer version.
     #[serde(other)]
     Unknown,
 }
 
 impl fmt::Display for Warning {
-    /// Prints the problem, a colon and the remedy.
+    /// Writes the problem and its remedy, separated by a colon.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_matter(f)?;
         write!(f, ": {}", self.advice())
@@ -207,7 +214,7 @@ impl Warning {
             Self::FewWindows { kept } => {
                 let were = if *kept == 1 { "was" } else { "were" };
                 let kept = counted(*kept, "window");
-                write!(f, "only {kept} {were} undisturbed, too few for a narrow interval")
+                write!(f, "only {kept} {were} free of preemption, too few for a narrow interval")
             }
             Self::FewCpus { .. }
             | Self::Oversubscribed { .. }
@@ -218,29 +225,29 @@ impl Warning {
                 self.write_matter_of_packets(f)
             }
             Self::NothingCameThrough(end) => write!(f, "no packet reached the sink: {end}"),
+            Self::InterfaceInDoubt(doubt) => write!(f, "{doubt}"),
             Self::NoVerdictWithoutInterval { names } => {
                 let names = names.join(", ");
-                write!(f, "not compared with the baseline for lack of intervals ({names})")
+                write!(f, "figures without intervals were not compared with the baseline ({names})")
             }
             Self::NoVerdictOnOtherGrounds { names } => {
-                write!(
-                    f,
-                    "the baseline used a different tier or different caches ({})",
-                    names.join(", ")
-                )
+                let names = names.join(", ");
+                write!(f, "the baseline used another evidence tier or other caches ({names})")
             }
             Self::NoVerdictWithoutCount { names } => {
-                write!(f, "counted only in this run or only in the baseline ({})", names.join(", "))
+                let names = names.join(", ");
+                write!(f, "some counts exist only in this run or only in the baseline ({names})")
             }
             Self::UnknownInstruction { .. }
             | Self::UnfinishedProcesses { .. }
             | Self::UncountedProcesses { .. }
             | Self::OverwrittenCounts { .. }
+            | Self::UnsimulatedPrograms { .. }
             | Self::UnfollowedProgram { .. } => self.write_matter_of_simulation(f),
             Self::ScaledElsewhere { names, share } => write!(
                 f,
-                "{} counted for as little as {} % of the time and scaled up by perf, with an \
-                 unknown error",
+                "perf counted {} for as little as {} % of the time and scaled the counts up, with \
+                 an unknown error",
                 names.join(", "),
                 percent(*share)
             ),
@@ -261,15 +268,15 @@ impl Warning {
         }
     }
 
-    /// Writes the problem, for warnings about the CPUs of the workers.
+    /// Writes the problem described by a warning about the workers' CPUs.
     fn write_matter_of_cpus(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FewCpus { wanted, available } => {
-                let wanted = counted((*wanted).into(), "processor");
-                write!(f, "the mapping needs {wanted}; available: {available}")
+                let wanted = counted((*wanted).into(), "CPU");
+                write!(f, "the mapping needs {wanted}, more than the {available} available")
             }
             Self::Oversubscribed { workers, cpus } => {
-                let cpus = counted((*cpus).into(), "processor");
+                let cpus = counted((*cpus).into(), "CPU");
                 write!(f, "{workers} workers shared {cpus}")
             }
             Self::CpuQuota { cpus, workers } => write!(
@@ -285,7 +292,7 @@ impl Warning {
         }
     }
 
-    /// Writes the problem, for warnings about the limits of observing a running program.
+    /// Writes the problem described by a warning about observing a running program.
     fn write_matter_of_watching(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CostlyObserver { share } => {
@@ -299,8 +306,7 @@ impl Warning {
         }
     }
 
-    /// Writes the problem, for warnings about input packets that were skipped or gave a stage no
-    /// work.
+    /// Writes the problem described by a warning about skipped packets or idle stages.
     fn write_matter_of_packets(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RejectedPackets { rejected, of } => {
@@ -308,7 +314,7 @@ impl Warning {
             }
             Self::LeftOut { share, cause, packets, bytes, unread_from } => {
                 let (share, bytes) = (three_digits(share * 100.0), memory_size(*bytes as f64));
-                write!(f, "{share} % of the input bytes were skipped, mostly for `{cause}` (")?;
+                write!(f, "{share} % of the input bytes were skipped, mostly due to `{cause}` (")?;
                 match unread_from {
                     Some(offset) if cause.ends_with("_tail") => {
                         write!(f, "{bytes} starting at byte {offset})")
@@ -318,25 +324,21 @@ impl Warning {
             }
             Self::IdleStage { stage, packets, reason } => {
                 let packets = counted(*packets, "packet");
-                write!(f, "`{stage}` had nothing to do for {packets} ({reason})")
+                write!(f, "`{stage}` did nothing with {packets} ({reason})")
             }
             _ => Ok(()),
         }
     }
 
-    /// Writes the problem, for warnings about the limits of a simulation.
+    /// Writes the problem described by a warning about a simulation.
     fn write_matter_of_simulation(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownInstruction { bytes } => {
-                write!(
-                    f,
-                    "the program uses an instruction that Valgrind does not support \
-                           ({bytes})"
-                )
+                write!(f, "the program uses an instruction that the simulator lacks ({bytes})")
             }
             Self::UnfinishedProcesses { processes } => write!(
                 f,
-                "work that {} still running did after the last fork is not counted",
+                "{} still running at the end: not all of their work is counted",
                 counted(*processes, "process")
             ),
             Self::UncountedProcesses { processes } => write!(
@@ -348,6 +350,11 @@ impl Warning {
                 f,
                 "{} called execve more than once; part of the earlier work is not counted",
                 counted(*processes, "process")
+            ),
+            Self::UnsimulatedPrograms { programs } => write!(
+                f,
+                "{} not simulated (other architecture, setuid or setgid)",
+                counted(*programs, "program")
             ),
             Self::UnfollowedProgram { program } => write!(
                 f,
@@ -361,7 +368,7 @@ impl Warning {
         match self {
             Self::NotIdle { .. } => "stop other programs, or expect wide intervals",
             Self::UnsteadyCounter => {
-                "times may be wrong; the performance governor keeps the clock constant"
+                "times may be wrong; set the performance governor, which keeps the clock constant"
             }
             Self::PreemptedWindows { .. } => {
                 "leave a CPU free for the system, or run longer with --time"
@@ -376,10 +383,11 @@ impl Warning {
             }
             Self::CpuQuota { .. } => {
                 "all rates except the delivered one cover only the time the workers ran; `linerate \
-                 doctor` names the group and the command that lifts the quota"
+                 doctor` names the cgroup and the command that lifts the quota"
             }
             Self::SharedCore { .. } => {
-                "each runs slower than alone; choose CPUs on different cores with --cpus"
+                "each worker runs slower than on its own core; choose CPUs on different cores with \
+                 --cpus"
             }
             Self::UnknownCoreClock { .. } => "cycles are omitted; ticks are valid",
             Self::RejectedPackets { .. } => {
@@ -387,12 +395,13 @@ impl Warning {
             }
             Self::LeftOut { cause, .. } => remedy(cause),
             Self::IdleStage { .. } => {
-                "its cost is not representative; match its parameters to the packets, or replay \
-                 packets it is meant for"
+                "the stage's cost is not representative; match its parameters to the packets, or \
+                 replay packets that it handles"
             }
             Self::NothingCameThrough(end) => end.remedy(),
+            Self::InterfaceInDoubt(doubt) => doubt.remedy(),
             Self::NoVerdictWithoutInterval { .. } => {
-                "measure both with --repeat 6 or more, or count in the simulator (--tier sim)"
+                "measure both runs with --repeat 6 or more, or count in the simulator (--tier sim)"
             }
             Self::NoVerdictOnOtherGrounds { .. } => {
                 "measure the baseline again with the same --tier and --caches"
@@ -401,27 +410,29 @@ impl Warning {
                 "measure the baseline again with the same events, on a machine that supports them"
             }
             Self::UnknownInstruction { .. } => {
-                "it supports no AVX-512, VAES, GFNI or SHA instructions; compile with \
-                 -march=x86-64-v3 or -C target-cpu=x86-64-v3 instead of native"
+                "on x86, the simulator lacks AVX-512, VAES, GFNI and SHA instructions: compile \
+                 with -march=x86-64-v3 or -C target-cpu=x86-64-v3 instead of native"
             }
             Self::UnfinishedProcesses { .. } => "make the command wait for its children",
             Self::UncountedProcesses { .. } => "do not strip the program, or link it dynamically",
-            Self::OverwrittenCounts { .. } => "count the last program directly",
+            Self::OverwrittenCounts { .. } => "count the program that was executed last, by itself",
+            Self::UnsimulatedPrograms { .. } => "count these programs by themselves",
             Self::UnfollowedProgram { .. } => {
-                "run the command as that user, without the setuid \
-                 program"
+                "run the command as the target user, without the setuid program"
             }
             Self::ScaledElsewhere { .. } => {
                 "count fewer events at a time (perf stat -e), or use linerate stat, which reports \
                  the error"
             }
-            Self::OtherProcessor { .. } => "the rate does not apply to the processor of the budget",
-            Self::Emulated => "counts are exact, times are meaningless; measure on hardware",
+            Self::OtherProcessor { .. } => {
+                "a rate measured on one processor does not apply to another"
+            }
+            Self::Emulated => "counts are exact, but times mean nothing; measure on real hardware",
             Self::CostlyObserver { .. } => {
                 "this may lower the rates; watch fewer processes, or watch longer"
             }
             Self::ShortWindow { .. } => "watch for 1 s or longer (-t)",
-            Self::NotRead { .. } => "--details lists the reasons and the commands that remove them",
+            Self::NotRead { .. } => "--details lists the reasons and the commands that fix them",
             Self::Unknown => "read the record with the version named in its provenance",
         }
     }

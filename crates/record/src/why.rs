@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `why` record: where the threads of a running program spend their time, the path of
-//! the program's packets, and what limits the program.
+//! The body of a `why` record: how the threads of a running program spend their time, where its
+//! packets go, and what limits it.
 //!
-//! [`Observation`] holds the readings, as differences over one window of wall time; the `explain`
-//! crate derives the findings from them. A value that could not be read is `null`, never 0, and has
-//! an entry with the reason in [`Observation::unread`].
+//! [`Observation`] holds the readings, as differences over a window of wall time; the `explain`
+//! crate derives findings from them. An unreadable value is `null`, never 0, and
+//! [`Observation::unread`] gives the reason.
 
 mod findings;
 pub mod ledger;
@@ -25,71 +25,72 @@ use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Diagnosis of a running program: whether it keeps up, and what limits it.
+/// Diagnosis of a running program: whether it keeps up and, if not, what limits it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WhyReport {
-    /// Everything that was read in the window.
+    /// Everything read in the window.
     pub observation: Observation,
-    /// Findings, largest gain first; never empty. The first finding is the answer.
+    /// Findings, largest gain first; never empty. The first one is the answer.
     pub findings: Vec<WhyFinding>,
 }
 
-/// Readings of a program and of the system on which it runs, over one window of time.
+/// Readings of a program and the system it runs on, over a window of time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Observation {
     /// The program that was observed.
     pub watched: Watched,
-    /// Length of the window in seconds of wall time.
+    /// Window length, in seconds of wall time.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// Number of slices into which the window is divided. Counters are read at the end of each
-    /// slice; intervals of figures are computed from the slices.
+    /// Number of slices in the window. Counters are read at the end of each slice, and confidence
+    /// intervals are computed from the slices.
     pub slices: u32,
-    /// The program's threads, most CPU time first. If there are more than 256, only those are
-    /// listed that spent the most time on a CPU or waiting for one.
+    /// The program's threads, most CPU time first. If there are more than 256, only those that
+    /// spent the most time running or waiting for a CPU.
     pub threads: Vec<ThreadActivity>,
-    /// Number of threads omitted from `threads` because there are too many.
+    /// Number of threads omitted from `threads`.
     pub threads_left_out: u32,
-    /// CPU quotas of the program's processes; empty if there are none.
+    /// CPU quotas of the program's processes; may be empty.
     pub quotas: Vec<Quota>,
     /// All online CPUs.
     pub cpus: Vec<CpuCounts>,
-    /// Interfaces in the program's network namespace that carried or lost packets, and interfaces
-    /// that the user named.
+    /// Interfaces in the program's network namespace that carried or lost packets, and those named
+    /// by the user.
     pub interfaces: Vec<InterfaceCounts>,
-    /// Protocol counters in the program's network namespace that changed, by their name in
-    /// /proc/net/snmp and /proc/net/netstat, such as `Udp.RcvbufErrors`.
+    /// Protocol counters in the program's network namespace that changed, named as in
+    /// /proc/net/snmp and /proc/net/netstat: `Udp.RcvbufErrors`, for example.
     pub protocols: BTreeMap<String, u64>,
-    /// The program's sockets that had traffic or losses, and its listening sockets.
+    /// The program's listening sockets, and its sockets with traffic or losses.
     pub sockets: Vec<SocketCounts>,
-    /// Processes on this machine at the other ends of the program's connections, most CPU time
-    /// first.
+    /// Local processes at the other end of the program's connections, most CPU time first.
     #[serde(default)]
     pub peers: Vec<PeerActivity>,
-    /// The program's own counters; `null` if it does not export any on a socket.
+    /// The program's own counters; `null` if it does not export any over a socket.
     pub program: Option<ProgramCounts>,
     /// Kernel event counts, where permitted: drops by reason, system calls, lock contention.
     pub events: Vec<KernelEvent>,
-    /// Cache lines that several of the program's threads use and at least one writes; at most 16.
+    /// Cache lines used by several of the program's threads and written by at least one; at most
+    /// 16.
     #[serde(default)]
     pub shared_lines: Vec<SharedLine>,
-    /// Packet arrivals at the interfaces of the program's packet sockets; `null` if it has none.
+    /// Packet arrivals at the interfaces of the program's packet sockets; `null` without packet
+    /// sockets.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
     /// Size of the last-level cache in bytes, as reported by the kernel; `null` if unknown.
     #[serde(default)]
     pub last_level_cache_bytes: Option<u64>,
-    /// Packets that the program received or sent in the window, from the best counter available;
-    /// `null` without a counter.
+    /// Packets received or sent by the program in the window, from the best available counter;
+    /// `null` without one.
     pub packets: Option<PacketCount>,
-    /// Packet rate of the observed threads in each slice, in packets per second; empty without a
+    /// Packet rate of the observed threads per slice, in packets per second; empty without a
     /// counter.
     pub packets_per_s: Vec<f64>,
-    /// CPU time of the observer itself divided by `elapsed_s`, as a share of one CPU.
+    /// The observer's own CPU time divided by `elapsed_s`, as a share of one CPU.
     pub observer: Figure,
-    /// Values that could not be read, each with its reason.
+    /// Values that could not be read, and why.
     pub unread: Vec<Unread>,
 }
 
@@ -97,16 +98,18 @@ pub struct Observation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Watched {
-    /// Name of the program as reported by the kernel (at most 15 bytes), or name of the observed
-    /// interface.
+    /// Program name as reported by the kernel (at most 15 bytes), or the observed interface.
     pub name: String,
-    /// IDs of the program's processes, including processes that were started during the window.
+    /// IDs of the program's processes, including those started during the window.
     pub pids: Vec<u32>,
-    /// The interface that the user asked to observe; `null` if none was requested.
+    /// Interface that the user asked to observe; `null` if none.
     pub interface: Option<String>,
-    /// Line rate that the user specified, in bits per second; `null` if not specified.
+    /// Whether the program runs in a network namespace other than that of `why`.
+    #[serde(default)]
+    pub is_in_other_namespace: bool,
+    /// Line rate given by the user, in bits per second; `null` if none.
     pub line_bits_per_s: Option<f64>,
-    /// Whether the program is a command that `why` started.
+    /// Whether `why` started the program as a command.
     pub is_command: bool,
     /// Exit status or signal if the program ended within the window: `exit status 1`, `SIGKILL`;
     /// `null` if it was still running.
@@ -115,7 +118,7 @@ pub struct Watched {
     pub interrupted: bool,
 }
 
-/// A process at the other end of a connection on this machine.
+/// A local process at the other end of a connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerActivity {
@@ -123,15 +126,15 @@ pub struct PeerActivity {
     pub pid: u32,
     /// Process name as reported by the kernel (at most 15 bytes).
     pub name: String,
-    /// CPU time of all threads of the process divided by the length of the window, in CPUs. It is
-    /// counted in ticks of 10 ms and excludes softirqs that the process triggers.
+    /// CPU time of the process's threads divided by the window length, in CPUs. Accounted in 10 ms
+    /// ticks; excludes softirqs raised by the process.
     #[serde(serialize_with = "crate::finite")]
     pub cpus: f64,
-    /// CPU on which its busiest thread last ran; `null` if unreadable.
+    /// CPU on which the process's busiest thread last ran; `null` if unreadable.
     pub cpu: Option<u32>,
 }
 
-/// A packet count and the counter it comes from.
+/// A packet count, and which counter it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PacketCount {
@@ -139,8 +142,8 @@ pub struct PacketCount {
     pub packets: u64,
     /// Number of bytes in these packets; `null` if not counted.
     pub bytes: Option<u64>,
-    /// The counter from which the number was read: `DPDK telemetry /ethdev/stats`,
-    /// `segments in and out of its TCP connections`, `eth0 rx_packets`.
+    /// Counter that was read: `DPDK telemetry /ethdev/stats`,
+    /// `segments received and sent on its TCP connections`, `eth0 rx_packets`.
     pub counter: String,
 }
 
@@ -148,11 +151,10 @@ pub struct PacketCount {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unread {
-    /// The missing information, as a keyword for scripts: `drop_reasons`, `kernel_samples`,
-    /// `tcp_info`, ...
+    /// Keyword for what is missing: `drop_reasons`, `kernel_samples`, `tcp_info`, ...
     pub what: String,
-    /// Reason why the value could not be read, as a sentence.
+    /// Why it could not be read, as a sentence.
     pub reason: String,
-    /// The command that would make the value readable; `null` if there is none.
+    /// Command that would make it readable; `null` if there is none.
     pub fix: Option<String>,
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the cost of a region edge (entry or exit), and compares it with its parts: a read of
-//! the timestamp counter and, where the kernel reads the counters, a bare read(2) of one event.
+//! Measures the cost of a region edge (entry or exit), compared with its components: a TSC read
+//! and, where the kernel reads the counters, a bare read(2) of one event.
 //!
-//! All cases run in one process, interleaved in many short series. A series is long enough for the
-//! resolution of the clock, and short enough to be mostly undisturbed. The output has the median
-//! and the fastest series, in ticks, and the ratio of medians from the same round with its 95 %
-//! interval.
+//! All cases run in one process, interleaved in many short series. A series is long compared with
+//! the clock's resolution, but short enough that most are not preempted. Prints the median and
+//! fastest series in ticks, and the median within-round ratio with its 95 % interval.
 //!
 //! `cargo bench -p linerate-regions --bench edge`
 
@@ -18,12 +17,12 @@ use std::hint::black_box;
 const ROUNDS: usize = 400;
 const CALLS: u64 = 64;
 
-/// Design targets: an edge without counters takes at most this many ticks, and an edge with read(2)
-/// takes at most the following multiple of a bare read(2) of one event.
+/// Design targets: at most this many ticks for an edge without counters, and at most this multiple
+/// of a bare read(2) of one event for an edge with read(2).
 const EDGE_TICKS: f64 = 100.0;
 const TIMES_A_READ: f64 = 1.5;
 
-/// An operation to time; each call of `call` performs it `per_call` times.
+/// An operation to time, performed `per_call` times by each call of `call`.
 struct Case<'a> {
     name: String,
     per_call: u64,
@@ -52,7 +51,7 @@ fn main() {
     let (hardware_set, hardware) = thread_counting(&["instructions", "cycles"]);
     const SOFTWARE_PAGE_FAULTS: u64 = 2;
     let selector = Selector::new(perf::SOFTWARE, SOFTWARE_PAGE_FAULTS);
-    // The counter is enabled, as in regions: reading a stopped counter is faster.
+    // The counter is enabled, as in regions; reading a stopped counter is faster.
     let request = Request { disabled: false, ..Request::new(selector) };
     let event = perf::open(&request, Target::CurrentThread, None);
     let mut cases = vec![
@@ -84,7 +83,7 @@ fn main() {
     print(&cases, &series);
 }
 
-/// Measures the ticks per operation of each case in each round.
+/// Returns each case's ticks per operation in each round.
 fn measure(cases: &mut [Case]) -> Vec<Vec<f64>> {
     let mut series = vec![Vec::with_capacity(ROUNDS); cases.len()];
     for round in 0..ROUNDS {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A program that measures itself: a matrix product or a pointer chase, with one region around the
-//! whole program and one around the actual work. When it runs under `linerate stat`, the same work
-//! is counted from inside and outside.
+//! whole program and one around the actual work. Under `linerate stat`, the same work is counted
+//! both from inside and from outside.
 //!
 //! `cargo run --release -p linerate-regions --example self_measurement -- matmul 300`
 //!
 //! The arguments select the work: `matmul N` (matrices of N x N 32-bit numbers, textbook loops),
 //! `chase N` (N steps through 8 MiB in random order) or `nothing 0`. Environment variables
-//! determine where the record is written and what is counted: see `Options::from_environment`.
+//! determine the record's file and the events to count; see `Options::from_environment`.
 
 use linerate_record::random::Random;
 use linerate_regions::{Options, Regions, Thread};

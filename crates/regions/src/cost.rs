@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calibrates the measurement overhead, in each thread before its first region, so that it can be
+//! Calibrates the measurement overhead in each thread before its first region, so that it can be
 //! subtracted.
 //!
-//! An empty region shows `inside`: the ticks and counts between its two reads. It adds `pair` to
-//! the enclosing region: the cost of its whole entry and exit. Therefore, with `v` visits to a
+//! An empty region measures `inside`: the ticks and counts between its two reads. It adds `pair`,
+//! the cost of its whole entry and exit, to the enclosing region. Therefore, with `v` visits to a
 //! region and `d` visits to regions nested in it, at any depth:
 //!
 //! ```text
@@ -16,9 +16,9 @@
 //! shown - shown by inner regions = true + v * inside + c * (pair - inside)
 //! ```
 //!
-//! Both are measured in a tight loop, with warm caches and branch predictors. In a program that
-//! evicts them, the first visits cost more, which no calibration can capture. Therefore, regions
-//! shorter than ten times the overhead get no verdict.
+//! `inside` and `pair` are measured in a tight loop, with warm caches and branch predictors. In a
+//! program that evicts this state, some visits cost more, which no calibration can capture. Regions
+//! shorter than ten times the overhead therefore get no verdict.
 
 use crate::tree::{Amount, Cost, Node, Totals};
 use linerate_counters::reading::{Counts, EVENTS_MAX};
@@ -26,16 +26,16 @@ use linerate_counters::thread_group::ThreadGroup;
 use linerate_machine::ticks::ticks;
 use linerate_record::stats::{CONFIDENCE, median_interval};
 
-/// Number of series, of which the median is taken. It is large enough for a 95 % interval, and a
-/// single preempted series does not affect the median.
+/// Number of series that the median is taken over; enough for a 95 % interval that is unaffected by
+/// the preemption of one series.
 const SERIES: usize = 25;
-/// Number of empty regions per series. It is small, since entering or leaving a region may take a
-/// system call: all series together take 0.05 to 1 ms.
+/// Empty regions per series. Kept low because entering or leaving a region may take a system call:
+/// all series together take 0.05 to 1 ms.
 const PAIRS: u64 = 16;
-/// Number of visits before the first series. They are not measured, since caches are still cold.
+/// Unmeasured visits before the first series, while caches are cold.
 const WARM_UP: u64 = 64;
 
-/// Measures the overhead of a region. `pair` enters and leaves an empty region, whose node is
+/// Measures the overhead of a region. `pair` enters and leaves an empty region whose node is
 /// `node`.
 pub(crate) fn measure(counters: &ThreadGroup, node: &Node, mut pair: impl FnMut()) -> Cost {
     (0..WARM_UP).for_each(|_| pair());
@@ -78,8 +78,7 @@ impl From<Totals> for Reading {
 impl Reading {
     fn now(counters: &ThreadGroup) -> Self {
         let mut counts = [0; EVENTS_MAX];
-        // If this read fails, the reads at entry and exit failed as well, and the failure was noted
-        // there.
+        // If this read fails, the reads at entry and exit failed as well, and were noted there.
         counters.read(&mut counts);
         Self { ticks: ticks(), counts }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C interface, which is documented in `include/linerate/regions.h`.
+//! The C interface, documented in `include/linerate/regions.h`.
 //!
 //! There is one set of regions per process, configured through the environment, and one [`Thread`]
-//! per thread that enters a region. Nothing here panics: a panic must not unwind into C.
+//! per thread that enters a region. Nothing here panics, because a panic must not unwind into C.
 
 use crate::regions::{Options, Regions};
 use crate::sampler::{DumpRequest, Sampler, Schedule};
@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static REGIONS: OnceLock<Regions> = OnceLock::new();
 
-/// Whether this process was forked from one that was counting, so that its counters are those of
-/// its parent.
+/// Whether this process was forked from one that was counting. If so, its counters still count the
+/// parent.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -51,8 +51,8 @@ extern "C" fn write_at_exit() {
     }
 }
 
-/// Calls `f` with the regions of the calling thread; does nothing in a forked child or in a thread
-/// that is exiting.
+/// Calls `f` with the calling thread's regions. Does nothing in a forked child or an exiting
+/// thread.
 #[inline]
 fn with_thread(f: impl FnOnce(&Thread)) {
     if IS_FORKED.load(Relaxed) {
@@ -65,8 +65,8 @@ fn with_thread(f: impl FnOnce(&Thread)) {
     });
 }
 
-/// Opens the counters of the calling thread, and calibrates the measurement overhead by calling the
-/// C functions, as the program does.
+/// Opens the calling thread's counters, and calibrates the measurement overhead by calling the C
+/// functions as the program does.
 #[cold]
 fn first_of_thread(cell: &OnceCell<Thread>) -> &Thread {
     let thread = cell.get_or_init(|| regions().uncalibrated_thread());
@@ -80,10 +80,10 @@ fn first_of_thread(cell: &OnceCell<Thread>) -> &Thread {
 /// Returns the region named `name`, creating it if necessary (see the C header).
 ///
 /// # Safety
-/// `name` is null or points to a NUL-terminated string.
+/// `name` must be null or point to a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_region(name: *const c_char) -> u32 {
-    // In a forked child, no lock may be taken: another thread may have held it at the time of the
+    // A forked child must not take any lock: another thread may have held it at the time of the
     // fork.
     if name.is_null() || IS_FORKED.load(Relaxed) {
         return Region::OUTSIDE.0;
@@ -103,7 +103,7 @@ pub(crate) extern "C" fn lr_region_enter(region: u32) {
     });
 }
 
-/// Leaves the innermost visit of a region; returns -1 if the region is not open (see the C header).
+/// Leaves a region's innermost visit; returns -1 if the region is not open (see the C header).
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn lr_region_leave(region: u32) -> c_int {
     let mut was_open = false;
@@ -117,10 +117,10 @@ pub(crate) extern "C" fn lr_region_add_units(units: u64) {
     with_thread(|thread| thread.add_units(units));
 }
 
-/// Writes the record to a file; returns 0 or an error number of errno.h (see the C header).
+/// Writes the record to a file; returns 0 or an errno.h error number (see the C header).
 ///
 /// # Safety
-/// `file` is null or points to a NUL-terminated string.
+/// `file` must be null or point to a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_regions_write(file: *const c_char) -> c_int {
     if file.is_null() {
@@ -142,7 +142,7 @@ pub(crate) unsafe extern "C" fn lr_regions_write(file: *const c_char) -> c_int {
 /// Creates a sampler; returns null if an argument is invalid (see the C header).
 ///
 /// # Safety
-/// `name` and `sets` are null or point to NUL-terminated strings.
+/// `name` and `sets` must each be null or point to a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_new(
     name: *const c_char,
@@ -170,16 +170,18 @@ pub(crate) unsafe extern "C" fn lr_sampler_new(
     Box::into_raw(Box::new(OfC { sampler: UnsafeCell::new(sampler), request }))
 }
 
-/// A sampler as passed to C. One thread uses it, while any thread may request a dump from it.
+/// A sampler as passed to C. It is used by one thread, but any thread may request a dump.
 pub(crate) struct OfC {
     sampler: UnsafeCell<Sampler>,
     request: DumpRequest,
 }
 
-/// Calls `then` with a sampler, on the sampler's thread; returns `None` if the pointer is null.
+/// Passes the sampler behind a C pointer to `then` and returns the result; `None` if the pointer is
+/// null.
 ///
 /// # Safety
-/// `sampler` is null, or was returned by [`lr_sampler_new`] on this thread and not freed.
+/// `sampler` must be null, or have been returned by [`lr_sampler_new`] on this thread and not
+/// freed.
 unsafe fn with<T>(sampler: *const OfC, then: impl FnOnce(&mut Sampler) -> T) -> Option<T> {
     // SAFETY: the caller ensures that it is null or live.
     let of_c = unsafe { sampler.as_ref() }?;
@@ -191,7 +193,8 @@ unsafe fn with<T>(sampler: *const OfC, then: impl FnOnce(&mut Sampler) -> T) -> 
 /// Starts a sampler's first slice (see the C header).
 ///
 /// # Safety
-/// `sampler` is null, or was returned by [`lr_sampler_new`] on this thread and not freed.
+/// `sampler` must be null, or have been returned by [`lr_sampler_new`] on this thread and not
+/// freed.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_start(sampler: *const OfC, packets: u64) {
     // SAFETY: as the caller's.
@@ -202,7 +205,8 @@ pub(crate) unsafe extern "C" fn lr_sampler_start(sampler: *const OfC, packets: u
 /// header).
 ///
 /// # Safety
-/// `sampler` is null, or was returned by [`lr_sampler_new`] on this thread and not freed.
+/// `sampler` must be null, or have been returned by [`lr_sampler_new`] on this thread and not
+/// freed.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_update(sampler: *const OfC, packets: u64) -> c_int {
     // SAFETY: as the caller's.
@@ -212,18 +216,19 @@ pub(crate) unsafe extern "C" fn lr_sampler_update(sampler: *const OfC, packets: 
 /// Adds a sampler's results to the record, and restarts sampling (see the C header).
 ///
 /// # Safety
-/// `sampler` is null, or was returned by [`lr_sampler_new`] on this thread and not freed.
+/// `sampler` must be null, or have been returned by [`lr_sampler_new`] on this thread and not
+/// freed.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_dump(sampler: *const OfC) {
     // SAFETY: as the caller's.
     unsafe { with(sampler, Sampler::dump) };
 }
 
-/// Requests a dump from a sampler, from any thread (see the C header).
+/// Requests a dump from a sampler on any thread (see the C header).
 ///
 /// # Safety
-/// `sampler` is null, or was returned by [`lr_sampler_new`], on any thread, and is not freed before
-/// this returns.
+/// `sampler` must be null, or have been returned by [`lr_sampler_new`] on any thread, and must not
+/// be freed before this returns.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_request_dump(sampler: *const OfC) {
     // SAFETY: the caller ensures that it is null or live.
@@ -235,8 +240,8 @@ pub(crate) unsafe extern "C" fn lr_sampler_request_dump(sampler: *const OfC) {
 /// Frees a sampler (see the C header).
 ///
 /// # Safety
-/// `sampler` is null, or was returned by [`lr_sampler_new`] on this thread and not freed; it must
-/// not be used afterwards.
+/// `sampler` must be null, or have been returned by [`lr_sampler_new`] on this thread and not
+/// freed. It must not be used afterwards.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_free(sampler: *mut OfC) {
     if !sampler.is_null() {

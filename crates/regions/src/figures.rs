@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Converts the totals of regions into figures: subtracts the measurement overhead, and computes
-//! intervals. Conclusions are drawn in `verdict`.
+//! Converts region totals into figures: subtracts the measurement overhead, and computes intervals.
+//! Conclusions are drawn in `verdict`.
 //!
 //! This module only computes; it reads neither the clock nor counters.
 
@@ -13,26 +13,27 @@ use linerate_record::{Figure, Tier};
 use std::sync::Arc;
 
 const METHOD: &str = "from entry to exit, measurement overhead subtracted";
-/// Method text of figures without an interval, from which no overhead was subtracted.
+/// Method stated for figures that have no interval because no overhead was subtracted from them.
 const EXACT_METHOD: &str = "from entry to exit; exact, because measuring adds no such events";
-/// Start of the method text for counts read from registers.
+/// Prefix of the method description for counts read directly from registers.
 const REGISTERS: &str = "registers";
 const CLOSED: &str = "register access was revoked during the run: the module pmu_user was \
-                      unloaded, or perf counted on this CPU; load the module again and rerun";
-const TAKEN: &str = "another user took the counters during the run; run it again";
+                      unloaded, or perf counted on this CPU; load the module, and run the program \
+                      again";
+const TAKEN: &str = "another user took the counters during the run; run the program again";
 const COST_METHOD: &str = "median of 25 series of 16 empty regions";
 const TICKS: &str = "ticks";
 
-/// Maximum ratio of the real cost of an edge (entry or exit of a region) to its calibrated cost.
-/// The real cost is between zero, if it overlaps with the program's own work, and this multiple.
-/// The calibrated edges are warm and follow each other closely; 100,000 empty regions inside
-/// another, with a system call per edge, on a guest with occasional steal time, cost the outer
-/// region 1.8 to 3.1 times as much.
+/// Maximum ratio of the real cost of an edge (region entry or exit) to its calibrated cost. The
+/// real cost ranges from zero, if it overlaps with the program's own work, to this multiple.
+/// Calibration runs edges back to back with warm caches. In a test in a VM with occasional steal
+/// time, 100,000 empty regions nested in another region, with a system call per edge, added 1.8 to
+/// 3.1 times the calibrated cost to the outer region.
 const TIMES_CALIBRATED: f64 = 4.0;
 
-/// Reports the regions of all threads. `stays` is the CPU time of each thread, as far as known;
-/// `names` has the names of the regions; `asked` has the requested event names, and `resolved` the
-/// events that these names mean on this machine.
+/// Reports all threads' regions. `stays` has each thread's CPU time where known, `names` the region
+/// names, `asked` the names of the requested events, and `resolved` the events that these names
+/// resolve to on this machine.
 pub(crate) fn report(
     logs: &[Arc<Log>],
     stays: &[Option<Stay>],
@@ -64,7 +65,7 @@ pub(crate) fn report(
     }
 }
 
-/// Inputs to the figures for one thread.
+/// Readings from which one thread's figures are computed.
 pub(crate) struct ThreadReport<'a> {
     pub(crate) log: &'a Log,
     pub(crate) cost: &'a Cost,
@@ -75,19 +76,19 @@ pub(crate) struct ThreadReport<'a> {
     pub(crate) resolved: &'a [Result<Event, String>],
 }
 
-/// A node with its totals and those of its children.
+/// A node with its own totals and the totals of the nodes nested in it.
 pub(crate) struct Branch {
     pub(crate) node: Arc<Node>,
     pub(crate) name: String,
     pub(crate) totals: Totals,
-    /// Totals of the direct children, summed.
+    /// Summed totals of the direct children.
     inner: Totals,
-    /// Number of visits to all nested nodes, at any depth.
+    /// Visits to all nested nodes, at any depth.
     pub(crate) deep_visits: u64,
 }
 
 impl Branch {
-    /// Returns whether the node is a region that the program entered, and not the root or the
+    /// Returns whether the node is a region that the program entered, rather than the root or the
     /// calibration node.
     pub(crate) fn is_region(&self) -> bool {
         self.node.parent.is_some() && self.node.region != Region::CALIBRATION
@@ -101,10 +102,10 @@ impl ThreadReport<'_> {
         of_program.map(|branch| self.region(branch, &branches)).collect()
     }
 
-    /// Returns all nodes of the log with their names and totals, in order of creation.
+    /// Returns all of the log's nodes with names and totals, in order of creation.
     ///
-    /// The totals of children are added to their parents from the last node to the first, since a
-    /// parent is older than its children.
+    /// Children's totals are added to their parents from the last node to the first, since a parent
+    /// is older than its children.
     fn branches(&self) -> Vec<Branch> {
         let mut branches: Vec<Branch> = Vec::new();
         for node in self.log.nodes() {
@@ -150,14 +151,14 @@ impl ThreadReport<'_> {
         report
     }
 
-    /// Returns the ticks in a region, excluding measurement overhead.
+    /// Returns the ticks in a region, without measurement overhead.
     pub(crate) fn ticks(&self, branch: &Branch) -> Estimate {
         let (inside, pair) = (self.cost.inside.ticks, self.cost.pair.ticks);
         let Totals { visits, ticks, .. } = branch.totals;
         corrected(ticks, visits, branch.deep_visits, inside, pair)
     }
 
-    /// Returns the count of each requested event in a region, or the reason why the event has none.
+    /// Returns each requested event's count in a region, or why it has none.
     fn events(&self, branch: &Branch) -> Vec<RegionEvent> {
         let mut place = 0;
         let mut events = Vec::new();
@@ -199,8 +200,8 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// Returns the reason why counter registers do not show exactly the thread's own events in a
-    /// region; `None` if they do.
+    /// Returns why a region's register counts may be wrong: they include other threads, or may have
+    /// wrapped. `None` if neither applies.
     fn not_its_own(&self, totals: &Totals) -> Option<String> {
         let Totals { visits, left, long, .. } = *totals;
         if left > 0 {
@@ -219,8 +220,8 @@ impl ThreadReport<'_> {
         })
     }
 
-    /// Returns the count of an event in a region, excluding measurement overhead; `place` is the
-    /// index of the event in the log.
+    /// Returns an event's count in a region, without measurement overhead. `place` is the event's
+    /// index in the log.
     pub(crate) fn corrected_count(&self, branch: &Branch, place: usize) -> Estimate {
         let (visits, deep) = (branch.totals.visits, branch.deep_visits);
         let (inside, pair) = (self.cost.inside.counts[place], self.cost.pair.counts[place]);
@@ -228,12 +229,12 @@ impl ThreadReport<'_> {
     }
 }
 
-/// Returns the measured total `shown` of a region minus the overhead of `visits` visits to it, at
+/// Returns a region's measured total `shown` minus the overhead of `visits` visits to it, at
 /// `inside` each, and of `deep` visits to regions nested in it, at `pair` each (see the module
 /// `cost`).
 ///
-/// Real overhead may differ from calibrated overhead: the lower end of the interval subtracts
-/// [`TIMES_CALIBRATED`] times the overhead, and the upper end subtracts nothing.
+/// Real overhead may differ from calibrated overhead: the low end of the interval subtracts
+/// [`TIMES_CALIBRATED`] times the overhead, and the high end subtracts nothing.
 fn corrected(shown: u64, visits: u64, deep: u64, inside: Estimate, pair: Estimate) -> Estimate {
     let (shown, visits, deep) = (shown as f64, visits as f64, deep as f64);
     Estimate {
@@ -245,12 +246,12 @@ fn corrected(shown: u64, visits: u64, deep: u64, inside: Estimate, pair: Estimat
     }
 }
 
-/// Returns the ticks of a region without those of directly nested regions, and without measurement
-/// overhead as in `corrected`.
+/// Returns the ticks spent in a region itself, outside its nested regions, with the measurement
+/// overhead subtracted as in `corrected`.
 fn corrected_own(totals: &Totals, inner: &Totals, cost: &Cost) -> Estimate {
     let (inside, pair) = (cost.inside.ticks, cost.pair.ticks);
-    // Overhead that a visit to an inner region adds to the enclosing region, without the part that
-    // the inner region itself shows.
+    // Overhead that a visit to an inner region adds to the enclosing region, without the part
+    // measured by the inner region itself.
     let around = Estimate {
         value: pair.value - inside.value,
         low: (pair.low - inside.high).max(0.0),
@@ -261,8 +262,8 @@ fn corrected_own(totals: &Totals, inner: &Totals, cost: &Cost) -> Estimate {
     corrected(shown, totals.visits, inner.visits, inside, around)
 }
 
-/// Builds a figure from a corrected total, with its interval; the figure is exact if no overhead
-/// was subtracted.
+/// Builds a figure and its interval from a corrected total. The figure is exact if no overhead was
+/// subtracted.
 fn figure(unit: &str, estimate: Estimate, visits: u64, tier: Tier) -> Figure {
     if visits == 0 {
         return Figure::absent(unit, tier, METHOD, "entered but not yet left");

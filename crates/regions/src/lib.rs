@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts events in regions of a program: the code between two reads of the counters.
+//! Counts events in regions of a program. A region is the code between two counter reads.
 //!
 //! ```
 //! use linerate_regions::{Options, Regions};
 //!
 //! let regions = Regions::new(&Options::default());
 //! let parse = regions.region("parse");
-//! // One per thread; opens the thread's counters and measures what measuring costs.
+//! // One per thread: opens the thread's counters and calibrates the measurement overhead.
 //! let thread = regions.thread();
 //! for packets in [3, 5] {
 //!     let inside = thread.enter(parse);
@@ -17,21 +17,21 @@
 //! ```
 //!
 //! Regions may be nested, and each thread has its own counts. If this machine has no counters, or
-//! if none may be read, only ticks of the timestamp counter are measured, and the report has the
-//! reason.
+//! none may be read, only TSC ticks are measured, and the report says why.
 //!
 //! | read method | cost of an edge (entering or leaving) |
 //! |---|---|
-//! | no events, or none available: the timestamp counter | two to four reads of it |
-//! | every event readable from user space | that, and some tens of cycles per event |
-//! | hardware events by registers that a module enabled | the same, and a system call |
+//! | no events, or none available | two to four reads of the timestamp counter |
+//! | every event readable from user space | the same, and some tens of cycles per event |
+//! | hardware events in registers enabled by a kernel module | the same, and a system call |
 //! | otherwise: read(2) of the thread's group | a system call |
 //!
 //! For C: `include/linerate/regions.h` and `liblinerate_regions`, shared or static. For loops in
 //! which two reads per packet would cost too much, [`Sampler`] reads every N packets and alternates
 //! between event sets.
 //!
-//! This crate does not interpret regions, print reports (see `linerate-report`) or start programs.
+//! Interpreting regions, printing reports (`linerate-report`) and starting programs are not part of
+//! this crate.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

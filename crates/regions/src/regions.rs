@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The regions of a program: their names, their threads, and their record.
+//! A program's regions: their names, threads, and record.
 
 use crate::figures;
 use crate::stay::Stay;
@@ -23,24 +23,24 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
-/// Names of the events that are counted by default.
+/// Events counted by default.
 pub const DEFAULT_EVENTS: [&str; 2] = ["instructions", "cycles"];
 
-/// What to count in regions, and where to write the record.
+/// Events to count in regions, and where to write the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Event names, as listed by `linerate stat --list`; at most [`EVENTS_MAX`](crate::EVENTS_MAX).
     /// If empty, only ticks are measured, which has the least overhead.
     pub events: Vec<String>,
-    /// Whether to exclude events that occur in the kernel on behalf of the thread.
+    /// Exclude events that occur in the kernel on the thread's behalf.
     pub user_only: bool,
-    /// Output file for the record. [`Regions::finish`] writes it; a background thread updates it
-    /// before that, if `updates` is set.
+    /// Output file for the record. Written by [`Regions::finish`], and earlier by a background
+    /// thread if `updates` is set.
     pub file: Option<PathBuf>,
-    /// Whether a background thread writes `file` while the program runs, so that the file exists
-    /// however the program ends. The first update is after 50 ms; intervals then grow to one
-    /// second. The background thread starts with the first thread that counts, handles no signals,
-    /// and runs only when nothing else needs its CPU.
+    /// Update `file` from a background thread while the program runs, so that it exists however the
+    /// program ends. The first update is after 50 ms; intervals then grow to one second. The
+    /// background thread starts with the first thread that counts, handles no signals, and runs
+    /// only when nothing else needs its CPU.
     pub updates: bool,
 }
 
@@ -52,10 +52,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Reads the options from environment variables. `LINERATE_REGIONS` is the output file, in
-    /// whose name `%p` is replaced by the PID. `LINERATE_REGIONS_EVENTS` has the event names,
-    /// separated by commas; if it is empty, only ticks are measured. `LINERATE_REGIONS_UPDATES` set
-    /// to 0 disables background updates. Options whose variable is not set have their defaults.
+    /// Reads the options from environment variables. `LINERATE_REGIONS` names the output file; `%p`
+    /// in the name is replaced by the PID. `LINERATE_REGIONS_EVENTS` lists event names, separated
+    /// by commas; if empty, only ticks are measured. `LINERATE_REGIONS_UPDATES=0` disables
+    /// background updates. Unset variables select the defaults.
     pub fn from_environment() -> Self {
         let file = std::env::var_os("LINERATE_REGIONS").filter(|name| !name.is_empty());
         let names = std::env::var("LINERATE_REGIONS_EVENTS").ok();
@@ -77,12 +77,12 @@ fn with_process_number(file: &Path) -> PathBuf {
         Some(name) => name.replace("%p", &std::process::id().to_string()).into(),
         None => file.to_owned(),
     };
-    // The path is made absolute, since the program may change its working directory before the
-    // record is written.
+    // Made absolute, because the program may change its working directory before the record is
+    // written.
     std::path::absolute(&file).unwrap_or(file)
 }
 
-/// The regions of a program. Cloning returns another handle to the same regions.
+/// A program's regions. Cloning returns another handle to the same regions.
 #[derive(Clone, Debug)]
 pub struct Regions {
     shared: Arc<Shared>,
@@ -91,24 +91,24 @@ pub struct Regions {
 #[derive(Debug)]
 struct Shared {
     options: Options,
-    /// The machine's events, loaded when they are first needed.
+    /// This machine's events, loaded on first use.
     catalog: OnceLock<Catalog>,
-    /// The events requested in the options, or the reasons why their names are invalid.
+    /// Each event requested in the options, or why its name is invalid.
     events: OnceLock<Vec<Result<Event, String>>>,
     host_facts: HostFacts,
     names: Mutex<Vec<String>>,
-    /// Number of regions created so far: the length of `names`.
+    /// Number of regions created so far, which is the length of `names`.
     made: Arc<AtomicU32>,
     logs: Mutex<Vec<Arc<Log>>>,
     sampled: Mutex<Vec<RegionReport>>,
-    /// CPUs to which threads were individually pinned when they began to count.
+    /// CPUs of the threads that were pinned to a single CPU when they began to count.
     pinned: Mutex<Vec<u32>>,
     /// Whether the record is complete. The lock is held while the record's file is written.
     is_finished: Mutex<bool>,
     writer: Once,
 }
 
-/// Reason why the record could not be written.
+/// Why the record could not be written.
 #[derive(Debug)]
 pub enum WriteError {
     /// The file cannot be written.
@@ -128,7 +128,7 @@ impl fmt::Display for WriteError {
             Self::File { file, error } => {
                 write!(f, "{}: {error}; set LINERATE_REGIONS to another file", file.display())
             }
-            Self::Record(error) => write!(f, "the record of regions: {error}"),
+            Self::Record(error) => write!(f, "regions record: {error}"),
         }
     }
 }
@@ -136,7 +136,7 @@ impl fmt::Display for WriteError {
 impl std::error::Error for WriteError {}
 
 impl Regions {
-    /// Creates a set of regions that counts as `options` specify. No counter is opened before the
+    /// Creates a set of regions that counts according to `options`. No counter is opened before the
     /// first thread counts.
     pub fn new(options: &Options) -> Self {
         let shared = Shared {
@@ -155,8 +155,8 @@ impl Regions {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns the region with that name, creating it if necessary. This takes a lock, so call it
-    /// once per region, not per visit.
+    /// Returns the region with this name, creating it if necessary. Takes a lock, so call it once
+    /// per region, not per visit.
     pub fn region(&self, name: &str) -> Region {
         let mut names = lock(&self.shared.names);
         let known = names.iter().position(|known| known == name);
@@ -177,8 +177,8 @@ impl Regions {
         thread
     }
 
-    /// Starts counting for the calling thread as [`Regions::thread`] does, but without calibrating
-    /// the measurement overhead.
+    /// Starts counting for the calling thread like [`Regions::thread`], but without calibrating the
+    /// measurement overhead.
     pub(crate) fn uncalibrated_thread(&self) -> Thread {
         let known: Vec<Event> = self.events().iter().flatten().cloned().collect();
         let counters = self.counters(&known);
@@ -205,8 +205,8 @@ impl Regions {
         }
     }
 
-    /// Writes the results so far from the background thread, on CPUs to which no measured thread is
-    /// pinned; returns whether to continue.
+    /// Writes the results so far from the background thread, on CPUs that no measured thread is
+    /// pinned to. Returns whether to continue.
     fn update_in_background(&self) -> bool {
         writer::leave_cpus(&lock(&self.shared.pinned).clone());
         self.update().unwrap_or_else(|error| {
@@ -215,11 +215,11 @@ impl Regions {
         })
     }
 
-    /// Writes the results so far; returns false if the record is already complete.
+    /// Writes the results so far. Returns `false` if the record is already complete.
     fn update(&self) -> Result<bool, WriteError> {
         let Some(file) = self.shared.options.file.as_deref() else { return Ok(false) };
-        // The JSON text is built before the lock is taken, so that a thread that calls `finish`
-        // waits only for the file.
+        // Build the JSON text before taking the lock, so that a thread that calls `finish` waits
+        // only for the file.
         let json = self.json()?;
         let is_finished = lock(&self.shared.is_finished);
         if *is_finished {
@@ -236,7 +236,7 @@ impl Regions {
         ThreadGroup::open(machine, events, self.shared.options.user_only)
     }
 
-    /// Returns the evidence tier of each of `events`, or the reason why it is not counted.
+    /// Returns the evidence tier of each of `events`, or why it is not counted.
     pub(crate) fn explained(&self, counters: &ThreadGroup, events: &[Event]) -> Vec<Outcome> {
         let explainer = Explainer {
             host_facts: &self.shared.host_facts,
@@ -250,8 +250,7 @@ impl Regions {
         explained.collect()
     }
 
-    /// Returns the events with these names on this machine, or the reasons why the names are
-    /// invalid.
+    /// Returns the event with each of these names on this machine, or why the name is invalid.
     pub(crate) fn look_up(&self, names: &[String]) -> Vec<Result<Event, String>> {
         let resolve = |name: &String| self.catalog().resolve(name).map_err(|e| e.to_string());
         names.iter().map(resolve).collect()
@@ -265,13 +264,13 @@ impl Regions {
         self.shared.events.get_or_init(|| self.look_up(&self.shared.options.events))
     }
 
-    /// Adds the results of a sampler to the report.
+    /// Adds a sampler's results to the report.
     pub(crate) fn add(&self, report: RegionReport) {
         lock(&self.shared.sampled).push(report);
     }
 
-    /// Returns a report of the counts so far. Threads may still be running, in which case each
-    /// count may lag by one visit. The first call takes 20 ms to calibrate the tick rate.
+    /// Reports the counts so far. Threads may still be running, in which case each count may lag by
+    /// one visit. The first call takes 20 ms to calibrate the tick rate.
     pub fn report(&self) -> RegionsReport {
         let names = lock(&self.shared.names).clone();
         let logs = lock(&self.shared.logs).clone();
@@ -294,7 +293,7 @@ impl Regions {
             provenance: provenance(
                 &format!("{program} with linerate-regions {}", env!("CARGO_PKG_VERSION")),
                 None,
-                "unknown: the compiler that built the program",
+                "unknown (the program's compiler)",
                 &command_line(),
             ),
             body: Body::Regions(Box::new(report)),
@@ -314,8 +313,8 @@ impl Regions {
         self.record().to_json_pretty().map_err(WriteError::Record)
     }
 
-    /// Writes the record to the file given in the options, if there is one, and returns the file's
-    /// name. Stops the background updates.
+    /// Writes the record to the file given in the options, if any, and returns the file's name.
+    /// Stops the background updates.
     ///
     /// # Errors
     /// Returns a [`WriteError`] if the record contains an invalid number or the file cannot be

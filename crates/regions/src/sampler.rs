@@ -2,13 +2,13 @@
 //! Counts events in a packet loop without reading the counters for each packet: they are read every
 //! N packets, and event sets alternate.
 //!
-//! Modelled on the profiling interface of Netra DPS: a worker reports its packet count from time to
+//! Modelled on the Netra DPS profiling interface: a worker reports its packet count from time to
 //! time; after N more packets, the counters are read and the next pair of events is started; once
 //! every pair has been counted often enough, the worker is asked to dump. There are two
-//! differences. In Netra DPS a slice began when the packet count was a multiple of N, which bursts
-//! skip over; here it begins after at least N packets, whatever the burst size. In Netra DPS the
-//! pairs were in a fixed order, which may alias with the load; here the order in each round is
-//! random.
+//! differences. In Netra DPS, a slice began when the packet count was a multiple of N, and a burst
+//! can skip that count; here, a slice begins after at least N packets, whatever the burst size. In
+//! Netra DPS, the pairs took turns in a fixed order, which may alias with the load; here, each
+//! round uses a random order.
 //!
 //! ```text
 //! update(packets):
@@ -18,7 +18,7 @@
 //!     next = packets + N
 //! ```
 //!
-//! The total of an event has no interval if fewer than two slices counted the event.
+//! An event's total has no interval if fewer than two slices counted it.
 
 use crate::regions::Regions;
 use crate::tree::Outcome;
@@ -36,27 +36,27 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Schedule for a [`Sampler`]: when it reads the counters, and which event sets it counts.
+/// When a [`Sampler`] reads the counters, and which event sets it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// The events in each set; the events of a set are counted at the same time.
+    /// Event sets. The events in a set are counted at the same time.
     pub sets: Vec<Vec<String>>,
-    /// Minimum number of packets per slice (the time between two reads of the counters).
+    /// Minimum packets per slice (the time between two counter reads).
     pub every: NonZeroU64,
-    /// Number of slices for each set before the sampler is full.
+    /// Number of slices per set after which the sampler is full.
     pub rounds: NonZeroU32,
-    /// Seed for the random order of the sets.
+    /// Seed for the random set order.
     pub seed: u64,
 }
 
-/// Result of one slice: what one event set counted between two reads of the counters.
+/// One event set's counts in one slice, i.e. between two counter reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Index of the set in the schedule.
     pub set: usize,
-    /// Number of packets processed in the slice.
+    /// Packets processed in the slice.
     pub packets: u64,
-    /// Duration of the slice in ticks.
+    /// Slice duration in ticks.
     pub ticks: u64,
     /// Count of each event in the set; `None` for events that are not counted.
     pub counts: Vec<Option<u64>>,
@@ -69,26 +69,26 @@ pub struct Sampler {
     name: String,
     schedule: Schedule,
     sets: Vec<Set>,
-    /// Indices of the sets that have not had a slice in this round.
+    /// Sets that have not had a slice in this round.
     round: Vec<usize>,
     random: Random,
     turn: Option<Turn>,
-    /// Packet count from which the current slice may end.
+    /// Packet count at which the current slice may end.
     next: u64,
     samples: Vec<Sample>,
-    /// Whether another thread requested a dump.
+    /// Set when another thread requests a dump.
     dump_wanted: Arc<AtomicBool>,
 }
 
-/// Requests a dump from a sampler, from any thread.
+/// Requests a dump from a sampler on any thread.
 #[derive(Clone, Debug)]
 pub struct DumpRequest(Arc<AtomicBool>);
 
 impl DumpRequest {
-    /// Makes the sampler dump its results at the end of its current slice, in its own thread. A
-    /// sampler that is no longer updated will not dump.
+    /// Makes the sampler dump its results in its own thread: at the end of its current slice or, if
+    /// it is full, at its next update. A sampler that is no longer updated will not dump.
     pub fn dump(&self) {
-        // Relaxed is enough: no other data is handed over with the request.
+        // Relaxed: no other data is passed with the request.
         self.0.store(true, Relaxed);
     }
 }
@@ -98,7 +98,7 @@ impl DumpRequest {
 struct Set {
     events: Vec<Result<Event, String>>,
     counters: ThreadGroup,
-    /// Evidence tier of each available event, or the reason why it is not counted.
+    /// Evidence tier of each available event, or why it is not counted.
     outcomes: Vec<Outcome>,
 }
 
@@ -109,19 +109,19 @@ struct Turn {
     packets: u64,
     ticks: u64,
     counts: [u64; EVENTS_MAX],
-    /// State of the counters when they were read; `None` if they could not be read.
+    /// State of the counters when they were read; `None` if reading them failed.
     mark: Option<Mark>,
 }
 
-const METHOD: &str = "counters read every N packets, event sets in random order; value per packet \
-                      times all packets";
-/// Method text of an event without an interval: it was counted in only one slice.
-const ONE_SLICE_METHOD: &str = "counters read every N packets; counted in only one slice, so no \
-                                interval";
-const TICKS_METHOD: &str = "time between counter reads; sum over all slices, no interval";
+const METHOD: &str = "counters read every N packets, with event sets in random order; value per \
+                      packet times the number of packets";
+/// Method stated for an event that has no interval because only one slice counted it.
+const ONE_SLICE_METHOD: &str = "counters read every N packets; no interval, because the event was \
+                                counted in only one slice";
+const TICKS_METHOD: &str = "time between counter reads, summed over all slices; no interval";
 impl Sampler {
     /// Creates a sampler that counts the calling thread, and opens the counters of all its sets.
-    /// `name` is the name of its region in the report.
+    /// `name` is the name under which the report lists the sampler as a region.
     pub fn new(regions: &Regions, name: &str, schedule: Schedule) -> Self {
         let sets: Vec<Set> = schedule.sets.iter().map(|names| Set::open(regions, names)).collect();
         let room = sets.len() * schedule.rounds.get() as usize;
@@ -139,21 +139,21 @@ impl Sampler {
         }
     }
 
-    /// Starts the first slice now; `packets` packets were processed before it. Without this call,
-    /// the first update starts the slice. Has no effect during a slice.
+    /// Starts the first slice now, after `packets` packets. Without this call, the first update
+    /// starts it. Has no effect during a slice.
     pub fn start(&mut self, packets: u64) {
         if self.turn.is_none() && !self.is_full() {
             self.begin_turn(packets);
         }
     }
 
-    /// Returns a handle with which any thread can request a dump from this sampler.
+    /// Returns a handle with which any thread can request a dump.
     pub fn dump_request(&self) -> DumpRequest {
         DumpRequest(Arc::clone(&self.dump_wanted))
     }
 
-    /// Reports the number of packets processed since the program began. Between slices this costs
-    /// one comparison; at the end of a slice it reads and reprograms the counters, with a few
+    /// Reports how many packets have been processed since the program began. Between slices this
+    /// costs one comparison; at the end of a slice it reads and reprograms the counters, with a few
     /// system calls. Returns true once every set has had all its slices; from then on nothing is
     /// counted until [`Sampler::dump`].
     #[inline]
@@ -219,8 +219,8 @@ impl Sampler {
         self.turn = Some(Turn { set, packets, ticks: ticks(), counts, mark });
     }
 
-    /// Returns the index of the next set, drawn at random from those that have not had a slice in
-    /// this round; `None` if there are no sets.
+    /// Draws the next set at random from those that have not had a slice in this round, and returns
+    /// its index; `None` if there are no sets.
     fn next_set(&mut self) -> Option<usize> {
         if self.round.is_empty() {
             self.round.extend(0..self.sets.len());
@@ -246,7 +246,7 @@ impl Sampler {
         &self.samples
     }
 
-    /// Adds the results of all slices to the report of the regions, and clears them. Sampling
+    /// Adds the results from all slices to the regions' report, and clears the slices. Sampling
     /// restarts with the next update.
     pub fn dump(&mut self) {
         if !self.samples.is_empty() {
@@ -260,7 +260,7 @@ impl Sampler {
         self.next = 0;
     }
 
-    /// Reports the slices since the last dump, as one region whose units are packets.
+    /// Reports the slices since the last dump as one region whose units are packets.
     fn report(&self) -> RegionReport {
         let packets: u64 = self.samples.iter().map(|sample| sample.packets).sum();
         let ticks: u64 = self.samples.iter().map(|sample| sample.ticks).sum();
@@ -287,7 +287,7 @@ impl Sampler {
         }
     }
 
-    /// Estimates the count of an event for all packets, from the slices that counted it.
+    /// Estimates an event's count over all packets from the slices that counted it.
     fn event(&self, set: usize, place: usize, packets: u64) -> RegionEvent {
         let absent = |unit: &str, reason: &str| Figure::absent(unit, Tier::Sw, METHOD, reason);
         let asked = &self.schedule.sets[set][place];
@@ -336,7 +336,7 @@ impl Set {
         Self { events, counters, outcomes }
     }
 
-    /// Returns the evidence tier of the event at an index, or the reason why it is not counted.
+    /// Returns the evidence tier of the event at an index, or why it is not counted.
     fn outcome(&self, place: usize) -> Result<Tier, String> {
         if let Err(reason) = &self.events[place] {
             return Err(reason.clone());
@@ -347,14 +347,14 @@ impl Set {
         }
     }
 
-    /// Returns the index of the event among those that this machine knows, given its index in the
-    /// set.
+    /// Converts an event's index in the set to its index among the events that exist on this
+    /// machine.
     fn known_place(&self, place: usize) -> usize {
         self.events[..place].iter().flatten().count()
     }
 
-    /// Returns the count of each event of the set. An event has a count if it was read at both ends
-    /// of the slice and, when read from a register, the register counted only this thread.
+    /// Returns the count of each event in the set. An event has a count if it could be read at both
+    /// ends of the slice and, if it is read from a register, the register counted only this thread.
     fn by_name(
         &self,
         counts: impl Iterator<Item = u64>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Determines whether a thread was on a CPU while its regions ran. Ticks do not show this, since
-//! they are wall time.
+//! Determines whether a thread was on a CPU while its regions ran. Ticks do not show this, because
+//! they measure wall time.
 //!
 //! The kernel's accounting of the thread is read when its regions begin, and when the thread ends
 //! or a report is requested, so it adds no cost to entering and leaving regions. It does not show
@@ -10,21 +10,21 @@ use crate::tree::{Account, Log};
 use linerate_machine::ticks::ticks;
 use std::fs::read_to_string;
 
-/// CPU time of a thread between two readings of the kernel's accounting.
+/// A thread's CPU time between two readings of the kernel's accounting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stay {
     /// Elapsed time in ticks.
     pub(crate) wall: f64,
     /// Time on a CPU, in ticks.
     pub(crate) on_processor: f64,
-    /// Ticks during which the thread was ready but waiting for a CPU, if the kernel accounts for
-    /// that.
+    /// Ticks during which the thread was runnable but waiting for a CPU, if the kernel accounts for
+    /// this time.
     pub(crate) waited: Option<f64>,
-    /// Number of involuntary context switches; `None` if unknown.
+    /// Involuntary context switches; `None` if unknown.
     pub(crate) switches: Option<u64>,
 }
 
-/// Reads the kernel's accounting of a thread of this process; `None` if the thread has ended, or
+/// Reads the kernel's accounting of a thread in this process; `None` if the thread has ended, or
 /// the kernel refuses. Opens two files in /proc, which takes some tens of microseconds.
 pub(crate) fn account(tid: u32) -> Option<Account> {
     let file = |name| read_to_string(format!("/proc/self/task/{tid}/{name}")).ok();
@@ -37,8 +37,8 @@ pub(crate) fn account(tid: u32) -> Option<Account> {
 }
 
 impl Stay {
-    /// Returns the CPU time of the log's thread since its regions began, until its end or now;
-    /// `None` if unknown.
+    /// Returns the CPU time of the log's thread from the start of its regions until the thread
+    /// ended or, if it is still running, until now; `None` if unknown.
     pub(crate) fn from_log(log: &Log, ticks_per_ns: f64) -> Option<Self> {
         let began = log.began.get()?;
         let ended = log.ended.get().copied().or_else(|| account(log.tid))?;
@@ -53,8 +53,8 @@ impl Stay {
     }
 }
 
-/// Returns the time in ns that a thread of this process has spent on a CPU. The value is current
-/// even while the thread runs.
+/// Returns the CPU time in ns of a thread in this process, up to date even while the thread is
+/// running.
 fn on_processor_ns(tid: u32) -> Option<u64> {
     // Clock ID as defined in linux/posix-timers_types.h: the inverted thread ID, shifted left by
     // three bits; 4 selects the clock of a thread rather than a process; 2 selects the time
@@ -66,9 +66,9 @@ fn on_processor_ns(tid: u32) -> Option<u64> {
     (status == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Returns the time in ns that a thread waited for a CPU, from the text of `schedstat`: time on a
-/// CPU, time runnable but waiting, number of times scheduled. `None` if the kernel does no
-/// accounting, in which case all three are 0.
+/// Returns the time in ns that a thread waited for a CPU, from the text of `schedstat`. Its fields
+/// are the time on a CPU, the time runnable but waiting, and the number of times scheduled. `None`
+/// if all three are 0, because the kernel then does no accounting.
 fn waited_ns(text: &str) -> Option<u64> {
     let numbers: Vec<u64> = text.split_ascii_whitespace().map_while(|n| n.parse().ok()).collect();
     match numbers[..] {
@@ -77,7 +77,7 @@ fn waited_ns(text: &str) -> Option<u64> {
     }
 }
 
-/// Returns the number of involuntary context switches from the text of `status`.
+/// Returns how many involuntary context switches the text of `status` reports.
 fn switches(text: &str) -> Option<u64> {
     let count = text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
     count.trim().parse().ok()
@@ -98,7 +98,7 @@ mod tests {
         });
         let seen = seen.expect("the thread is alive");
         assert!((before..=thread_cpu_time_ns()).contains(&seen), "{before} {seen}");
-        // This thread ID is larger than the kernel's maximum, 2^22, so no such thread exists.
+        // This thread ID exceeds the kernel's maximum, 2^22, so no such thread exists.
         assert_eq!(on_processor_ns(u32::MAX >> 4), None);
     }
 

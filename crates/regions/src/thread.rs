@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Entering and leaving regions: the part that runs inside the measured program.
+//! Enters and leaves regions. This code runs inside the measured program.
 
 use crate::cost;
 use crate::stay::account;
@@ -12,11 +12,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-/// Maximum number of open regions per thread. Regions nested more deeply are not recorded, and the
-/// report says so.
+/// Maximum open regions per thread. Regions nested more deeply are not recorded, and the report
+/// says so.
 const DEPTH_MAX: usize = 64;
 
-/// The regions and counters of one thread, created in that thread with
+/// One thread's regions and counters, created in that thread with
 /// [`Regions::thread`](crate::Regions::thread).
 #[derive(Debug)]
 pub struct Thread {
@@ -25,16 +25,17 @@ pub struct Thread {
     open: RefCell<Open>,
 }
 
-/// The stack of a thread's open regions, and all places that the thread has entered so far.
+/// The stack of a thread's open regions, and all places (regions in their nesting context) entered
+/// so far.
 #[derive(Debug)]
 struct Open {
     places: Vec<Place>,
     frames: Vec<Frame>,
-    /// Number of visits begun so far: the serial number of the most recent frame.
+    /// Visits begun so far: the serial number of the most recent frame.
     serial: u64,
 }
 
-/// A node of the thread's log, with its children: each nested region and the index of its place.
+/// A node in the thread's log, with its children: each nested region and the index of its place.
 #[derive(Debug)]
 struct Place {
     node: Arc<Node>,
@@ -51,14 +52,14 @@ struct Frame {
     mark: Mark,
 }
 
-/// Serial number that no frame has; it stands for a visit that is not recorded.
+/// Serial number of visits that are not recorded; no frame has this number.
 const NOT_KEPT: u64 = 0;
 
 /// Index of the root place, which is outside all regions.
 const OUTSIDE: usize = 0;
 
-/// Guard for a visit to a region. Dropping it leaves the region, together with all regions that
-/// were entered later and are still open.
+/// Guard for a visit to a region. Dropping it leaves the region, along with all regions entered
+/// later that are still open.
 #[derive(Debug)]
 #[must_use = "the region ends immediately unless this guard is kept"]
 pub struct Inside<'a> {
@@ -67,7 +68,7 @@ pub struct Inside<'a> {
 }
 
 impl Inside<'_> {
-    /// Adds units of work, such as packets, to the innermost open region of the thread.
+    /// Adds units of work, such as packets, to the thread's innermost open region.
     #[inline]
     pub fn add_units(&self, units: u64) {
         self.thread.add_units(units);
@@ -82,19 +83,21 @@ impl Drop for Inside<'_> {
 }
 
 impl Thread {
-    /// Creates the regions of the calling thread, which has opened `counters`. `outcomes` has the
-    /// tier of each event, or the reason why it is not counted; `made` is the number of regions
-    /// that the program has created. The caller must then calibrate the measurement overhead.
+    /// Creates the calling thread's regions. `counters` are the counters that this thread has
+    /// opened, `outcomes` has each event's tier or why the event is not counted, and `made` is the
+    /// number of regions that the program has created. The caller must then calibrate the
+    /// measurement overhead.
     pub(crate) fn new(counters: ThreadGroup, outcomes: &[Outcome], made: &Arc<AtomicU32>) -> Self {
         let log = Arc::new(Log::for_thread(thread_id(), &counters, outcomes, made));
-        let (_, outside) = log.add(Region::OUTSIDE, None).expect("the first of many");
+        let (_, outside) =
+            log.add(Region::OUTSIDE, None).expect("an empty log has room for a node");
         let places = vec![Place { node: outside, inner: Vec::new() }];
         let frames = Vec::with_capacity(DEPTH_MAX);
         Self { counters, log, open: RefCell::new(Open { places, frames, serial: NOT_KEPT }) }
     }
 
-    /// Calibrates the measurement overhead. `pair` enters and leaves [`Region::CALIBRATION`] in the
-    /// way in which the program enters and leaves its own regions.
+    /// Calibrates the measurement overhead. `pair` must enter and leave [`Region::CALIBRATION`] the
+    /// way the program enters and leaves its own regions.
     pub(crate) fn calibrate(&self, pair: impl FnMut()) {
         let Some(node) = self.calibration_node() else { return };
         let cost = cost::measure(&self.counters, &node, pair);
@@ -121,7 +124,7 @@ impl Thread {
         Inside { thread: self, serial: self.begin(region) }
     }
 
-    /// Adds units of work, such as packets, to the innermost open region; has no effect outside all
+    /// Adds units of work, such as packets, to the innermost open region. Has no effect outside all
     /// regions.
     #[inline]
     pub fn add_units(&self, units: u64) {
@@ -133,8 +136,8 @@ impl Thread {
         }
     }
 
-    /// Enters a region; returns the serial number of the visit. The counters and, last, the clock
-    /// are read after everything else, so that little of this function is inside the region.
+    /// Enters a region and returns the visit's serial number. Everything else is done before
+    /// reading the counters and, last, the clock, so that little of this function is measured.
     #[inline]
     pub(crate) fn begin(&self, region: Region) -> u64 {
         let Ok(mut open) = self.open.try_borrow_mut() else { return NOT_KEPT };
@@ -152,7 +155,7 @@ impl Thread {
         serial
     }
 
-    /// Ends the visit with this serial number and all visits nested in it; has no effect if the
+    /// Ends the visit with this serial number and all visits nested in it. Has no effect if the
     /// visit has already ended.
     #[inline]
     pub(crate) fn end(&self, serial: u64) {
@@ -179,8 +182,7 @@ impl Thread {
                 Some(mark) if mark.gaps != frame.mark.gaps => node.add_long(),
                 _ => {}
             }
-            // The difference saturates at 0, since unserialised reads of the clock on two CPUs may
-            // differ by some ticks.
+            // Saturating, since unserialised clock reads on two CPUs may differ by some ticks.
             node.add_visit(
                 now.saturating_sub(frame.ticks),
                 differences.map(|(now, then)| now.wrapping_sub(*then)),
@@ -188,8 +190,8 @@ impl Thread {
         }
     }
 
-    /// Ends the innermost open visit of `region`, and all visits nested in it; returns whether
-    /// there was such a visit.
+    /// Ends the innermost open visit of `region`, and all visits nested in it. Returns whether
+    /// `region` was open.
     #[inline]
     pub(crate) fn leave(&self, region: Region) -> bool {
         let serial = {
@@ -211,8 +213,8 @@ impl Drop for Thread {
 }
 
 impl Open {
-    /// Returns the index of the place of `region`, nested in the innermost open region; `None` if
-    /// there is no room for another region.
+    /// Returns the index of the place for `region` within the innermost open region; `None` if
+    /// there is no room for another place.
     #[inline]
     fn place_of(&mut self, region: Region, log: &Log) -> Option<usize> {
         let here = self.frames.last().map_or(OUTSIDE, |frame| frame.place);

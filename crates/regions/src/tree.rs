@@ -2,9 +2,9 @@
 //! The data that a thread records about its regions: written by that thread, readable by any thread
 //! at any time.
 //!
-//! Every number has one writer, so that adding to it is a load and a store. A reader may see a
-//! visit counted while its ticks are still missing, or the reverse: while the thread runs, numbers
-//! are off by at most one visit.
+//! Every number has one writer, so adding to it is a load and a store. A reader may see a visit
+//! counted while its ticks are still missing, or the reverse: while the thread runs, numbers are
+//! off by at most one visit.
 
 use linerate_counters::reading::{Counts, EVENTS_MAX};
 use linerate_counters::thread_group::ThreadGroup;
@@ -14,19 +14,19 @@ use linerate_record::stats::Estimate;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A region of a program, created by [`Regions::region`](crate::Regions::region); it is valid only
-/// for the [`Regions`](crate::Regions) that created it.
+/// A program region, created by [`Regions::region`](crate::Regions::region). Valid only for the
+/// [`Regions`](crate::Regions) that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Region(pub(crate) u32);
 
 impl Region {
-    /// Stands for the code outside all regions: the root node.
+    /// Code outside all regions: the root node.
     pub(crate) const OUTSIDE: Self = Self(u32::MAX);
-    /// Stands for the empty region with which the measurement overhead is calibrated.
+    /// The empty region used to calibrate the measurement overhead.
     pub(crate) const CALIBRATION: Self = Self(u32::MAX - 1);
 }
 
-/// The kernel's accounting of a thread at one moment.
+/// Snapshot of the kernel's accounting of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Account {
     pub(crate) ticks: u64,
@@ -35,10 +35,10 @@ pub(crate) struct Account {
     pub(crate) switches: Option<u64>,
 }
 
-/// Calibrated measurement overhead of a visit to a region.
+/// Calibrated measurement overhead per visit.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cost {
-    /// Ticks and counts that an empty region shows, between its two reads.
+    /// Ticks and counts that an empty region measures between its two reads.
     pub(crate) inside: Amount,
     /// Ticks and counts that entry and exit together add to the enclosing region.
     pub(crate) pair: Amount,
@@ -51,15 +51,15 @@ pub(crate) struct Amount {
     pub(crate) counts: [Estimate; EVENTS_MAX],
 }
 
-/// Evidence tier of an event, or the reason why it is not counted.
+/// Evidence tier of an event, or why it is not counted.
 pub(crate) type Outcome = Result<Tier, Explanation>;
 
-/// Data on a region in one context, that is, nested in the same open regions.
+/// A region's data in one context: while the same outer regions are open.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// Region of this node.
+    /// Region.
     pub(crate) region: Region,
-    /// Index of the parent node; `None` for the root.
+    /// Index of the parent; `None` for the root.
     pub(crate) parent: Option<usize>,
     visits: AtomicU64,
     units: AtomicU64,
@@ -70,25 +70,25 @@ pub(crate) struct Node {
     lost: AtomicU64,
 }
 
-/// The totals of a node at one moment.
+/// Snapshot of a node's totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     /// Number of completed visits.
     pub(crate) visits: u64,
     /// Units of work reported in the region.
     pub(crate) units: u64,
-    /// Ticks between entry and exit, summed over all visits.
+    /// Ticks between entry and exit, over all visits.
     pub(crate) ticks: u64,
-    /// Count of each event between entry and exit, summed over all visits.
+    /// Event counts between entry and exit, over all visits.
     pub(crate) counts: Counts,
-    /// Number of visits in which the thread left its CPU, so that counter registers also counted
-    /// other threads. Only recorded if events are read from registers.
+    /// Visits in which the thread left its CPU, so the counter registers also counted other
+    /// threads. Only recorded if events are read from registers.
     pub(crate) left: u64,
-    /// Number of visits in which counter registers went unread for so long that their 32-bit counts
-    /// may have wrapped. Only recorded if events are read from registers.
+    /// Visits in which the counter registers went unread for so long that their 32-bit counts may
+    /// have wrapped. Only recorded if events are read from registers.
     pub(crate) long: u64,
-    /// Number of visits to nested regions that were not recorded because of the limits on depth and
-    /// on the number of nodes.
+    /// Visits to nested regions that were not recorded because a limit on depth or nodes was
+    /// reached.
     pub(crate) lost: u64,
 }
 
@@ -112,7 +112,7 @@ impl Node {
         }
     }
 
-    /// Adds a visit when the thread leaves the region: its ticks, and the count of each event.
+    /// Adds a visit when the thread leaves the region: its ticks and event counts.
     #[inline]
     pub(crate) fn add_visit(&self, ticks: u64, counts: impl Iterator<Item = u64>) {
         add(&self.visits, 1);
@@ -128,13 +128,13 @@ impl Node {
         add(&self.units, units);
     }
 
-    /// Notes that counter registers also counted other threads in the visit being added.
+    /// Notes that the counter registers also counted other threads during the visit being added.
     #[cold]
     pub(crate) fn add_left(&self) {
         add(&self.left, 1);
     }
 
-    /// Notes that counter registers went unread for too long in the visit being added, so that
+    /// Notes that the counter registers went unread for so long during the visit being added that
     /// their counts may have wrapped.
     #[cold]
     pub(crate) fn add_long(&self) {
@@ -178,33 +178,32 @@ impl Node {
 pub(crate) struct Log {
     /// Thread ID.
     pub(crate) tid: u32,
-    /// Evidence tier of each event, or the reason why the event is not counted.
+    /// Evidence tier of each event, or why it is not counted.
     pub(crate) outcomes: Vec<Outcome>,
-    /// Whether each event is read from counter registers.
+    /// For each event, whether it is read from a counter register.
     pub(crate) registers: Vec<bool>,
-    /// Maximum time in ms between two reads of the counter registers; beyond it, counts may wrap.
+    /// Maximum time in ms between two reads of the counter registers, beyond which counts may wrap.
     pub(crate) apart_ms: u64,
-    /// How the counters are read, in words.
+    /// How the counters are read.
     pub(crate) reading: &'static str,
     /// Measurement overhead, once calibrated.
     pub(crate) cost: OnceLock<Cost>,
-    /// The kernel's accounting of the thread just before its first region could begin.
+    /// The kernel's accounting of the thread just before the thread could enter its first region.
     pub(crate) began: OnceLock<Account>,
-    /// The kernel's accounting of the thread when it stopped counting; not set while the thread
-    /// counts.
+    /// The kernel's accounting of the thread when it stopped counting; not set before that.
     pub(crate) ended: OnceLock<Account>,
-    /// Number of regions created by the program.
+    /// Number of regions that the program has created.
     made: Arc<AtomicU32>,
     nodes: Mutex<Vec<Arc<Node>>>,
     has_lost_counters: AtomicBool,
 }
 
-/// Maximum number of nodes per thread. A program that enters regions recursively has one node for
-/// each sequence of nested regions.
+/// Maximum nodes per thread. A program that enters regions recursively has one node per sequence of
+/// nested regions.
 const NODES_MAX: usize = 4096;
 
 impl Log {
-    /// Creates a log for the thread with this ID, which counts with `counters`; `made` is the
+    /// Creates a log for the thread with this ID, which counts with `counters`. `made` is the
     /// number of regions that the program has created.
     pub(crate) fn for_thread(
         tid: u32,
@@ -218,7 +217,7 @@ impl Log {
         Self { registers, apart_ms, made, ..Self::new(tid, outcomes, counters.reading()) }
     }
 
-    /// Creates a log for a thread that reads no counter registers, in which every region counts as
+    /// Creates a log for a thread that reads no counter registers. The log treats every region as
     /// created by the program.
     pub(crate) fn new(tid: u32, outcomes: &[Outcome], reading: &'static str) -> Self {
         Self {
@@ -263,7 +262,7 @@ impl Log {
         self.has_lost_counters.store(true, Relaxed);
     }
 
-    /// Returns whether the counters could not be read when some region was entered or left.
+    /// Returns whether the counters could not be read at some region entry or exit.
     pub(crate) fn has_lost_counters(&self) -> bool {
         self.has_lost_counters.load(Relaxed)
     }

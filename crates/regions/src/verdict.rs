@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Derives the verdict on a region, or the reason why none is possible.
+//! Derives the verdict on a region, or explains why no verdict is possible.
 //!
 //! ```text
-//! busy = the processor time of the region, where task_clock_ns is counted; else its ticks
+//! busy = CPU time of the region if task_clock_ns is counted, otherwise its ticks
 //! cost = (visits to the region + visits to regions inside it) * overhead of entry and exit
 //! busy < 10 * cost:                                no verdict
-//! task_clock_ns counted, busy < 95 % of the ticks: verdict with processor time, and a note
-//! not counted, the thread was off-CPU for longer than 5 % of the ticks: no verdict
+//! task_clock_ns counted, busy < 95 % of the ticks: verdict from CPU time, and a note
+//! not counted, thread off-CPU for > 5 % of ticks:  no verdict
 //! ```
 //!
 //! This module only computes; it reads neither the clock nor counters.
 
 use crate::figures::{Branch, ThreadReport};
 use linerate_record::regions::RegionReport;
-use linerate_record::units::three_digits;
+use linerate_record::units::{counted, three_digits};
 
 /// Minimum ratio of a region's time to its measurement overhead for a verdict.
 const TIMES_THE_COST: f64 = 10.0;
 
-/// Share of a region's ticks that the thread may spend off-CPU without affecting the verdict.
+/// Fraction of a region's ticks that the thread may spend off-CPU without affecting the verdict.
 const AWAY: f64 = 0.05;
 
 const TASK_CLOCK: &str = "task_clock_ns";
@@ -31,8 +31,8 @@ struct Judged {
 }
 
 impl Judged {
-    /// Returns the share of the ticks during which the thread was off its CPU; `None` if that is
-    /// not significant or unknown.
+    /// Returns the fraction of ticks during which the thread was off its CPU; `None` if negligible
+    /// or unknown.
     fn away(&self) -> Option<f64> {
         let away = 1.0 - self.busy?.max(0.0) / self.ticks;
         (self.ticks > 0.0 && away > AWAY).then_some(away)
@@ -45,8 +45,7 @@ impl Judged {
 }
 
 impl ThreadReport<'_> {
-    /// Returns the verdict on a region: its share of the enclosing region, and cycles per
-    /// instruction.
+    /// Returns the verdict on a region: its share of the enclosing region, and CPI.
     pub(crate) fn verdict(
         &self,
         report: &RegionReport,
@@ -63,15 +62,15 @@ impl ThreadReport<'_> {
             }
         }
         if branch.totals.lost > 0 {
-            let lost = branch.totals.lost;
+            let lost = counted(branch.totals.lost, "visit");
             parts.push(format!(
-                "{lost} visits to nested regions were not recorded: too deep or too many"
+                "{lost} to nested regions not recorded: nested too deeply, or too many regions"
             ));
         }
         parts.join("; ")
     }
 
-    /// Returns the time in a region, or the reason why no verdict on the region is possible.
+    /// Returns the time in a region, or why no verdict on it is possible.
     fn judge(&self, branch: &Branch, branches: &[Branch]) -> Result<Judged, String> {
         if branch.totals.visits == 0 {
             return Err("entered but not yet left".to_owned());
@@ -93,7 +92,7 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// Returns the CPU time in a region, in ticks, if `task_clock_ns` was counted.
+    /// Returns the CPU time in a region in ticks, if `task_clock_ns` was counted.
     fn busy(&self, branch: &Branch) -> Option<f64> {
         let place = self.resolved.iter().flatten().position(|event| event.name == TASK_CLOCK)?;
         let is_counted = self.log.outcomes[place].is_ok() && !self.log.has_lost_counters();
@@ -102,13 +101,13 @@ impl ThreadReport<'_> {
 
     fn was_away(&self, part: f64) -> String {
         format!(
-            "the thread was off-CPU for {} % of its ticks ({}); CPU time is used instead",
+            "the thread was off-CPU for {} % of the region's ticks ({}); CPU time is used instead",
             three_digits(part * 100.0),
             self.switches()
         )
     }
 
-    /// Describes the number of involuntary context switches of the thread, inside and outside its
+    /// Describes how many involuntary context switches the thread had, inside and outside its
     /// regions.
     fn switches(&self) -> String {
         match self.stay.and_then(|stay| stay.switches) {
@@ -120,8 +119,8 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// Returns the reason why the thread may have been off its CPU for part of the `ticks` in a
-    /// region, according to the kernel's accounting of the whole thread, which does not distinguish
+    /// Returns why the thread may have been off its CPU for part of the `ticks` in a region,
+    /// according to the kernel's accounting of the whole thread, which does not distinguish
     /// regions.
     fn disturbed(&self, ticks: f64, branches: &[Branch]) -> Option<String> {
         let stay = self.stay?;
@@ -164,14 +163,14 @@ impl ThreadReport<'_> {
         let Some(outer) = outer else { return visit() };
         let Ok(around) = self.judge(outer, branches) else {
             return format!(
-                "{}; share of {} unknown, because that region has no verdict",
+                "{}; the share of {} is unknown, because that region has no verdict",
                 visit(),
                 outer.name
             );
         };
         let is_away = judged.away().or(around.away()).is_some();
         let (part, whole, unit) = match (judged.busy, around.busy) {
-            (Some(part), Some(whole)) if is_away => (part, whole, "processor time"),
+            (Some(part), Some(whole)) if is_away => (part, whole, "CPU time"),
             _ => (judged.ticks, around.ticks, "ticks"),
         };
         format!("{} % of the {unit} of {}", three_digits(part / whole * 100.0), outer.name)
@@ -182,7 +181,7 @@ impl ThreadReport<'_> {
 fn too_small(branch: &Branch, work: f64, cost: f64) -> String {
     let (visits, deep) = (branch.totals.visits as f64, branch.deep_visits);
     let (what, advice) = match deep {
-        0 => ("it".to_owned(), "put the region around more work, or count with a Sampler"),
+        0 => ("it".to_owned(), "put the region around more work, or use a Sampler"),
         _ => (
             format!("it and the {deep} visits to nested regions"),
             "measure without the small nested regions",
@@ -191,8 +190,8 @@ fn too_small(branch: &Branch, work: f64, cost: f64) -> String {
     if work <= 0.0 {
         let shown = three_digits(branch.totals.ticks as f64);
         return format!(
-            "most of its {shown} ticks are the {} ticks of calibrated overhead for measuring \
-             {what}: the rest is noise; {advice}",
+            "its {shown} ticks are no more than the {} ticks of calibrated overhead for measuring \
+             {what}; {advice}",
             three_digits(cost)
         );
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keeps the file of the record up to date while the program runs, since data planes are terminated
-//! by signals.
+//! Keeps the record's file up to date while the program runs, because data planes are usually
+//! terminated by a signal.
 //!
 //! A background thread writes the record and replaces the file by rename, so that the file is
-//! complete at all times, however the process ends. The thread adds no cost to entering and leaving
+//! always complete, however the process ends. The thread adds no cost to entering and leaving
 //! regions: it reads data that they store anyway. It handles none of the program's signals, avoids
 //! CPUs with pinned measured threads, and runs at idle priority (SCHED_IDLE).
 
@@ -16,18 +16,18 @@ use std::path::Path;
 use std::time::Duration;
 use std::{fs, ptr, thread};
 
-/// Thread name as shown by ps(1) and gdb(1): at most 15 characters.
+/// Thread name shown by ps(1) and gdb(1); at most 15 characters.
 const NAME: &str = "linerate-record";
 
-/// First pause between two updates of the file. Each pause is twice the previous one, so that a
-/// program that ends early loses at most half of its data.
+/// First pause between two updates. Each pause is twice the previous one, so that a program that
+/// ends after the first update loses at most two thirds of its data.
 const FIRST: Duration = Duration::from_millis(50);
 
 /// Longest pause between two updates, which limits how much data a long run can lose.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Starts the background thread, which calls `write` after each pause until `write` returns false.
-/// If the thread cannot start, the record is written only at the end.
+/// Starts the background thread, which calls `write` after each pause until it returns false. If
+/// the thread cannot start, the record is written only at the end.
 pub(crate) fn start(write: impl FnMut() -> bool + Send + 'static) -> io::Result<()> {
     let signals = block_signals();
     let started = thread::Builder::new().name(NAME.to_owned()).spawn(move || keep(write));
@@ -48,8 +48,8 @@ fn keep(mut write: impl FnMut() -> bool) {
     }
 }
 
-/// Moves the calling thread to CPUs to which no measured thread is pinned and which are not
-/// isolated (`isolcpus`), if there are such CPUs and the system allows it.
+/// Moves the calling thread to CPUs that no measured thread is pinned to and that are not isolated
+/// (`isolcpus`), if there are any and the system allows it.
 pub(crate) fn leave_cpus(pinned: &[u32]) {
     let cpus = |list: &str| {
         let text = fs::read_to_string(format!("/sys/devices/system/cpu/{list}")).ok();
@@ -64,15 +64,15 @@ pub(crate) fn leave_cpus(pinned: &[u32]) {
     }
 }
 
-/// Returns whether a file can be replaced by rename while the program runs: not if it is a pipe or
-/// a device.
+/// Returns whether a file can be replaced by rename while the program runs; `false` for pipes and
+/// devices.
 pub(crate) fn is_replaceable(file: &Path) -> bool {
     fs::metadata(file).map_or(true, |found| found.is_file())
 }
 
 /// Writes `contents` to a temporary file and renames it to `file`, which is thus always complete. A
-/// target that cannot be replaced (a pipe, a device, a file in a read-only folder) is written in
-/// place.
+/// target that cannot be replaced (a pipe, a device, a file in a read-only directory) is written
+/// directly.
 pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     if !is_replaceable(&target) {
@@ -88,7 +88,7 @@ pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
             fs::write(&target, contents)
         }
         Err(error) => {
-            // The temporary file may be incomplete, so it is removed.
+            // The temporary file may be incomplete, so remove it.
             let _ = fs::remove_file(&new);
             Err(error)
         }
@@ -96,8 +96,8 @@ pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Blocks all signals in the calling thread, so that a thread started from it inherits the mask;
-/// returns the previous mask.
+/// Blocks all signals in the calling thread, so that threads started from it inherit the mask.
+/// Returns the previous mask.
 fn block_signals() -> libc::sigset_t {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();

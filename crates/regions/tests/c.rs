@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests the C interface with C programs: each is compiled, linked with the shared or the static
+//! Tests the C interface with C programs. Each is compiled, linked with the shared or the static
 //! library, and run; its record is then read.
 
 use linerate_record::regions::RegionsReport;
@@ -19,7 +19,7 @@ fn folder_of_libraries() -> PathBuf {
     test.parent().expect("it is in a folder").to_owned()
 }
 
-/// Returns the most recently built library whose file name has this ending: cargo may keep older
+/// Returns the most recently built library whose file name has this suffix; cargo may keep older
 /// libraries.
 fn library(end: &str) -> PathBuf {
     let files = std::fs::read_dir(folder_of_libraries()).expect("the folder can be read");
@@ -38,7 +38,7 @@ fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Compiles a C file and links it with a library; returns `None` if there is no compiler.
+/// Compiles a C file and links it with a library; `None` if there is no compiler.
 fn compile(source: &Path, library: &Path, to: &Path, flags: &[&str]) -> Option<()> {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let output = Command::new(&compiler)
@@ -99,7 +99,7 @@ fn a_program_with_threads_writes_its_regions() {
     }
 }
 
-/// Returns the first fenced code block in a language from the README.
+/// Returns the README's first fenced code block in a language.
 fn fenced(language: &str) -> &'static str {
     let text = include_str!("../README.md");
     let (_, from) = text.split_once(&format!("\n```{language}\n")).expect("it has such a block");
@@ -148,7 +148,7 @@ fn misuse_and_forks_do_no_harm() {
     let report = record_of(&program, "");
     let found: Vec<_> = report.regions.iter().map(|r| (r.name.as_str(), r.visits)).collect();
     assert_eq!(found, [("outer", 2), ("outer/inner", 1)]);
-    // The child wrote nothing: the only record is that of the parent.
+    // The child wrote nothing: the only record is the parent's.
     let records = std::fs::read_dir(folder.path()).unwrap().flatten();
     let records = records.filter(|entry| entry.path().extension().is_some_and(|e| e == "json"));
     assert_eq!(records.count(), 1);
@@ -241,7 +241,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// Returns the blocked-signal masks of the threads with this name in a process, as printed by the
+/// Returns the blocked-signal masks of a process's threads with this name, as printed by the
 /// kernel.
 fn blocked_signals(pid: u32, name: &str) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
@@ -296,7 +296,8 @@ fn regions_can_be_compiled_out() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("packets");
     let source = package().join("examples/packets.c");
-    // The library is not needed: the C standard library takes its place on the command line.
+    // `LINERATE_REGIONS_OFF` makes the library unnecessary, so `-lc` takes its place on the command
+    // line.
     let flags = ["-DLINERATE_REGIONS_OFF"];
     if compile(&source, Path::new("-lc"), &program, &flags).is_none() {
         return;

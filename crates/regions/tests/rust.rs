@@ -95,7 +95,7 @@ fn limits_and_reports_deep_recursion() {
     drop(thread.enter(region));
     let report = regions.report();
     assert_eq!((report.regions.len(), report.regions[0].visits), (64, 2));
-    assert!(report.regions[63].verdict.contains("36 visits to nested regions were not"));
+    assert!(report.regions[63].verdict.contains("36 visits to nested regions not"));
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn ticks_of_a_region_are_those_of_the_clock_around_it() {
     }
     let report = regions.report();
     let found = report.regions[0].ticks.as_number().unwrap();
-    // The overhead is subtracted, so the region shows at least the ticks of its loop, and at most
-    // the ticks around the region. The margin of 1 % allows for unserialised reads of the clock.
+    // The overhead is subtracted, so the region has at least the ticks of its loop, and at most
+    // those around it. The margin of 1 % allows for unserialised clock reads.
     let (least, most) = (inner as f64 * 0.99, outer as f64);
     assert!((least..=most).contains(&found), "{least} {found} {most}");
 }
@@ -228,8 +228,8 @@ fn schedule(sets: &[&[&str]], every: u64, rounds: u32) -> Schedule {
     }
 }
 
-/// Bursts of 7 packets step over the multiples of the interval, as real bursts do. Each slice ends
-/// with the first burst that completes the interval.
+/// Bursts of 7 packets skip multiples of the interval, as real bursts do. Each slice ends with the
+/// first burst that completes the interval.
 #[test]
 fn a_sampler_turns_after_enough_packets_whatever_the_bursts() {
     let regions = counting(&[]);
@@ -300,8 +300,7 @@ fn a_sampler_without_sets_counts_nothing_and_says_nothing() {
 fn a_sampler_begins_at_its_start_value_and_dumps_for_another_thread() {
     let regions = counting(&["page_faults"]);
     let mut sampler = Sampler::new(&regions, "rx", schedule(&[&["page_faults"]], 100, 2));
-    // Packets before the start belong to no slice; packets after the start belong to the first
-    // slice.
+    // Packets before the start belong to no slice; packets after it belong to the first slice.
     sampler.start(1_000);
     assert!(!sampler.update(1_150));
     let packets: Vec<u64> = sampler.samples().iter().map(|sample| sample.packets).collect();

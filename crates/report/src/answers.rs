@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of answers: question, answer, supporting figures, advice.
+//! Formats the report of an `answers` record: questions, answers, supporting figures and advice.
 
 use crate::layout::{Paint, labelled, limited, painted, stacked};
 use crate::value::{clean, significant};
@@ -11,7 +11,7 @@ pub fn answers(report: &AnswersReport, style: &Style) -> String {
     stacked(&report.answers.iter().map(|one| answer(one, style)).collect::<Vec<_>>())
 }
 
-/// Formats one screen: each answer with its first piece of advice; unanswered questions last.
+/// Formats one screen: each answer with its first piece of advice, unanswered questions last.
 pub(crate) fn screen(report: &AnswersReport, style: &Style) -> String {
     let mut known = String::new();
     let mut unknown: Vec<&str> = Vec::new();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The budget report: the per-packet budget by frame size, and the requirements of a task.
+//! Formats the report of a `budget` record: the per-packet budget by frame size, and the
+//! requirements of a task.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
@@ -22,7 +23,7 @@ fn line(label: &str, text: &str, style: &Style) -> String {
     labelled(label, Paint::Head, &clean(text), style)
 }
 
-/// `1 core`, `2 cores`.
+/// Formats a count with its noun: `1 core`, `2 cores`.
 fn counted(n: u32, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
 }
@@ -69,9 +70,9 @@ fn rows(report: &BudgetReport, style: &Style) -> String {
     let why = match report.instructions_per_cycle {
         Some(_) => String::new(),
         None => line(
-            "no budget",
-            "in instructions: the IPC depends on the program; measure it with `linerate stat -m \
-             pipeline`, then set --ipc",
+            "IPC",
+            "depends on the program, so there is no budget in instructions; measure it with \
+             `linerate stat -m pipeline`, then set --ipc",
             style,
         ),
     };
@@ -85,7 +86,7 @@ fn tasks(report: &BudgetReport, style: &Style) -> String {
         return String::new();
     };
     let mut grid =
-        Grid::new(&[">frame", ">strands", ">parallel:\neach may spend", ">pipelined:\neach part"]);
+        Grid::new(&[">frame", ">strands", ">parallel:\nbudget each", ">pipelined:\nbudget each"]);
     let mut beyond = Vec::new();
     for row in &report.rows {
         let Some(task) = &row.task else { continue };
@@ -105,7 +106,7 @@ fn tasks(report: &BudgetReport, style: &Style) -> String {
     );
     let beyond = match beyond.as_slice() {
         [] => String::new(),
-        names => line("too few", &format!("strands for frames of {}", names.join(", ")), style),
+        names => line("strands", &format!("too few for frames of {}", names.join(", ")), style),
     };
     line("task", &head, style) + &grid.render(style) + &beyond
 }
@@ -119,7 +120,7 @@ const LIMITS: [(&str, Ceiling); 4] = [
     (">measured", |of| of.measured_packets_per_s),
 ];
 
-/// Formats the limits on forwarding other than the line; empty if none is known.
+/// Formats the upper bounds on the forwarding rate other than line rate; empty if none is known.
 fn roofline(report: &BudgetReport, style: &Style) -> String {
     let is_known = |of: Ceiling| report.rows.iter().any(|row| of(&row.ceilings).is_some());
     let known: Vec<_> = LIMITS.into_iter().filter(|(_, of)| is_known(*of)).collect();
@@ -136,10 +137,11 @@ fn roofline(report: &BudgetReport, style: &Style) -> String {
         let cells = known.iter().map(|(_, of)| cell(row, *of));
         grid.row([row.name.clone()].into_iter().chain(cells).collect());
     }
-    let twice = "upper bounds on forwarding, all ports together; each byte crosses memory twice";
+    let twice =
+        "upper bounds on forwarding, all ports together; each byte crosses the memory bus twice";
     let issued = report.rows.iter().any(|row| row.ceilings.issue_packets_per_s.is_some());
     let head = match issued {
-        true => format!("{twice}; instructions: the issue rate of all pipes"),
+        true => format!("{twice}; the bound on instructions is the issue rate of all pipes"),
         false => twice.to_owned(),
     };
     line("roofline", &head, style) + &grid.render(style)
@@ -166,11 +168,12 @@ fn shortfall(report: &BudgetReport, style: &Style) -> String {
         "line rate is sustained with the shortest frames".to_owned()
     } else {
         format!(
-            "line rate is sustained for frames of {} bytes or more; with the shortest, {} % of it",
+            "line rate is sustained for frames of {} bytes or more; the shortest frames reach {} % \
+             of it",
             whole(holds_from_bytes.ceil()),
             percent(share_of_line_at_shortest),
         )
     };
-    let if_flat = format!("{holds}, if the cost per packet does not depend on its size");
+    let if_flat = format!("{holds}, if the cost per packet does not depend on frame size");
     line("measured", &measured, style) + &line("holds", &if_flat, style)
 }

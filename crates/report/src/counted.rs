@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stage counters: translations made, rules hit, routes used.
+//! Reports stage counters, such as translations made, rules hit and routes used.
 
 use crate::Style;
 use crate::layout::Grid;
@@ -7,10 +7,11 @@ use crate::value::count;
 use linerate_record::run::RunReport;
 use std::collections::BTreeMap;
 
-/// Not a count: `work` keeps its result so that the compiler cannot remove the computation.
+/// Counters that do not count anything: `work` reports its `result` so that the compiler cannot
+/// optimize the computation away.
 const NOT_COUNTS: [&str; 1] = ["result"];
 
-/// Formats one line per stage with non-zero counts, over all its replicas.
+/// Formats one line per stage with non-zero counters, over all its replicas.
 pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&["stage", "counted"]);
     let mut names: Vec<&str> = Vec::new();
@@ -32,7 +33,7 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// Returns the counts of a stage over all its replicas: sums, and minima or maxima for extremes.
+/// Returns a stage's counters over all its replicas: sums or, for extremes, the minimum or maximum.
 fn all_replicas<'r>(report: &'r RunReport, stage: &str) -> BTreeMap<&'r str, u64> {
     let mut all: BTreeMap<&str, u64> = BTreeMap::new();
     let replicas = report.workers.iter().flat_map(|worker| &worker.stages);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine report: working tiers, observations, and all commands that would change something,
-//! one per line for copying. Manual steps and steps on other machines follow `#`.
+//! Formats the report of a `doctor` record: which tiers work, what was observed, and all commands
+//! that would change something, one per line for copying. Manual steps and steps on other machines
+//! are shown as `#` comments.
 
 use crate::layout::{Paint, fenced, labelled, limited, painted, stacked};
 use crate::value::{ABSENT, clean, cut};
 use crate::{Markup, Style};
 use linerate_record::doctor::{DoctorReport, Observation, Section, TierState, Verdict};
 
-/// Formats the report of `linerate doctor`. Commands are never wrapped, so they may exceed
+/// Formats the report of `linerate doctor`. Commands are never wrapped and may exceed
 /// `style.width`.
 pub fn doctor(report: &DoctorReport, style: &Style) -> String {
     let names = report.observations.iter().map(|o| clean(&o.name).chars().count());
@@ -27,7 +28,7 @@ pub fn doctor(report: &DoctorReport, style: &Style) -> String {
     stacked(&blocks)
 }
 
-/// Formats one screen: the tiers, settings that cost accuracy or speed, and the commands.
+/// Formats one screen: tiers, settings that reduce accuracy or speed, and commands.
 pub(crate) fn screen(report: &DoctorReport, style: &Style) -> String {
     let is_wrong = |one: &&Observation| matches!(one.verdict, Verdict::Advice | Verdict::Missing);
     let wrong: Vec<&Observation> = report.observations.iter().filter(is_wrong).collect();
@@ -64,7 +65,7 @@ const SECTIONS: [(Section, &str); 5] = [
     (Section::Programs, "programs watched"),
 ];
 
-const COMMANDS: &str = "commands that would change it (not run)";
+const COMMANDS: &str = "commands that would fix this (not run)";
 const MARKS: &str = "+ good, ! costs accuracy or speed, x missing, ? unknown";
 
 fn named(state: &TierState) -> String {
@@ -72,7 +73,7 @@ fn named(state: &TierState) -> String {
     state.tier.name().to_owned() + &way.unwrap_or_default()
 }
 
-/// Returns the mark and colour for a verdict.
+/// Returns a verdict's mark and colour.
 fn mark(verdict: Verdict) -> (&'static str, Option<Paint>) {
     match verdict {
         Verdict::Fact => (" ", None),
@@ -83,17 +84,17 @@ fn mark(verdict: Verdict) -> (&'static str, Option<Paint>) {
     }
 }
 
-/// Minimum width for placing texts next to names.
+/// Minimum terminal width at which text is placed next to names.
 const TWO_COLUMNS: usize = 72;
 
-/// Indentation for texts, and rendering options.
+/// Text indentation and style.
 struct Sheet<'a> {
     column: usize,
     style: &'a Style,
 }
 
 impl Sheet<'_> {
-    /// Formats a heading with items; empty without items.
+    /// Formats a heading with its items; empty if there are none.
     fn block(&self, head: &str, items: Vec<String>) -> String {
         if items.is_empty() {
             return String::new();
@@ -113,7 +114,7 @@ impl Sheet<'_> {
         self.item(mark, paint, &observation.name, &text)
     }
 
-    /// Formats a mark, a name, and a text next to or below it.
+    /// Formats a mark and a name, with text next to them or below.
     fn item(&self, mark: &str, paint: Option<Paint>, name: &str, text: &str) -> String {
         let label = format!("{mark} {}", clean(name));
         if self.style.markup == Markup::Markdown {
@@ -135,9 +136,9 @@ impl Sheet<'_> {
         }
     }
 
-    /// Returns the commands without duplicates, with the names of everything they would change:
-    /// tiers, otherwise observations. An obstacle to a tier is an observation too, and is printed
-    /// with the tier.
+    /// Returns the commands without duplicates. Each is preceded by a comment that names the tiers
+    /// it would enable or, if there are none, the observations it would fix. An obstacle to a tier
+    /// is also an observation, but its command is printed only with the tier.
     fn commands(&self, report: &DoctorReport) -> Vec<String> {
         let tiers = report.tiers.iter().map(|tier| (named(tier), &tier.fix));
         let observed = report.observations.iter().map(|o| (o.name.clone(), &o.fix));
@@ -154,7 +155,7 @@ impl Sheet<'_> {
     }
 }
 
-/// Returns each fix once, in order of first appearance, with the names of all that share it.
+/// Returns each fix once, in order of first appearance, with the names of everything it applies to.
 fn grouped<'a>(
     all: impl Iterator<Item = (String, &'a Option<String>)>,
 ) -> Vec<(Vec<String>, &'a str)> {

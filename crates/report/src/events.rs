@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware events per packet and stage, or the reasons why there are none.
+//! Reports hardware events per packet and stage, or why they were not counted.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled};
@@ -8,7 +8,7 @@ use linerate_record::run::{CountedEvent, RunReport};
 use linerate_record::{Figure, Scalar};
 use std::collections::BTreeSet;
 
-/// Formats a table of the counts around each stage; below it, missing events with reasons.
+/// Formats a table of counts per stage, followed by missing events and why they are missing.
 pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     let Some(counted) = &report.counted else { return String::new() };
     let columns: Vec<&str> = columns(&counted.events);
@@ -28,7 +28,8 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     table + &rests_on(report, style) + &missing(report, style)
 }
 
-/// Returns the counted events, with cycles per instruction after its inputs.
+/// Returns the counted events, followed by cycles per instruction if both of its events were
+/// counted.
 fn columns(events: &[CountedEvent]) -> Vec<&str> {
     let counted = events.iter().filter(|event| event.reason.is_none());
     let mut columns: Vec<&str> = counted.map(|event| event.name.as_str()).collect();
@@ -50,18 +51,19 @@ fn figures(report: &RunReport) -> impl Iterator<Item = &Figure> {
     stages.filter_map(|stage| stage.events.as_ref()).flat_map(|events| events.values())
 }
 
-/// Describes how the counts were obtained, if there are any.
+/// Describes how the events were counted; empty if none were.
 fn rests_on(report: &RunReport, style: &Style) -> String {
     let Some(counted) = &report.counted else { return String::new() };
     let Some(reading) = &counted.reading else { return String::new() };
     let tier = tiers(figures(report));
     let tier = if tier.is_empty() { "hw".to_owned() } else { tier };
     let turns = counted.one_iteration_in;
-    let text = format!("tier {tier}: {reading} around each stage, in one of {turns} iterations");
+    let text =
+        format!("evidence tier {tier}: {reading} around each stage, in 1 of {turns} iterations");
     labelled("counters", Paint::Head, &clean(&text), style)
 }
 
-/// Lists the reasons for missing events, without duplicates.
+/// Lists why events are missing, without duplicates.
 fn missing(report: &RunReport, style: &Style) -> String {
     let Some(counted) = &report.counted else { return String::new() };
     let mut told = BTreeSet::new();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A record's answer in one line: the claim, then its context.
+//! Formats a record's answer in one line: the claim, followed by its context.
 //!
-//! Nothing is judged here: the record already has the bottleneck and the chosen mapping.
+//! This module makes no judgement: the record already contains the bottleneck and the chosen
+//! mapping.
 
 mod looked_up;
 mod rates;
@@ -9,11 +10,10 @@ mod rates;
 use crate::value::{clean, cut};
 use linerate_record::{Body, Record};
 
-/// Maximum width of an answer in columns, whatever the names in the record.
+/// Maximum width of an answer in columns, however long the names in the record.
 const MOST_COLUMNS: usize = 100;
 
-/// Returns the answer of a record; empty for an observed program, whose report begins with its
-/// finding.
+/// Returns a record's answer; empty for an observed program, whose report begins with its finding.
 pub(crate) fn of(record: &Record) -> String {
     let parts = match &record.body {
         Body::Run(report) => rates::of_run(report),
@@ -22,6 +22,7 @@ pub(crate) fn of(record: &Record) -> String {
         Body::Budget(report) => rates::of_budget(report),
         Body::Kernels(report) => looked_up::of_kernels(report),
         Body::Memory(report) => looked_up::of_memory(report),
+        Body::Stream(report) => crate::stream::answer(report),
         Body::Tcp(report) => looked_up::of_tcp(report),
         Body::Stat(report) => looked_up::of_stat(report),
         Body::Doctor(report) => looked_up::of_doctor(report),
@@ -32,14 +33,15 @@ pub(crate) fn of(record: &Record) -> String {
         Body::ProfileDiff(report) => crate::profile_diff::answer(report),
         Body::Why(_) => return String::new(),
     };
-    // For a run throttled by a quota, the rates are those of the moments in which it ran.
+    // Rates of a run throttled by a quota cover only the time in which it ran, so the delivered
+    // rate comes first.
     match rates::held(record) {
         Some(held) => joined(&[&[held], &parts[..1]].concat()),
         None => joined(&parts),
     }
 }
 
-/// Joins as many non-empty parts as fit; the first part is cut if necessary.
+/// Joins as many non-empty parts as fit, truncating the first if necessary.
 fn joined(parts: &[String]) -> String {
     let mut line = String::new();
     for part in parts.iter().filter(|part| !part.is_empty()) {
@@ -52,14 +54,14 @@ fn joined(parts: &[String]) -> String {
     line
 }
 
-/// Returns the first clause of a sentence: up to a colon or semicolon.
+/// Returns the first clause of a sentence, up to a colon or semicolon.
 fn claim(sentence: &str) -> &str {
     const LEAST: usize = 20;
     let ends = sentence.match_indices([':', ';']).map(|(at, _)| at);
     ends.into_iter().find(|at| *at >= LEAST).map_or(sentence, |end| &sentence[..end])
 }
 
-/// Formats a share in whole percent, or with one decimal below ten.
+/// Formats a fraction as a whole percentage, or with one decimal if below 10 %.
 fn share(share: f64) -> String {
     match share * 100.0 {
         percent if percent.abs() < 9.95 => format!("{percent:.1}"),

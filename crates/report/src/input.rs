@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Dropped and repaired packets in a run's input.
+//! Reports skipped and repaired packets in a run's input.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled};
@@ -8,7 +8,7 @@ use linerate_record::input::WARNED_SHARE;
 use linerate_record::run::RunReport;
 use linerate_record::units::memory_size;
 
-/// Formats header lines: repaired packets, and skipped packets if there are many.
+/// Formats header lines about repaired packets, and about skipped ones if there are many.
 pub(crate) fn lines(report: &RunReport, style: &Style) -> String {
     let Some(input) = &report.input else { return String::new() };
     let line = |label: &str, paint, text: &str| labelled(label, paint, &clean(text), style);
@@ -18,7 +18,7 @@ pub(crate) fn lines(report: &RunReport, style: &Style) -> String {
     if share > WARNED_SHARE {
         let total = input.left_out_total();
         let text = format!(
-            "{} % of the input bytes ({} of {}), mostly for {}",
+            "{} % of the input bytes ({} of {}), mostly due to {}",
             percent(share),
             memory_size(total.bytes as f64),
             memory_size((total.bytes + input.offered.bytes) as f64),
@@ -29,7 +29,7 @@ pub(crate) fn lines(report: &RunReport, style: &Style) -> String {
     lines
 }
 
-/// Lists rejected packets by cause and, where known, their bytes.
+/// Lists rejected packets by cause, with bytes where known.
 pub(crate) fn rejected(report: &RunReport, style: &Style) -> String {
     let Some(input) = &report.input else {
         let mut grid = Grid::new(&["input rejected for", ">packets"]);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels report: for each kernel, a table of routines and sizes, with the bound on top.
+//! The report of a `kernels` record: for each kernel, a table of routines by size with the bound on
+//! top.
 //!
-//! Only the record has the intervals of individual cells, and `of_bound` for routines other than
-//! the selected one.
+//! The intervals of individual cells, and `of_bound` for routines other than the selected one, are
+//! only in the record.
 
 mod matrix;
 mod verdict;
@@ -19,12 +20,12 @@ use linerate_record::units::three_digits;
 use matrix::Page;
 use std::collections::BTreeSet;
 
-/// How to handle sizes that do not fit the width.
+/// What to do with sizes that do not fit the width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
     /// Show all sizes, in several tables if necessary.
     All,
-    /// Omit similar sizes, and name them below the tables.
+    /// Omit similar sizes and list them below the tables.
     Distinct,
 }
 
@@ -42,7 +43,7 @@ pub fn kernels(report: &KernelsReport, sizes: Sizes, style: &Style) -> String {
     stacked(&parts)
 }
 
-/// Formats one screen: the routine to call, and its distance from the bound.
+/// Formats one screen: which routine to call, and how close it is to the bound.
 pub(crate) fn screen(report: &KernelsReport, style: &Style) -> String {
     let (unit, blocks) = (Unit::from_rows(&report.rows), blocks(&report.rows));
     let mut page = Page { unit, sizes: Sizes::Distinct, style, left_out: Vec::new() };
@@ -56,8 +57,8 @@ pub(crate) fn screen(report: &KernelsReport, style: &Style) -> String {
     ])
 }
 
-/// Returns the answer of the record: the routine to call, and the distance of the selected routine
-/// from the bound.
+/// Returns the record's answer: which routine to call, and how close the selected one is to the
+/// bound.
 pub(crate) fn answer(report: &KernelsReport) -> Vec<String> {
     let (unit, blocks) = (Unit::from_rows(&report.rows), blocks(&report.rows));
     verdict::answer(report, &blocks, unit)
@@ -82,11 +83,12 @@ fn head(report: &KernelsReport, style: &Style) -> String {
     lines + &line("measured", &measured(report), style)
 }
 
-/// The measured issue width of an unshared core varies by a few hundredths; an SMT sibling takes a
-/// fifth to a half of it.
+/// If the ratio of the smallest to the largest measured issue width is below this, the SMT sibling
+/// must have been busy at times. With an idle sibling, the width varies by a few percent; a busy
+/// one takes 20 to 50 % of it.
 const CORE_SHARED_BELOW: f64 = 0.85;
 
-/// Describes cycles per tick, and thus the core clock.
+/// Formats the core clock and the cycles per tick from which it is computed.
 fn clock(report: &KernelsReport) -> String {
     let ticks = format!("{} G ticks/s", three_digits(report.ticks_per_s / 1e9));
     match report.cycles_per_tick.as_number() {
@@ -101,7 +103,7 @@ fn clock(report: &KernelsReport) -> String {
     }
 }
 
-/// Describes the issue width of the core, measured as independent additions per cycle.
+/// Formats the core's issue width, measured as independent additions per cycle.
 fn core(report: &KernelsReport) -> String {
     let width = quoted(&report.additions_per_cycle, |width| format!("{width:.1}"));
     let Some([least, most]) = report.additions_per_cycle_range else {
@@ -109,13 +111,13 @@ fn core(report: &KernelsReport) -> String {
     };
     let mut text = format!("{width} independent additions per cycle, {least:.1} to {most:.1}");
     if least < CORE_SHARED_BELOW * most {
-        text += ": at times an SMT sibling used the core's execution units, of which a bound needs \
-                 fewer than its routine";
+        text += ": at times, an SMT sibling used the core's execution units, which slows down the \
+                 routines more than the bounds";
     }
     text
 }
 
-/// Describes the pages behind the buffers.
+/// Describes the pages backing the buffers.
 fn pages(pages: &HugePages) -> String {
     let advised = if pages.advised { "huge pages requested" } else { "no huge pages available" };
     let granted =
@@ -149,7 +151,7 @@ fn measured(report: &KernelsReport) -> String {
     parts.join(", ")
 }
 
-/// Formats the number of rounds behind the rows: `41`, or `38 to 41`.
+/// Formats the number of rounds behind each row: `41`, or `38 to 41`.
 pub(crate) fn rounds(report: &KernelsReport) -> String {
     let rounds = || report.rows.iter().map(|row| row.n).filter(|n| *n > 0);
     match (rounds().min(), rounds().max()) {
@@ -159,9 +161,9 @@ pub(crate) fn rounds(report: &KernelsReport) -> String {
     }
 }
 
-/// Describes the width of the confidence intervals in `blocks`: `95 % intervals: half within 0.8 %,
-/// the widest 6.1 %: avx2 of copy, cold, aligned, at 20`; for a single block, only routine and load
-/// are named. `None` without intervals.
+/// Describes how wide the confidence intervals in `blocks` are:
+/// `95 % intervals: half are within 0.8 %, the widest is 6 % (avx2 of copy, cold, aligned, at 20)`.
+/// For a single block, names only the routine and the load. `None` if there are no intervals.
 pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
     let reach = |row: &Row| {
         let (low, high) = unit.interval(row)?;
@@ -185,7 +187,7 @@ pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
     };
     let (name, load) = (series.name, load.text());
     Some(format!(
-        "{}s: half are within {median} %, the widest is {widest} %: {name}{of} at {load}",
+        "{}s: half are within {median} %, the widest is {widest} % ({name}{of} at {load})",
         interval_name()
     ))
 }
@@ -202,7 +204,7 @@ fn wrong(report: &KernelsReport, style: &Style) -> String {
     report.wrong.iter().map(paragraph).collect()
 }
 
-/// Formats the tables for one kernel.
+/// Formats the tables of one kernel.
 fn tables(kernel: Kernel, blocks: &[Block], page: &mut Page) -> Vec<String> {
     let of = |section| {
         blocks.iter().filter(move |block| block.kernel == kernel && block.section == section)
@@ -217,7 +219,7 @@ fn tables(kernel: Kernel, blocks: &[Block], page: &mut Page) -> Vec<String> {
     tables
 }
 
-/// Lists the legend of the tables, and what was omitted.
+/// Formats the legend of the tables, and lists what was omitted.
 fn notes(report: &KernelsReport, blocks: &[Block], page: &Page) -> String {
     let (unit, style) = (page.unit, page.style);
     if blocks.is_empty() {
@@ -242,7 +244,8 @@ fn notes(report: &KernelsReport, blocks: &[Block], page: &Page) -> String {
     notes
 }
 
-/// Shares of a bound vary by about this much between runs.
+/// If the selected routine's speed relative to the bound is above this, the report explains how
+/// that is possible. Relative speeds vary by about 2 % between runs.
 const ABOVE_BOUND: f64 = 1.02;
 
 /// Returns the legend for the marks in the tables.
@@ -263,8 +266,8 @@ fn marks(report: &KernelsReport) -> Vec<String> {
     }
     if most.is_some_and(|most| most > ABOVE_BOUND) {
         let text = "above 100 %: the bound is a plain loop or the C library's routine; the \
-                    selected one avoids length-dependent branches, vector accesses that straddle \
-                    cache lines, or store-forwarding stalls after masked writes";
+                    selected routine avoids length-dependent branches, vector accesses that \
+                    straddle cache lines, or store-forwarding stalls after masked writes";
         marks.push(text.to_owned());
     }
     marks
@@ -277,7 +280,7 @@ fn not_timed(report: &KernelsReport, style: &Style) -> String {
             grid.row(vec![variant.name.clone(), why]);
         }
     }
-    // One line, since most are for other architectures.
+    // One line, as most of them are for other architectures.
     let absent = report.variants.iter().filter(|variant| !variant.compiled);
     let absent: Vec<&str> = absent.map(|variant| variant.name.as_str()).collect();
     if !absent.is_empty() {
@@ -294,14 +297,14 @@ fn not_timed(report: &KernelsReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// Whether the peer has a requested kernel, as far as the record shows.
+/// Returns whether the peer implements a requested kernel, as far as the record shows.
 fn is_wanted(peer: &PeerReport, report: &KernelsReport) -> bool {
     let is_timed = |kernel: &Kernel| report.rows.iter().any(|row| row.kernel == *kernel);
     let tells = !peer.kernels.is_empty() && !report.rows.is_empty() && !report.interrupted;
     !tells || peer.kernels.iter().any(is_timed)
 }
 
-/// Returns the reason why a compiled variant was not timed.
+/// Returns why a compiled variant was not timed.
 fn variant_reason(variant: &VariantReport) -> Option<String> {
     let is_missed = variant.compiled && !variant.supported;
     is_missed.then(|| format!("this processor does not support {}", variant.isa))

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Line and table layout within a given width.
+//! Lays out lines and tables within a given width.
 //!
-//! Colour is applied to whole lines and labels after layout, so it takes up no columns.
+//! Colour is applied to whole lines and labels after layout, so it takes no columns.
 
 use crate::value::clean;
 use crate::{Markup, Style};
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
-/// Role of a text, which determines its colour.
+/// Role of a piece of text, which determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paint {
-    /// A table heading or a label.
+    /// Table heading or label.
     Head,
-    /// The chosen one.
+    /// Good result, or the chosen row of a table.
     Good,
-    /// Caveats.
+    /// Caveat.
     Warning,
 }
 
 impl Paint {
-    /// Select Graphic Rendition codes (ECMA-48).
+    /// Returns the ECMA-48 SGR (Select Graphic Rendition) code of this style.
     fn code(self) -> &'static str {
         match self {
             Self::Head => "1",
@@ -33,7 +33,7 @@ impl Paint {
     }
 }
 
-/// Paints each line of `text` separately: colour across line ends spills in some pagers. In
+/// Paints each line of `text` separately, because some pagers spill colour across line ends. In
 /// Markdown, formats a heading.
 pub(crate) fn painted(paint: Paint, text: &str, style: &Style) -> String {
     match (style.markup, paint) {
@@ -44,10 +44,10 @@ pub(crate) fn painted(paint: Paint, text: &str, style: &Style) -> String {
     text.lines().map(|line| paint.apply(line, style)).collect::<Vec<_>>().join("\n")
 }
 
-/// Column at which texts next to labels start.
+/// Column at which the text after a label starts.
 pub(crate) const LABEL_COLUMNS: usize = 12;
 
-/// Formats `label` with `text` next to it, wrapped at words and indented.
+/// Formats `label` with `text` next to it, word-wrapped and indented.
 pub(crate) fn labelled(label: &str, paint: Paint, text: &str, style: &Style) -> String {
     if style.markup == Markup::Markdown {
         let label = if label.is_empty() { String::new() } else { format!("**{label}** ") };
@@ -62,7 +62,7 @@ pub(crate) fn labelled(label: &str, paint: Paint, text: &str, style: &Style) -> 
     lines.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// Formats lines whose columns matter, verbatim; fenced in Markdown.
+/// Formats lines whose columns must stay aligned: unchanged or, in Markdown, as a code block.
 pub(crate) fn fenced(text: &str, style: &Style) -> String {
     match style.markup {
         Markup::Terminal => text.to_owned(),
@@ -71,7 +71,7 @@ pub(crate) fn fenced(text: &str, style: &Style) -> String {
     }
 }
 
-/// A table of text cells under construction.
+/// A table under construction.
 pub(crate) struct Grid {
     head: Vec<String>,
     head_lines: usize,
@@ -79,15 +79,15 @@ pub(crate) struct Grid {
     rows: Vec<Vec<String>>,
 }
 
-/// Columns of space between two columns of a table.
+/// Spaces between two columns of a table.
 const GAP: usize = 2;
 
-/// Mark for the chosen row.
+/// Mark of the chosen row.
 pub(crate) const CHOSEN: &str = ">";
 
 impl Grid {
-    /// Creates columns with these headings; a leading `>` aligns right. Headings may have several
-    /// lines, aligned at the bottom.
+    /// Creates columns with these headings. A leading `>` aligns right. Multi-line headings are
+    /// aligned at the bottom.
     pub(crate) fn new(columns: &[&str]) -> Self {
         let lines = |head: &str| head.split('\n').count();
         let head_lines = columns.iter().map(|head| lines(head)).max().unwrap_or(0);
@@ -99,13 +99,13 @@ impl Grid {
         Self { head: head.collect(), head_lines, right, rows: Vec::new() }
     }
 
-    /// Adds a row. Newlines in a cell are kept.
+    /// Adds a row. Newlines in cells are kept.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         let clean = |cell: &String| cell.lines().map(clean).collect::<Vec<_>>().join("\n");
         self.rows.push(cells.iter().map(clean).collect());
     }
 
-    /// Whether no cell needs wrapping.
+    /// Returns whether every cell fits without wrapping.
     pub(crate) fn fits(&self, style: &Style) -> bool {
         let lines = |cell: &String| cell.lines().map(|line| line.chars().count()).max();
         let column = |index: usize| {
@@ -116,7 +116,48 @@ impl Grid {
         columns.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1) <= style.width
     }
 
-    /// Formats the table as GitHub Markdown, ending in an empty line.
+    /// Returns the width of the longest word of each column, below which a word would be broken.
+    fn widths_of_words(&self) -> Vec<usize> {
+        let longest =
+            |text: &String| text.split_whitespace().map(|word| word.chars().count()).max();
+        let column = |(index, head): (usize, &String)| {
+            let cells = self.rows.iter().filter_map(|row| row.get(index));
+            cells.chain([head]).filter_map(longest).max().unwrap_or(0)
+        };
+        self.head.iter().enumerate().map(column).collect()
+    }
+
+    /// Returns the lines of the table, with columns at least as wide as `words`.
+    fn arranged(&self, style: &Style, words: Option<&[usize]>) -> Vec<String> {
+        let mut table = Table::new();
+        table
+            .load_style(presets::NOTHING)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(u16::try_from(style.width).unwrap_or(u16::MAX))
+            .set_header(self.head.clone())
+            .add_rows(self.rows.clone());
+        let last = self.head.len() - 1;
+        for (index, (column, right)) in table.column_iter_mut().zip(&self.right).enumerate() {
+            let padding = if index == last { 0 } else { GAP };
+            column.set_padding((0, padding as u16));
+            if let Some(word) = words.and_then(|words| words.get(index)) {
+                let width = u16::try_from(word + padding).unwrap_or(u16::MAX);
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
+            }
+            if *right {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table.lines().collect()
+    }
+
+    /// Returns whether any word of a cell was broken across lines.
+    fn breaks_a_word(&self, lines: &[String]) -> bool {
+        let is_broken = |word: &str| !lines.iter().any(|line| line.contains(word));
+        self.rows.iter().flatten().flat_map(|cell| cell.split_whitespace()).any(is_broken)
+    }
+
+    /// Formats the table as GitHub Markdown, with a trailing empty line.
     fn markdown(&self) -> String {
         let cell = |text: &String| text.trim().replace('|', "\\|").replace('\n', " ");
         let line = |cells: &[String]| {
@@ -137,19 +178,11 @@ impl Grid {
         if style.markup == Markup::Markdown {
             return self.markdown();
         }
-        let mut table = Table::new();
-        table
-            .load_style(presets::NOTHING)
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(u16::try_from(style.width).unwrap_or(u16::MAX))
-            .set_header(self.head.clone())
-            .add_rows(self.rows.clone());
-        let last = self.head.len() - 1;
-        for (index, (column, right)) in table.column_iter_mut().zip(&self.right).enumerate() {
-            column.set_padding((0, if index == last { 0 } else { GAP as u16 }));
-            if *right {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
+        let mut lines = self.arranged(style, None);
+        let words = self.widths_of_words();
+        let fits = words.iter().sum::<usize>() + GAP * (words.len() - 1) <= style.width;
+        if fits && self.breaks_a_word(&lines) {
+            lines = self.arranged(style, Some(&words));
         }
         let paint = |(index, line): (usize, String)| {
             let line = line.trim_end();
@@ -160,19 +193,19 @@ impl Grid {
             };
             line + "\n"
         };
-        table.lines().enumerate().map(paint).collect()
+        lines.into_iter().enumerate().map(paint).collect()
     }
 }
 
-/// Formats a GitHub Markdown table, for result pages whose figures come from several records or
-/// from none. A leading `>` in a heading aligns right.
+/// Formats a GitHub Markdown table, for result pages with figures from several records or none. A
+/// leading `>` in a heading aligns right.
 pub fn markdown_table(columns: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut grid = Grid::new(columns);
     rows.into_iter().for_each(|row| grid.row(row));
     grid.markdown()
 }
 
-/// Returns the first lines of a block, and notes how many were omitted.
+/// Returns the first lines of a block and a note on how many were omitted.
 pub(crate) fn limited(block: &str, lines: usize) -> String {
     let all = block.lines().count();
     if all <= lines {
@@ -184,7 +217,7 @@ pub(crate) fn limited(block: &str, lines: usize) -> String {
     format!("{kept}... {more} more lines: --details\n")
 }
 
-/// Joins non-empty blocks, separated by blank lines.
+/// Joins non-empty blocks with blank lines.
 pub(crate) fn stacked(blocks: &[String]) -> String {
     let blocks: Vec<&str> =
         blocks.iter().map(String::as_str).filter(|block| !block.is_empty()).collect();
@@ -214,6 +247,16 @@ mod tests {
         grid.row(vec!["long".to_owned(), "1000".to_owned()]);
         assert_eq!(grid.render(&PLAIN), "name     n\na        1\nlong  1000\n");
         assert_eq!(Grid::new(&["name"]).render(&PLAIN), "");
+    }
+
+    #[test]
+    fn words_are_not_broken_where_they_fit() {
+        let mut grid = Grid::new(&["one", ">n", "asleep in"]);
+        let long = "a text of many words that takes more than its part of the line";
+        grid.row(vec![long.to_owned(), "1".to_owned(), "inet_csk_accept".to_owned()]);
+        let text = grid.render(&PLAIN);
+        assert!(text.contains("inet_csk_accept"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
     }
 
     #[test]

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Renders records as terminal tables and plots.
 //!
-//! Renders the report of a command as text, either plain or with the 16 standard terminal colours.
-//! Values missing from a record are shown as `-` with the reason nearby, never as 0. A record may
-//! come from an untrusted file, so control characters are replaced before they reach a terminal.
+//! Reports are text, either plain or in the 16 standard terminal colours. Missing values are shown
+//! as `-` with the reason nearby, never as 0. Because a record may come from an untrusted file,
+//! control characters are replaced before they reach a terminal.
 //!
-//! [`text()`] supports every record: it returns what the recording command printed.
+//! [`text()`] renders any record the way the recording command printed it.
 //!
-//! Out of scope: judging figures (`linerate-plan`) and detecting terminal capabilities (`cli`).
+//! Judging figures is left to `linerate-plan`, and detecting terminal capabilities to `cli`.
 
 #![forbid(unsafe_code)]
 
 mod answers;
 mod budget;
+mod call_tree;
 mod counted;
 mod doctor;
 mod events;
 mod headline;
 mod input;
+mod interfaces;
 mod kernels;
 mod layout;
 mod memory;
@@ -29,9 +31,12 @@ mod run;
 mod shares;
 mod stat;
 mod strands;
+mod stream;
 pub mod svg;
 mod tcp;
 mod text;
+mod time_cells;
+mod top;
 mod tune;
 mod value;
 mod why;
@@ -50,15 +55,17 @@ pub use regions::regions;
 pub use run::run;
 pub use stat::{interval_line, rpistat, stat};
 pub use strands::strands;
+pub use stream::stream;
 pub use tcp::{histograms as tcp_histograms, tcp};
 pub use text::{markdown, text};
+pub use top::{TopView, top};
 pub use tune::tune;
 pub use why::{why, why_line, why_truth};
 
 /// Output markup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Markup {
-    /// Lines for a terminal.
+    /// Terminal output.
     #[default]
     Terminal,
     /// Markdown, with GitHub tables.
@@ -68,67 +75,71 @@ pub enum Markup {
 /// Rendering style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Whether to use colour, with ANSI escape sequences.
+    /// Whether to use ANSI colours.
     pub color: bool,
-    /// Maximum width in columns, at least 40. Below about 80, long cells are broken over several
-    /// lines.
+    /// Maximum width in columns, at least 40. Below about 80, long cells are wrapped.
     pub width: usize,
-    /// Output format. Markdown has neither colour nor width.
+    /// Output markup. Markdown ignores colour and width.
     pub markup: Markup,
 }
 
 impl Style {
-    /// Returns the style for a terminal without colours.
+    /// Returns a terminal style without colours.
     pub const fn plain(width: usize) -> Self {
         Self { color: false, width, markup: Markup::Terminal }
     }
 }
 
-/// Level of detail for a record.
+/// How much of a record to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// The answer first, then its supporting evidence, within one screen.
+    /// The answer followed by the evidence, on one screen.
     Screen,
     /// Every table.
     Brief,
-    /// Everything: for a `memory` record every size, the histograms and the events; for kernels
-    /// every size; for counts what each metric is good for; for TCP stacks the lengths of their
-    /// calls.
+    /// Everything: every size, histogram and event of a `memory` record; every size of a `kernels`
+    /// record; an explanation of each metric; the call lengths of TCP stacks.
     Full,
 }
 
-/// The characters used for plots and bars.
+/// Characters for plots and bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Glyphs {
-    /// Eight-dot patterns (U+2800 to U+28FF), lines and blocks.
+    /// Eight-dot Braille patterns (U+2800 to U+28FF), lines and blocks.
     Braille,
-    /// Characters available in every terminal.
+    /// ASCII only.
     Ascii,
 }
 
-/// Layout of counts.
+/// Layout of event counts or of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// Events and metrics as tables.
     Table,
-    /// The rpistat report, with its nine events.
+    /// The rpistat layout with its nine events.
     Rpistat,
+    /// The call paths of a profile as an icicle graph.
+    Icicle,
+    /// The instructions of one function of a profile, with their samples.
+    Annotated,
+    /// The times at which a profiled program was running, and at which it lost packets.
+    Timeline,
 }
 
 /// Options for rendering a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Colour and width. Tables that are never split take 80 columns, however narrow the width.
+    /// Colour and width. Tables that cannot be split take 80 columns regardless of width.
     pub style: Style,
     /// Level of detail.
     pub detail: Detail,
-    /// Styles of plots.
+    /// Characters for plots and bars.
     pub glyphs: Glyphs,
-    /// Layout of counts.
+    /// Layout of event counts or of a profile.
     pub layout: Layout,
 }
 
-/// Wraps a text at words, indented by `indent` columns and ending in a newline.
+/// Word-wraps `text`, indents each line by `indent` columns, and appends a trailing newline.
 pub fn paragraph(text: &str, indent: usize, style: &Style) -> String {
     let blanks = " ".repeat(indent);
     let options =
@@ -136,7 +147,7 @@ pub fn paragraph(text: &str, indent: usize, style: &Style) -> String {
     textwrap::fill(&value::clean(text), options) + "\n"
 }
 
-/// Formats the warnings, one paragraph each; empty if there are none.
+/// Formats warnings, one paragraph each; empty if there are none.
 pub fn warnings(warnings: &[Warning], style: &Style) -> String {
     warnings
         .iter()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory hierarchy report: first the levels with what the system states about them, then TLB,
-//! bandwidth and noise.
+//! The report of a `memory` record: levels and what the OS reports about them, TLB, bandwidth and
+//! noise.
 //!
-//! Each block states the load on the machine, since figures change while other programs run.
+//! Every block states the load on the machine, because other programs affect the figures.
 
 mod bars;
 mod levels;
@@ -19,10 +19,11 @@ use crate::value::{ABSENT, clean, count, in_sentence, reason, tiers as evidence}
 use crate::{Detail, Glyphs, Style};
 use linerate_record::memory::{Curve, CurvePoint, Effort, MemoryReport, Order, PageKind};
 use linerate_record::units::{memory_size, three_digits};
-use linerate_record::{Figure, Provenance};
+use linerate_record::{Figure, Provenance, Tier};
 use std::collections::BTreeMap;
 
-/// Formats the report of `linerate memory`. Fits in 80 columns; narrower widths wrap cells.
+/// Formats the report of `linerate memory`. Fits in 80 columns; cells are wrapped at smaller
+/// widths.
 pub fn memory(
     report: &MemoryReport,
     provenance: &Provenance,
@@ -40,7 +41,10 @@ pub fn memory(
         translation::buffers(&page),
         translation::costs(&page, is_full),
         full(sizes::times),
-        if is_full { sizes::events(&page) } else { sizes::doubts(&page) },
+        match is_full || is_simulated(report) {
+            true => sizes::events(&page),
+            false => sizes::doubts(&page),
+        },
         full(bars::histograms),
         throughput::table(&page),
         full(throughput::chains),
@@ -60,15 +64,25 @@ pub(crate) fn screen(
     let page = Page { report, glyphs, style };
     stacked(&[
         limited(&head(&page, provenance), 5),
+        match is_simulated(report) {
+            true => limited(&sizes::events(&page), 22),
+            false => String::new(),
+        },
         limited(&levels::table(&page, false), 14),
         limited(&translation::costs(&page, false), 9),
         limited(&throughput::table(&page), 8),
     ])
 }
 
-const MORE: &str = "--all shows every size, histograms of single loads, events and gaps";
+/// Returns whether events were simulated, which happens only on request.
+fn is_simulated(report: &MemoryReport) -> bool {
+    let mut events = report.events.iter().flat_map(|size| &size.events);
+    events.any(|event| event.per_load.tier == Tier::Sim)
+}
 
-/// The record to render, with options.
+const MORE: &str = "--all shows every size, latency histograms, events and gaps";
+
+/// The record to render, and options.
 struct Page<'a> {
     report: &'a MemoryReport,
     glyphs: Glyphs,
@@ -80,18 +94,18 @@ impl Page<'_> {
         labelled(label, Paint::Head, &clean(text), self.style)
     }
 
-    /// Formats a text below a table.
+    /// Formats a note below a table.
     fn note(&self, text: &str) -> String {
         self.line("", text)
     }
 
-    /// Formats the title of a block, with the load on the machine.
+    /// Formats a block's title, with the load on the machine.
     fn title(&self, text: &str) -> String {
         let text = clean(&format!("{text}; {}", load(self.report)));
         painted(Paint::Head, &textwrap::fill(&text, self.style.width), self.style) + "\n"
     }
 
-    /// Lists the reasons for absent figures, each with the names of the figures it applies to.
+    /// Lists why figures are absent, each reason with the names of the figures it applies to.
     fn reasons<'f>(&self, figures: impl IntoIterator<Item = (String, &'f Figure)>) -> String {
         let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (name, figure) in figures.into_iter().filter(|(_, f)| f.as_number().is_none()) {
@@ -107,7 +121,7 @@ impl Page<'_> {
     }
 }
 
-/// Formats the load averages during the measurement.
+/// Formats the load average during the measurement.
 pub(crate) fn load(report: &MemoryReport) -> String {
     let conditions = &report.conditions;
     match (conditions.load_before, conditions.load_after) {
@@ -119,15 +133,13 @@ pub(crate) fn load(report: &MemoryReport) -> String {
     }
 }
 
-/// Returns the confidence level of the intervals in percent, from the first of `figures` that has
-/// one.
+/// Returns the confidence level in percent, from the first of `figures` that has an interval.
 pub(crate) fn confidence<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> Option<String> {
     let confidence = figures.into_iter().find_map(|figure| figure.confidence)?;
     Some(three_digits(confidence * 100.0))
 }
 
-/// Names the access pattern of a curve, with its page size if that differs from the rest of the
-/// report.
+/// Names a curve's access order, with its page size if that differs from the rest of the report.
 pub(crate) fn curve_name(curve: &Curve, report: &MemoryReport) -> String {
     let order = match curve.order {
         Order::PageLocal => "page-local",
@@ -147,9 +159,9 @@ pub(crate) fn page_kind(kind: PageKind) -> &'static str {
     }
 }
 
-/// Returns the point of a curve as bytes and ns per load, if it can be shown on logarithmic axes.
+/// Returns a point of a curve as bytes and ns per load, if it can be drawn on logarithmic axes.
 pub(crate) fn drawable(point: &CurvePoint) -> Option<(f64, f64)> {
-    // 1 ps to 1 s: every load is within this range, and axes have to end somewhere.
+    // 1 ps to 1 s. Any load is within this range, and the axes have to end somewhere.
     let ns = point.latency_ns.as_number().filter(|ns| (1e-3..=1e9).contains(ns))?;
     (point.bytes > 0).then_some((point.bytes as f64, ns))
 }
@@ -161,8 +173,8 @@ pub(crate) fn drawn(curve: &Curve) -> Vec<(f64, f64)> {
     points
 }
 
-/// Returns the capacity of each level of known size: lower bound, estimate and upper bound in
-/// bytes. An unknown bound equals the estimate.
+/// Returns the size of each level, if known, as lower bound, estimate and upper bound in bytes. An
+/// unknown bound equals the estimate.
 pub(crate) fn edges(report: &MemoryReport) -> Vec<[f64; 3]> {
     let edge = |size: &Figure| {
         let value = size.as_number().filter(|size| *size > 0.0)?;
@@ -181,7 +193,7 @@ fn head(page: &Page, provenance: &Provenance) -> String {
     page.line("processor", &processor) + &page.line("measured", &measured(report))
 }
 
-/// Describes the evidence behind the figures.
+/// Describes what the figures are based on.
 fn foot(page: &Page, is_full: bool) -> String {
     let more = if is_full { String::new() } else { page.line("more", MORE) };
     page.line("clock", &clock(page.report)) + &page.line("chains", &chains(page.report)) + &more
@@ -197,7 +209,7 @@ fn clock(report: &MemoryReport) -> String {
         None => ", not known to have a constant rate",
     };
     format!(
-        "core {}; timer {} {}{invariant}: steps of {}, a pair of reads takes {}",
+        "core {}; timer {} {}{invariant}: steps of {}, and a pair of reads takes {}",
         ghz(&timer.core_ghz),
         timer.source,
         ghz(&timer.rate_ghz),
@@ -245,14 +257,14 @@ fn chains(report: &MemoryReport) -> String {
     )
 }
 
-/// Formats the number of passes over the curve of the levels.
+/// Formats the number of passes over the main curve.
 fn spelled([fewest, middle, most]: [usize; 3]) -> String {
     let passes = |count: usize| match count {
         1 => "1 pass".to_owned(),
         _ => format!("{count} passes"),
     };
     match fewest == most {
-        true => format!("{} over their curve", passes(most)),
-        false => format!("{fewest} to {} over their curve, {middle} over most sizes", passes(most)),
+        true => format!("{} over the sizes", passes(most)),
+        false => format!("{fewest} to {} per size, median {middle}", passes(most)),
     }
 }

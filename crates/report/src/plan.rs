@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plan report: prediction, recommended changes, and their basis.
+//! The report of a `plan` record: prediction, recommended changes, and what they are based on.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, limited, stacked};
@@ -18,7 +18,7 @@ pub fn plan(report: &PlanReport, style: &Style) -> String {
     stacked(&blocks)
 }
 
-/// Formats one screen: the prediction, the best changes, the workers.
+/// Formats one screen: prediction, best changes, workers.
 pub(crate) fn screen(report: &PlanReport, style: &Style) -> String {
     let bottleneck = line("evidence", &report.bottleneck.sentence, style);
     let head = line("mapping", &report.mapping, style)
@@ -28,8 +28,8 @@ pub(crate) fn screen(report: &PlanReport, style: &Style) -> String {
     let changes = recommendations(report, style).into_iter().take(2).map(|one| limited(&one, 9));
     let more = match report.recommendations.len().saturating_sub(2) {
         0 => String::new(),
-        1 => line("", "1 more change: --details", style),
-        more => line("", &format!("{more} more changes: --details"), style),
+        1 => line("", "1 more change (--details)", style),
+        more => line("", &format!("{more} more changes (--details)"), style),
     };
     let mut blocks = vec![head];
     blocks.extend(changes);
@@ -116,7 +116,7 @@ fn workers(report: &PlanReport, style: &Style) -> String {
 /// Returns one block per recommendation, best first.
 fn recommendations(report: &PlanReport, style: &Style) -> Vec<String> {
     if report.recommendations.is_empty() {
-        return vec![line("change", "none: no change is predicted to gain 2 %", style)];
+        return vec![line("change", "none: no change is predicted to gain 2 % or more", style)];
     }
     let all = report.recommendations.iter().enumerate();
     all.map(|(index, one)| recommendation(index + 1, one, report, style)).collect()
@@ -142,10 +142,10 @@ fn recommendation(
     }
     let spelled = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     if let Some(cpus) = &one.cpus {
-        setting += &format!(", on processors {}", spelled(cpus));
+        setting += &format!(", on CPUs {}", spelled(cpus));
     }
     for WorkersBeside { name, cpus } in &one.beside {
-        setting += &format!("; alongside them {name} x{}, on {}", cpus.len(), spelled(cpus));
+        setting += &format!("; {name} x{} alongside on {}", cpus.len(), spelled(cpus));
     }
     let mut text = labelled(&label, Paint::Good, &clean(&one.change), style);
     text += &line("", &format!("gain {gains}, to {rate} kpps"), style);

@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report of `linerate profile`: functions by rank, kinds of work, accuracy.
 
+mod annotated;
 mod details;
+mod icicle;
+mod timeline;
+
+pub(crate) use annotated::annotated;
+pub(crate) use icicle::icicle;
+pub(crate) use timeline::timeline;
 
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{ABSENT, clean, count, cut, interval, percent, reason, significant};
 use crate::{Detail, Style};
 use linerate_record::Figure;
-use linerate_record::profile::{ProfileReport, SampledThread};
+use linerate_record::profile::{ProfileReport, SampledThread, SamplingMethod};
 use linerate_record::stats::interval_name;
 use linerate_record::units::{counted, three_digits};
 
 /// Maximum number of functions on one screen.
 const MOST: usize = 12;
-/// Width of all table columns except the function's, and width of the cost per packet.
+/// Width of all table columns except the function's, and width of the per-packet cost.
 const OTHER_COLUMNS: usize = 58;
 const COST_COLUMNS: usize = 11;
-/// Minimum columns for a function name on one screen.
+/// Minimum width of a function name on one screen.
 const LEAST_COLUMNS: usize = 24;
-/// Minimum share of the window that a thread must run to be described as possibly polling.
+/// A thread that runs for more than this fraction of the window may be polling.
 const ALWAYS: f64 = 0.5;
 /// Maximum number of threads whose polling is described on one screen.
 const MOST_THREADS: usize = 4;
-/// The accuracy for which the required number of samples is stated.
+/// Margin of error of a share, as a fraction, for which the report states the required samples.
 const MARGIN: f64 = 0.01;
 
 /// Formats the report of a profile: where a program spends CPU time.
@@ -41,6 +48,17 @@ fn line(label: &str, text: &str, style: &Style) -> String {
     labelled(label, Paint::Head, &clean(text), style)
 }
 
+/// Formats what bounds the program and the result that would disprove this; if the bound is
+/// unknown, the missing measurement.
+fn bound(report: &ProfileReport, style: &Style) -> String {
+    let of_program = report.bounds.iter().find(|one| one.function.is_none());
+    let Some(one) = of_program else { return String::new() };
+    let next = if one.wrong_if.is_some() { String::new() } else { format!(" Next: {}", one.next) };
+    let text = format!("{}: {}{next}", one.bound_by.title(), one.sentence);
+    let wrong = one.wrong_if.as_ref().map(|wrong| line("wrong if", wrong, style));
+    line("bound by", &text, style) + &wrong.unwrap_or_default()
+}
+
 /// Formats the header: what was sampled, duration, kinds of work, and limitations.
 fn facts(report: &ProfileReport, style: &Style) -> String {
     let mut text = line("sampled", &sampled(report), style);
@@ -52,6 +70,7 @@ fn facts(report: &ProfileReport, style: &Style) -> String {
         three_digits(cpus)
     );
     text += &line("CPU time", &on_cpu, style);
+    text += &bound(report, style);
     text += &line("callers", &callers(report), style);
     text += &line("work", &classes(report), style);
     if let Some(packets) = &report.packets {
@@ -74,17 +93,28 @@ fn facts(report: &ProfileReport, style: &Style) -> String {
     text + &unread(report, style)
 }
 
+/// Says how a program ended, given [`SampledProgram::ended`].
+///
+/// [`SampledProgram::ended`]: linerate_record::profile::SampledProgram::ended
+pub(crate) fn it_ended(ended: &str) -> String {
+    match ended.starts_with("ended") {
+        true => format!("it {ended}"),
+        false => format!("it ended: {ended}"),
+    }
+}
+
 fn sampled(report: &ProfileReport) -> String {
     let sampled = &report.sampled;
     let ended = match (&sampled.ended, sampled.interrupted) {
-        (Some(ended), _) => format!("; it ended: {ended}"),
+        (Some(ended), _) => format!("; {}", it_ended(ended)),
         (None, true) => "; ended early by the user".to_owned(),
         (None, false) => String::new(),
     };
     let method = &report.sampling;
     let kernel = if method.has_kernel { "user and kernel" } else { "user mode only" };
+    let by_cpu = if method.is_by_cpu { " per CPU" } else { "" };
     format!(
-        "{}, {}, {}: {} samples of {} ({}/s), {kernel}{ended}",
+        "{}, {}, {}: {} samples of {} ({}/s{by_cpu}), {kernel}{ended}",
         sampled.name,
         processes(&sampled.pids),
         counted(report.threads.len() as u64, "thread"),
@@ -94,7 +124,7 @@ fn sampled(report: &ProfileReport) -> String {
     )
 }
 
-/// Busy share and capacity of the threads that always run.
+/// Formats the busy share and capacity of threads that may be polling.
 fn polling(report: &ProfileReport, style: &Style) -> String {
     let of_thread = |thread: &&SampledThread| {
         let samples = thread.samples as f64 / report.sampling.rate_hz.max(f64::MIN_POSITIVE);
@@ -108,7 +138,7 @@ fn busy(thread: &SampledThread) -> String {
     let name = format!("{} ({})", thread.name, thread.tid);
     let Some(share) = thread.busy.as_number() else {
         let why = reason(&thread.busy);
-        return format!("{name}: cannot tell work from polling: {why}; costs include both");
+        return format!("{name}: cannot tell work from polling ({why}); costs include both");
     };
     let with_ends = |figure: &Figure, shown: fn(f64) -> String| {
         let value = figure.as_number().map_or_else(|| ABSENT.to_owned(), shown);
@@ -124,15 +154,22 @@ fn busy(thread: &SampledThread) -> String {
     )
 }
 
-/// How callers were found, and how many chains are incomplete.
+/// Describes how callers were found, and how many call chains are incomplete.
 fn callers(report: &ProfileReport) -> String {
     let Some(bytes) = report.sampling.stack_bytes else {
-        return "by frame pointers; code without them hides its callers (--call-graph dwarf)"
+        return "by frame pointers; chains break in code built without them (--call-graph dwarf \
+                avoids this)"
             .to_owned();
     };
+    /// Minimum fraction of incomplete chains for which copying more of the stack is proposed.
+    const MANY: f64 = 0.2;
     let cut = report.sampling.incomplete_chains.unwrap_or(0) as f64 / report.samples.max(1) as f64;
+    let more = match cut > MANY && bytes < SamplingMethod::MAX_STACK_BYTES {
+        true => format!(" (--call-graph dwarf,{} copies more)", SamplingMethod::MAX_STACK_BYTES),
+        false => String::new(),
+    };
     format!(
-        "by .eh_frame, from {} bytes of stack per sample; {} % of the chains are incomplete",
+        "by .eh_frame, from {} bytes of stack per sample; {} % of the chains are incomplete{more}",
         count(u64::from(bytes)),
         percent(cut)
     )
@@ -146,7 +183,7 @@ fn processes(pids: &[u32]) -> String {
     }
 }
 
-/// Lists the kinds of work, in one line.
+/// Lists the kinds of work on one line.
 fn classes(report: &ProfileReport) -> String {
     let part = |one: &linerate_record::profile::ClassCost| {
         let share = one.share.as_number().map_or_else(|| ABSENT.to_owned(), percent);
@@ -162,25 +199,25 @@ fn classes(report: &ProfileReport) -> String {
     parts.join(", ") + more
 }
 
-/// States the accuracy of the first share, and the sampling time needed for a better one.
+/// States how accurate the first share is, and how long to sample for better accuracy.
 fn precision(report: &ProfileReport) -> String {
     let Some(needed) = report.samples_for(MARGIN) else {
         return "unknown: the window had too few slices; sample longer (-t)".to_owned();
     };
     let width = report.margin().map_or_else(|| ABSENT.to_owned(), percent);
     if needed <= report.samples {
-        return format!("the first share is accurate to ±{width} points");
+        return format!("the top function's share is accurate to ±{width} points");
     }
     let seconds = report.elapsed_s * needed as f64 / report.samples.max(1) as f64;
     format!(
-        "the first share is accurate to ±{width} points; ±1 point takes about {} \
+        "the top function's share is accurate to ±{width} points; ±1 point takes about {} \
          samples (-t {:.0}s)",
         count(needed),
         seconds.ceil()
     )
 }
 
-/// Formats the functions by self time.
+/// Formats the functions by self samples.
 fn functions(report: &ProfileReport, most: usize, style: &Style) -> String {
     let has_packets = report.packets.is_some();
     let interval_head = interval_name() + "\n%";
@@ -235,7 +272,7 @@ fn shown(share: &Figure) -> String {
     share.as_number().map_or_else(|| ABSENT.to_owned(), percent)
 }
 
-/// Describes missing samples, in one line.
+/// Describes the profiler's overhead and what could not be sampled.
 fn unread(report: &ProfileReport, style: &Style) -> String {
     let mut names: Vec<&str> = report.unread.iter().map(|one| one.what.as_str()).collect();
     names.sort_unstable();

@@ -14,7 +14,7 @@ use linerate_record::units::three_digits;
 const MOST: usize = 12;
 /// Width of all table columns except the function's.
 const OTHER_COLUMNS: usize = 62;
-/// Minimum columns for a function name on one screen.
+/// Minimum width of a function name on one screen.
 const LEAST_COLUMNS: usize = 24;
 
 /// Formats the comparison of two profiles.
@@ -23,14 +23,14 @@ pub fn profile_diff(report: &ProfileDiffReport, detail: Detail, style: &Style) -
     stacked(&[facts(report, style), functions(report, most, style)])
 }
 
-/// Formats what was compared, and the change of all functions together.
+/// Describes what was compared, and the total change.
 fn facts(report: &ProfileDiffReport, style: &Style) -> String {
     let line = |label: &str, text: &str| labelled(label, Paint::Head, &clean(text), style);
     let mut text = line("old", &compared(&report.old)) + &line("new", &compared(&report.new));
     if report.unit == CostUnit::NsPerPacket {
         let total = &report.total;
         let all = format!(
-            "{} instead of {} ns of CPU time per packet ({})",
+            "{} ns of CPU time per packet, previously {} ({})",
             value(&total.new, report.unit),
             value(&total.old, report.unit),
             signed(&total.change, report.unit)
@@ -53,7 +53,7 @@ fn compared(profile: &ComparedProfile) -> String {
     )
 }
 
-/// Formats the functions: those that changed, then the largest of the others.
+/// Formats the functions: those that changed, then the largest ones that did not.
 fn functions(report: &ProfileDiffReport, most: usize, style: &Style) -> String {
     let unit = match report.unit {
         CostUnit::NsPerPacket => "ns/packet",
@@ -69,15 +69,15 @@ fn functions(report: &ProfileDiffReport, most: usize, style: &Style) -> String {
     let hidden = report.functions.len().saturating_sub(most);
     let mut notes = vec![];
     if hidden > 0 {
-        notes.push(format!("{hidden} more functions: --details"));
+        notes.push(format!("{hidden} more functions (--details)"));
     }
     if report.functions_left_out > 0 {
         let few = "have too few samples to compare";
         notes.push(format!("{} functions {few}", count(report.functions_left_out)));
     }
     notes.push(
-        "intervals hold for all functions at once and cover sampling error only: repeat both \
-         profiles to see how much runs differ"
+        "intervals hold for all functions jointly and cover sampling error only: repeat both \
+         profiles to see how much runs vary"
             .to_owned(),
     );
     grid.render(style) + "\n" + &crate::paragraph(&notes.join("; "), 0, style)
@@ -119,7 +119,7 @@ fn signed(figure: &Figure, unit: CostUnit) -> String {
     sign.to_owned() + &value(figure, unit)
 }
 
-/// The answer: the function with the largest change, and the change of all functions together.
+/// Returns the record's answer: the function that changed most, and the total change.
 pub(crate) fn answer(report: &ProfileDiffReport) -> Vec<String> {
     const NAME_COLUMNS: usize = 32;
     let unit = match report.unit {
@@ -127,7 +127,7 @@ pub(crate) fn answer(report: &ProfileDiffReport) -> Vec<String> {
         CostUnit::ShareOfSamples => "points of CPU time",
     };
     let Some(first) = report.changed().next() else {
-        return vec!["No function's cost changed by more than the error of sampling".to_owned()];
+        return vec!["No function's cost changed by more than the sampling error".to_owned()];
     };
     let change = &first.cost.change;
     let ends = interval(change, |x| number(x, report.unit));

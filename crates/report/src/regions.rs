@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The regions report: a table of their cost per unit of work, notes, and reasons for missing
-//! values.
+//! The report of a `regions` record: a table of costs per unit of work, notes, and why values are
+//! missing.
 //!
-//! Left out: totals over visits, and intervals, which the record has.
+//! Totals over visits, and intervals, are only in the record.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
@@ -35,7 +35,7 @@ fn head(report: &RegionsReport, style: &Style) -> String {
     let tier = if tiers.is_empty() { String::new() } else { format!("; tier {tiers}") };
     let own = quoted(&report.own_ticks, significant);
     line("read by", &format!("{}{tier}", report.reading), style)
-        + &line("cost", &format!("an empty region takes {own} ticks: subtracted below"), style)
+        + &line("cost", &format!("empty region: {own} ticks, subtracted below"), style)
 }
 
 /// Returns the events of all regions, in order of first appearance.
@@ -53,10 +53,10 @@ fn has_threads(report: &RegionsReport) -> bool {
     report.regions.windows(2).any(|pair| pair[0].tid != pair[1].tid)
 }
 
-/// A table row: a region in one thread or in all.
+/// A table row: a region in one thread, or its total over all threads.
 struct Row<'a> {
     name: &'a str,
-    /// The thread, or the number of threads; empty for a single thread.
+    /// Thread ID or, in a row of totals, the number of threads; `None` if the program has only one.
     thread: Option<String>,
     visits: u64,
     units: u64,
@@ -79,7 +79,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Formats the regions summed over all threads, if there are several.
+/// Formats the totals over all threads, if there are several.
 fn totals(report: &RegionsReport, style: &Style) -> String {
     if !has_threads(report) {
         return String::new();
@@ -141,7 +141,7 @@ fn verdicts(report: &RegionsReport, style: &Style) -> String {
     report.regions.iter().map(paragraph).collect()
 }
 
-/// Lists the reasons for missing numbers, each with the figures it affects.
+/// Lists why numbers are missing, with the figures affected.
 fn missing(report: &RegionsReport, style: &Style) -> String {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut note = |figure, what| {

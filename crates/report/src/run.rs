@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a run.
+//! The report of a `run` record.
 
 use crate::Style;
 use crate::counted;
 use crate::events;
 use crate::input;
+use crate::interfaces;
 use crate::layout::{Grid, Paint, labelled, limited, stacked};
 use crate::shares;
 use crate::value::{
@@ -17,7 +18,7 @@ use linerate_record::units::{Kpps, Nanos, three_digits};
 use linerate_record::{Figure, Scalar};
 use std::collections::BTreeSet;
 
-/// Formats the report of a run: throughput, latency, and the time of each worker.
+/// Formats the report of a run: throughput, latency, and how each worker spent its time.
 pub fn run(report: &RunReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
@@ -25,9 +26,11 @@ pub fn run(report: &RunReport, style: &Style) -> String {
         events::of_run(report, style),
         shares::of_run(report, style),
         workers(report, style),
+        sleeps(report, style),
         rings(report, style),
         counted::of_run(report, style),
         drops(report, style),
+        interfaces::of_run(report, style),
         input::rejected(report, style),
     ])
 }
@@ -37,10 +40,12 @@ pub(crate) fn screen(report: &RunReport, style: &Style) -> String {
     let line = |label, text: String| labelled(label, Paint::Head, &clean(&text), style);
     let rates = line("throughput", throughput(report))
         + &line("latency", latency(&report.latency))
-        + &input::lines(report, style);
+        + &input::lines(report, style)
+        + &interfaces::line(report, style);
     stacked(&[
         rates,
         limited(&stages(report, style), 16),
+        limited(&sleeps(report, style), 5),
         limited(&drops(report, style), 5),
         limited(&input::rejected(report, style), 4),
     ])
@@ -54,6 +59,7 @@ fn head(report: &RunReport, style: &Style) -> String {
         lines += &line("kernels", format!("{forced}, forced by name"));
     }
     lines += &input::lines(report, style);
+    lines += &interfaces::line(report, style);
     lines += &line("throughput", throughput(report));
     let processed = kpps(&report.processed_kpps);
     if processed != kpps(&report.throughput_kpps) {
@@ -83,12 +89,12 @@ fn throughput(report: &RunReport) -> String {
     }
 }
 
-/// Formats the share of source and sink, which are not part of the user's path.
+/// Formats the share of time spent in source and sink, which are not part of the user's path.
 fn replay(replay: ReplayShare, report: &RunReport) -> String {
     let share = format!("source and sink take {} % of the work", percent(replay.share));
     match (replay.kpps_without, report.processed_kpps.as_number()) {
         (Some(without), Some(with)) => format!(
-            "{share}: {} with them, about {} without (tier model)",
+            "{share}: {} with them, about {} without (evidence tier: model)",
             Kpps(with),
             Kpps(without)
         ),
@@ -99,7 +105,7 @@ fn replay(replay: ReplayShare, report: &RunReport) -> String {
 fn latency(latency: &Latency) -> String {
     let Latency { p50, p99, p999 } = latency;
     let quantiles = [("p50", p50), ("p99", p99), ("p99.9", p999)];
-    // Figures missing for the same reason are named together.
+    // Name figures together if they are missing for the same reason.
     let are_alike = |a: &(&str, &Figure), b: &(&str, &Figure)| {
         a.1.as_number().is_none() && b.1.as_number().is_none() && reason(a.1) == reason(b.1)
     };
@@ -125,7 +131,7 @@ fn measured(report: &RunReport) -> String {
     }
     if report.workers.iter().any(|worker| worker.windows.preempted > 0) {
         let method = clean(&report.throughput_kpps.method);
-        parts.push(format!("throughput: {method}; kpps per stage: all windows"));
+        parts.push(format!("throughput: {method}; kpps per stage: over all windows"));
     }
     parts.join(", ")
 }
@@ -142,13 +148,17 @@ fn all_stages(report: &RunReport) -> impl Iterator<Item = (&WorkerReport, &Stage
     report.workers.iter().flat_map(|worker| worker.stages.iter().map(move |stage| (worker, stage)))
 }
 
-/// Formats a number, or the mark for an unknown one.
+/// Formats a number, or the placeholder if it is unknown.
 fn optional(value: Option<f64>, show: fn(f64) -> String) -> String {
     value.map_or_else(|| ABSENT.to_owned(), show)
 }
 
+/// Column of the packets in the table of stages. The packets that went round a stage are next to
+/// it, if there are any.
+const PACKETS: usize = 2;
+
 fn stages(report: &RunReport, style: &Style) -> String {
-    let mut grid = Grid::new(&[
+    let mut heads = vec![
         "worker",
         "stage",
         ">packets",
@@ -159,9 +169,14 @@ fn stages(report: &RunReport, style: &Style) -> String {
         ">starved\n%",
         ">blocked\n%",
         ">drops",
-    ]);
+    ];
+    let has_branches = all_stages(report).any(|(_, stage)| stage.bypassed > 0);
+    if has_branches {
+        heads.insert(PACKETS + 1, ">bypassed");
+    }
+    let mut grid = Grid::new(&heads);
     for (worker, stage) in all_stages(report) {
-        grid.row(vec![
+        let mut cells = vec![
             worker.name.clone(),
             stage.name.clone(),
             count(stage.packets),
@@ -172,12 +187,16 @@ fn stages(report: &RunReport, style: &Style) -> String {
             optional(stage.starved, percent),
             optional(stage.blocked, percent),
             count(stage.drops.values().sum()),
-        ]);
+        ];
+        if has_branches {
+            cells.insert(PACKETS + 1, count(stage.bypassed));
+        }
+        grid.row(cells);
     }
     grid.render(style)
 }
 
-/// Gives the reason for missing cycles, printed once for all stages.
+/// Explains missing cycles, once for all stages.
 fn absent_cycles(report: &RunReport, style: &Style) -> String {
     let absent = all_stages(report)
         .map(|(_, stage)| &stage.cycles_per_packet)
@@ -187,7 +206,8 @@ fn absent_cycles(report: &RunReport, style: &Style) -> String {
     reasons.into_iter().map(|reason| labelled("", Paint::Head, &note(reason), style)).collect()
 }
 
-/// Formats the state of the workers, one line each, and the main cost of the bottleneck.
+/// Formats the time budget of each worker on one line, followed by the stage that takes most of the
+/// bottleneck worker's busy time.
 pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "worker",
@@ -211,8 +231,7 @@ pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
     grid.render(style) + &least
 }
 
-/// Names the bottleneck worker and stage according to the finding; `None` if the finding names
-/// none.
+/// Names the bottleneck worker and stage of the finding; `None` if the finding names none.
 fn busiest(report: &RunReport) -> Option<String> {
     let finding = report.finding.as_ref()?;
     let (worker, stage) = (finding.worker.as_ref()?, finding.bottleneck.as_ref()?);
@@ -220,7 +239,8 @@ fn busiest(report: &RunReport) -> Option<String> {
     let busy = limits.stages.iter().find(|one| one.name == *stage)?.busy?;
     let share = busy / limits.time.filter(|time| time.busy > 0.0)?.busy;
     Some(format!(
-        "worker {worker}; `{stage}` takes {} % of its work, more than any other stage",
+        "worker {worker}; `{stage}` takes {} % of the worker's busy time, more than any other \
+         stage",
         percent(share)
     ))
 }
@@ -251,6 +271,41 @@ fn workers(report: &RunReport, style: &Style) -> String {
         ]);
     }
     grid.render(style)
+}
+
+/// Formats how often and how long idle workers were parked; empty if none was.
+fn sleeps(report: &RunReport, style: &Style) -> String {
+    let mut grid = Grid::new(&[
+        "worker",
+        "idle policy",
+        ">parks after",
+        ">starved %",
+        ">parked %",
+        ">parks",
+        ">wake-ups",
+        ">CPU time",
+    ]);
+    for worker in &report.workers {
+        let Some(idle) = worker.idle.as_ref().filter(|idle| idle.parks > 0) else { continue };
+        let starved = worker.time.map(|time| time.starved);
+        let parked = starved.map(|starved| (idle.parked_ns as f64 / wall_ns(report)).min(starved));
+        grid.row(vec![
+            worker.name.clone(),
+            idle.policy.clone(),
+            idle.park_after_ns.map_or(ABSENT.to_owned(), |ns| Nanos(ns as f64).to_string()),
+            optional(starved, percent),
+            optional(parked, percent),
+            count(idle.parks),
+            count(idle.wake_ups),
+            Nanos(worker.cpu_ns as f64).to_string(),
+        ]);
+    }
+    grid.render(style)
+}
+
+/// Length of the measurement phase in nanoseconds.
+fn wall_ns(report: &RunReport) -> f64 {
+    (report.elapsed_s * 1e9).max(1.0)
 }
 
 fn rings(report: &RunReport, style: &Style) -> String {
@@ -284,12 +339,52 @@ fn drops(report: &RunReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// Formats drops in percent; a small non-zero share is never shown as 0.
+/// Formats drops in percent, without rounding a small non-zero share to 0.
 fn drop_share(packets: u64, of: u64) -> String {
     let share = packets as f64 / of as f64;
     match packets {
         _ if of == 0 => ABSENT.to_owned(),
         1.. if share < 0.001 => "<0.1".to_owned(),
         _ => percent(share),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_record::fixtures;
+    use linerate_record::run::IdleReport;
+
+    #[test]
+    fn workers_that_slept_say_how_often_and_the_others_nothing() {
+        let worker = |idle| WorkerReport {
+            time: Some(TimeShares { starved: 0.9, ..TimeShares::default() }),
+            cpu_ns: 12_000_000,
+            idle,
+            ..fixtures::worker()
+        };
+        let slept = IdleReport {
+            policy: "auto".to_owned(),
+            park_after_ns: Some(25_000),
+            parked_ns: 800_000_000,
+            parks: 1_200,
+            wake_ups: 1_100,
+        };
+        let polled = IdleReport { policy: "pause".to_owned(), ..IdleReport::default() };
+        let workers = vec![worker(None), worker(Some(polled)), worker(Some(slept))];
+        let report = RunReport { workers, elapsed_s: 1.0, ..fixtures::run() };
+        let lines: Vec<String> = sleeps(&report, &Style::plain(100))
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "worker idle policy parks after starved % parked % parks wake-ups CPU time",
+                "0.0 auto 25 µs 90.0 80.0 1,200 1,100 12 ms"
+            ]
+        );
+        let silent = RunReport { workers: vec![worker(None)], ..report };
+        assert_eq!(sleeps(&silent, &Style::plain(100)), "");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Share of checksum and copy in the stages' work.
+//! How much of the stages' work goes into checksums and copies.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled};
@@ -44,22 +44,22 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     grid.render(style) + &reasons(&shares, style) + &lower_bound(&shares, style)
 }
 
-/// Returns caveats about the shares, if any are above zero.
+/// Returns caveats about the shares if any is above zero.
 fn lower_bound(shares: &[&Figure], style: &Style) -> String {
-    const NOTE: &str = "calls replayed on warm data: a lower bound if packets were not cached; \
-                        header checksums are inline and therefore not included";
+    const NOTE: &str = "calls are replayed on warm data, which gives a lower bound if packets were \
+                        not cached; inlined header checksums are not included";
     let any = shares.iter().any(|share| share.as_number().is_some_and(|value| value > 0.0));
     if any { labelled("", Paint::Head, NOTE, style) } else { String::new() }
 }
 
-/// Formats a share in percent with its interval; the unit is in the heading.
+/// Formats a share as a percentage with its interval. The unit is in the heading.
 fn share_within(share: &Figure) -> String {
     let Some(value) = share.as_number() else { return ABSENT.to_owned() };
     let ends = interval(share, percent).map_or(String::new(), |ends| format!(" ({ends})"));
     percent(value) + &ends
 }
 
-/// Lists the reasons for absent shares, without duplicates.
+/// Lists why shares are absent, without duplicates.
 fn reasons(shares: &[&Figure], style: &Style) -> String {
     let absent = shares.iter().filter(|share| share.as_number().is_none());
     let reasons: BTreeSet<&str> = absent.map(|share| reason(share)).collect();
@@ -67,7 +67,7 @@ fn reasons(shares: &[&Figure], style: &Style) -> String {
     reasons.into_iter().map(|reason| labelled("", Paint::Head, &note(reason), style)).collect()
 }
 
-/// Formats the share of the kernels in each stage before and after tuning, and advice on better
+/// Formats the share of kernels in each stage before and after tuning, and advice on better
 /// kernels.
 pub(crate) fn of_tune(report: &TuneReport, style: &Style) -> String {
     let shares = report.kernel_shares.as_deref().unwrap_or_default();

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The counter report: events, metrics, and reasons for missing ones.
+//! The report of a `stat` record: events, metrics, and why any are missing.
 //!
-//! Scaled counts are in brackets with their error, next to the raw counts. A missing count is shown
-//! as `-`; the reason and a fix are below the table.
+//! Scaled counts are in brackets next to the raw counts, followed by their error. A missing count
+//! is shown as `-`, with the reason and a fix below the table.
 
 mod baseline;
+mod caches;
 mod columns;
 mod events;
+mod hot;
 mod metrics;
 mod rows;
 mod rpistat;
@@ -14,18 +16,19 @@ mod rpistat;
 use crate::layout::{LABEL_COLUMNS, Paint, labelled, limited, stacked};
 use crate::value::{clean, significant};
 use crate::{Detail, Style};
-use linerate_record::stat::{CacheShape, ExitStatus, StatReport, StatTarget};
+use linerate_record::stat::{ExitStatus, StatReport, StatTarget};
 use linerate_record::units::{Nanos, signal_name, three_digits};
 use linerate_record::{Figure, Tier};
 pub use rows::interval_line;
 pub use rpistat::rpistat;
 
-/// Formats the report of `linerate stat`. With [`Detail::Full`], every metric is explained.
+/// Formats the report of `linerate stat`. [`Detail::Full`] explains every metric.
 pub fn stat(report: &StatReport, detail: Detail, style: &Style) -> String {
     let explain = detail == Detail::Full;
     stacked(&[
         head(report, style),
         events::table(report, style) + &events::missing(report, style),
+        hot::table(report, hot::MOST, style),
         metrics::table(report, style),
         if explain { metrics::explained(report, style) } else { String::new() },
         rows::intervals(report, style),
@@ -45,6 +48,7 @@ pub(crate) fn screen(report: &StatReport, style: &Style) -> String {
         counted + &ended + &times + &line("tier", &tier(report), style),
         limited(&baseline::block(report, style), 10),
         limited(&events::table(report, style), 14) + &limited(&missing, 5),
+        hot::table(report, hot::ON_SCREEN, style),
         limited(&metrics::table(report, style), 12),
         limited(&rows::threads(report, style), 8),
     ])
@@ -62,17 +66,13 @@ fn head(report: &StatReport, style: &Style) -> String {
     }
     lines += &line("tier", &tier(report), style);
     if let Some(caches) = &report.caches {
-        let (name, i1, d1, ll) =
-            (&caches.name, shape(caches.i1), shape(caches.d1), shape(caches.ll));
-        let text = format!("of {name}: I1 {i1}; D1 {d1}; last level {ll}");
-        lines += &line("caches", &text, style);
-        lines += &note(&caches.note, style);
+        lines += &caches::lines(caches, style);
     }
     lines += &line("elapsed", &elapsed(report), style);
     lines + &rotation(report, style)
 }
 
-/// Formats a text under the label above it; empty if there is none.
+/// Formats `text`, aligned with the labelled text above it; empty if `text` is empty.
 fn note(text: &str, style: &Style) -> String {
     if text.is_empty() { String::new() } else { line("", text, style) }
 }
@@ -85,13 +85,13 @@ fn target_of(target: &StatTarget, style: &Style) -> String {
         }
         StatTarget::Process { pid } => format!("process {pid}"),
         StatTarget::Cpus { cpus } => {
-            let word = if cpus.len() == 1 { "processor" } else { "processors" };
+            let word = if cpus.len() == 1 { "CPU" } else { "CPUs" };
             format!("everything on {word} {}", list(cpus))
         }
     }
 }
 
-/// Cuts a text to `columns` columns. The record has the full text.
+/// Truncates `text` to `columns` columns. The record has the full text.
 fn cut(text: &str, columns: usize) -> String {
     const MORE: &str = " ...";
     if text.chars().count() <= columns {
@@ -104,18 +104,23 @@ fn cut(text: &str, columns: usize) -> String {
 fn target(report: &StatReport, style: &Style) -> String {
     let mut text = target_of(&report.target, style);
     if report.repetitions > 1 {
-        text += &format!(", {} times: counts are medians of the runs", report.repetitions);
+        text += &format!(", run {} times; counts are medians over the runs", report.repetitions);
     }
     text
 }
 
-/// Formats the exit status, if notable.
+/// Formats the signal that ended a command: `killed by signal 9 (SIGKILL)`.
+pub(crate) fn killed_by(signal: i32) -> String {
+    let name = signal_name(signal).map_or(String::new(), |name| format!(" ({name})"));
+    format!("killed by signal {signal}{name}")
+}
+
+/// Formats the exit status if it is noteworthy.
 fn end(report: &StatReport) -> String {
     let mut texts = Vec::new();
     match report.ended {
         Some(ExitStatus { signal: Some(signal), .. }) => {
-            let name = signal_name(signal).map_or(String::new(), |name| format!(" ({name})"));
-            texts.push(format!("killed by signal {signal}{name}"));
+            texts.push(killed_by(signal));
         }
         Some(ExitStatus { status: Some(status), .. }) if status != 0 => {
             texts.push(format!("with status {status}"));
@@ -157,7 +162,7 @@ fn command_line(argv: &[String]) -> String {
     argv.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word with control characters in the syntax of bash(1), ksh(1) and zsh(1): `$'a\nb'`.
+/// Quotes a word with control characters using the syntax of bash(1), ksh(1) and zsh(1): `$'a\nb'`.
 fn escaped(word: &str) -> String {
     let escape = |c: char| match c {
         '\n' => r"\n".to_owned(),
@@ -174,35 +179,23 @@ fn tier(report: &StatReport) -> String {
         Tier::Hw => "hw: hardware counters, kernel and user mode",
         Tier::User => "user: hardware counters, user mode only",
         Tier::Sw => "sw: kernel events and clocks, no hardware counters",
-        Tier::Sim => {
-            "sim: simulated by Valgrind with the caches below; counts are the model's, times the \
-             simulator's"
-        }
+        Tier::Sim => &format!(
+            "sim: simulated {}; counts come from the model, times from the simulator",
+            caches::simulator(report.caches.as_ref())
+        ),
         Tier::Model => "model: computed, not counted",
     };
     let why = if report.tier_asked { "as requested" } else { "the best available here" };
     let table = match (report.tier, report.is_known_processor) {
         (Tier::Hw | Tier::User, true) => format!("; event table {}", report.event_table),
         (Tier::Hw | Tier::User, false) => format!(
-            "; event table {}: no table for this processor, generic events only",
+            "; event table {} with only generic events, since linerate has no table for this \
+             processor",
             report.event_table
         ),
         _ => String::new(),
     };
     format!("{what} ({why}){table}")
-}
-
-/// `32 KiB, 8 ways, lines of 64`.
-fn shape(cache: CacheShape) -> String {
-    let size = match cache.bytes {
-        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => {
-            format!("{} MiB", bytes >> 20)
-        }
-        bytes if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
-        bytes => format!("{bytes} bytes"),
-    };
-    let ways = if cache.ways == 1 { "1 way".to_owned() } else { format!("{} ways", cache.ways) };
-    format!("{size}, {ways}, {}-byte lines", cache.line_bytes)
 }
 
 fn elapsed(report: &StatReport) -> String {
@@ -219,7 +212,7 @@ fn elapsed(report: &StatReport) -> String {
         }
     }
     if let Some(cpus) = figure("cpus_used") {
-        text += &format!("; {} processors used", significant(cpus));
+        text += &format!("; {} CPUs used", significant(cpus));
     }
     if each.is_some() {
         text += &format!("; {} in all", time(report.elapsed_s));
@@ -236,22 +229,22 @@ fn rotation(report: &StatReport, style: &Style) -> String {
     let ms = three_digits(rotation.slice_ns as f64 / 1e6);
     let (sets, slices) = (rotation.sets.len(), crate::value::count(rotation.slices));
     let text = format!(
-        "{sets} event sets in slices of about {ms} ms in random order, {slices} in total; [in \
-         brackets]: extrapolated to the whole time, scaled by {}{}",
+        "{sets} event sets are multiplexed in {slices} slices of about {ms} ms in random order; \
+         counts in [brackets] are scaled up to the whole run in proportion to {}{}",
         rotation.scaled_by,
-        confidence(report).map_or_else(String::new, |c| format!(", ± the {c} % interval"))
+        confidence(report).map_or_else(String::new, |c| format!("; ± is the {c} % interval"))
     );
     line("rotation", &text, style)
 }
 
-/// Returns the confidence level of the counts in percent, if any count has an interval.
+/// Returns the confidence level in percent if any count has an interval.
 fn confidence(report: &StatReport) -> Option<String> {
     let confidence = report.events.iter().find_map(|event| event.count.confidence)?;
     Some(three_digits(confidence * 100.0))
 }
 
-/// Formats half the interval relative to the value, as `0.8 %`; the larger half if asymmetric.
-/// `None` unless both ends are known.
+/// Formats the half-width of the interval relative to the value: `0.8 %`. Uses the larger half if
+/// the interval is asymmetric. `None` unless both ends are known.
 fn error(figure: &Figure) -> Option<String> {
     let (value, low, high) = (figure.as_number()?, figure.low?, figure.high?);
     let half = (value - low).max(high - value).max(0.0);
@@ -261,7 +254,7 @@ fn error(figure: &Figure) -> Option<String> {
     }
 }
 
-/// Formats a share in percent, to two significant digits.
+/// Formats a share as a percentage with two significant digits.
 fn significant_percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent >= 10.0 => format!("{percent:.0}"),
@@ -298,13 +291,5 @@ mod tests {
         let shown = |word: &str| command_line(&[word.to_owned()]);
         assert_eq!(shown("a'b c"), r"'a'\''b c'");
         assert_eq!(shown("a\nb\t'\\\x1b[\u{85}"), r"$'a\nb\t\'\\\x1b[\xc2\x85'");
-    }
-
-    #[test]
-    fn caches_are_named_by_the_largest_whole_unit() {
-        let cache = |bytes, ways| shape(CacheShape { bytes, ways, line_bytes: 64 });
-        assert_eq!(cache(32 << 10, 8), "32 KiB, 8 ways, 64-byte lines");
-        assert_eq!(cache(32 << 20, 1), "32 MiB, 1 way, 64-byte lines");
-        assert_eq!(cache(1_310_720, 5), "1280 KiB, 5 ways, 64-byte lines");
     }
 }

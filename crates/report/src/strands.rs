@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The import report: rates of each strand, counts, CPI stack.
+//! The report of a `strands` record: each strand's rates, counts and CPI stack.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
@@ -7,7 +7,7 @@ use crate::value::{ABSENT, clean, count, percent, ranged, reason, significant, t
 use linerate_record::Figure;
 use linerate_record::strands::{CpiByCause, StrandCounts, StrandsReport};
 
-/// Formats strands as measured by another program.
+/// Formats per-strand measurements from another program.
 pub fn strands(report: &StrandsReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
@@ -43,10 +43,10 @@ fn head(report: &StrandsReport, style: &Style) -> String {
     line("input", &input, style) + &line("machine", &machine, style) + &tiers
 }
 
-/// A figure of a strand.
+/// Selects a figure of a strand.
 type Pick = fn(&StrandCounts) -> &Figure;
 
-/// Formats the figures of each strand, and reasons for figures absent on all strands.
+/// Formats each strand's figures, followed by the reasons for absent ones, without duplicates.
 fn rates(report: &StrandsReport, style: &Style) -> String {
     const COLUMNS: [(&str, Pick); 5] = [
         (">kpps", |strand| &strand.kpps),
@@ -133,8 +133,10 @@ fn causes(report: &StrandsReport, style: &Style) -> String {
         .filter_map(|s| Some((s.label(), s.cpi_by_cause.as_ref()?, s.cpi.as_number()?)))
         .collect();
     let Some((_, first, _)) = found.first() else { return String::new() };
-    let title =
-        format!("CPI stack, upper bounds assuming no overlap (tier model; {})", first.source);
+    let title = format!(
+        "CPI stack: upper bounds, assuming no overlap (evidence tier: model; {})",
+        first.source
+    );
     let mut grid = Grid::new(&[
         "strand",
         "cause",
@@ -172,7 +174,7 @@ fn verdict(label: &str, found: &CpiByCause, style: &Style) -> String {
     line("verdict", &format!("{label}: {}", found.sentence), style)
 }
 
-/// Maximum number of faults shown: those in a badly damaged dump would drown out the rest.
+/// Maximum number of faults shown, so that those of a badly damaged dump do not drown out the rest.
 const FAULTS_MAX: usize = 8;
 
 fn faults(report: &StrandsReport, style: &Style) -> String {
@@ -180,7 +182,7 @@ fn faults(report: &StrandsReport, style: &Style) -> String {
     let shown = report.faults.iter().take(FAULTS_MAX).map(|fault| warn(&fault.to_string()));
     let more = match report.faults.len().saturating_sub(FAULTS_MAX) {
         0 => String::new(),
-        n => warn(&format!("and {} more, all in --json", count(n as u64))),
+        n => warn(&format!("and {} more (--json lists all)", count(n as u64))),
     };
     shown.collect::<String>() + &more
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plots of records, each a self-contained SVG file.
 //!
-//! A plot is readable without colour: every line has its own marker, the legend lists the lines
-//! with their values in the order of the lines, and `<desc>` repeats them. Colours follow the
-//! reader's light or dark scheme; the background is painted, so that a plot is legible everywhere.
+//! Plots are readable without colour: lines differ in marker, width or dashes, the legend lists
+//! them with their values in descending order, and `<desc>` repeats the values. Colours follow the
+//! reader's light or dark scheme, and the background is painted so that a plot is legible anywhere.
 //!
-//! Out of scope: everything that this program's plots do not need, such as other scales and
-//! formats.
+//! Only what this program's plots need is supported; there are no other scales or formats.
 
 mod bars;
 mod budget;
@@ -18,7 +17,9 @@ mod kernels;
 mod lines;
 mod memory;
 mod plan;
+mod stream;
 mod tcp;
+mod timeline;
 
 pub use budget::{budget, roofline};
 pub use compared::{Compared, Title, compared, counted};
@@ -26,15 +27,17 @@ pub use flame::flame_graph;
 pub use kernels::kernels;
 pub use memory::memory;
 pub use plan::plan;
+pub use stream::stream;
 pub use tcp::tcp;
+pub use timeline::timeline;
 
 /// A plot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plot {
     /// File name without extension: `checksum-warm`.
     pub name: String,
-    /// Title: the plot's content, in one line.
+    /// Title: what the plot shows, in one line.
     pub title: String,
-    /// The file's content, ending in a newline.
+    /// File contents, with a trailing newline.
     pub svg: String,
 }

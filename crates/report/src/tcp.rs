@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The TCP stacks report: for each stack and pattern a table of sets ending with the bound,
+//! The report of a `tcp` record: for each stack and pattern, a table of sets ending with the bound,
 //! conclusions, and the white paper's charts.
 
 mod charts;
@@ -14,11 +14,11 @@ use linerate_record::tcp::{TcpLaw, TcpPattern, TcpProof, TcpReport, TcpSet, TcpS
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Scalar};
 
-/// The set with the white paper's routines in C, and the set without checksums.
+/// Names of two sets: one with the white paper's C routines, and one without checksums.
 const DOCUMENT: &str = "document";
 const OFF: &str = "off";
 
-/// Maximum difference in percentage points between shares from the two methods.
+/// The two methods agree on a share if their results differ by at most this many percentage points.
 const POINTS: f64 = 5.0;
 
 /// Formats the report of `linerate tcp`.
@@ -39,7 +39,7 @@ pub fn tcp(report: &TcpReport, style: &Style) -> String {
     stacked(&parts)
 }
 
-/// Formats one screen: results of the selected routines for each stack and pattern.
+/// Formats one screen: the selected routines' results for each stack and pattern.
 pub(crate) fn screen(report: &TcpReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "stack",
@@ -103,11 +103,11 @@ fn head(report: &TcpReport, style: &Style) -> String {
 fn sets(report: &TcpReport, style: &Style) -> String {
     let all = [
         (DOCUMENT, "the white paper's checksum and copy in C"),
-        ("libc", "the white paper's checksum, the C library's copy"),
+        ("libc", "the white paper's checksum with the C library's copy"),
         (&report.scalar, "without vectors"),
-        (&report.selected, "what callers get by default"),
+        (&report.selected, "the default routines"),
         ("stack", "the stack's own checksums"),
-        (OFF, "no checksums: the bound"),
+        (OFF, "no checksums, the upper bound"),
     ];
     let patterns = || report.stacks.iter().flat_map(|stack| &stack.patterns);
     let took_part = |name: &str| patterns().any(|p| p.sets.iter().any(|set| set.name == name));
@@ -119,7 +119,8 @@ fn sets(report: &TcpReport, style: &Style) -> String {
     }
 }
 
-/// Formats two tables on a narrow terminal: the work of each set, and its shares.
+/// Formats a pattern's results. On a narrow terminal, splits them into two tables: work per set,
+/// and shares.
 fn table(stack: &TcpStack, pattern: &TcpPattern, style: &Style) -> String {
     let rate = if pattern.name == "response" { ">kconn/s" } else { ">Gb/s" };
     let time = if is_exchanged(pattern) { ">ns per\nround trip" } else { ">ns per\nsegment" };
@@ -150,7 +151,7 @@ fn table(stack: &TcpStack, pattern: &TcpPattern, style: &Style) -> String {
     line(&pattern.name, &conditions(stack, pattern), style) + &tables
 }
 
-/// Whether both ends wait for each other.
+/// Returns whether client and server wait for each other.
 fn is_exchanged(pattern: &TcpPattern) -> bool {
     matches!(pattern.name.as_str(), "interactive" | "response")
 }
@@ -209,8 +210,8 @@ fn conditions(stack: &TcpStack, pattern: &TcpPattern) -> String {
     )
 }
 
-/// Summarizes the integrity test that preceded the run; empty if only the bound ran, which has no
-/// checksum to detect damage.
+/// Summarizes the integrity check before the run; empty if only the bound ran, which has no
+/// checksums to detect damage.
 fn proven(proof: &TcpProof) -> String {
     if proof.segments == 0 {
         return String::new();
@@ -224,7 +225,7 @@ fn proven(proof: &TcpProof) -> String {
     )
 }
 
-/// Formats the points of the law and their fit.
+/// Formats the measured points and the fit to the Mathis equation.
 fn of_law(law: &TcpLaw, style: &Style) -> String {
     let how = format!(
         "{}: throughput under loss with the stack's own congestion control, ACKs delayed by {} ms; \
@@ -248,7 +249,7 @@ fn of_law(law: &TcpLaw, style: &Style) -> String {
         "loss^{} * segment^{} / round trip^{} (law: -0.5, 1 and 1); C = {}",
         exponent(&law.exponent_loss),
         exponent(&law.exponent_segment),
-        // The exponent of the divisor.
+        // The round-trip time is a divisor, so its exponent is shown negated.
         exponent(&negative(&law.exponent_round_trip)),
         exponent(&law.constant),
     );
@@ -261,7 +262,7 @@ fn negative(figure: &Figure) -> Figure {
     Figure { value, low, high, ..figure.clone() }
 }
 
-/// States how well the two methods of measuring shares agree, and the largest difference.
+/// States how well the two methods of determining shares agree, and the largest difference.
 fn agreement(report: &TcpReport, style: &Style) -> String {
     let stacks = report.stacks.iter();
     let patterns = stacks.flat_map(|stack| stack.patterns.iter().map(move |p| (stack, p)));
@@ -276,8 +277,8 @@ fn agreement(report: &TcpReport, style: &Style) -> String {
         _ => format!("differ by more than {POINTS} points in {over} of {} rows", all.len()),
     };
     let text = format!(
-        "timing each call and sampling from another CPU {verdict}; the largest difference, {} \
-         points, for {} of `{}`, {}, {}",
+        "timing each call and sampling from another CPU {verdict}; the largest difference is {} \
+         points: {} of `{}`, {}, {}",
         significant(100.0 * most.share),
         most.routine,
         set.name,
@@ -287,12 +288,12 @@ fn agreement(report: &TcpReport, style: &Style) -> String {
     line("shares", &text, style)
 }
 
-/// Compares the work of a set with that of other sets.
+/// Compares the throughput of a set with that of other sets.
 fn compared(report: &TcpReport, set: &TcpSet) -> Option<String> {
-    let scalar = format!("times the work of `{}`", report.scalar);
+    let scalar = format!("times the throughput of `{}`", report.scalar);
     let all = [
-        (&set.of_bound, "of what is possible without checksums"),
-        (&set.over_c, "times the work of the white paper's C"),
+        (&set.of_bound, "of the throughput achievable without checksums"),
+        (&set.over_c, "times the throughput of the white paper's C"),
         (&set.over_scalar, scalar.as_str()),
     ];
     let told = all.into_iter().filter(|(figure, _)| figure.as_number().is_some());
@@ -308,9 +309,9 @@ fn findings(report: &TcpReport, stack: &TcpStack, style: &Style) -> String {
         let set = pattern.sets.iter().find(|set| set.name == report.selected)?;
         let best = pattern.best.as_deref().unwrap_or(ABSENT);
         Some(match compared(report, set) {
-            None => format!("{}: fastest was `{best}`", pattern.name),
+            None => format!("{}: `{best}` was fastest", pattern.name),
             Some(work) => {
-                format!("{}: `{}` does {work}; fastest was `{best}`", pattern.name, set.name)
+                format!("{}: `{}` reaches {work}; `{best}` was fastest", pattern.name, set.name)
             }
         })
     };

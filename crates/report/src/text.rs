@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The full text of a record, for a terminal or as Markdown.
+//! A record's full text, for a terminal or as Markdown.
 
 mod screen;
 
@@ -18,8 +18,8 @@ use linerate_record::{Body, Record};
 /// Minimum width for tables that can be split: a name and two numbers.
 const NARROWEST: usize = 40;
 
-/// Minimum width for tables that cannot be split: narrower tables wrap most cells, which is worse
-/// than lines wrapped by the terminal.
+/// Minimum width for tables that cannot be split. Narrower tables would wrap most cells, which is
+/// worse than letting the terminal wrap lines.
 const WHOLE: usize = 80;
 
 /// Returns the text that the recording command printed, given the same options.
@@ -36,8 +36,8 @@ pub fn text(record: &Record, options: &Options) -> String {
         }
         Body::Kernels(report) => crate::kernels(report, sizes(report, options), narrow),
         Body::Stat(report) => match options.layout {
-            Layout::Table => crate::stat(report, options.detail, whole),
             Layout::Rpistat => fenced(&crate::rpistat(report, &record.provenance), whole),
+            _ => crate::stat(report, options.detail, whole),
         },
         Body::Doctor(report) => crate::doctor(report, narrow),
         Body::Regions(report) => crate::regions(report, whole),
@@ -48,15 +48,23 @@ pub fn text(record: &Record, options: &Options) -> String {
         Body::Strands(report) => crate::strands(report, whole),
         Body::Answers(report) => crate::answers(report, whole),
         Body::Plan(report) => crate::plan(report, whole),
+        Body::Stream(report) => crate::stream(report, whole),
         Body::Tcp(report) => of_tcp(report, options.detail, whole),
         Body::Why(report) => crate::why(report, Detail::Full, whole),
-        Body::Profile(report) => crate::profile(report, options.detail, whole),
+        Body::Profile(report) => match options.layout {
+            Layout::Icicle => crate::profile::icicle(report, options.detail, options.glyphs, whole),
+            Layout::Annotated => crate::profile::annotated(report, options.detail, whole),
+            Layout::Timeline => {
+                crate::profile::timeline(report, options.detail, options.glyphs, whole)
+            }
+            Layout::Table | Layout::Rpistat => crate::profile(report, options.detail, whole),
+        },
         Body::ProfileDiff(report) => crate::profile_diff(report, options.detail, whole),
     }
 }
 
-/// Returns the text of a record as Markdown, for result pages: the command, then every table,
-/// without a screen limit.
+/// Returns a record as Markdown, for result pages: the command, then every table, without a screen
+/// limit.
 pub fn markdown(record: &Record, options: &Options) -> String {
     let style = Style { color: false, markup: Markup::Markdown, ..options.style };
     let detail = match options.detail {
@@ -70,7 +78,7 @@ pub fn markdown(record: &Record, options: &Options) -> String {
     without_empty_runs(&text)
 }
 
-/// Collapses runs of empty lines, and removes trailing ones.
+/// Collapses runs of empty lines and removes trailing ones.
 fn without_empty_runs(text: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in text.lines() {
@@ -85,7 +93,7 @@ fn at_least(width: usize, options: &Options) -> Style {
     Style { width: options.style.width.max(width), ..options.style }
 }
 
-/// A caller who names sizes wants to see all of them.
+/// Returns which sizes to show: all of them if sizes were given on the command line.
 fn sizes(report: &KernelsReport, options: &Options) -> Sizes {
     match report.sizes_named || options.detail == Detail::Full {
         true => Sizes::All,
@@ -93,7 +101,7 @@ fn sizes(report: &KernelsReport, options: &Options) -> Sizes {
     }
 }
 
-/// Notes a CPU quota that throttled the workers of a run, and the rate delivered.
+/// Reports a CPU quota that throttled a run's workers, and the rate delivered.
 fn of_quota(run: &RunReport, record: &Record, style: &Style) -> String {
     let Some(cpus) = run.held(&record.provenance) else { return String::new() };
     let delivered = quoted(&run.delivered_kpps(), |kpps| Kpps(kpps).to_string());
@@ -125,7 +133,7 @@ fn of_tune(report: &TuneReport, whole: &Style, narrow: &Style) -> String {
     crate::tune(report, whole) + &sentences
 }
 
-/// Lists causes outside the stages, in the words of `linerate why`, with their fixes.
+/// Lists causes outside the stages, worded as in `linerate why`, with fixes.
 fn taken_by_others(causes: &[WhyFinding]) -> String {
     let is_of_others =
         |one: &&WhyFinding| one.cause.is_removable() && one.cause != Cause::ProcessingCost;
@@ -158,20 +166,23 @@ fn sentences(text: &str, style: &Style) -> String {
     }
 }
 
-/// Formats the rate of a flow in one line.
+/// Formats the per-flow rate on one line.
 fn of_flows(flows: &Flows) -> String {
-    /// Bytes of the FCS, which frame sizes exclude.
+    /// Size of the FCS, which frame sizes exclude.
     const CHECK_SEQUENCE_BYTES: f64 = 4.0;
     let (Some(kpps), Some(share)) = (flows.kpps.as_number(), flows.share.as_number()) else {
         let reason = flows.kpps.reason.as_deref().unwrap_or("unknown rate");
         return format!("per flow    - ({reason})\n");
     };
     let Flows { line, is_clean, .. } = flows;
-    let over = if *is_clean { "" } else { ", preemption included" };
+    let over = if *is_clean { "" } else { ", including preempted windows" };
+    let ports = match line.ports {
+        1 => "on 1 port".to_owned(),
+        several => format!("on each of {several} ports"),
+    };
     format!(
-        "per flow    {} on each of {}, {:.1} % of {} at {:.0} bytes including FCS{over}\n",
+        "per flow    {} {ports}, {:.1} % of {} at {:.0} bytes including FCS{over}\n",
         Kpps(kpps),
-        line.ports,
         share * 100.0,
         BitsPerSecond(line.bits_per_s),
         line.mean_frame_bytes + CHECK_SEQUENCE_BYTES,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a tuning.
+//! The report of a `tune` record.
 
 use crate::Style;
 use crate::counted;
@@ -13,8 +13,8 @@ use linerate_record::Figure;
 use linerate_record::tune::{Candidate, RoundLatency, RuledOut, TuneReport};
 use linerate_record::units::{Kpps, Nanos, counted, three_digits};
 
-/// Formats the report of a tuning: baseline, bottleneck, candidates, result, profile of the chosen
-/// mapping, and its share of checksum and copy.
+/// Formats the report of a tuning session: baseline, bottleneck, candidates, result, the chosen
+/// mapping's profile, and the shares of checksums and copies.
 pub fn tune(report: &TuneReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
@@ -31,11 +31,13 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
 /// Formats one screen: bottleneck, candidates, result.
 pub(crate) fn screen(report: &TuneReport, style: &Style) -> String {
     let write = match (report.chosen, &report.predicted_from) {
-        (Some(_), _) => "--out better.toml saves the path with this mapping".to_owned(),
+        (Some(_), _) => "use this mapping: --out FILE writes the path with it".to_owned(),
         (None, Some(_)) => "linerate tune PATH.toml  # measure the candidates".to_owned(),
         (None, None) => match &report.finding.bottleneck {
-            Some(stage) => format!("make `{stage}` cheaper; linerate run --details breaks it down"),
-            None => "linerate run --details  # time of every worker".to_owned(),
+            Some(stage) => {
+                format!("make `{stage}` cheaper; linerate run --details breaks down its cost")
+            }
+            None => "linerate run --details  # show where each worker spends its time".to_owned(),
         },
     };
     stacked(&[
@@ -63,7 +65,7 @@ fn head(report: &TuneReport, style: &Style) -> String {
     lines + &tier_line(report, style)
 }
 
-/// Formats the tiers of the figures, unless all come from hardware counters.
+/// Formats the tiers of the figures, unless all are from hardware counters.
 fn tier_line(report: &TuneReport, style: &Style) -> String {
     let measured = report.candidates.iter().flat_map(|c| c.measured_kpps.iter().chain(&c.speedup));
     let measured = tiers(measured.chain([&report.baseline_kpps]));
@@ -76,7 +78,7 @@ fn tier_line(report: &TuneReport, style: &Style) -> String {
     if parts.is_empty() { String::new() } else { line("tier", &parts.join(", "), style) }
 }
 
-/// Width of the mark and of three figures like `2540 (2286 to 2794)`, with gaps.
+/// Width of the mark and three figures like `2540 (2286 to 2794)`, gaps included.
 const FIGURE_COLUMNS: usize = 3 + 3 * 21;
 const NARROWEST_MAPPING: usize = 16;
 
@@ -97,7 +99,7 @@ fn candidates(report: &TuneReport, style: &Style) -> String {
     grid.render(style) + &footnotes(report, style)
 }
 
-/// Returns mapping and burst, and any kernels that differ from the baseline's.
+/// Returns the mapping and burst size, and the kernels if they differ from the baseline's.
 fn setting(candidate: &Candidate, report: &TuneReport) -> String {
     let setting = format!("{}, burst {}", candidate.mapping, candidate.burst);
     match &candidate.kernels {
@@ -108,16 +110,16 @@ fn setting(candidate: &Candidate, report: &TuneReport) -> String {
     }
 }
 
-/// Formats the full description of a candidate, broken between stages if wider than `room` columns.
+/// Formats a candidate in full, broken between stages if wider than `room` columns.
 fn in_full(candidate: &Candidate, report: &TuneReport, room: usize) -> String {
     let text = clean(&setting(candidate, report));
-    // Lines break only at spaces.
+    // Lines are only broken at spaces.
     let spaced = text.replace('+', "+ ");
     let lines = textwrap::wrap(&spaced, room);
     lines.iter().map(|line| line.replace("+ ", "+")).collect::<Vec<_>>().join("\n")
 }
 
-/// Formats value and interval; the unit is in the heading.
+/// Formats a value and its interval. The unit is in the heading.
 fn in_table(figure: &Figure) -> String {
     let Some(value) = figure.as_number() else { return ABSENT.to_owned() };
     match interval(figure, three_digits) {
@@ -126,7 +128,7 @@ fn in_table(figure: &Figure) -> String {
     }
 }
 
-/// Returns the predicted range for a memory-bound candidate, whose costs do not scale linearly.
+/// Returns the predicted range of a memory-bound candidate, whose costs do not scale linearly.
 fn range(candidate: &Candidate) -> Option<String> {
     let range = interval(&candidate.predicted_kpps, three_digits);
     range.filter(|_| candidate.memory_bound)
@@ -156,7 +158,7 @@ fn footnotes(report: &TuneReport, style: &Style) -> String {
             &note(&format!("measured in {}, interleaved", counted(report.rounds.into(), "round")));
     }
     if all.clone().any(|candidate| range(candidate).is_some()) {
-        notes += &note("* memory-bound: a range instead of a value");
+        notes += &note("* memory-bound: the prediction is a range");
     }
     notes
 }
@@ -173,15 +175,16 @@ pub(crate) fn ruled_out(all: &[RuledOut], style: &Style) -> String {
 fn outcome(report: &TuneReport, style: &Style) -> String {
     let chosen = report.chosen.and_then(|index| report.candidates.get(index as usize));
     if let Some(record) = &report.predicted_from {
-        return line("kept", &format!("not run: predicted from {record}"), style);
+        let text = format!("nothing was run; the rates are predicted from {record}");
+        return line("kept", &text, style);
     }
     let Some(candidate) = chosen else {
         let why = match (report.rounds, report.candidates.is_empty()) {
             (0, true) => "baseline: nothing else was tried",
-            (0, false) => "baseline: stopped before the candidates had run",
+            (0, false) => "baseline: tuning stopped before the candidates had run",
             _ => {
-                "baseline: no candidate's whole interval reaches a gain of 2 %, the minimum for a \
-                 change"
+                "baseline: no candidate's interval lies entirely above a gain of 2 %, the minimum \
+                 for a change"
             }
         };
         let mut lines = line("kept", why, style);
@@ -205,7 +208,7 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
     lines + &gap(report, after, style)
 }
 
-/// Formats the latency through the path in the rounds.
+/// Formats the path latency measured in the rounds.
 fn latency(label: &str, of: &RoundLatency, style: &Style) -> String {
     let one = |name: &str, figure: &Figure| {
         Some(format!("{name} {}", quoted(figure, |nanos| Nanos(nanos).to_string())))
@@ -226,14 +229,14 @@ fn limit(report: &TuneReport, style: &Style) -> String {
     let text = match report.latency_after().p99.as_number() {
         Some(p99) if p99 <= limit.0 => format!("p99 of {limit}: met"),
         Some(p99) => {
-            format!("p99 of {limit}: missed at {}; no candidate meets it", Nanos(p99))
+            format!("p99 of {limit}: missed with {}; no candidate meets the limit", Nanos(p99))
         }
-        None => format!("p99 of {limit}: cannot tell, too few packets were timed"),
+        None => format!("p99 of {limit}: cannot tell because too few packets were timed"),
     };
     line("limit", &text, style)
 }
 
-/// Formats the prediction and its error.
+/// Formats the prediction and how far off it was.
 fn prediction(candidate: &Candidate, measured: &Figure) -> String {
     let text = kpps(&candidate.predicted_kpps);
     match (candidate.predicted_kpps.as_number(), measured.as_number()) {

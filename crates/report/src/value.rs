@@ -5,15 +5,15 @@ use linerate_record::units::{memory_unit, three_digits};
 use linerate_record::{Figure, Scalar, Tier};
 use std::collections::BTreeSet;
 
-/// Placeholder for an absent value.
+/// Placeholder for absent values.
 pub(crate) const ABSENT: &str = "-";
 
-/// Returns `text` without control characters.
+/// Returns `text` with each control character replaced by U+FFFD.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// Cuts a text to at most this many columns, between words.
+/// Truncates `text` to at most `columns` columns, at a word boundary.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     const MORE: &str = " ...";
     if text.chars().count() <= columns {
@@ -24,33 +24,26 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     kept.trim_end_matches([',', ':', ';']).to_owned() + MORE
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats a count with digit grouping: `1234567` becomes `1,234,567`.
 pub(crate) fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    linerate_record::units::grouped(n)
 }
 
-/// Formats a count that may be an estimate: rounded to units, with digit grouping.
+/// Formats a count that may be an estimate, rounded to an integer, with digit grouping.
 pub(crate) fn whole(x: f64) -> String {
     let sign = if x <= -0.5 { "-" } else { "" };
-    // Saturates at 2^64 - 1, beyond every counter.
+    // Saturates at 2^64 - 1, which no counter reaches.
     format!("{sign}{}", count(x.abs().round() as u64))
 }
 
-/// Formats three significant digits; whole units with digit grouping from a thousand up.
+/// Formats a number with up to three significant digits; from 1000 upwards, as an integer with
+/// digit grouping.
 pub(crate) fn significant(x: f64) -> String {
     let size = x.abs();
     if size == 0.0 || size >= 1000.0 {
         return whole(x);
     }
-    // The power of ten of the first digit after rounding to three digits.
+    // Exponent of the first digit after rounding to three digits.
     let exponent = format!("{size:.2e}");
     let exponent = exponent.rsplit('e').next().and_then(|text| text.parse().ok()).unwrap_or(0);
     match exponent {
@@ -67,26 +60,26 @@ pub(crate) fn significant(x: f64) -> String {
     }
 }
 
-/// `1 byte`, `1460 bytes`.
+/// Formats a byte count with its noun: `1 byte`, `1460 bytes`.
 pub(crate) fn bytes(n: u64) -> String {
     if n == 1 { "1 byte".to_owned() } else { format!("{n} bytes") }
 }
 
-/// Formats a figure in bytes with its interval, in one unit: `7.3 MiB (6.1 to 8.9)`.
+/// Formats a figure in bytes and its interval in the same unit: `7.3 MiB (6.1 to 8.9)`.
 pub(crate) fn ranged_binary(figure: &Figure) -> String {
     let (size, unit) = memory_unit(figure.as_number().unwrap_or(1.0));
     let in_unit = |bytes: f64| three_digits(bytes / size);
     ranged_as(figure, |bytes| format!("{} {unit}", in_unit(bytes)), in_unit)
 }
 
-/// Formats a figure with its interval for a table cell: `1.08 (1.07 to 1.1)`. An interval that
-/// rounds to the value is omitted.
+/// Formats a figure with its interval for a table cell: `1.08 (1.07 to 1.1)`. Omits an interval
+/// that rounds to the value.
 pub(crate) fn ranged(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     ranged_as(figure, &show, &show)
 }
 
-/// Formats a figure for a sentence, without its confidence level: `98.3 ns (95.4 to 101)`, or the
-/// reason why it is absent.
+/// Formats a figure for a sentence, without confidence level: `98.3 ns (95.4 to 101)`, or why it is
+/// absent.
 pub(crate) fn in_sentence(figure: &Figure, unit: &str, show: impl Fn(f64) -> String) -> String {
     match figure.as_number() {
         Some(_) => ranged_as(figure, |value| format!("{} {unit}", show(value)), &show),
@@ -108,13 +101,13 @@ fn ranged_as(
     show(value) + &ends.map_or(String::new(), |ends| format!(" ({ends})"))
 }
 
-/// Formats a share as a percentage, to a tenth.
+/// Formats a fraction as a percentage with one decimal.
 pub(crate) fn percent(share: f64) -> String {
     let text = format!("{:.1}", share * 100.0);
     if text == "-0.0" { "0.0".to_owned() } else { text }
 }
 
-/// Formats the bare number of a figure.
+/// Formats a figure's value without its unit and interval.
 pub(crate) fn number(figure: &Figure) -> String {
     match &figure.value {
         Scalar::Number(x) => three_digits(*x),
@@ -123,8 +116,8 @@ pub(crate) fn number(figure: &Figure) -> String {
     }
 }
 
-/// Formats a figure for a sentence: the value formatted by `show`, then its interval, or the reason
-/// why it is absent.
+/// Formats a figure for a sentence: the value formatted by `show` and its interval, or why it is
+/// absent.
 pub(crate) fn quoted(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     let Some(value) = figure.as_number() else {
         return format!("{ABSENT} ({})", reason(figure));
@@ -151,7 +144,7 @@ pub(crate) fn reason(figure: &Figure) -> &str {
     figure.reason.as_deref().unwrap_or("no reason given")
 }
 
-/// Returns the tiers of the present `figures` except `hw`, as printed next to them.
+/// Returns the tiers of those `figures` that are present, other than `hw`, as printed next to them.
 pub(crate) fn tiers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String {
     let present = figures.into_iter().filter(|figure| figure.value != Scalar::Absent);
     let tiers: BTreeSet<Tier> = present.map(|figure| figure.tier).collect();
@@ -165,7 +158,7 @@ pub(crate) fn tiers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Draws one character per bucket, with a height relative to the fullest bucket; blank for 0.
+/// Draws one character per bucket, with a height relative to the fullest; blank for 0.
 pub(crate) fn sparkline(buckets: &[u64]) -> String {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = buckets.iter().copied().max().unwrap_or(0);
@@ -176,7 +169,7 @@ pub(crate) fn sparkline(buckets: &[u64]) -> String {
     buckets.iter().map(|&n| height(n)).collect()
 }
 
-/// Formats the range of the bucket of `sizes` that contains the median burst; `None` without
+/// Formats the range of the bucket in `sizes` that contains the median burst; `None` without
 /// bursts. Bucket `i` counts bursts of `2^i` to `2^(i+1) - 1` packets.
 pub(crate) fn median_burst(sizes: &[u64]) -> Option<String> {
     let total: u64 = sizes.iter().sum();

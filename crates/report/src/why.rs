@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of `linerate why`: the answer, the fix, what would disprove it, then the evidence:
-//! packets layer by layer, and the threads' time budgets.
+//! The report of a `why` record: the answer, the fix, what would disprove the answer, and the
+//! evidence, which is the packet ledger and the threads' time budgets.
 
 mod details;
-mod packets;
+pub(crate) mod packets;
+mod sockets;
 mod threads;
 
 use crate::layout::{Grid, Paint, labelled, stacked};
@@ -13,7 +14,7 @@ use linerate_record::units::{BitsPerSecond, three_digits};
 use linerate_record::why::{Cause, Observation, ProgramCounts, ThreadState, WhyFinding, WhyReport};
 use linerate_record::{Figure, Tier};
 
-/// Formats the report of a diagnosis: one screen, or everything.
+/// Formats a diagnosis, on one screen or in full.
 pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
     let observation = &report.observation;
     let first = report.findings.first();
@@ -49,12 +50,12 @@ pub fn why_line(report: &WhyReport, style: &Style) -> String {
         gain_value(&first.gain.percent),
         first.sentence
     );
-    // A single line whatever the width: one per window, for grep and tail.
+    // Always a single line per window regardless of width, for grep and tail.
     let unbroken = Style { width: usize::MAX, ..*style };
     labelled(first.cause.name(), Paint::Head, &clean(&format!("  {text}")), &unbroken)
 }
 
-/// Formats the known truth, next to the answer.
+/// Formats the known truth, for comparison with the answer.
 pub fn why_truth(sentence: &str, style: &Style) -> String {
     format!("\n{}", line("truth", sentence, style))
 }
@@ -63,7 +64,7 @@ fn line(label: &str, text: &str, style: &Style) -> String {
     labelled(label, Paint::Head, &clean(text), style)
 }
 
-/// Formats target, duration and evidence of the observation.
+/// Formats what was observed, for how long, and from which evidence.
 fn watched(observation: &Observation, style: &Style) -> String {
     let watched = &observation.watched;
     let pids: Vec<String> = watched.pids.iter().take(4).map(u32::to_string).collect();
@@ -82,7 +83,7 @@ fn watched(observation: &Observation, style: &Style) -> String {
     let interface =
         watched.interface.as_ref().map_or_else(String::new, |name| format!(", interface {name}"));
     let ended = match (&watched.ended, watched.interrupted) {
-        (Some(ended), _) => format!("; it ended: {ended}"),
+        (Some(ended), _) => format!("; {}", crate::profile::it_ended(ended)),
         (None, true) => "; ended early by the user".to_owned(),
         (None, false) => String::new(),
     };
@@ -121,6 +122,10 @@ fn answer(finding: &WhyFinding, style: &Style) -> String {
     if let Some(workaround) = &finding.workaround {
         text += &line("or", &format!("{workaround} (eases the symptom; the cause remains)"), style);
     }
+    // If nothing is claimed, nothing can be wrong.
+    if finding.cause == Cause::CannotTell {
+        return text;
+    }
     text + &line("wrong if", &finding.wrong_if, style)
 }
 
@@ -128,26 +133,35 @@ fn answer(finding: &WhyFinding, style: &Style) -> String {
 fn gain(finding: &WhyFinding) -> String {
     let percent = &finding.gain.percent;
     let then = finding.gain.then_limited_by.as_deref();
-    let then = then.map_or_else(String::new, |then| format!("; then limited by {then}"));
+    let then = then.map_or_else(String::new, |then| format!("; the next limit is {then}"));
     match percent.as_number() {
         Some(_) => {
-            let tier = if percent.tier == Tier::Model { " (model)" } else { "" };
-            let more = if is_open(percent) { "" } else { " more" };
-            format!("{}{more}{tier}{then}", gain_value(percent))
+            let tier = if percent.tier == Tier::Model { ", model" } else { "" };
+            let is_ratio = is_open(percent) || is_multiple(percent);
+            let plus = if is_ratio { ": " } else { " +" };
+            let rate = finding.cause.rate();
+            format!("{rate}{plus}{}{tier}{then}", gain_value(percent))
         }
         None => format!("not predicted: {}{then}", crate::value::reason(percent)),
     }
 }
 
-/// Whether a prediction's interval includes both no gain and a multiple, in which case its central
-/// value means little.
+/// Returns whether a prediction's interval ranges from no gain to several times the rate, so that
+/// its central value means little.
 fn is_open(percent: &Figure) -> bool {
     const NOTHING: f64 = 1.0;
     const MULTIPLE: f64 = 300.0;
     percent.low.is_some_and(|low| low < NOTHING) && percent.high.is_none_or(|high| high >= MULTIPLE)
 }
 
-/// `94 % (47 to 103 %)`.
+/// Returns whether even the low end of a prediction is many times the rate, which reads better as a
+/// factor than as thousands of percent.
+fn is_multiple(percent: &Figure) -> bool {
+    const MULTIPLE: f64 = 900.0;
+    percent.low.is_some_and(|low| low >= MULTIPLE)
+}
+
+/// Formats a gain with its interval: `94 % (47 to 103 %)`.
 fn gain_value(percent: &Figure) -> String {
     let Some(value) = percent.as_number() else { return "-".to_owned() };
     let whole = |value: f64| match value {
@@ -157,12 +171,24 @@ fn gain_value(percent: &Figure) -> String {
     };
     match (percent.low, percent.high) {
         (_, Some(high)) if is_open(percent) => {
-            format!("anything from 0 % to {:.0} times the rate", 1.0 + high / 100.0)
+            format!("up to {:.0} times the rate", 1.0 + high / 100.0)
         }
-        (Some(_), None) if is_open(percent) => {
-            "anything from 0 % to many times the rate".to_owned()
+        (Some(_), None) if is_open(percent) => "up to many times the rate".to_owned(),
+        (Some(low), Some(high)) if whole(low) == whole(value) && whole(low) != whole(high) => {
+            format!("{} to {} %", whole(low), whole(high))
         }
-        (Some(low), None) => format!("{} % ({} % or more)", whole(value), whole(low)),
+        (Some(low), None) if is_multiple(percent) => {
+            format!("{:.0} times the rate or more", 1.0 + low / 100.0)
+        }
+        (Some(low), Some(high)) if is_multiple(percent) => {
+            let times = |percent: f64| crate::value::whole(1.0 + percent / 100.0);
+            match times(low) == times(high) {
+                true => format!("{} times the rate", times(low)),
+                false => format!("{} to {} times the rate", times(low), times(high)),
+            }
+        }
+        (Some(low), None) => format!("{} % or more", whole(low)),
+        (Some(low), Some(high)) if whole(low) == whole(high) => format!("{} %", whole(value)),
         (Some(low), Some(high)) => {
             format!("{} % ({} to {} %)", whole(value), whole(low), whole(high))
         }
@@ -185,18 +211,18 @@ fn others(findings: &[WhyFinding], style: &Style) -> String {
     findings.iter().take(MOST).map(one).collect()
 }
 
-/// Number of packets below which costs per packet say nothing: most of the time is spent on
-/// something else.
+/// Number of packets below which per-packet costs are meaningless, because most of the time was
+/// spent on something else.
 const FEW: u64 = 100;
 
-/// Formats the cost per packet, and its budget.
+/// Formats the per-packet cost and budget.
 fn per_packet(observation: &Observation, style: &Style) -> String {
     let packets = observation.packets.as_ref().map_or(0, |count| count.packets);
     let mut text = String::new();
     match packets {
         0 => {}
         1..FEW => {
-            let few = format!("- ({packets} packets are too few to divide the costs by)");
+            let few = format!("- ({packets} packets are too few for per-packet costs)");
             text += &line("per packet", &few, style);
         }
         _ => text += &line("per packet", &costs(observation, packets as f64), style),
@@ -204,7 +230,7 @@ fn per_packet(observation: &Observation, style: &Style) -> String {
     if let Some(budget) = budget(observation) {
         text += &line("budget", &budget, style);
     }
-    // Counters of packets are in the ledger.
+    // Packet counters are in the ledger.
     let is_in_ledger =
         |program: &ProgramCounts| program.of_packets().is_some_and(|own| own.received.is_some());
     if let Some(program) = observation.program.as_ref().filter(|program| !is_in_ledger(program)) {
@@ -213,7 +239,7 @@ fn per_packet(observation: &Observation, style: &Style) -> String {
     text
 }
 
-/// Formats the program's own counters, without missing ones.
+/// Formats the program's own counters, leaving out missing ones.
 fn own_counts(program: &ProgramCounts) -> String {
     let unit = &program.unit;
     let main = [
@@ -237,7 +263,12 @@ fn costs(observation: &Observation, packets: f64) -> String {
     let seconds: f64 =
         threads.iter().map(|t| t.share_of(|state| state.is_on_cpu()) * t.elapsed_s).sum();
     let polls = threads.iter().any(|t| t.share(ThreadState::Polling).is_some());
-    let polling = if polls { " with polling" } else { "" };
+    let may_poll = threads.iter().any(|t| t.share_of(|state| state == ThreadState::Asleep) < 0.01);
+    let polling = match (polls, may_poll) {
+        (true, _) => " with polling",
+        (false, true) => " (may include polling)",
+        (false, false) => "",
+    };
     let mut parts = vec![format!("{} ns on CPU{polling}", three_digits(seconds * 1e9 / packets))];
     if let Some(calls) = threads.iter().map(|t| t.system_calls).sum::<Option<u64>>() {
         parts.push(format!("{} system calls", three_digits(calls as f64 / packets)));
@@ -252,24 +283,25 @@ fn costs(observation: &Observation, packets: f64) -> String {
     if let Some(bytes) = observation.packets.as_ref().and_then(|count| count.bytes) {
         parts.push(format!("{} bytes", three_digits(bytes as f64 / packets)));
     }
-    let interrupts: u64 =
-        observation.cpus.iter().flat_map(|cpu| cpu.hardware_interrupts.values()).sum();
-    if interrupts > 0 {
-        let each = interrupts as f64 / packets;
-        parts.push(format!("{} interrupts (all CPUs)", three_digits(each)));
-    }
     let counter = observation.packets.as_ref().map_or("-", |count| count.counter.as_str());
     format!("{} (packets counted by {counter})", parts.join(", "))
 }
 
-/// Formats the time between packets at line rate for the mean packet size, in nanoseconds.
+/// Formats the time between packets of mean size at line rate, in nanoseconds, if a line rate was
+/// given.
 fn budget(observation: &Observation) -> Option<String> {
-    /// Preamble, start-of-frame delimiter, inter-frame gap and FCS (IEEE 802.3), which byte
-    /// counters exclude.
+    /// Bytes that each frame takes on the wire but byte counters exclude: preamble, start-of-frame
+    /// delimiter, FCS and inter-frame gap (IEEE 802.3).
     const AROUND_BYTES: f64 = 24.0;
     let line = observation.watched.line_bits_per_s?;
-    let count = observation.packets.as_ref().filter(|count| count.packets > 0)?;
-    let bytes = count.bytes? as f64 / count.packets as f64;
+    let count = observation.packets.as_ref().filter(|count| count.packets > 0);
+    let Some((packets, bytes)) = count.and_then(|count| Some((count.packets, count.bytes?))) else {
+        return Some(format!(
+            "- (packet bytes are not counted, so the time per packet at {} is unknown)",
+            BitsPerSecond(line)
+        ));
+    };
+    let bytes = bytes as f64 / packets as f64;
     let ns = 8.0 * (bytes + AROUND_BYTES) / line * 1e9;
     Some(format!(
         "{} ns per packet at {} with packets of {} bytes on average",
@@ -279,7 +311,7 @@ fn budget(observation: &Observation) -> Option<String> {
     ))
 }
 
-/// Lists data that could not be read, in one line.
+/// Lists what could not be read, on one line.
 fn unread(observation: &Observation, style: &Style) -> String {
     let mut names: Vec<&str> = observation.unread.iter().map(|one| one.what.as_str()).collect();
     names.sort_unstable();
@@ -301,7 +333,7 @@ fn unread(observation: &Observation, style: &Style) -> String {
     }
 }
 
-/// Adds a row whose texts come from other programs: newlines in names are escaped.
+/// Adds a row, replacing control characters because its texts may come from other programs.
 fn put(grid: &mut Grid, cells: Vec<String>) {
     grid.row(cells.iter().map(|cell| clean(cell)).collect());
 }
@@ -324,12 +356,16 @@ mod tests {
         };
         assert_eq!(gain(47.0, 94.0, 103.0), "94 % (47 to 103 %)");
         assert_eq!(gain(0.0, 20.0, 62.0), "20 % (0 to 62 %)");
-        assert_eq!(gain(0.0, 0.0, 2100.0), "anything from 0 % to 22 times the rate");
+        assert_eq!(gain(0.0, 0.0, 2100.0), "up to 22 times the rate");
         let open = |low: f64, value: f64| {
             let figure = Figure::exact("percent", value, Tier::Model, "");
             gain_value(&Figure { low: Some(low), ..figure })
         };
-        assert_eq!(open(220.0, 3200.0), "3,200 % (220 % or more)");
-        assert_eq!(open(0.0, 3200.0), "anything from 0 % to many times the rate");
+        assert_eq!(open(220.0, 3200.0), "220 % or more");
+        assert_eq!(open(1900.0, 9900.0), "20 times the rate or more");
+        assert_eq!(gain(1900.0, 3200.0, 4900.0), "20 to 50 times the rate");
+        assert_eq!(gain(567.0, 567.0, 567.2), "567 %");
+        assert_eq!(gain(0.0, 0.0, 58.0), "0 to 58 %");
+        assert_eq!(open(0.0, 3200.0), "up to many times the rate");
     }
 }

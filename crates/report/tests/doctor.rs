@@ -8,9 +8,10 @@ use linerate_record::Tier;
 use linerate_record::doctor::{DoctorReport, Section, TierState};
 use linerate_report::{Style, doctor};
 
-const COMMANDS: &str = "commands that would change it (not run)";
+const COMMANDS: &str = "commands that would fix this (not run)";
 
-/// An evidence tier; `unlocked_by` is the cause and the fix if the tier does not work.
+/// Returns the state of an evidence tier; `unlocked_by` is the cause and the fix if the tier does
+/// not work.
 fn tier(tier: Tier, sentence: &str, unlocked_by: Option<(&str, &str)>) -> TierState {
     TierState {
         tier,
@@ -22,7 +23,7 @@ fn tier(tier: Tier, sentence: &str, unlocked_by: Option<(&str, &str)>) -> TierSt
     }
 }
 
-/// A guest without hardware counters.
+/// Returns a report on a guest without hardware counters.
 fn guest() -> DoctorReport {
     let why = "KVM guest without a virtual PMU";
     let host = Some(("no_virtual_pmu", "linerate stat --tier sim -- COMMAND  # on the host: qemu"));
@@ -47,7 +48,7 @@ fn guest() -> DoctorReport {
         ],
         best_tier: Tier::Sw,
         observations: vec![
-            Section::Processor.fact("cpu", "AMD EPYC", "name according to the kernel"),
+            Section::Processor.fact("cpu", "AMD EPYC", "name reported by the kernel"),
             Section::Topology.unknown("caches", "the kernel reports no cache"),
             counters.missing("counter_units", "none", why, host.map(|(_, f)| f.to_owned())),
             counters.good("seccomp", "none", "no seccomp filter"),
@@ -57,7 +58,7 @@ fn guest() -> DoctorReport {
     }
 }
 
-/// The same guest, but without any fixes.
+/// Returns a report on the same guest, but without any fixes.
 fn stuck() -> DoctorReport {
     let mut report = guest();
     report.tiers.iter_mut().for_each(|tier| tier.fix = None);

@@ -49,7 +49,7 @@ fn stage(name: &str, ticks: f64, shares: (f64, f64, f64), drops: &[(&str, u64)])
     }
 }
 
-/// A kernel used by a stage, with its ticks and its share.
+/// Returns a kernel called by a stage, with its ticks and its share.
 fn kernel_use(kernel: Kernel, variant: &str, calls: f64, cost: Option<(f64, f64)>) -> KernelUse {
     let few = "only 3 calls were logged; run longer";
     let figure = |unit: &str, value: Option<f64>| match value {
@@ -90,7 +90,8 @@ fn worker(segment: u32, replica: u32, cpu: u32, stages: Vec<StageReport>) -> Wor
     }
 }
 
-/// Two segments, the second replicated twice; drops, rejected input, one idle ring.
+/// Returns a run with two segments, the second replicated twice, and with drops, rejected input and
+/// an idle ring.
 fn pipeline() -> RunReport {
     let first = vec![
         stage("source", 85.25, (0.064, 0.021, 0.302), &[]),
@@ -149,11 +150,13 @@ fn pipeline() -> RunReport {
         finding: None,
         kernel_advice: None,
         packets_home: None,
+        interfaces: Vec::new(),
         ..fixtures::run()
     }
 }
 
-/// One worker, with hardware counters, stopped early: no optional values.
+/// Returns a run with one worker and hardware counters that was stopped early, so it has no
+/// optional values.
 fn bare() -> RunReport {
     let mut only = stage("forward", 100.0, (1.0, 0.0, 0.0), &[]);
     only.ticks_per_packet.tier = Tier::Hw;
@@ -207,7 +210,7 @@ fn kernel_advice() -> KernelAdvice {
         path_fastest_kpps: kpps(1323.0),
         worth_trying: false,
         sentence: "`selected` (checksum avx512vnni, copy avx2) is as fast as any variant for \
-                   the calls of this path"
+                   this path's calls"
             .to_owned(),
     }
 }
@@ -280,7 +283,7 @@ fn tuned() -> TuneReport {
     }
 }
 
-/// A tuning run without gains or rejected candidates.
+/// Returns the report of a tuning session without gains or rejected candidates.
 fn kept() -> TuneReport {
     let report = tuned();
     TuneReport {
@@ -295,7 +298,8 @@ fn kept() -> TuneReport {
     }
 }
 
-/// A run on a machine that can count instructions and cycles but not last-level cache misses.
+/// Returns a run on a machine that can count instructions and cycles but not last-level cache
+/// misses.
 fn counted() -> RunReport {
     let event = |name: &str, reason: Option<&str>| CountedEvent {
         name: name.to_owned(),
@@ -329,7 +333,7 @@ fn counted() -> RunReport {
     report
 }
 
-/// The same run on a machine without hardware counters.
+/// Returns the same run on a machine without hardware counters.
 fn uncounted() -> RunReport {
     let mut report = counted();
     let counted = report.counted.as_mut().expect("it was just put there");
@@ -360,6 +364,20 @@ fn run_of_a_pipeline() {
     assert_golden("run.txt", &PLAIN, &linerate_report::run(&pipeline(), &PLAIN));
 }
 
+/// Returns the pipeline with a branch: packets go round `nat44` on one of its workers.
+fn branched() -> RunReport {
+    let mut report = pipeline();
+    report.workers[1].stages[1].bypassed = 1_204_567;
+    report
+}
+
+#[test]
+fn run_with_a_branch_shows_what_went_round_it() {
+    let [plain, branched] = [pipeline(), branched()].map(|run| linerate_report::run(&run, &PLAIN));
+    assert!(!plain.contains("bypassed"), "{plain}");
+    assert_golden("run-branch.txt", &PLAIN, &branched);
+}
+
 #[test]
 fn run_of_one_worker_with_little_known() {
     assert_golden("run-bare.txt", &PLAIN, &linerate_report::run(&bare(), &PLAIN));
@@ -375,7 +393,7 @@ fn tune_that_kept_the_baseline() {
     assert_golden("tune-kept.txt", &PLAIN, &linerate_report::tune(&kept(), &PLAIN));
 }
 
-/// The bottleneck comes from a single rule: without its finding, only the table is printed.
+/// The bottleneck comes from the finding alone: without it, only the table is printed.
 #[test]
 fn a_tune_names_what_limits_only_where_that_was_found() {
     let mut report = tuned();

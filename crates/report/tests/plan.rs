@@ -55,7 +55,7 @@ fn recommendation(change: &str, kind: Change, kpps: f64, gain: [f64; 3]) -> Reco
     }
 }
 
-/// A path on strands that share pipelines.
+/// Returns a plan for a path on strands that share pipelines.
 fn simulated() -> PlanReport {
     PlanReport {
         path: "rlp".to_owned(),
@@ -103,7 +103,7 @@ fn simulated() -> PlanReport {
     }
 }
 
-/// A path on CPUs of the local machine.
+/// Returns a plan for a path on CPUs of the local machine.
 fn by_formula() -> PlanReport {
     let mut change = recommendation("bursts of 256", Change::Burst, 12_100.0, [0.029, 0.01, 0.05]);
     change.mapping = "parse…count".to_owned();

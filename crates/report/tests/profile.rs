@@ -14,7 +14,7 @@ fn figure(unit: &str, value: f64, part: f64) -> Figure {
     Figure::number(unit, estimate, Tier::Sw, "by hand")
 }
 
-/// The report of the stored profile after `change`, joined into one line.
+/// Returns the report of the stored profile after `change`, joined into one line.
 fn screen(change: impl Fn(&mut ProfileReport)) -> String {
     let mut record = fixtures::record("profile");
     let Body::Profile(report) = &mut record.body else { panic!("a profile") };
@@ -47,12 +47,39 @@ fn a_thread_that_cannot_be_determined_has_the_reason() {
         (thread.name, thread.tid) = ("poll".to_owned(), 7);
         thread.busy = Figure::absent("ratio", Tier::Sw, "by hand", "the load is constant");
     });
-    let line = "polling poll (7): cannot tell work from polling: the load is constant; \
+    let line = "polling poll (7): cannot tell work from polling (the load is constant); \
                 costs include both";
     assert!(text.contains(line), "{text}");
 }
 
-/// A comparison in which the first function takes 12 ns per packet more, and all together 20.
+#[test]
+fn too_few_samples_rank_no_function() {
+    let text = screen(|report| {
+        report.samples = 3;
+        report.cpu_s = 0.003;
+        report.sampled.ended = Some("exit status 2".to_owned());
+    });
+    let line = "Cannot tell what is hottest: only 3 samples in 3 ms of CPU time; it ended: exit \
+                status 2";
+    assert!(text.starts_with(line), "{text}");
+}
+
+#[test]
+fn many_incomplete_chains_come_with_the_option_that_copies_more_stack() {
+    let chains = |incomplete, bytes| {
+        screen(|report| {
+            report.samples = 100;
+            report.sampling.incomplete_chains = Some(incomplete);
+            report.sampling.stack_bytes = Some(bytes);
+        })
+    };
+    assert!(chains(85, 8192).contains("incomplete (--call-graph dwarf,64512 copies more)"));
+    for text in [chains(10, 8192), chains(85, 64512)] {
+        assert!(!text.contains("copies more"), "{text}");
+    }
+}
+
+/// The first function takes 12 ns per packet more, and all functions together 20.
 #[test]
 fn a_comparison_begins_with_the_function_that_changed_most() {
     let (style, detail) = (Style::plain(100), Detail::Screen);

@@ -39,7 +39,8 @@ fn region(name: &str, work: (u64, u64), ticks: (f64, f64), verdict: &str) -> Reg
     }
 }
 
-/// A receive loop whose middle region has hardware counts, and whose lookup region is too short.
+/// Returns a report on a receive loop whose middle region has hardware counts, and whose lookup
+/// region is too short.
 fn example() -> RegionsReport {
     let busy = "another process holds the counter; try: a command";
     let tiny = "less than what measuring it costs; put the region around more work";

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{PLAIN, assert_golden, assert_same};
-use linerate_record::{Body, Record, fixtures};
+use linerate_record::{Body, Figure, Record, Tier, fixtures};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style, text};
 
 /// Lines on a screen, including the one with the typed command.
@@ -18,7 +18,7 @@ const FOREIGN: [(&str, &str); 3] = [
     ("vpp", include_str!("foreign/vpp.json")),
 ];
 
-/// Every stored record, with its kind.
+/// Returns every stored record, with its kind.
 fn stored() -> impl Iterator<Item = (&'static str, Record)> {
     let foreign = FOREIGN.into_iter().map(|(name, text)| (name, Record::from_json(text).unwrap()));
     let own = fixtures::ALL.iter().map(|(kind, _)| (*kind, fixtures::record(kind)));
@@ -81,6 +81,23 @@ fn a_path_that_lets_no_packet_through_is_the_answer() {
 }
 
 #[test]
+fn a_prediction_below_the_present_rate_is_no_reason_to_change() {
+    let with = |factor: f64| {
+        let mut record = fixtures::record("tune");
+        let Body::Tune(report) = &mut record.body else { unreachable!("a record of tune") };
+        let kpps = report.baseline_kpps.as_number().expect("a rate");
+        report.chosen = None;
+        report.predicted_from = Some("run.json".to_owned());
+        report.candidates[0].predicted_kpps = Figure::exact("kpps", factor * kpps, Tier::Model, "");
+        screen(&record, 80, Detail::Screen)
+    };
+    let (slower, faster) = (with(0.8), with(1.5));
+    assert!(slower.starts_with("Keep the mapping: "), "{slower}");
+    assert!(slower.contains("no candidate is predicted to gain 2 %"), "{slower}");
+    assert!(faster.starts_with("Predicted: 1.5x"), "{faster}");
+}
+
+#[test]
 fn details_show_what_the_screen_leaves_out() {
     for (kind, record) in stored().filter(|(kind, _)| *kind != "why") {
         let (brief, whole) = (Detail::Screen, Detail::Brief);
@@ -98,7 +115,7 @@ fn screens_as_they_are() {
         let text = screen(&record, 80, Detail::Screen);
         let name = format!("screen-{kind}.txt");
         match kind {
-            // Its commands are never wrapped, whatever their width.
+            // The commands of `doctor` are never wrapped, whatever their width.
             "doctor" => assert_same(&name, &text),
             _ => assert_golden(&name, &PLAIN, &text),
         }

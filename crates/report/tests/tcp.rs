@@ -32,8 +32,8 @@ fn seam(routine: &str, bytes: u64) -> TcpSeam {
     TcpSeam { routine: routine.to_owned(), calls: 1000, bytes: 1000 * bytes, lengths, alignments }
 }
 
-/// A set with this fraction of the bound's speed, which spends these shares of its time in the
-/// routines.
+/// Returns a set that runs at this fraction of the bound's speed and spends these fractions of its
+/// time in the routines.
 fn set(name: &str, of_bound: f64, shares: [f64; 3]) -> TcpSet {
     let [sum, copy, both] = shares.map(|share| within("1", share, 0.1));
     let seen = |share: f64| within("1", (share + 0.01).min(1.0), 0.1);
@@ -89,7 +89,7 @@ fn bulk() -> TcpPattern {
     }
 }
 
-/// The pattern without data, which has no payload and no samples from another CPU.
+/// Returns the pattern without data, which has no payload and no samples from another CPU.
 fn response() -> TcpPattern {
     let connection = |name: &str, of_bound: f64| TcpSet {
         gbps_per_cpu_s: absent("Gb/s", "no payload is sent"),

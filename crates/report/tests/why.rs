@@ -13,7 +13,7 @@ use linerate_record::why::{
     Unread, WhyFinding, WhyReport,
 };
 use linerate_record::{Figure, Tier, fixtures};
-use linerate_report::{Detail, Markup, Style, why, why_line};
+use linerate_report::{Detail, Markup, Style, TopView, top, why, why_line};
 use std::collections::BTreeMap;
 
 fn figure(unit: &str, value: f64, low: f64, high: f64, tier: Tier) -> Figure {
@@ -53,7 +53,7 @@ fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> ThreadActivity
     }
 }
 
-/// A polling thread that waits for a CPU, and one that sleeps.
+/// Returns a polling thread that waits for a CPU, and one that sleeps.
 fn threads() -> Vec<ThreadActivity> {
     let mut poller = thread(
         "dpdk-worker1",
@@ -118,8 +118,8 @@ fn findings() -> Vec<WhyFinding> {
     let contention = WhyFinding {
         cause: Cause::CpuContention,
         sentence:
-            "Thread dpdk-worker1 (1236) waited 49 % of the time for CPU 1, 1.9 ms at a time; \
-                   there ran dpkg 920 ms, 252 ms at once at most. Meanwhile 94706 packets (49 %) \
+            "Thread dpdk-worker1 (1236) waited 49 % of the time for CPU 1, 1.9 ms at a time; there \
+                   ran dpkg 920 ms, 252 ms at once at most. Meanwhile 94706 packets (49 %) \
                    overflowed its ring."
                 .to_owned(),
         evidence: vec![Evidence {
@@ -152,7 +152,7 @@ fn findings() -> Vec<WhyFinding> {
     vec![contention, squeeze]
 }
 
-/// A polling thread that lost its CPU to others for half of the time.
+/// Returns a report on a polling thread that lost its CPU to others for half of the time.
 fn example() -> WhyReport {
     let mut watched = fixtures::why().observation.watched;
     watched.name = "dpdk-testpmd".to_owned();
@@ -224,6 +224,28 @@ fn details_have_everything_that_was_read() {
 }
 
 #[test]
+fn many_connections_take_few_rows_and_losses_come_first() {
+    let socket = |local: &str, remote: Option<&str>, drops: u64| SocketCounts {
+        kind: SocketKind::Tcp,
+        local: local.to_owned(),
+        remote: remote.map(str::to_owned),
+        drops: Some(drops),
+        ..packet_socket()
+    };
+    let clients = (0..300).map(|n| socket("10.0.0.1:80", Some(&format!("10.0.0.2:{n}")), 0));
+    let servers = (0..40).map(|n| socket(&format!("10.0.0.1:{n}"), Some("10.0.0.3:81"), 0));
+    let lossy = socket("10.0.0.1:7", None, 5);
+    let mut report = example();
+    report.observation.sockets = clients.chain(servers).chain([lossy]).collect();
+    let text = why(&report, Detail::Full, &PLAIN);
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("tcp ")).collect();
+    assert_eq!(rows.len(), 12, "{text}");
+    assert!(rows[0].contains("10.0.0.1:7 "), "{text}");
+    assert!(rows[10].contains("291 sockets") && rows[10].contains("10.0.0.1:80"), "{text}");
+    assert!(rows[11].contains("40 sockets") && rows[11].contains("10.0.0.3:81"), "{text}");
+}
+
+#[test]
 fn markdown_has_tables() {
     let style = Style { markup: Markup::Markdown, ..PLAIN };
     let text = why(&example(), Detail::Brief, &style);
@@ -257,4 +279,43 @@ fn a_window_of_many_is_a_line() {
     let text = why_line(&example(), &Style::plain(400));
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(text.starts_with("cpu_contention") && text.contains("50,151 packets/s"), "{text}");
+}
+
+#[test]
+fn the_live_view_fits_any_terminal() {
+    let observation = &example().observation;
+    for (lines, columns) in [(0, 80), (1, 80), (2, 5), (5, 40), (9, 80), (24, 80), (60, 200)] {
+        for is_paused in [false, true] {
+            let view = TopView { lines: Some(lines), is_paused };
+            let shown = top(observation, &view, &Style::plain(columns));
+            assert_eq!(shown.len(), lines, "{shown:?}");
+            assert!(shown.iter().all(|line| line.chars().count() <= columns), "{shown:?}");
+        }
+    }
+}
+
+#[test]
+fn the_live_view_has_threads_packets_losses_and_functions() {
+    let observation = &example().observation;
+    let view = |lines| TopView { lines, is_paused: false };
+    let narrow = Style::plain(80);
+    let shown = top(observation, &view(Some(24)), &narrow).join("\n");
+    assert_golden("top.txt", &narrow, &shown);
+    let plain = top(observation, &view(None), &PLAIN).join("\n");
+    for word in ["worker1", "wait%", "50,151 packets/s", "47,353 lost/s", "+0x7cd00", "kernel_samp"]
+    {
+        assert!(plain.contains(word), "{word}: {plain}");
+    }
+    let colored = top(observation, &view(Some(24)), &Style { color: true, ..narrow });
+    assert!(colored.iter().any(|line| line.starts_with("\x1b[33m") && line.ends_with("\x1b[0m")));
+}
+
+#[test]
+fn the_live_view_says_how_many_rows_it_leaves_out() {
+    let mut observation = example().observation;
+    let model = observation.threads[0].clone();
+    observation.threads = (0..40).map(|tid| ThreadActivity { tid, ..model.clone() }).collect();
+    let view = TopView { lines: Some(24), is_paused: false };
+    let shown = top(&observation, &view, &PLAIN).join("\n");
+    assert!(shown.contains("more threads") && shown.contains("+0x7cd00"), "{shown}");
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Drop causes: a single list per stage provides both the names in the report and the indices.
+//! Drop causes. A single list per stage defines both the names in the report and the indices.
 
-/// Declares, in the module that invokes it, the enum `Cause` of drop causes and `CAUSES`, their
+/// Declares an enum `Cause` of drop causes in the invoking module, and an array `CAUSES` of their
 /// names in the same order.
 #[macro_export]
 macro_rules! causes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
-        /// A reason why a stage drops packets.
+        /// Why a stage drops packets.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         enum Cause {
@@ -16,8 +16,8 @@ macro_rules! causes {
         const CAUSES: &[&str] = &[$($name),+];
 
         impl Cause {
-            /// Returns the verdict for a packet: passes it if the check succeeded, drops it for the
-            /// cause otherwise.
+            /// Returns the verdict on a packet: pass if the check succeeded, otherwise drop with
+            /// the given cause.
             #[inline]
             fn judge(result: Result<(), Self>) -> $crate::Verdict {
                 match result {

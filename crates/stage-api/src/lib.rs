@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stage API: everything that the author of a stage or source needs, in one place.
+//! The stage API: everything needed to write a stage or source.
 //!
 //! The stages of an edge router (`linerate-stages`) and the reference application in `examples/rlp`
-//! depend on this crate alone, so an external crate can do whatever they do. A crate exports its
-//! kinds as an [`Extension`], and one line in the program's table (`crates/cli/src/kinds.rs`) adds
-//! them to the checker, the schema, the help and the builder.
+//! depend only on this crate, so external crates can do everything that they do. A crate exports
+//! its kinds as an [`Extension`], and one line in the program's table (`crates/cli/src/kinds.rs`)
+//! adds them to the checker, the schema, the help and the builder.
 //!
-//! | what for | where |
+//! | purpose | items |
 //! |---|---|
 //! | a stage | [`Stage`], [`StageKind`], [`StageContext`], [`Burst`], [`Packet`], [`causes!`] |
 //! | its parameters | [`spec`], [`params`] |
-//! | checksums and copies that follow the path's choice | [`StageContext::kernels`], [`kernels`] |
+//! | checksum and copy routines selected by the path | [`StageContext::kernels`], [`kernels`] |
 //! | a source that wraps a capture | [`source`] |
-//! | trying it out | [`testing`], [`mod@bench`] |
+//! | tests and benchmarks of a stage | [`testing`], [`mod@bench`] |
 //!
-//! Only [`Extension`] and [`causes!`] are defined here; everything else is re-exported.
+//! Everything except [`Extension`] and [`causes!`] is a re-export.
 
 #![forbid(unsafe_code)]
 
@@ -23,52 +23,52 @@ mod cause;
 pub use linerate_dataplane::context::MAX_CAUSES;
 pub use linerate_dataplane::packet::{Fragment, Layers};
 pub use linerate_dataplane::{
-    Account, BUCKETS, BuildContext, BuildError, Burst, Packet, Stage, StageContext, StageKernels,
-    StageKind, Steer, Verdict, no_steering,
+    Account, BUCKETS, BuildContext, BuildError, Burst, MAX_BURST, Packet, Stage, StageContext,
+    StageKernels, StageKind, Steer, Verdict, no_steering,
 };
 
-/// The kinds that a crate adds to the program.
+/// Kinds that a crate adds to the program.
 #[derive(Clone, Copy)]
 pub struct Extension {
-    /// Kinds of stage that the crate provides.
+    /// Stage kinds.
     pub stages: &'static [StageKind],
-    /// Kinds of source that the crate provides.
+    /// Source kinds.
     pub sources: &'static [source::SourceKind],
 }
 
 impl Extension {
-    /// Returns the stage kind with this name.
+    /// Finds a stage kind by name.
     pub fn stage(&self, kind: &str) -> Option<&'static StageKind> {
         self.stages.iter().find(|known| known.spec.kind == kind)
     }
 
-    /// Returns the source kind with this name.
+    /// Finds a source kind by name.
     pub fn source(&self, kind: &str) -> Option<&'static source::SourceKind> {
         self.sources.iter().find(|known| known.spec.kind == kind)
     }
 
-    /// Parses the description of a path that may use only these kinds; `stem` is the path's name if
-    /// the text does not give one.
+    /// Parses a path description that may use only these kinds. `stem` is used as the path's name
+    /// if the text gives none.
     ///
     /// # Errors
-    /// All errors in the text, not only the first.
+    /// Returns all errors in the text, not only the first.
     pub fn read(&self, text: &str, stem: &str) -> Result<testing::Path, testing::Problems> {
         let stages: Vec<_> = self.stages.iter().map(|kind| kind.spec).collect();
         let sources: Vec<_> = self.sources.iter().map(|kind| kind.spec).collect();
-        let kinds = spec::Kinds { stages: &stages, sources: &sources };
+        let kinds = spec::Kinds { stages: &stages, sources: &sources, plugins: &[] };
         linerate_path::check::read(text, stem, kinds).map(|described| described.path)
     }
 }
 
-/// Specifications of kinds, as path descriptions use them.
+/// Specifications of kinds, as used by path descriptions.
 pub mod spec {
     pub use linerate_path::spec::{
-        Default, Kinds, MAX_BUFFER_BYTES, MIN_FRAME_BYTES, Misfit, ParamKind, ParamSpec,
-        SourceSpec, StageSpec, State,
+        Default, Kinds, MAX_BUFFER_BYTES, MIN_FRAME_BYTES, Misfit, PLUGIN, ParamKind, ParamSpec,
+        Plugin, STAGE_KEYS, SourceSpec, StageSpec, State,
     };
 }
 
-/// Parameters of stages and sources, with readers and types for their values.
+/// Parameters of stages and sources, with typed access.
 pub mod params {
     pub use linerate_dataplane::params::{Address4, Mac, Reader, fail};
     pub use linerate_path::model::{Params, Value};
@@ -77,6 +77,11 @@ pub mod params {
 /// Checksum arithmetic, and the kernels (checksum and copy routines) by name.
 pub mod kernels {
     pub use linerate_kernels::{Kernels, Sum, checksum};
+}
+
+/// Bursts as seen by code in another language.
+pub mod foreign {
+    pub use linerate_dataplane::foreign::{Foreign, ForeignBurst, PACKET_OFFSETS};
 }
 
 /// Sources that derive their packets from those of a capture.
@@ -90,12 +95,12 @@ pub mod source {
     pub use linerate_record::run::Tally;
 }
 
-/// Bounded rings between two threads, or between two parts of one thread.
+/// Bounded rings between two threads, or two parts of the same thread.
 pub mod ring {
     pub use linerate_dataplane::ring::{Consumer, Producer, ring};
 }
 
-/// Running paths and individual stages to observe their effect on packets.
+/// Runs paths and individual stages to observe what they do to packets.
 pub mod testing {
     pub use linerate_dataplane::capture::PcapWriter;
     pub use linerate_dataplane::pool::Pool;
@@ -107,7 +112,7 @@ pub mod testing {
     pub use linerate_record::run::{RunReport, StageReport, Tally};
 }
 
-/// Timing stages: the timestamp counter, clean windows, the CPU, and sample statistics.
+/// Tools for timing stages: timestamp counter, clean windows, CPU pinning, and sample statistics.
 pub mod bench {
     pub use linerate_linux::{allowed_cpus, pin_current_thread};
     pub use linerate_machine::provenance::provenance;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `count`: counts packets and frame bytes by IP version and protocol, and keeps the smallest and
-//! largest frame sizes. Changes and drops nothing.
+//! `count`: counts packets and frame bytes by IP version and protocol, and tracks the smallest and
+//! largest frame. Does not modify or drop packets.
 
 use crate::headers::protocol;
 use linerate_stage_api::Layers;
@@ -21,7 +21,7 @@ pub(crate) const KIND: StageKind = StageKind::new(
     |_, _| Ok(Box::new(Count::default())),
 );
 
-/// Names of the packet and byte counts, indexed by [`class`].
+/// Names of the packet and byte counters, indexed by [`class`].
 const NAMES: [(&str, &str); 9] = [
     ("v4_tcp_packets", "v4_tcp_bytes"),
     ("v4_udp_packets", "v4_udp_bytes"),
@@ -53,7 +53,7 @@ fn class(layers: &Layers) -> usize {
 #[derive(Default)]
 struct Count {
     classes: [(u64, u64); NAMES.len()],
-    /// Sizes in bytes of the smallest and the largest frame seen; `None` before the first frame.
+    /// Smallest and largest frame so far, in bytes; `None` before the first.
     extremes: Option<(usize, usize)>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `fault`: panics on one packet, to test how a broken stage is reported.
+//! `fault`: panics on one packet, to test how a panic in a stage is reported.
 
 use crate::params::Reader;
 use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
@@ -8,12 +8,12 @@ use linerate_stage_api::{Burst, Stage, StageContext, StageKind, Verdict};
 pub(crate) const KIND: StageKind = StageKind::new(
     StageSpec {
         kind: "fault",
-        help: "Panic at one packet, to test how a broken stage is reported.",
+        help: "Panic on one packet, to test how a panic in a stage is reported.",
         params: &[ParamSpec {
             name: "packet",
             kind: ParamKind::Integer { min: 0, max: i64::MAX },
             default: Default::Required,
-            help: "Index of that packet in the source's sequence, from 0.",
+            help: "Zero-based index of the packet in the source's sequence.",
         }],
         needs_headers: false,
         state: State::None,

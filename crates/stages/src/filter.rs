@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `filter`: permits or denies packets by rules over the 5-tuple; the first rule that matches wins.
+//! `filter`: permits or denies packets by 5-tuple rules; the first match wins.
 //!
-//! Of the fragments of a packet, only the first one carries ports. Rules with ports do not match
-//! later fragments; rules without ports do. A later fragment that no rule matches is handled
-//! according to the parameter `fragments`, not `default`: since the first fragment is filtered by
-//! its ports, and a packet without its first fragment is never reassembled, `permit` is safe (RFC
-//! 1858, section 2). A later TCP fragment at offset 1, which could overwrite the flags of the
-//! first, is always dropped (RFC 1858, 4.2).
+//! Only the first fragment of a packet has ports. Rules with ports do not match later fragments;
+//! rules without ports do. A later fragment that matches no rule is subject to the parameter
+//! `fragments` instead of `default`. `fragments = "permit"` is safe, because the first fragment is
+//! filtered by its ports, and a packet without its first fragment is never reassembled (RFC 1858,
+//! section 2). A later TCP fragment at offset 1, which could overwrite flags in the first one, is
+//! always dropped (RFC 1858, 4.2).
 //!
 //! Not supported: connection state, TCP flags, ICMP types.
 
@@ -21,11 +21,11 @@ use linerate_stage_api::{Fragment, Layers};
 use rule::{Key, LATER_FRAGMENT, Parsed, Rule};
 
 causes! {
-    /// The packet has not passed through a `parse` stage.
+    /// Not parsed: there is no `parse` stage before this one.
     Unparsed = "unparsed",
-    /// The packet is denied by a rule or by default.
+    /// Denied by a rule or by default.
     Denied = "denied",
-    /// The packet is a fragment and is denied by the fragment policy.
+    /// A fragment denied by the fragment policy.
     Fragment = "fragment",
 }
 
@@ -54,7 +54,7 @@ pub(crate) const KIND: StageKind = StageKind::new(
                 kind: PERMIT_OR_DENY,
                 default: Default::Text("permit"),
                 help: "Action for a non-first fragment that no rule matches; rules with ports \
-                       never match one.",
+                       never match such fragments.",
             },
         ],
         needs_headers: true,
@@ -70,7 +70,7 @@ struct Filter {
     v6: Vec<Rule<u128>>,
     permit_by_default: bool,
     permit_fragments: bool,
-    /// Number of rules as written in the path file.
+    /// Number of rules in the path file.
     rules: usize,
     counts: Counts,
 }
@@ -103,7 +103,7 @@ impl Stage for Filter {
     fn idle(&self, packets: u64) -> Option<String> {
         (self.counts.default == packets).then(|| match self.rules {
             0 => "`rules` is empty".to_owned(),
-            rules => format!("`rules` has {rules}, but none matches any packet"),
+            rules => format!("no packet matches any of the `rules` (number: {rules})"),
         })
     }
 }
@@ -200,8 +200,7 @@ fn key<A>(frame: &[u8], layers: &Layers, source: A, destination: A) -> Result<Ke
     Ok(key)
 }
 
-/// Returns the verdict of the first rule that matches (`true` for permit); `None` if no rule
-/// matches.
+/// Returns the verdict of the first matching rule (`true` for permit); `None` if no rule matches.
 #[inline]
 fn first_match<A: rule::Address>(rules: &[Rule<A>], key: &Key<A>) -> Option<bool> {
     rules.iter().find(|rule| rule.matches(key)).map(|rule| rule.permit)
@@ -212,12 +211,11 @@ fn be128(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |value, &byte| value << 8 | u128::from(byte))
 }
 
-/// Returns whether a packet is a later TCP fragment that starts at the ninth byte of the original
-/// payload.
+/// Returns whether a packet is a later TCP fragment that starts at byte 8 of the original payload.
 fn is_at_offset_1(frame: &[u8], layers: &Layers) -> bool {
     let offset = match layers.ip_version {
         4 => array::<20>(frame, layers.l3.into()).map(|h| be16(h, 6) & 0x1fff),
-        // The data of a later fragment directly follow its fragment header.
+        // The data of a later fragment immediately follows its fragment header.
         _ => array::<8>(frame, usize::from(layers.l4).saturating_sub(8)).map(|h| be16(h, 2) >> 3),
     };
     layers.protocol == protocol::TCP && offset == Some(1)

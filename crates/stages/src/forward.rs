@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `forward`: does what a router does to a packet that it forwards.
+//! `forward`: forwards packets as a router does.
 //!
 //! IPv4 (RFC 1812): the TTL is decremented and the checksum updated incrementally (5.3.1, RFC
-//! 1624); addresses that must not be forwarded are dropped (5.3.7; link-local: RFC 3927, 2.7). IPv6
-//! (RFC 8200, section 3; RFC 4291, 2.5): the hop limit is treated likewise. The route with the
-//! longest matching prefix determines the next hop; the Ethernet addresses are rewritten; VLAN tags
-//! are kept.
+//! 1624); packets with addresses that must not be forwarded are dropped (5.3.7; link-local: RFC
+//! 3927, 2.7). IPv6 (RFC 8200, section 3; RFC 4291, 2.5): the hop limit and addresses are treated
+//! likewise. The route with the longest matching prefix determines the next hop; the Ethernet
+//! addresses are rewritten; VLAN tags are kept.
 //!
 //! Not supported: ARP and neighbour discovery, multicast, ICMP errors (time exceeded, unreachable),
 //! options that require processing by a router, source address validation beyond martians,
@@ -21,12 +21,12 @@ use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use linerate_stage_api::{BuildError, Burst, Stage, StageContext, StageKind};
 
 causes! {
-    /// The packet has not passed through a `parse` stage.
+    /// Not parsed: there is no `parse` stage before this one.
     Unparsed = "unparsed",
     TtlExpired = "ttl_expired",
-    /// The packet has an address that must not be forwarded between networks.
+    /// The source or destination is an address to or from which packets must not be forwarded.
     Martian = "martian",
-    /// The packet is multicast or broadcast, which this stage does not forward.
+    /// Multicast or broadcast, which this stage does not forward.
     NotUnicast = "not_unicast",
     NoRoute = "no_route",
 }
@@ -73,9 +73,9 @@ struct Forward {
 }
 
 struct NextHop {
-    /// Destination and source MAC addresses of frames sent to this next hop.
+    /// Destination and source MAC address for frames to this next hop.
     addresses: [u8; 12],
-    /// Number of packets sent to this next hop.
+    /// Packets sent to this next hop.
     sent: u64,
 }
 
@@ -106,7 +106,8 @@ impl Forward {
         let (mut v4, mut v6, mut hops) = (Vec::new(), Vec::new(), Vec::new());
         let mut add = |prefixes: &[Prefix], Mac(next_hop): Mac| {
             let hop = u16::try_from(hops.len()).map_err(|_| "more than 65536 routes".to_owned())?;
-            let addresses = [next_hop, source].concat().try_into().expect("twice 6 bytes are 12");
+            let addresses =
+                [next_hop, source].concat().try_into().expect("two addresses are 12 bytes");
             hops.push(NextHop { addresses, sent: 0 });
             for prefix in prefixes {
                 match *prefix {
@@ -129,7 +130,7 @@ impl Forward {
                 .map_err(|message| BuildError { param: "routes", index: Some(i), message })?;
         }
         if hops.is_empty() {
-            return Err(fail("next_hop_mac", "no routes; set this or `routes`".into()));
+            return Err(fail("next_hop_mac", "no routes; set `next_hop_mac` or `routes`".into()));
         }
         Ok(Self {
             v4: Routes::new(&v4, |a: u32| a.checked_add(1)),
@@ -191,8 +192,8 @@ fn parse_route(text: &str) -> Result<(Prefix, Mac), String> {
     }
 }
 
-/// Returns whether an address is special: "this network" 0/8, loopback 127/8, link-local
-/// 169.254/16, or class E 240/4.
+/// Returns whether an address is "this network" 0/8, loopback 127/8, link-local 169.254/16, or
+/// class E 240/4.
 #[inline]
 fn is_martian_v4(address: u32) -> bool {
     matches!(address >> 24, 0 | 127 | 240..) || address >> 16 == 0xa9fe
@@ -200,7 +201,7 @@ fn is_martian_v4(address: u32) -> bool {
 
 #[inline]
 fn check_v4(source: u32, destination: u32) -> Result<(), Cause> {
-    // 224/4 is multicast; the limited broadcast address is the last of class E.
+    // 224/4 is multicast; the limited broadcast address is the last one of class E.
     if is_martian_v4(source) || source >> 28 == 0xe {
         return Err(Cause::Martian);
     }
@@ -210,7 +211,7 @@ fn check_v4(source: u32, destination: u32) -> Result<(), Cause> {
     if is_martian_v4(destination) { Err(Cause::Martian) } else { Ok(()) }
 }
 
-/// Returns whether an address is special: unspecified, loopback, or link-local fe80::/10.
+/// Returns whether an address is unspecified, loopback, or link-local fe80::/10.
 #[inline]
 fn is_martian_v6(address: u128) -> bool {
     address <= 1 || address >> 118 == 0xfe80 >> 6

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `gre_decap`: takes IP packets out of a GRE tunnel over IPv4.
+//! `gre_decap`: decapsulates IP packets from a GRE tunnel over IPv4.
 //!
-//! RFC 2784, with the key of RFC 2890; a sequence number is skipped, not checked. The inner packet
-//! gets the Ethernet header of the outer one and is parsed like any other. An outer "congestion
-//! experienced" mark is carried over to the inner ECN field (RFC 6040, 4.2). Packets other than GRE
-//! over IPv4 to `local` pass unchanged.
+//! Implements RFC 2784 with the key of RFC 2890; sequence numbers are skipped without being
+//! checked. The inner packet inherits the outer Ethernet header and is parsed like any other. An
+//! outer "congestion experienced" mark is propagated to the inner ECN field (RFC 6040, 4.2).
+//! Packets other than GRE over IPv4 to `local` pass unchanged.
 //!
 //! Not supported: reassembly of outer fragments (which are dropped), routing (RFC 1701), payloads
 //! other than IP.
@@ -22,24 +22,24 @@ use linerate_stage_api::{Fragment, Layers, Packet};
 use std::net::Ipv4Addr;
 
 causes! {
-    /// The packet has not passed through a `parse` stage.
+    /// Not parsed: there is no `parse` stage before this one.
     Unparsed = "unparsed",
-    /// The outer packet is a fragment, which cannot be decapsulated.
+    /// The outer packet is a fragment.
     Fragment = "fragment",
     /// The outer source is not `remote`.
     UnknownPeer = "unknown_peer",
-    /// The GRE header or the inner headers are truncated.
+    /// Truncated GRE header or inner headers.
     CutHeader = "cut_header",
-    /// A flag is set that must be zero, or the GRE version is not supported.
+    /// A GRE flag that must be zero is set, or the version is unsupported.
     BadFlags = "bad_flags",
     BadChecksum = "bad_checksum",
     BadKey = "bad_key",
     /// The payload is neither IPv4 nor IPv6.
     BadProtocol = "bad_protocol",
-    /// The inner header is inconsistent, in itself or with the length of the outer packet.
+    /// The inner header is inconsistent with itself or with the outer length.
     BadHeader = "bad_header",
     ExtensionChain = "ext_chain",
-    /// Congestion was experienced in the tunnel, but the inner packet cannot signal it.
+    /// Congestion was signalled in the tunnel, but the inner packet is not ECN-capable.
     Congestion = "congestion",
 }
 
@@ -75,7 +75,7 @@ pub(crate) const KIND: StageKind = StageKind::new(
                 name: "key",
                 kind: ParamKind::Integer { min: -1, max: u32::MAX as i64 },
                 default: Default::Integer(-1),
-                help: "Required key of the packets; -1: no key.",
+                help: "Key that packets must carry; -1: no key.",
             },
         ],
         needs_headers: true,
@@ -117,21 +117,20 @@ impl Stage for Decap {
 
     fn idle(&self, packets: u64) -> Option<String> {
         let local = Ipv4Addr::from(self.local);
-        (self.untouched == packets).then(|| format!("none is a GRE packet to `local` = {local}"))
+        (self.untouched == packets).then(|| format!("no GRE packet is sent to `local` = {local}"))
     }
 }
 
-/// Flags in the first byte of a GRE header (RFC 2784, RFC 2890), here and in the following
-/// constants.
+/// Flags in the first byte of a GRE header (RFC 2784, RFC 2890), here and below.
 const CHECKSUM_PRESENT: u8 = 0x80;
 const KEY_PRESENT: u8 = 0x20;
 const SEQUENCE_PRESENT: u8 = 0x10;
-/// Routing, strict source route, and the upper bit of the recursion control field in RFC 1701: bits
-/// 1, 4 and 5, which must be zero.
+/// Bits 1, 4 and 5, which must be zero: routing, strict source route, and the upper bit of the
+/// recursion control field in RFC 1701.
 const MUST_BE_ZERO: u8 = 0x4c;
 
 impl Decap {
-    /// Returns the outer IPv4 header of a packet from the tunnel; `None` for any other packet.
+    /// Returns the outer IPv4 header if the packet is from the tunnel; `None` otherwise.
     #[inline]
     fn tunnelled<'p>(&self, packet: &'p Packet<'_>) -> Result<Option<[u8; 20]>, Cause> {
         let layers = packet.meta().layers;
@@ -176,7 +175,7 @@ impl Decap {
         carry_congestion(packet.bytes_mut(), &layers, outer[1] & 0b11)
     }
 
-    /// Checks a GRE header; returns its length and the protocol type.
+    /// Validates a GRE header. Returns its length and the protocol type.
     fn check_gre(&self, tunnel: &[u8], kernels: &mut StageKernels) -> Result<(usize, u16), Cause> {
         let start: &[u8; 4] = array(tunnel, 0).ok_or(Cause::CutHeader)?;
         let flags = start[0];
@@ -219,8 +218,7 @@ fn carry_congestion(frame: &mut [u8], layers: &Layers, outer: u8) -> Result<(), 
     const CAPABLE_0: u8 = 0b10;
     const EXPERIENCED: u8 = 0b11;
     let start: &mut [u8; 12] = array_mut(frame, layers.l3.into()).ok_or(Cause::Unparsed)?;
-    // The two ECN bits are the last ones of the TOS byte; in IPv6, the first four bits of the flow
-    // label follow them.
+    // The ECN bits are the last two of the TOS byte; in IPv6, four bits of the flow label follow.
     let shift = if layers.ip_version == 4 { 0 } else { 4 };
     let inner = start[1] >> shift & 0b11;
     let new = match (inner, outer) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `gre_encap`, `gre_encap_sequenced`: encapsulate IP packets in a GRE tunnel over IPv4.
 //!
-//! RFC 2784, with the key and the sequence number of RFC 2890. The outer header has DF set and
-//! identification 0, as allowed for an atomic datagram (RFC 6864, 4.1), and TTL 64. It takes both
-//! DSCP (RFC 2983, uniform) and ECN (RFC 6040, normal mode) from the inner TOS or traffic class.
-//! The Ethernet header, including VLAN tags, is moved in front of the outer header; link-layer
-//! padding is removed.
+//! Implements RFC 2784 with the key and sequence number of RFC 2890. The outer header has TTL 64,
+//! DF set, and identification 0, as permitted for atomic datagrams (RFC 6864, 4.1). DSCP (RFC 2983,
+//! uniform) and ECN (RFC 6040, normal mode) are copied from the inner TOS or traffic class. The
+//! Ethernet header and VLAN tags are moved in front of the outer header; link-layer padding is
+//! removed.
 //!
-//! `gre_encap_sequenced` is a separate kind because the sequence number is global tunnel state,
-//! which rules out replication.
+//! `gre_encap_sequenced` is a separate kind because sequence numbers are global state, which rules
+//! out replication.
 //!
-//! Not supported: fragmentation (a packet too long for `mtu` is dropped, whether DF is set or not),
-//! the GRE checksum, ICMP "packet too big", an outer IPv6 header.
+//! Not supported: fragmentation (packets that exceed `mtu` are dropped regardless of DF), the GRE
+//! checksum, ICMP "packet too big", an outer IPv6 header.
 
 use crate::headers::{ETHERNET_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, array, be16, protocol};
 use crate::params::{Address4, Reader};
@@ -23,11 +23,11 @@ use linerate_stage_api::{BuildError, Burst, Stage, StageContext, StageKind};
 use linerate_stage_api::{Fragment, Layers, Packet};
 
 causes! {
-    /// The packet has not passed through a `parse` stage.
+    /// Not parsed: there is no `parse` stage before this one.
     Unparsed = "unparsed",
-    /// The outer packet would be longer than `mtu`.
+    /// The outer packet would exceed `mtu`.
     TooBig = "too_big",
-    /// The buffer has too little headroom for the outer headers.
+    /// Too little headroom for the outer headers.
     NoHeadroom = "no_headroom",
 }
 
@@ -48,13 +48,13 @@ const PARAMS: &[ParamSpec] = &[
         name: "key",
         kind: ParamKind::Integer { min: -1, max: u32::MAX as i64 },
         default: Default::Integer(-1),
-        help: "Key of the tunnel; -1: no key field.",
+        help: "Tunnel key; -1: no key field.",
     },
     ParamSpec {
         name: "mtu",
         kind: ParamKind::Integer { min: 68, max: 65535 },
         default: Default::Integer(1500),
-        help: "MTU of the outer IPv4 packet, in bytes; larger packets are dropped, not fragmented.",
+        help: "MTU for outer IPv4 packets, in bytes; larger packets are dropped, not fragmented.",
     },
 ];
 
@@ -89,13 +89,13 @@ const IP_BYTES: usize = 20;
 const MAX_OUTER_BYTES: usize = IP_BYTES + 12;
 
 struct Encap {
-    /// The outer headers, in which length, TOS, checksum, protocol type and sequence number are set
-    /// per packet.
+    /// The outer headers. Length, TOS, checksum, protocol type and sequence number are set per
+    /// packet.
     template: [u8; MAX_OUTER_BYTES],
-    /// Number of bytes of `template` in use.
+    /// Bytes of `template` in use.
     outer_bytes: usize,
     mtu: usize,
-    /// The next sequence number, if the tunnel is sequenced; the first is 0 (RFC 2890, 2.2).
+    /// Next sequence number, starting with 0 (RFC 2890, 2.2); `None` if not sequenced.
     sequence: Option<u32>,
 }
 
@@ -104,7 +104,7 @@ fn build(params: &Params, sequence: Option<u32>) -> Result<Box<dyn Stage>, Build
     let [Address4(local), Address4(remote)] = [params.parsed("local")?, params.parsed("remote")?];
     let key: i64 = params.integer("key")?;
     let mut template = [0; MAX_OUTER_BYTES];
-    // The IPv4 fields are: version and header length, DF, TTL, protocol.
+    // IPv4 fields: version and header length, DF, TTL, protocol.
     (template[0], template[6], template[8], template[9]) = (0x45, 0x40, 64, protocol::GRE);
     template[12..16].copy_from_slice(&local.to_be_bytes());
     template[16..20].copy_from_slice(&remote.to_be_bytes());
@@ -145,7 +145,7 @@ impl Encap {
         packet.push_front(self.outer_bytes, &mut context.account).ok_or(Cause::NoHeadroom)?;
         let frame = packet.bytes_mut();
         frame.copy_within(self.outer_bytes..self.outer_bytes + l3, 0);
-        // The ethertype is the last field of the Ethernet header, behind any tags.
+        // The EtherType is the last field of the Ethernet header, after any tags.
         frame[l3 - 2..l3].copy_from_slice(&ETHERTYPE_IPV4.to_be_bytes());
         let outer = &mut frame[l3..l3 + self.outer_bytes];
         self.write_outer(outer, tos, outer_total as u16, ethertype);
@@ -175,8 +175,7 @@ impl Encap {
     }
 }
 
-/// Returns the TOS or traffic class of a packet, and its GRE protocol type; `None` if the packet is
-/// not parsed.
+/// Returns a packet's TOS or traffic class and its GRE protocol type; `None` if it is not parsed.
 #[inline]
 fn service(frame: &[u8], layers: &Layers) -> Option<(u8, u16)> {
     let l3 = usize::from(layers.l3);

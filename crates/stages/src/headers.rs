@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the headers of a frame: Ethernet II, up to two VLAN tags (IEEE 802.1Q, 802.1ad), IPv4
-//! (RFC 791), IPv6 with its extension headers (RFC 8200), and the start of TCP, UDP and ICMP.
+//! Locates a frame's headers: Ethernet II, up to two VLAN tags (IEEE 802.1Q, 802.1ad), IPv4 (RFC
+//! 791), IPv6 with its extension headers (RFC 8200), and the start of TCP, UDP and ICMP.
 //!
 //! Not handled: IEEE 802.3 length frames and LLC/SNAP, more than two tags, IPv6 jumbograms (RFC
 //! 2675), headers after AH in IPv4, and all checksums.
@@ -30,25 +30,25 @@ const ETHERTYPE_SERVICE_TAG: u16 = 0x88a8;
 pub(crate) const ETHERNET_BYTES: usize = 14;
 const MAX_TAGS: usize = 2;
 
-/// Maximum length of a chain of extension headers that is followed. RFC 8200 defines six kinds, one
-/// of which may occur twice; RFC 9099 advises dropping chains that are too long to inspect.
+/// Maximum number of extension headers to follow. RFC 8200 defines six kinds, one of which may
+/// occur twice, and RFC 9099 advises dropping chains that are too long to inspect.
 pub(crate) const MAX_EXTENSION_HEADERS: usize = 8;
 
-/// Reasons why the headers of a frame could not be found.
+/// Why a frame's headers could not be located.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Fault {
     /// The frame is neither IPv4 nor IPv6.
     NotIp,
-    /// The frame, or a fragment, ends within a header.
+    /// The frame or fragment ends within a header.
     CutHeader,
-    /// A header is inconsistent, or claims more bytes than the frame has.
+    /// A header is inconsistent, or claims more bytes than are present.
     BadHeader,
     /// The chain of IPv6 extension headers is too long or out of order.
     ExtensionChain,
 }
 
-/// The names of the faults, in order; they are the drop causes of a stage that walks headers.
+/// Names of the faults, in order. They are the drop causes of stages that walk headers.
 pub(crate) const FAULT_NAMES: [&str; 4] = ["not_ip", "cut_header", "bad_header", "ext_chain"];
 
 impl Fault {
@@ -58,31 +58,31 @@ impl Fault {
     }
 }
 
-/// Returns the 16-bit big-endian number at offset `at`, which must be within `bytes`.
+/// Returns the big-endian 16-bit number at offset `at`, which must be in bounds.
 #[inline]
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// Returns the 32-bit big-endian number at offset `at`, which must be within `bytes`.
+/// Returns the big-endian 32-bit number at offset `at`, which must be in bounds.
 #[inline]
 pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Returns the `N` bytes from offset `at`, or `None` if `bytes` ends before that.
+/// Returns the `N` bytes at offset `at`; `None` if out of bounds.
 #[inline]
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]> {
     bytes.get(at..)?.first_chunk()
 }
 
-/// Returns the `N` bytes from offset `at` for writing, or `None` if `bytes` ends before that.
+/// Returns a mutable reference to the `N` bytes at offset `at`; `None` if out of bounds.
 #[inline]
 pub(crate) fn array_mut<const N: usize>(bytes: &mut [u8], at: usize) -> Option<&mut [u8; N]> {
     bytes.get_mut(at..)?.first_chunk_mut()
 }
 
-/// Finds the headers of a frame that starts at its Ethernet header.
+/// Locates the headers of a frame that starts at the Ethernet header.
 ///
 /// Invariants of the result: `14 <= l3 <= l4 <= l3_end <= frame.len()`; the complete IP header is
 /// between `l3` and `l4`; unless the packet is a later fragment, a complete TCP, UDP or ICMP header
@@ -109,7 +109,7 @@ pub(crate) fn walk(frame: &[u8]) -> Result<Layers, Fault> {
     }
 }
 
-/// Finds the headers that follow an IPv4 header at `l3`.
+/// Parses the IPv4 header at `l3` and locates the headers after it.
 #[inline]
 pub(crate) fn walk_v4(frame: &[u8], l3: usize) -> Result<Layers, Fault> {
     let header: &[u8; 20] = array(frame, l3).ok_or(Fault::CutHeader)?;
@@ -131,11 +131,11 @@ fn fragment(has_offset: bool, more: bool) -> Fragment {
     }
 }
 
-/// Finds the headers that follow an IPv6 header at `l3`.
+/// Parses the IPv6 header at `l3` and locates the headers after it.
 ///
 /// A fragment header with offset 0 and no more fragments does not make the packet a fragment (RFC
-/// 6946). The first fragment must contain the whole chain (RFC 7112). In a later fragment, the
-/// bytes after the fragment header are data and are not examined.
+/// 6946). The first fragment must contain the entire chain (RFC 7112). In later fragments,
+/// everything after the fragment header is data and not examined.
 fn walk_v6(frame: &[u8], l3: usize) -> Result<Layers, Fault> {
     let header: &[u8; 40] = array(frame, l3).ok_or(Fault::CutHeader)?;
     let end = l3 + 40 + usize::from(be16(header, 4));
@@ -174,9 +174,9 @@ fn is_extension(next: u8) -> bool {
     matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS)
 }
 
-/// Returns the length of an IPv6 extension header in bytes, from its length field. The field counts
-/// units of 8 bytes beyond the first 8, or for AH units of 4 bytes beyond the first 8 (RFC 4302,
-/// 2.2); the fragment header has a fixed length.
+/// Returns the length of an IPv6 extension header in bytes, given its length field. The field
+/// counts the 8-byte units beyond the first 8 bytes or, for AH, the 4-byte units (RFC 4302, 2.2).
+/// The fragment header has a fixed length.
 fn extension_bytes(kind: u8, length: u8) -> usize {
     match kind {
         protocol::FRAGMENT => 8,
@@ -185,8 +185,8 @@ fn extension_bytes(kind: u8, length: u8) -> usize {
     }
 }
 
-/// Returns whether a routing header of the IPv6 packet names a destination beyond the one in the
-/// IPv6 header (segments left is not 0).
+/// Returns whether the IPv6 packet has a routing header with segments left, in which case the
+/// destination in the IPv6 header is not the final one.
 pub(crate) fn is_en_route_v6(frame: &[u8], layers: &Layers) -> bool {
     let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
     let (Some(&first), mut at) = (frame.get(l3 + 6), l3 + 40) else {
@@ -206,7 +206,7 @@ pub(crate) fn is_en_route_v6(frame: &[u8], layers: &Layers) -> bool {
     false
 }
 
-/// Checks the transport header and assembles the offsets of all headers.
+/// Checks the transport header, and returns the offsets of all headers.
 #[inline]
 fn finish(
     frame: &[u8],
@@ -221,13 +221,13 @@ fn finish(
     if fragment != Fragment::Later {
         check_transport(payload, protocol, fragment)?;
     }
-    // Frames are at most 65535 bytes long, so every offset fits.
+    // Frames are at most 65535 bytes long, so all offsets fit.
     Ok(Layers { l3: l3 as u16, l4: l4 as u16, l3_end: end as u16, ip_version, protocol, fragment })
 }
 
-/// Checks that `payload` contains the complete transport header. A first fragment that truncates
-/// the header is rejected, as any other packet would be (RFC 1858, RFC 7112), because filters could
-/// not match it.
+/// Checks that `payload` contains the entire transport header. A first fragment with a truncated
+/// header is rejected like any other packet (RFC 1858, RFC 7112), because filters could not match
+/// it.
 #[inline]
 fn check_transport(payload: &[u8], protocol: u8, fragment: Fragment) -> Result<(), Fault> {
     match protocol {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stages of a packet path that an edge router needs, and some stages with a known cost for
-//! experiments.
+//! Stages for the packet path of an edge router, and stages of known cost for experiments.
 //!
-//! [`KINDS`] is the table of kinds; each kind is in a separate file, which names the RFCs it
-//! follows and its limitations. No stage allocates per packet, none panics on any input (except
-//! `fault`, whose purpose that is), and none has a clock or timers. No stage originates packets:
-//! where a router would answer with ICMP, the packet is dropped with a cause.
+//! [`KINDS`] lists all kinds. Each is in its own file, which documents the RFCs it follows and its
+//! limitations. Stages do not allocate per packet, never panic regardless of input (except for
+//! `fault`, whose purpose it is), and have no clock or timers. They do not originate packets: where
+//! a router would respond with ICMP, the packet is dropped with a cause.
 
 #![forbid(unsafe_code)]
 
@@ -27,7 +26,7 @@ mod work;
 use linerate_stage_api::spec::StageSpec;
 use linerate_stage_api::{Extension, StageKind};
 
-/// Every kind of stage in this crate, in the order in which a path would use it.
+/// All stage kinds in this crate, in the order a path would use them.
 pub static KINDS: &[StageKind] = &[
     parse::KIND,
     verify::KIND,
@@ -43,7 +42,7 @@ pub static KINDS: &[StageKind] = &[
     fault::KIND,
 ];
 
-/// This crate's entries in the program's table of kinds.
+/// The stage kinds that this crate adds to the program.
 pub static EXTENSION: Extension = Extension { stages: KINDS, sources: &[] };
 
 /// Returns the specifications of all kinds, for the path checker.
@@ -51,7 +50,7 @@ pub fn specs() -> Vec<StageSpec> {
     KINDS.iter().map(|kind| kind.spec).collect()
 }
 
-/// Returns the kind of stage with this name.
+/// Finds a stage kind by name.
 pub fn kind(name: &str) -> Option<&'static StageKind> {
     KINDS.iter().find(|kind| kind.spec.kind == name)
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `nat44`: traditional NAPT (RFC 3022) of IPv4 TCP, UDP and ICMP.
 //!
-//! ## Behaviour, in the words of RFC 4787, 5382 and 5508
+//! ## Behaviour, in the terminology of RFC 4787, 5382 and 5508
 //! - Endpoint-independent mapping: an inside address and port get one outside address and port,
 //!   whatever the destination.
-//! - Endpoint-independent filtering: any host may send to a mapped port. This also applies to TCP;
+//! - Endpoint-independent filtering: any host may send to a mapped port. This includes TCP;
 //!   no TCP state is kept.
 //! - Paired pooling: all ports of an inside address map to the same outside address.
 //! - No port preservation or parity; outside ports are 1024 to 65535.
@@ -35,8 +35,9 @@
 //! protocol (a group), in an order that does not depend on any packet outside the group. The output
 //! is therefore identical, byte for byte, for any distribution of buckets over replicas.
 //!
-//! If the source put a packet into a bucket other than the one its addresses call for in this
-//! stage, for example because an earlier stage rewrote them, it is dropped as `misdirected`.
+//! If the source put a packet into a different bucket from the one that this stage computes from
+//! the packet's addresses, for example because an earlier stage rewrote them, the packet is dropped
+//! as `misdirected`.
 
 mod table;
 mod way;
@@ -54,19 +55,20 @@ use table::{Endpoint, Outbound, Table};
 use way::{Group, Refusal, Transport, Way};
 
 causes! {
-    /// The packet has not passed through a `parse` stage.
+    /// Not parsed: there is no `parse` stage before this one.
     Unparsed = "unparsed",
-    /// The packet is addressed to an unmapped port of the pool.
+    /// Addressed to an unmapped port of the pool.
     NoMapping = "no_mapping",
     /// No outside port is free, and none may be evicted.
     NoPorts = "no_ports",
-    /// The packet is a fragment addressed to the pool.
+    /// A fragment addressed to the pool.
     Fragment = "fragment",
-    /// The packet goes from an inside address to the pool.
+    /// From an inside address to the pool.
     Hairpin = "hairpin",
-    /// The packet has a protocol, ICMP type or quoted packet that NAPT cannot translate.
+    /// A protocol, ICMP type or quoted packet that NAPT cannot translate.
     NotTranslatable = "not_translatable",
-    /// The source put the packet into a bucket other than the one its addresses call for.
+    /// The source put the packet into a different bucket from the one that this stage computes from
+    /// the packet's addresses.
     Misdirected = "misdirected",
 }
 
@@ -121,14 +123,14 @@ pub(crate) const KIND: StageKind = StageKind {
     steer: |params| Ok(Some(Arc::new(Realm::new(Reader(params))?))),
 };
 
-/// The inside prefix, and the pool of outside addresses.
+/// The inside prefix and the pool of outside addresses.
 #[derive(Clone, Copy, Debug)]
 struct Realm {
     inside: Prefix4,
     pool: Prefix4,
 }
 
-/// Maximum number of addresses in the pool, which bounds the memory of a replica.
+/// Maximum number of addresses in the pool, which limits the memory of a replica.
 const MAX_POOL_ADDRESSES: u32 = 16;
 
 impl Realm {
@@ -199,8 +201,8 @@ impl Stage for Nat44 {
         let [inside, outside] = &self.prefixes;
         (self.counts.untouched == packets).then(|| {
             format!(
-                "`inside` = {inside} matches none of their source addresses, and `outside` = \
-                 {outside} none of their destination addresses"
+                "`inside` = {inside} matches no source address, and `outside` = {outside} matches \
+                 no destination address"
             )
         })
     }
@@ -248,7 +250,7 @@ impl Nat44 {
         }
     }
 
-    /// Translates an outbound packet; `inside` is `None` for a later fragment.
+    /// Translates an outbound packet. `inside` is `None` for a later fragment.
     #[inline]
     fn outbound(
         &mut self,
@@ -264,7 +266,7 @@ impl Nat44 {
             (Some(inside), None) => Some((group.transport, self.map(group, inside)?)),
             (Some(inside), Some(quoted)) => {
                 let port = self.table.find(group, inside).ok_or(Cause::NoMapping)?;
-                // The quoted packet was inbound: its destination was this mapping.
+                // The quoted packet was inbound, with this mapping as its destination.
                 let port = Some((group.transport, port));
                 rewrite_quote(frame, layers, quoted, Side::Destination, outside, port)?;
                 None
@@ -274,7 +276,7 @@ impl Nat44 {
         rewrite(frame, l3, l4, Side::Source, outside, port).ok_or(Cause::Unparsed)
     }
 
-    /// Returns the outside port of an inside endpoint; allocates a port if the endpoint has none.
+    /// Returns the outside port of an inside endpoint, allocating one if needed.
     #[inline]
     fn map(&mut self, group: Group, inside: Endpoint) -> Result<u16, Cause> {
         match self.table.map(group, inside, self.evict) {
@@ -302,7 +304,7 @@ fn inbound(
     quoted: Option<u16>,
 ) -> Result<(), Cause> {
     if let Some(quoted) = quoted {
-        // The quoted packet was outbound: its source was this mapping.
+        // The quoted packet was outbound, with this mapping as its source.
         rewrite_quote(frame, layers, quoted, Side::Source, inside, port.take())?;
     }
     let (l3, l4) = (layers.l3.into(), layers.l4.into());
@@ -323,14 +325,14 @@ impl Side {
     }
 }
 
-/// A port or ICMP identifier to write, on the same side as the address; `None` to write none.
+/// A port or ICMP identifier to write on the same side as the address; `None` to leave it as it is.
 type NewPort = Option<(Transport, u16)>;
 
-/// Writes an address, and a port if there is one, and updates the checksums that cover them. A
-/// transport checksum that the packet does not contain is skipped. Returns `None` if the packet is
-/// too short for the other fields.
+/// Writes an address, and a port if given, and updates the checksums that cover them. Skips a
+/// transport checksum that is not in the packet. Returns `None` if the packet is too short for the
+/// other fields.
 ///
-/// The addresses of a TCP or UDP fragment without ports are covered by the checksum in the first
+/// For TCP or UDP fragments without ports, the addresses are covered by the checksum in the first
 /// fragment.
 #[inline]
 fn rewrite(
@@ -373,7 +375,7 @@ fn rewrite(
     Some(())
 }
 
-/// Rewrites the packet quoted by an ICMP error at `quoted`, and updates the error's checksum.
+/// Rewrites the packet quoted at `quoted` by an ICMP error, and updates the error's checksum.
 fn rewrite_quote(
     frame: &mut [u8],
     layers: &Layers,
@@ -390,10 +392,10 @@ fn rewrite_quote(
     let header_bytes = usize::from(quote.first().ok_or(Cause::Unparsed)? & 0x0f) * 4;
     let header = quote.get(..header_bytes).ok_or(Cause::Unparsed)?;
     if checksum::header(header, Sum::ZERO).fold() != 0xffff {
-        // A quoted packet with a wrong header checksum is dropped (RFC 5508, REQ-3 a).
+        // Drop errors that quote a packet with a wrong header checksum (RFC 5508, REQ-3 a).
         return Err(Cause::NotTranslatable);
     }
-    // The rewrite touches only the IP header and at most 20 bytes of the transport header, which
+    // The rewrite affects only the IP header and at most 20 bytes of the transport header, which
     // include the TCP checksum.
     let touched = quote.len().min(header_bytes + 20);
     let before = checksum::header(&quote[..touched], Sum::ZERO).fold();
@@ -406,13 +408,13 @@ fn rewrite_quote(
     Ok(())
 }
 
-/// Returns whether an ICMP type is a query (not a reply) that carries an identifier: echo and
-/// timestamp (RFC 792).
+/// Returns whether an ICMP type is a query (not a reply) with an identifier: echo or timestamp (RFC
+/// 792).
 fn is_query(icmp_type: u8) -> bool {
     matches!(icmp_type, 8 | 13)
 }
 
-/// Returns whether an ICMP type is the reply to a query that carries an identifier.
+/// Returns whether an ICMP type is the reply to a query with an identifier.
 fn is_reply(icmp_type: u8) -> bool {
     matches!(icmp_type, 0 | 14)
 }
@@ -433,8 +435,8 @@ impl Transport {
         }
     }
 
-    /// Returns the offset of the port in the transport header; for ICMP, the offset of the
-    /// identifier, which is the same on either side.
+    /// Returns the offset of the port in the transport header or, for ICMP, of the identifier,
+    /// which is the same for both sides.
     fn port_at(self, side: Side) -> usize {
         match (self, side) {
             (Self::Icmp, _) => 4,

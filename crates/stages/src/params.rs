@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Address prefixes as parameters, in addition to the parameter types that every stage can read.
+//! Address prefixes, which complement the parameter types of the stage API.
 
 pub(crate) use linerate_stage_api::params::{Address4, Mac, Reader, fail};
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-/// An IPv4 or IPv6 prefix: addresses that share their first bits.
+/// An IPv4 or IPv6 prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefix {
     V4(Prefix4),
@@ -27,7 +27,7 @@ pub(crate) struct Prefix6 {
 }
 
 impl Prefix4 {
-    /// The prefix that contains every address.
+    /// Contains every address.
     pub(crate) const ALL: Self = Self { address: 0, mask: 0 };
 
     #[inline]
@@ -42,7 +42,7 @@ impl Prefix4 {
 }
 
 impl Prefix6 {
-    /// The prefix that contains every address.
+    /// Contains every address.
     pub(crate) const ALL: Self = Self { address: 0, mask: 0 };
 
     /// Returns the last address of the prefix.
@@ -62,7 +62,7 @@ impl FromStr for Prefix {
         };
         let beyond = |first: IpAddr| {
             format!(
-                "\"{text}\" has bits set beyond its length; write {first}/{}",
+                "\"{text}\" has bits set beyond the prefix length; write {first}/{}",
                 length.unwrap_or(0)
             )
         };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Longest-prefix match: finds the next hop for a destination address.
+//! Longest-prefix match from destination address to next hop.
 //!
-//! Prefixes nest or are disjoint, so they split the address space into intervals in which the
-//! longest match does not change. A lookup is a binary search over the interval starts, of which
-//! there are at most 2n + 1 for n prefixes: the table is small, no worse for IPv6, and exact. For
-//! full Internet tables a trie would touch less memory; an edge router's few routes fit in L1.
+//! Prefixes are nested or disjoint, so they divide the address space into intervals within which
+//! the longest match is the same. A lookup is a binary search over the interval starts. With at
+//! most 2n + 1 intervals for n prefixes, the table is small, exact, and no worse for IPv6. A trie
+//! would touch less memory for full Internet tables, but an edge router's few routes fit in L1.
 
 /// A routing table: next hops by destination address.
 pub(crate) struct Routes<A> {
-    /// First address of each interval, in ascending order, starting with the lowest possible
+    /// First address of each interval in ascending order, starting with the lowest possible
     /// address.
     starts: Vec<A>,
     /// Next hop of the interval at the same index in `starts`.
@@ -24,16 +24,16 @@ pub(crate) struct Route<A> {
 }
 
 impl<A: Copy + Ord + Default> Routes<A> {
-    /// Compiles routes into a table. `after` returns the next higher address, or `None` after the
-    /// last one. If two routes have the same prefix, the later one wins.
+    /// Compiles routes into a table. `after` returns the next higher address; `None` after the
+    /// last. If routes have the same prefix, the last one wins.
     pub(crate) fn new(routes: &[Route<A>], after: impl Fn(A) -> Option<A>) -> Self {
         let mut starts = vec![A::default()];
         starts.extend(routes.iter().map(|r| r.first));
         starts.extend(routes.iter().filter_map(|r| after(r.last)));
         starts.sort_unstable();
         starts.dedup();
-        // The longest prefix that contains an address is the one that starts last or, among those
-        // with the same start, the one that ends first.
+        // The longest prefix containing an address is the one that starts last or, of those with
+        // the same start, ends first.
         let longest = |start: &A| {
             let holding = routes.iter().filter(|r| (r.first..=r.last).contains(start));
             holding.max_by_key(|r| (r.first, std::cmp::Reverse(r.last))).map(|r| r.hop)
@@ -71,7 +71,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(200))]
         #[test]
         fn equals_a_linear_search(
-            // Each route is drawn from few distinct values, so that prefixes nest and repeat.
+            // Routes are drawn from few distinct values, so that prefixes nest and repeat.
             specs in prop::collection::vec((0u32..64, 0u32..=32), 0..40),
             probes in prop::collection::vec(any::<u32>(), 50),
         ) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `work`: computes for a known number of core cycles per packet without touching memory.
+//! `work`: spends a known number of core cycles per packet on computation, without accessing
+//! memory.
 //!
-//! The operations form one dependent chain of alternating additions and exclusive-ors, each of
-//! which takes one cycle on every common processor. The compiler would turn a chain of additions
-//! alone into one multiplication.
+//! The computation is a dependent chain of alternating additions and exclusive-ors, each of which
+//! takes one cycle on all common processors. A chain of additions alone would be compiled to a
+//! multiplication.
 
 use crate::params::Reader;
 use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
@@ -18,7 +19,7 @@ pub(crate) const KIND: StageKind = StageKind::new(
             name: "adds",
             kind: ParamKind::Integer { min: 0, max: 1_000_000 },
             default: Default::Integer(100),
-            help: "Dependent one-cycle integer operations per packet: its cost in core cycles.",
+            help: "Dependent one-cycle integer operations, and thus core cycles, per packet.",
         }],
         needs_headers: false,
         state: State::None,
@@ -30,14 +31,14 @@ pub(crate) const KIND: StageKind = StageKind::new(
 
 struct Work {
     adds: u32,
-    /// Current end of the chain of operations: the work for each packet depends on that for the
-    /// previous one.
+    /// Result of the chain so far. It is carried over, so the work for each packet depends on the
+    /// result for the previous one.
     value: u64,
 }
 
 impl Stage for Work {
     fn process(&mut self, burst: &mut Burst<'_>, _: &mut StageContext) {
-        // The operand is hidden from the compiler, so that it cannot precompute the result.
+        // Hide the operand from the compiler, which could otherwise precompute the result.
         let operand = black_box(0x9e37_79b9_7f4a_7c15_u64);
         for _ in 0..burst.len() {
             let mut value = self.value;

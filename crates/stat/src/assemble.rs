@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Turns runs into figures: counts, counts per unit of work, metrics, times.
 //!
-//! A value from one run has the interval that scaling gives it, or none if nothing was scaled. A
-//! value from several runs is their median, with the interval of the median, which needs six runs.
+//! A value from one run has an interval only if it was scaled. A value from several runs is the
+//! median over the runs, and has an interval only if there are at least six.
 
 use crate::measured::Measured;
 use crate::requested::{Requested, RequestedMetric};
@@ -22,15 +22,16 @@ use std::ffi::OsString;
 
 const CLOCK: &str = "monotonic clock";
 
-/// Reason why there is no value if the command ran into its time limit.
-const UNTIL_ITS_END: &str =
-    "counting stopped before the command exited, and the kernel reports only its total time";
+/// Why user and system time are missing if the time limit stopped counting before the command
+/// exited.
+const UNTIL_ITS_END: &str = "counting stopped before the command exited, but the kernel reports \
+                             only the command's total time";
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// A figure for an estimate; if the interval is a single point, the figure has no interval.
+/// Builds a figure from an estimate, without an interval if the ends of the interval coincide.
 fn estimated(unit: &str, estimate: Estimate, tier: Tier, method: &str) -> Figure {
     match estimate.low == estimate.high {
         true => Figure { n: estimate.n, ..Figure::exact(unit, estimate.value, tier, method) },
@@ -38,17 +39,17 @@ fn estimated(unit: &str, estimate: Estimate, tier: Tier, method: &str) -> Figure
     }
 }
 
-/// All runs of a request.
+/// All runs for a request.
 pub(crate) struct Runs<'a> {
     pub(crate) request: &'a Request,
     pub(crate) asked: &'a Requested,
-    /// At least one.
+    /// Completed runs; at least one.
     pub(crate) runs: &'a [Run],
-    /// The run after these, if a signal interrupted it.
+    /// The last run, if it was interrupted by a signal after others had completed.
     pub(crate) cut_short: Option<&'a Run>,
 }
 
-/// The report, without any comparison with a baseline.
+/// Builds the report, without the comparison with a baseline.
 pub(crate) fn report(runs: &Runs<'_>, measured: &Measured) -> StatReport {
     let (request, last, ground) = (runs.request, runs.last(), &measured.ground);
     let ended = runs.ended();
@@ -75,11 +76,12 @@ pub(crate) fn report(runs: &Runs<'_>, measured: &Measured) -> StatReport {
         baseline_of: None,
         times: runs.times(),
         remarks: measured.warnings.clone(),
+        hot: None,
         events,
     }
 }
 
-/// Size of the command's environment, which is that of this program.
+/// Returns the size of the command's environment, which it inherits from this program.
 fn environment(what: &What) -> Option<Environment> {
     if !matches!(what, What::Command { .. }) {
         return None;
@@ -101,7 +103,7 @@ fn target(what: &What) -> StatTarget {
 }
 
 impl<'a> Runs<'a> {
-    /// Combines a request with the runs measured for it.
+    /// Combines a request with its measured runs.
     pub(crate) fn new(request: &'a Request, measured: &'a Measured) -> Self {
         let Measured { asked, runs, cut_short, .. } = measured;
         Self { request, asked, runs, cut_short: cut_short.as_ref() }
@@ -109,28 +111,28 @@ impl<'a> Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// The last run.
+    /// Returns the last completed run.
     pub(crate) fn last(&self) -> &Run {
         self.runs.last().expect("there is a run")
     }
 
-    /// Exit status of the command: that of the first failed run, else of the last run.
+    /// Returns the command's exit status: that of the first failed run, else of the last run.
     pub(crate) fn ended(&self) -> Option<Ended> {
         let all = self.runs.iter().chain(self.cut_short);
         let ended: Vec<Ended> = all.filter_map(|run| run.command?.ok()).collect();
         ended.iter().find(|ended| ended.status != Some(0)).or(ended.last()).copied()
     }
 
-    /// Description of the method for a value from `counted` runs.
+    /// Describes how a value was obtained if the event was counted in `counted` of the runs.
     fn method(&self, counted: usize) -> String {
         match self.runs.len() {
             1 => COUNTED.to_owned(),
             runs if runs == counted => format!("median of {runs} runs"),
-            runs => format!("median of the {counted} of {runs} runs in which it was counted"),
+            runs => format!("median of the {counted} of {runs} runs that counted the event"),
         }
     }
 
-    /// Combines the values of several runs into one. Simulated values that are all equal are exact.
+    /// Combines values from several runs into one. Simulated values that are all equal are exact.
     fn over_runs(&self, estimates: &[Estimate], tier: Tier) -> Estimate {
         let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
         match (estimates, tier) {
@@ -142,7 +144,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Everything about the events, in the requested order.
+    /// Returns the counts of all events, in the requested order.
     pub(crate) fn events(&self) -> Vec<EventCount> {
         (0..self.asked.events.len()).map(|place| self.event(place)).collect()
     }
@@ -189,18 +191,18 @@ impl Runs<'_> {
         }
     }
 
-    /// Whether an event was counted in every run.
+    /// Returns whether an event was counted in every run.
     fn is_whole(&self, place: usize) -> bool {
         self.runs.iter().all(|run| run.tallies.tally(place).is_some())
     }
 
-    /// The most recent reason why an event was not counted.
+    /// Returns the most recent reason why an event was not counted.
     fn reason(&self, place: usize) -> &str {
         let refusal = self.runs.iter().rev().find_map(|run| run.refusals[place].as_ref());
         refusal.map_or("it was never scheduled on a counter", |refusal| refusal.sentence.as_str())
     }
 
-    /// A value derived from the events.
+    /// Computes a value derived from the events.
     fn derived(
         &self,
         unit: &str,
@@ -216,7 +218,7 @@ impl Runs<'_> {
         Some(estimated(unit, self.over_runs(&estimates, tier), tier, &method))
     }
 
-    /// The name of the unit of work.
+    /// Returns the name of the unit of work.
     pub(crate) fn unit_name(&self) -> Option<&str> {
         match &self.request.per {
             None => None,
@@ -225,7 +227,7 @@ impl Runs<'_> {
         }
     }
 
-    /// The unit of work by which counts are divided.
+    /// Returns the unit of work that counts are divided by.
     pub(crate) fn unit_of_work(&self, events: &[EventCount]) -> Option<UnitOfWork> {
         let name = self.unit_name()?.to_owned();
         let count = match (&self.request.per, self.asked.unit) {
@@ -261,7 +263,7 @@ impl Runs<'_> {
         })
     }
 
-    /// The requested metrics.
+    /// Computes the requested metrics from all runs' counts.
     pub(crate) fn metrics(&self) -> Vec<MetricValue> {
         self.asked.metrics.iter().map(|asked| self.metric(asked)).collect()
     }
@@ -297,7 +299,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Description of the multiplexing.
+    /// Describes how events shared the counters; `None` if they were not multiplexed.
     pub(crate) fn rotation(&self) -> Option<RotationReport> {
         let last = self.last();
         let name = |place: &usize| self.asked.events[*place].name.clone();
@@ -309,7 +311,7 @@ impl Runs<'_> {
         })
     }
 
-    /// Times, by name.
+    /// Computes the reported times (elapsed, user, system, ...), by name.
     pub(crate) fn times(&self) -> BTreeMap<String, Figure> {
         if let Some((tier, reason)) = self.why_no_times() {
             let absent = Figure::absent("s", tier, CLOCK, reason);
@@ -343,7 +345,7 @@ impl Runs<'_> {
 
     fn why_no_times(&self) -> Option<(Tier, &'static str)> {
         if self.request.tier == Some(Tier::Sim) {
-            return Some((Tier::Sim, "the simulator's run time is not that of the command"));
+            return Some((Tier::Sim, "the simulator's run time is not the command's"));
         }
         let is_begun = !matches!(self.last().command, Some(Err(_)));
         (!is_begun).then_some((Tier::Sw, "the command could not be started"))
@@ -359,8 +361,8 @@ impl Runs<'_> {
         }
     }
 
-    /// CPU time divided by elapsed time. Undefined when counting whole CPUs, for which it would be
-    /// their number.
+    /// Returns CPU time divided by elapsed time. Undefined when counting whole CPUs, because the
+    /// ratio would always be the number of CPUs.
     fn cpus_used(&self, elapsed: &[f64]) -> Option<(Vec<f64>, &'static str)> {
         let place = self.asked.place("task_clock_ns");
         let clock =
@@ -386,7 +388,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Total counted time.
+    /// Returns the total elapsed time of all runs in seconds.
     pub(crate) fn elapsed_s(&self) -> f64 {
         self.runs.iter().map(|run| run.elapsed_ns as f64 / 1e9).sum()
     }

@@ -3,28 +3,29 @@
 //!
 //! Every figure in both records is compared. Only *costs* can regress: events and the elapsed time.
 //! If both records have counts per unit of work, those are the costs rather than the totals, and
-//! the elapsed time is a cost only if both had the same number of units. A cost in only one of the
-//! records is listed without a change. A cost has regressed if it certainly grew by the threshold
-//! or more:
+//! the elapsed time is a cost only if both had the same number of units. A cost that only one of
+//! the records has a value for is listed without a change. A cost has regressed if the intervals
+//! show that it grew by at least the threshold:
 //!
 //! ```text
 //! low(now) >= high(before) * (1 + threshold)    and    value(now) > value(before)
 //! ```
 //!
-//! Simulated counts are exact: both ends equal the count. Any other count without an interval may
-//! vary by more than the threshold between runs, so it gets no verdict, and a warning says how to
-//! get one. Counts from another tier or with other caches get no verdict either. If no cost could
-//! be compared, there is no verdict at all, which is a failure, not a pass. Metrics get no verdict,
-//! since higher may be better.
+//! Simulated counts are exact: both ends of the interval equal the count. Any other count without
+//! an interval may vary by more than the threshold between runs, so it gets no verdict, and a
+//! warning says how to get one. Counts from different tiers or with different simulated caches get
+//! no verdict either. If no cost could be compared, there is no verdict at all, which is a failure,
+//! not a pass. Metrics get no verdict, since higher may be better.
 
 use linerate_record::derive::per_unit_name;
 use linerate_record::stat::{BaselineChange, BaselineOf, Judged, StatReport, UnitOfWork};
 use linerate_record::{Body, Figure, Figures, Record, Tier};
 
-/// Tolerance for rounding errors, since exact numbers are divided and then multiplied again.
+/// Tolerance for rounding errors, because exact counts are divided and then multiplied again.
 const ROUNDING: f64 = 1e-12;
 
-/// What the earlier record counted and how; `None` if it is not a record of counts.
+/// Returns the earlier record's target, tier, caches and environment; `None` if it is not a record
+/// of counts.
 pub(crate) fn baseline_of(before: &Record) -> Option<BaselineOf> {
     let Body::Stat(report) = &before.body else { return None };
     Some(BaselineOf {
@@ -35,8 +36,8 @@ pub(crate) fn baseline_of(before: &Record) -> Option<BaselineOf> {
     })
 }
 
-/// Compares `figures`, which belong to `report`, with those of `before` by name: figures in both,
-/// and costs in either.
+/// Compares `figures`, which belong to `report`, by name with those in `before`. The result
+/// contains the figures with values in both and, of the costs, also those with a value in only one.
 pub(crate) fn compare(
     report: &StatReport,
     figures: &Figures,
@@ -71,7 +72,7 @@ pub(crate) fn compare(
     figures.iter().filter_map(change).collect()
 }
 
-/// Whether a cost can be judged; if not, why.
+/// Determines whether a cost can get a verdict and, if not, why not.
 fn judged(now: &Figure, then: Option<&Figure>, same_caches: bool) -> Judged {
     let then = then.filter(|then| then.as_number().is_some());
     match (now.as_number(), then) {
@@ -84,7 +85,7 @@ fn judged(now: &Figure, then: Option<&Figure>, same_caches: bool) -> Judged {
     }
 }
 
-/// The reason why there is no verdict; `None` if there is one.
+/// Returns why no cost got a verdict; `None` if at least one did.
 pub(crate) fn failure(changes: &[BaselineChange]) -> Option<String> {
     if changes.iter().any(|change| change.judged == Judged::Yes) {
         return None;
@@ -92,12 +93,12 @@ pub(crate) fn failure(changes: &[BaselineChange]) -> Option<String> {
     let costs = changes.iter().filter(|change| change.judged != Judged::NoCost).count();
     Some(format!(
         "cannot tell whether there is a regression: 0 of {costs} figures are comparable with the \
-         baseline; record both with the same --tier, --caches and events, simulated (--tier sim) \
-         or with --repeat 6 or more"
+         baseline; record both with the same events, --tier and --caches, and either simulate \
+         (--tier sim) or pass --repeat 6 or more"
     ))
 }
 
-/// Names of the figures for which more is worse.
+/// Returns the names of figures that are worse when higher.
 fn costs(report: &StatReport, now: &Figures, before: &Record, then: &Figures) -> Vec<String> {
     let unit = report.unit_of_work.as_ref();
     let old_unit = match &before.body {
@@ -119,8 +120,8 @@ fn costs(report: &StatReport, now: &Figures, before: &Record, then: &Figures) ->
     report.events.iter().map(|event| cost(&event.name)).chain(time).collect()
 }
 
-/// Whether a figure was simulated and equal in every run. A median of too few runs has no interval
-/// either, but it has a confidence.
+/// Returns whether a figure was simulated and equal in every run. A median of too few runs has no
+/// interval either, but it has a confidence.
 fn is_exact(figure: &Figure) -> bool {
     figure.tier == Tier::Sim && figure.confidence.is_none()
 }
@@ -179,7 +180,7 @@ mod tests {
         Record { provenance: Provenance::default(), body: Body::Stat(Box::new(report)) }
     }
 
-    /// Warnings for a record with these changes.
+    /// Returns the warnings that these changes cause.
     fn warnings(changes: &[BaselineChange]) -> Vec<Warning> {
         let report = StatReport { baseline: changes.to_vec(), ..report(&exact(1.0)) };
         report.warnings(&Provenance::default())
@@ -189,7 +190,7 @@ mod tests {
         figures.iter().map(|(name, figure)| ((*name).to_owned(), figure.clone())).collect()
     }
 
-    /// The verdict on `instructions`; `None` if there is none.
+    /// Returns the verdict on `instructions`, if any.
     fn verdict(before: Figure, now: Figure) -> Option<bool> {
         let before = record(&[("instructions", before)]);
         let figures = [("instructions", now)];
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn an_exact_cost_is_judged_to_the_last_digit() {
-        // Exactly 0.1 % more, and barely less; then numbers that have no exact binary
+        // Exactly 0.1 % more, then slightly less than that; then numbers without an exact binary
         // representation.
         assert_eq!(verdict(exact(1_000_000.0), exact(1_001_000.0)), Some(true));
         assert_eq!(verdict(exact(1_000_000.0), exact(1_000_999.0)), Some(false));
@@ -220,7 +221,7 @@ mod tests {
     fn intervals_must_be_apart_by_more_than_the_threshold() {
         let before = || spread(1000.0, 990.0, 1010.0);
         assert_eq!(verdict(before(), spread(1030.0, 1012.0, 1050.0)), Some(true));
-        // Apart, but only by 0.05 %; overlapping; better.
+        // Disjoint intervals, but only 0.05 % apart; overlapping intervals; an improvement.
         assert_eq!(verdict(before(), spread(1030.0, 1010.5, 1050.0)), Some(false));
         assert_eq!(verdict(before(), spread(1030.0, 1009.0, 1050.0)), Some(false));
         assert_eq!(verdict(before(), spread(500.0, 490.0, 510.0)), Some(false));
@@ -248,7 +249,7 @@ mod tests {
         };
         assert_eq!(regressions(&figures(3000.0, 10.0)), [false, false]);
         assert_eq!(regressions(&figures(900.0, 11.0)), [false, true]);
-        // Here the baseline has no such unit.
+        // A baseline without a unit of work.
         assert_eq!(regressions(&figures(3000.0, 10.0)[..1]), [true]);
     }
 
@@ -294,7 +295,7 @@ mod tests {
         assert_eq!(warned(exact(1.0), &[("instructions", absent.clone())]), warning);
         assert_eq!(warned(absent.clone(), &[("instructions", exact(1.0))]), warning);
         assert_eq!(warned(absent.clone(), &[("instructions", absent)]), []);
-        // A missing figure that was not requested, or is not a cost, is fine.
+        // No warning for a missing figure that was not requested or is not a cost.
         assert_eq!(warned(exact(1.0), &[("ipc", exact(1.0))]), []);
     }
 
@@ -312,7 +313,7 @@ mod tests {
         assert!(warnings(&all).is_empty());
     }
 
-    /// A gate must not pass because nothing was compared.
+    /// A regression gate must not pass because nothing was compared.
     #[test]
     fn every_cost_has_a_verdict_and_none_fails() {
         let absent = Figure::absent("events", Tier::Hw, "counted", "no counter");
@@ -331,7 +332,7 @@ mod tests {
         assert_eq!(judged, wanted);
         assert_eq!((changes[1].before, changes[1].now, changes[1].change), (Some(1e6), None, None));
         assert!(failure(&changes).unwrap().contains("0 of 3 figures are comparable"));
-        // Nor is there a verdict if the records have nothing in common.
+        // No verdict either if the records have nothing in common.
         assert_eq!(compare(&report, &named(&[("ipc", exact(1.0))]), &before, 0.001), []);
         assert!(failure(&[]).is_some());
     }
@@ -348,6 +349,7 @@ mod tests {
             d1: shape,
             ll: shape,
             note: String::new(),
+            machine: None,
         });
         let judged = |now| compare(&report, &now, &before, 0.001)[0].judged;
         assert_eq!(judged(now), Judged::OtherCaches);

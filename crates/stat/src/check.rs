@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rejection of invalid requests before anything starts.
+//! Rejects invalid requests before anything is started.
 
-use crate::{Per, Request, StatError, What};
+use crate::{Per, Request, Simulator, StatError, What};
 use linerate_doctor::host_facts::HostFacts;
 use linerate_machine::parse_cpu_list;
 use linerate_record::{Body, Tier};
 
-/// Checks that everything in a request is valid, individually and in combination.
+/// Checks that a request's options are valid, individually and in combination.
 pub(crate) fn check(request: &Request, around: &HostFacts) -> Result<(), StatError> {
-    let wrong = numbers(request).or_else(|| together(request)).or_else(|| simulated(request));
+    let wrong = numbers(request)
+        .or_else(|| together(request))
+        .or_else(|| simulated(request))
+        .or_else(|| hot(request));
     match wrong {
         Some(reason) => Err(StatError::BadRequest { reason: reason.to_owned() }),
         None => processors(request, around),
@@ -19,7 +22,7 @@ fn numbers(request: &Request) -> Option<&'static str> {
     let Request { what, per, threshold, .. } = request;
     match what {
         What::Command { argv } if argv.is_empty() => return Some("the command is missing"),
-        What::Cpus(cpus) if cpus.is_empty() => return Some("the list of CPUs is empty"),
+        What::Cpus(cpus) if cpus.is_empty() => return Some("the CPU list is empty"),
         _ => {}
     }
     match per {
@@ -63,19 +66,34 @@ fn together(request: &Request) -> Option<&'static str> {
 fn simulated(request: &Request) -> Option<&'static str> {
     let is_simulated = request.tier == Some(Tier::Sim);
     if request.tier == Some(Tier::Model) {
-        return Some("tier model cannot count: choose hw, user, sw or sim");
+        return Some("events cannot be counted on tier model: choose hw, user, sw or sim");
     }
     if !is_simulated && request.caches.is_some() {
         return Some("--caches applies to simulation only: add --tier sim");
     }
     if is_simulated && !matches!(request.what, What::Command { .. }) {
-        return Some("only a command can be simulated, from its start");
+        return Some("only a command can be simulated, and only from its start");
     }
     (is_simulated && (request.interval.is_some() || request.threads))
         .then_some("the simulator counts neither per interval nor per thread")
 }
 
-/// Checks that the CPUs exist. If the kernel does not report any, they are assumed to exist.
+fn hot(request: &Request) -> Option<&'static str> {
+    request.hot.as_ref()?;
+    if request.tier != Some(Tier::Sim) {
+        return Some("--hot applies to simulation only: add --tier sim");
+    }
+    if request.repeat > 1 {
+        return Some("--hot applies to a single run: drop --repeat");
+    }
+    (request.simulator == Some(Simulator::Valgrind) || request.plugin.is_none()).then_some(
+        "only QEMU counts by function: drop --hot, or drop --simulator valgrind and any baseline \
+         that Valgrind simulated",
+    )
+}
+
+/// Checks that the CPUs exist. If the kernel does not report which CPUs are online, they are
+/// assumed to exist.
 fn processors(request: &Request, around: &HostFacts) -> Result<(), StatError> {
     let What::Cpus(cpus) = &request.what else { return Ok(()) };
     let file = around.root().join("sys/devices/system/cpu/online");
@@ -84,7 +102,8 @@ fn processors(request: &Request, around: &HostFacts) -> Result<(), StatError> {
     match cpus.iter().find(|cpu| !online.contains(cpu)) {
         None => Ok(()),
         Some(cpu) => {
-            Err(StatError::NoTarget { reason: format!("no CPU {cpu}; online: {}", text.trim()) })
+            let reason = format!("CPU {cpu} is not online; online: {}", text.trim());
+            Err(StatError::NoTarget { reason })
         }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting through the kernel: each run, from the start of counting to the end.
+//! Counts with the kernel's perf events, one run after another.
 //!
 //! A single thread waits for whichever comes first: the end of the target, a signal, the end of a
-//! slice or an interval, or the next scan for new threads.
+//! slice or interval, or the next scan for new threads.
 
 use crate::measured::{Ground, Measured};
 use crate::requested::RequestedEvent;
@@ -23,7 +23,7 @@ use linerate_record::Tier;
 use linerate_record::stat::{IntervalCounts, ThreadCounts};
 use std::time::Duration;
 
-/// Counts through the kernel, as often as requested.
+/// Counts with the kernel's perf events, in as many runs as requested.
 pub(crate) fn measure(runner: &Runner<'_>, catalog: &Catalog) -> Result<Measured, StatError> {
     let (runs, cut_short) = repeat(runner, |number| {
         let mut run = run(runner, number)?;
@@ -38,7 +38,7 @@ pub(crate) fn measure(runner: &Runner<'_>, catalog: &Catalog) -> Result<Measured
     Ok(Measured { asked: runner.asked.clone(), runs, cut_short, ground, warnings: Vec::new() })
 }
 
-/// Counts one run; `number` is its index, from 0.
+/// Measures one run; `number` is its index, starting with 0.
 fn run(runner: &Runner<'_>, number: u32) -> Result<Run, StatError> {
     match &runner.request.what {
         What::Command { argv } => {
@@ -70,7 +70,7 @@ fn options(
     events: &[Event],
     number: u32,
 ) -> Options {
-    // Counts are scaled by the unit of work if that is always counted, otherwise by time.
+    // Scale counts by the unit of work if it is always counted, otherwise by time.
     let unit = runner.asked.unit.and_then(|unit| places[unit]);
     Options {
         user_only: match runner.request.tier {
@@ -115,21 +115,21 @@ fn open<'a>(runner: &Runner<'a>, scope: &Scope, number: u32) -> Result<Counting<
 /// A run in progress.
 struct Counting<'a> {
     runner: Runner<'a>,
-    /// For each requested event, its index in the session.
+    /// For each requested event, its index in the session; `None` if it was not opened.
     places: Vec<Option<usize>>,
     session: Session,
-    /// For each session event, the reason why it was refused.
+    /// For each event of the session, the reason if it was refused.
     explained: Vec<Option<Explanation>>,
     threads: Option<Threads<'a>>,
     began_ns: u64,
     interval_began_ns: u64,
     intervals: Vec<IntervalCounts>,
     interrupted: bool,
-    /// Counts at the time limit.
+    /// Counts at the time limit, if it was reached.
     at_time: Option<Counted>,
 }
 
-/// Counts until counting stopped.
+/// Everything counted until counting ended.
 struct Counted {
     elapsed_ns: u64,
     tallies: Tallies,
@@ -157,7 +157,7 @@ impl Counting<'_> {
         Ok(())
     }
 
-    /// For each requested event, the reason why it is not counted.
+    /// Returns, for each requested event, why it is not counted.
     fn refusals(&self) -> Vec<Option<Explanation>> {
         let asked = self.runner.asked.events.iter().zip(&self.places);
         let refusal = asked.map(|(asked, place)| match place {
@@ -167,7 +167,7 @@ impl Counting<'_> {
         refusal.map(Option::<&Explanation>::cloned).collect()
     }
 
-    /// Explains new refusals.
+    /// Determines the reasons for refusals that do not have one yet.
     fn explain(&mut self) {
         let explainer = Explainer::new(self.runner.around, self.runner.is_known_processor);
         let events = self.session.outcomes().iter().zip(self.session.events());
@@ -178,32 +178,32 @@ impl Counting<'_> {
         }
     }
 
-    /// The multiplexed sets, as indices of requested events.
+    /// Returns the multiplexed sets, as indices of requested events.
     fn sets(&self) -> Vec<Vec<usize>> {
         let plan = self.session.plan();
         let sets = plan.sets.iter().filter(|_| plan.is_rotating());
         sets.map(|set| set.iter().filter_map(|event| self.place(*event)).collect()).collect()
     }
 
-    /// Index in the list of requested events of a session event.
+    /// Returns a session event's index in the list of requested events.
     fn place(&self, event: usize) -> Option<usize> {
         self.places.iter().position(|place| *place == Some(event))
     }
 
-    /// For each requested event, whether only user mode is counted.
+    /// Returns, for each requested event, whether only user mode is counted.
     fn is_user_only(&self) -> Vec<bool> {
         let user_only =
             |place: &Option<usize>| place.is_some_and(|place| self.session.is_user_only(place));
         self.places.iter().map(user_only).collect()
     }
 
-    /// For each requested event, its evidence tier.
+    /// Returns the evidence tier of each requested event.
     fn tiers(&self) -> Vec<Tier> {
         let asked = self.runner.asked.events.iter().zip(self.is_user_only());
         asked.map(|(asked, is_user_only)| row::tier(asked, is_user_only)).collect()
     }
 
-    /// Starts the run, lets it continue, and reads the counters.
+    /// Starts the target, lets it run, and reads the counters.
     fn count(
         mut self,
         let_go: impl FnOnce() -> Result<Waited, ExecError>,
@@ -218,8 +218,8 @@ impl Counting<'_> {
             Ok(mut waited) => {
                 self.interrupted = early.is_some();
                 let shall_end = self.runner.handle_early_signal(early, &waited);
-                // Not earlier: finding the reasons takes longer than opening the events that are
-                // granted.
+                // Done only now, because determining the reasons takes longer than opening the
+                // events.
                 self.explain();
                 if shall_end { None } else { self.follow(&mut waited, turn) }
             }
@@ -298,7 +298,7 @@ impl Counting<'_> {
         }
     }
 
-    /// Terminates the command and waits for it if counting stops first.
+    /// If counting stopped before the command ended, terminates the command and waits for it.
     fn end_late(&mut self, waited: &mut Waited) -> Option<Ended> {
         if waited.request_end(TERMINATE) {
             return None;
@@ -332,8 +332,8 @@ impl Counting<'_> {
     }
 }
 
-/// The first of the times `due_ns + k * every_ns` after `now_ns`, so that intervals that could not
-/// be ended in time do not pile up.
+/// Returns the first of the times `due_ns + k * every_ns` after `now_ns`. Intervals whose end was
+/// missed are skipped rather than queued.
 fn next(due_ns: u64, every_ns: u64, now_ns: u64) -> u64 {
     let missed = (now_ns - due_ns) / every_ns.max(1);
     due_ns.saturating_add(every_ns.saturating_mul(missed + 1))

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts events of a command, a process or CPUs from start to end.
+//! Counts events for a command, a process or CPUs from start to end.
 //!
 //! [`Request`] describes what to count; [`Request::run`] counts it on the best tier that works and
-//! returns the report. The tier `sim` uses Valgrind ([`sim`]). Not here: packing events onto
-//! counters and scaling ([`linerate_counters::session`]), printing (`linerate-report`), and
-//! catching signals (the caller does, with `linerate_linux::signal::catch`).
+//! returns the report. The tier `sim` uses QEMU, or Valgrind ([`sim`]).
+//! [`linerate_counters::session`] packs events onto counters and scales the counts;
+//! `linerate-report` prints the report. The caller catches signals with
+//! `linerate_linux::signal::catch`.
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,8 @@ mod assemble;
 mod baseline;
 mod check;
 mod counting;
+mod emulation;
+mod engine;
 mod measured;
 mod outcome;
 mod requested;
@@ -33,7 +36,7 @@ pub use linerate_counters::rotation::DEFAULT_SLICE;
 use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::Explanation;
 use linerate_linux::signal::Pending;
-use linerate_record::stat::StatReport;
+use linerate_record::stat::{CodeCounts, StatReport};
 use linerate_record::{Record, Tier};
 use requested::{Requested, RequestedEvent};
 use runner::Runner;
@@ -42,60 +45,77 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What to count, with options.
+/// Events to count, and options.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// A command, a process or CPUs.
     pub what: What,
-    /// Names of events. If both this and `sets` are empty, [`DEFAULT_SET`] is used.
+    /// Event names. If both this and `sets` are empty, [`DEFAULT_SET`] is used.
     pub events: Vec<String>,
-    /// Names of metric sets, whose events are counted as well.
+    /// Names of metric sets. Their events are counted in addition to `events`.
     pub sets: Vec<String>,
-    /// Requested evidence tier of hardware events; `None`: the best of `hw`, `user` and `sw` that
-    /// works.
+    /// Requested evidence tier for hardware events; `None` for the best of `hw`, `user` and `sw`
+    /// that works.
     pub tier: Option<Tier>,
     /// Interval length, if counts are also reported per interval.
     pub interval: Option<Duration>,
-    /// Number of runs of a command, at least one; its figures are medians over all runs.
+    /// Runs of a command, at least one; figures are medians over all runs.
     pub repeat: u32,
     /// Unit of work, if counts are also reported per unit.
     pub per: Option<Per>,
-    /// Whether counts are also reported per thread.
+    /// Also report counts per thread.
     pub threads: bool,
-    /// Time limit for counting. When it is reached, a command gets SIGTERM and is waited for; only
-    /// the simulator counts what it does after that.
+    /// Time limit for counting. When reached, a command gets SIGTERM and is waited for; what the
+    /// command does after that is counted only by the simulator.
     pub at_most: Option<Duration>,
     /// Nominal slice length if event sets are multiplexed.
     pub slice: Duration,
-    /// Random seed for the order of the slices.
+    /// Random seed for the slice order.
     pub seed: u64,
-    /// Whether an event that cannot be counted is a failure.
+    /// Fail if an event cannot be counted.
     pub strict: bool,
     /// An earlier record of `linerate stat` to compare with.
     pub baseline: Option<Box<Record>>,
-    /// Regression threshold: the relative growth from which a cost has regressed; 0.001 is +0.1 %.
+    /// Regression threshold: relative growth at which a cost counts as regressed; 0.001 is +0.1 %.
     pub threshold: f64,
-    /// Caches to simulate (`sim` only); `None`: this machine's, according to the OS.
+    /// Caches to simulate (`sim` only); `None` for this machine's, according to the OS.
     pub caches: Option<Geometry>,
+    /// The plug-in for QEMU (`sim` only), a shared object; `None` to use Valgrind only.
+    pub plugin: Option<&'static [u8]>,
+    /// Simulator to use; `None` for QEMU if it loads the plug-in, otherwise Valgrind.
+    pub simulator: Option<Simulator>,
+    /// Main event for counts per instruction ([`Outcome::code`]), which then also cover
+    /// instructions and all other requested events; `None` for no counts per instruction. Only for
+    /// tier `sim` in QEMU.
+    pub hot: Option<String>,
+}
+
+/// A simulator of tier `sim`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Simulator {
+    /// QEMU's user-mode emulators with a plug-in: all cache levels, TLBs, any architecture.
+    Qemu,
+    /// Valgrind: two cache levels, programs of this machine's architecture.
+    Valgrind,
 }
 
 /// Name of the default metric set.
 pub const DEFAULT_SET: &str = "default";
 
-/// The default metric sets for the simulator.
+/// Default metric sets for the simulator.
 pub const SIMULATED_SETS: [&str; 2] = ["cache", "branch"];
 
-/// Name of the unit of work if only a number is given.
+/// Unit of work if `per` is only a number.
 const UNIT: &str = "unit";
 
-/// Name of the figure for the elapsed time.
+/// Figure for the elapsed time.
 const ELAPSED: &str = "elapsed_s";
 
-/// The default of [`Request::threshold`].
+/// Default of [`Request::threshold`]: +0.1 %.
 pub const DEFAULT_THRESHOLD: f64 = 0.001;
 
 impl Request {
-    /// A request to count `what` with the defaults: default set, best tier, one run.
+    /// Creates a request to count `what` with the default set, the best tier and one run.
     pub fn new(what: What) -> Self {
         Self {
             what,
@@ -113,14 +133,17 @@ impl Request {
             baseline: None,
             threshold: DEFAULT_THRESHOLD,
             caches: None,
+            plugin: None,
+            simulator: None,
+            hot: None,
         }
     }
 
-    /// Counts.
+    /// Counts as requested.
     ///
     /// # Errors
-    /// [`StatError`] if there is nothing to report. A command that could not be started and events
-    /// that could not be counted are part of the report.
+    /// Returns [`StatError`] if there is nothing to report. A command that could not be started,
+    /// and events that could not be counted, are part of the report.
     pub fn run(&self, watch: &Watch<'_>) -> Result<Outcome, StatError> {
         self.run_with(watch, &Kernel, &HostFacts::gather(), &Catalog::of_this_machine())
     }
@@ -128,7 +151,7 @@ impl Request {
     /// Like [`Request::run`], but with another kernel, other host facts, or another processor.
     ///
     /// # Errors
-    /// As [`Request::run`].
+    /// As for [`Request::run`].
     pub fn run_with(
         &self,
         watch: &Watch<'_>,
@@ -141,20 +164,22 @@ impl Request {
         let is_known_processor = catalog.is_known_processor();
         let runner =
             Runner { request: self, asked: &asked, opener, around, is_known_processor, watch };
-        let measured = match self.tier {
+        let mut measured = match self.tier {
             Some(Tier::Sim) => simulated::measure(&runner)?,
             _ => counting::measure(&runner, catalog)?,
         };
         let runs = Runs::new(self, &measured);
-        Ok(outcome::judge(&runs, assemble::report(&runs, &measured)))
+        let outcome = outcome::judge(&runs, assemble::report(&runs, &measured));
+        let code = measured.runs.last_mut().and_then(|run| run.code.take());
+        Ok(Outcome { code, ..outcome })
     }
 }
 
-/// The target of counting.
+/// Target of counting: a command, a process, or CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A command with its arguments, searched for in PATH and counted from start to end with all
-    /// its threads and children. Its standard input, output and error are the caller's.
+    /// A command with its arguments, looked up in PATH and counted from start to end with all its
+    /// threads and children. Its stdin, stdout and stderr are the caller's.
     Command {
         /// The command and its arguments; not empty.
         argv: Vec<OsString>,
@@ -166,12 +191,12 @@ pub enum What {
     Cpus(Vec<u32>),
 }
 
-/// The unit of work.
+/// Unit of work to which counts are normalized.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Per {
     /// One occurrence of this event, which is counted as well.
     Event(String),
-    /// A fixed number of units in each run of a command; above 0.
+    /// A fixed number of units per run of a command; above 0.
     Units(f64),
 }
 
@@ -189,7 +214,7 @@ impl FromStr for Per {
     }
 }
 
-/// The reason why a text is not a unit of work.
+/// Why a string is not a unit of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PerError {
     /// The number is not finite, or not above 0.
@@ -209,33 +234,35 @@ impl fmt::Display for PerError {
 
 impl std::error::Error for PerError {}
 
-/// What a run reacts to, and what it reports to, while it is in progress.
+/// Links from a run to its caller: signals in, progress messages out.
 pub struct Watch<'a> {
-    /// Signals for this program. They are forwarded to a command, unless the terminal has already
-    /// sent them to it, and the command is waited for; counting of a process or of CPUs ends.
+    /// Signals caught by this program. They are forwarded to a command, unless the terminal has
+    /// already delivered them to it, and the command is waited for. If the target is a process or
+    /// CPUs, a signal ends counting.
     pub signals: &'a Pending,
     /// Callback for messages during the run.
     pub tell: &'a dyn Fn(Progress<'_>),
 }
 
-/// Messages during the run.
+/// Progress messages from a run.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Progress<'a> {
-    /// Before the start: the event sets that will be multiplexed. Not sent without multiplexing.
+    /// The event sets to be multiplexed, sent before counting starts. Not sent without
+    /// multiplexing.
     Budget {
-        /// Event names of each set.
+        /// Event names per set.
         sets: &'a [Vec<String>],
-        /// Nominal length of a slice.
+        /// Nominal slice length.
         slice: Duration,
-        /// Minimum duration of a run that yields intervals.
+        /// Minimum duration of a run for its scaled counts to have intervals.
         least: Duration,
     },
-    /// An interval has ended; it is the latest one in the report.
+    /// A reporting interval has ended.
     Interval {
-        /// Names of the events, in the order of the counts.
+        /// Event names, in the order of the counts.
         names: &'a [String],
-        /// The counts.
+        /// The interval's counts, which are also the latest entry in the report.
         counts: &'a linerate_record::stat::IntervalCounts,
     },
     /// A run of a command has ended.
@@ -247,10 +274,10 @@ pub enum Progress<'a> {
     },
 }
 
-/// The result.
+/// Result of a request.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The report.
+    /// Counts, metrics and times.
     pub report: StatReport,
     /// Exit status: that of the command (with several runs, the first that is not 0), or 128 + n if
     /// signal n killed it; 126 if it could not be executed, 127 if it was not found; else 125 if
@@ -260,25 +287,28 @@ pub struct Outcome {
     /// Error message: the command could not be started, `strict` was violated, there are no counts
     /// at all, or nothing could be compared with the baseline.
     pub failure: Option<String>,
+    /// Counts per instruction, if requested ([`Request::hot`]) and counted. The caller names the
+    /// functions and puts them into the report.
+    pub code: Option<CodeCounts>,
 }
 
-/// Reasons why a request cannot be counted.
+/// Why a request cannot be counted.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StatError {
-    /// A part of the request is invalid, individually or in combination.
+    /// An option is invalid, individually or in combination.
     BadRequest {
-        /// The invalid value, and the valid ones.
+        /// The invalid value and the valid ones.
         reason: String,
     },
     /// Unknown event or metric set.
     UnknownName {
-        /// The error, with similar names.
+        /// Error message with similar names.
         reason: String,
     },
     /// An event cannot be counted, and [`Request::strict`] was set.
     Refused {
-        /// The events with their reasons and fixes, one per line.
+        /// The events with reasons and fixes, one per line.
         reason: String,
     },
     /// The process or CPU to count does not exist.
@@ -291,12 +321,12 @@ pub enum StatError {
         /// The reason, and the command that installs it.
         reason: String,
     },
-    /// The OS refused an operation that counting needs.
+    /// The OS refused an operation needed for counting.
     System(linerate_linux::Error),
 }
 
 impl StatError {
-    /// Exit status: 125, which env(1) also returns for its own failures.
+    /// Returns the exit status for this error: 125, as env(1) does for its own failures.
     pub fn status(&self) -> i32 {
         125
     }
@@ -317,7 +347,7 @@ impl fmt::Display for StatError {
 
 impl std::error::Error for StatError {}
 
-/// One line with an event, the reason why it is not counted, and the fix.
+/// Formats an event, why it is not counted, and the fix, on one line.
 fn line(name: &str, refusal: &Explanation) -> String {
     match &refusal.fix {
         Some(fix) => format!("{name}: {}; try: {fix}", refusal.sentence),
@@ -325,7 +355,7 @@ fn line(name: &str, refusal: &Explanation) -> String {
     }
 }
 
-/// The events that were refused; `None` if there are none.
+/// Formats the refused events; `None` if there are none.
 fn refused(asked: &[RequestedEvent], refusals: &[Option<Explanation>]) -> Option<String> {
     let pairs = asked.iter().zip(refusals);
     let lines: Vec<String> =

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Raw readings of all runs of a request: the input of the figures.
+//! Raw readings from all runs of a request, from which the figures are computed.
 
 use crate::requested::Requested;
 use crate::run::Run;
 use linerate_record::Warning;
 use linerate_record::stat::SimulatedCaches;
 
-/// Names and evidence tiers of the events.
+/// What the counts are based on: the event table and, for tier `sim`, the caches.
 #[derive(Debug)]
 pub(crate) struct Ground {
     pub(crate) table: &'static str,
@@ -14,16 +14,16 @@ pub(crate) struct Ground {
     pub(crate) caches: Option<SimulatedCaches>,
 }
 
-/// All runs.
+/// Readings from all runs of a request.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    /// The requested events; for tier `sim`, with the simulator's names.
+    /// Requested events; for tier `sim`, with the simulator's native names.
     pub(crate) asked: Requested,
-    /// At least one.
+    /// Completed runs; at least one.
     pub(crate) runs: Vec<Run>,
-    /// The run after these, if a signal interrupted it.
+    /// The last run, if it was interrupted by a signal after others had completed.
     pub(crate) cut_short: Option<Run>,
-    /// Their evidence tier.
+    /// Event table and simulated caches.
     pub(crate) ground: Ground,
     /// The simulator's warnings about its counts.
     pub(crate) warnings: Vec<Warning>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conclusions from a report: the comparison with the baseline, and the exit status.
+//! Draws conclusions from a report: compares it with the baseline, and determines the exit status.
 
 use crate::assemble::Runs;
 use crate::baseline;
@@ -8,7 +8,8 @@ use linerate_record::Derive;
 use linerate_record::stat::StatReport;
 use std::io;
 
-/// Exit statuses that env(1) uses for its own failures.
+/// Exit statuses of env(1) for its own failures, a command that is not executable, and one that is
+/// not found.
 const FAILED: i32 = 125;
 const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
@@ -21,10 +22,10 @@ pub(crate) fn judge(runs: &Runs<'_>, mut report: StatReport) -> Outcome {
         report.baseline_of = baseline::baseline_of(before);
     }
     let (status, failure) = status(runs, &report);
-    Outcome { report, status, failure }
+    Outcome { report, status, failure, code: None }
 }
 
-/// Exit status and error message.
+/// Returns the exit status and error message.
 fn status(runs: &Runs<'_>, report: &StatReport) -> (i32, Option<String>) {
     let last = runs.last();
     if let Some(Err(error)) = last.command {
@@ -50,15 +51,15 @@ fn status(runs: &Runs<'_>, report: &StatReport) -> (i32, Option<String>) {
     (if own == 0 && is_worse { 1 } else { own }, None)
 }
 
-/// The reason why no event of a process or of CPUs was counted. This does not apply to a command:
-/// it ran, and its times are known without any event.
+/// Returns why no event of a process or of CPUs was counted. Does not apply to a command, which ran
+/// and has known times even without any event.
 fn nothing_counted(what: &What, report: &StatReport) -> Option<String> {
     let is_command = matches!(what, What::Command { .. });
     if is_command || report.events.iter().any(|event| event.count.as_number().is_some()) {
         return None;
     }
     let first = report.events.first()?;
-    let reason = first.count.reason.as_deref().unwrap_or("no event was counted");
+    let reason = first.count.reason.as_deref().unwrap_or("no events were counted");
     let fix = first.fix.as_ref().map_or(String::new(), |fix| format!("; try: {fix}"));
     Some(format!("nothing could be counted: {reason}{fix}"))
 }

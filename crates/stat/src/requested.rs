@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Resolves the names of a request to events and metrics.
+//! Resolves a request's names to events and metrics.
 
 use crate::{Per, Request, StatError};
 use linerate_counters::catalog::{Catalog, NameError};
@@ -8,44 +8,47 @@ use linerate_counters::metrics::{self, Formula, Metric, MetricSet};
 use linerate_doctor::refusal::{self, Cause, Explanation};
 use linerate_record::Tier;
 
+/// Event that is also counted whenever counts by function are requested.
+const INSTRUCTIONS: &str = "instructions";
+
 /// A requested event.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedEvent {
-    /// Name of the event in the report.
+    /// Event name in the report.
     pub(crate) name: String,
     /// The processor's own name and code for the event.
     pub(crate) native: Option<String>,
     /// Unit of the count.
     pub(crate) unit: &'static str,
-    /// The event, or the reason why none can be opened.
+    /// The event, or why it cannot be opened.
     pub(crate) event: Result<Event, Explanation>,
 }
 
 /// A requested metric.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedMetric {
-    /// Its set's name.
+    /// Metric set.
     pub(crate) set: &'static str,
-    /// The metric.
+    /// Definition.
     pub(crate) metric: &'static Metric,
-    /// Its formula.
+    /// Formula over the requested events.
     pub(crate) formula: Formula,
 }
 
 /// All requested events and metrics.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Requested {
-    /// Each event once.
+    /// Requested events, deduplicated.
     pub(crate) events: Vec<RequestedEvent>,
-    /// Each metric once.
+    /// Requested metrics, deduplicated.
     pub(crate) metrics: Vec<RequestedMetric>,
     /// Index of the event that is the unit of work.
     pub(crate) unit: Option<usize>,
 }
 
 impl Requested {
-    /// Resolves every name. Unknown names are an error; events that cannot be counted here are
-    /// kept, with the reason.
+    /// Resolves every name. Unknown names are an error; events that cannot be counted on this
+    /// machine are kept, with the reason.
     pub(crate) fn resolve(request: &Request, catalog: &Catalog) -> Result<Self, StatError> {
         let mut asked = Self::default();
         let mut wrong = Vec::new();
@@ -68,15 +71,19 @@ impl Requested {
         if let Some(Per::Event(name)) = &request.per {
             asked.unit = Some(asked.add(name, request.tier, catalog)?);
         }
+        if let Some(name) = &request.hot {
+            asked.add(name, request.tier, catalog)?;
+            asked.add(INSTRUCTIONS, request.tier, catalog)?;
+        }
         Ok(asked)
     }
 
-    /// Index of an event.
+    /// Returns the index of the event with this name.
     pub(crate) fn place(&self, name: &str) -> Option<usize> {
         self.events.iter().position(|event| event.name == name)
     }
 
-    /// The names of the events, in order.
+    /// Returns the event names, in order.
     pub(crate) fn names(&self) -> Vec<String> {
         self.events.iter().map(|event| event.name.clone()).collect()
     }
@@ -102,7 +109,8 @@ impl Requested {
     }
 }
 
-/// The requested sets; if neither sets nor events were requested, the defaults for the tier.
+/// Returns the requested sets, or the defaults for the tier if neither sets nor events were
+/// requested.
 fn sets(request: &Request) -> Result<Vec<&'static MetricSet>, StatError> {
     let unknown = |error: metrics::UnknownSet| StatError::UnknownName { reason: error.to_string() };
     let names: Vec<&str> = match (request.events.is_empty(), request.sets.is_empty()) {
@@ -148,11 +156,11 @@ fn requested_event(
     }
 }
 
-/// The event, unless the requested tier excludes it.
+/// Returns the event, unless the requested tier excludes it.
 fn of_tier(event: Event, tier: Option<Tier>) -> Result<Event, Explanation> {
     if tier == Some(Tier::Sw) && event.class == Class::Hardware {
         let sentence = "the requested tier `sw` has no hardware events".to_owned();
-        let fix = Some("leave out --tier sw".to_owned());
+        let fix = Some("drop --tier sw".to_owned());
         return Err(Explanation { cause: Cause::Other, sentence, fix });
     }
     Ok(event)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures for one row of counts: those of a whole run, an interval or a thread.
+//! Figures for one row of counts: an interval, a thread or a whole run.
 
 use crate::requested::{Requested, RequestedEvent};
 use crate::tallies::Tallies;
@@ -8,10 +8,10 @@ use linerate_counters::rotation::EventTally;
 use linerate_doctor::refusal::Explanation;
 use linerate_record::{Figure, Tier};
 
-/// Method of a count that was not scaled.
+/// Method for counts that were not scaled.
 pub(crate) const COUNTED: &str = "counted";
 
-/// Evidence tier of a count.
+/// Returns a count's evidence tier.
 pub(crate) fn tier(asked: &RequestedEvent, is_user_only: bool) -> Tier {
     match &asked.event {
         Ok(event) if event.class != Class::Hardware => Tier::Sw,
@@ -20,7 +20,7 @@ pub(crate) fn tier(asked: &RequestedEvent, is_user_only: bool) -> Tier {
     }
 }
 
-/// Figures for the counts of an interval or a thread.
+/// Returns the figures for an interval's or thread's counts.
 pub(crate) fn row(
     asked: &Requested,
     tallies: &Tallies,
@@ -31,14 +31,15 @@ pub(crate) fn row(
         Some(tally) => counted(event.unit, &tally, tiers[place]),
         None => {
             let reason = refusals[place].as_ref().map(|refusal| refusal.sentence.as_str());
-            let reason = reason.unwrap_or("it was not scheduled on a counter during this interval");
+            let reason =
+                reason.unwrap_or("it was not scheduled on a counter in this interval or thread");
             Figure::absent(event.unit, tiers[place], COUNTED, reason)
         }
     };
     asked.events.iter().enumerate().map(figure).collect()
 }
 
-/// Figure for a count from one run.
+/// Returns the figure for a count from one run.
 pub(crate) fn counted(unit: &str, tally: &EventTally, tier: Tier) -> Figure {
     match tally.is_scaled {
         false => Figure::exact(unit, tally.estimate.value, tier, COUNTED),

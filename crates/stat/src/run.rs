@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Raw readings of one run, created by [`counting`](crate::counting) or
+//! Raw readings from one run, created by [`counting`](crate::counting) or
 //! [`simulated`](crate::simulated) and immutable afterwards.
 
 use crate::tallies::Tallies;
 use linerate_doctor::refusal::{Cause, Explanation};
 use linerate_linux::child::{Ended, ExecError};
 use linerate_record::Tier;
-use linerate_record::stat::{IntervalCounts, ThreadCounts};
+use linerate_record::stat::{CodeCounts, IntervalCounts, ThreadCounts};
 use std::time::Duration;
 
-/// Readings of one run.
+/// Readings from one run.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// The counts.
+    /// Counts of the requested events.
     pub(crate) tallies: Tallies,
-    /// For each requested event, the reason why it was not counted.
+    /// For each requested event, why it was not counted.
     pub(crate) refusals: Vec<Option<Explanation>>,
     /// For each requested event, whether only user mode was counted.
     pub(crate) is_user_only: Vec<bool>,
@@ -22,31 +22,33 @@ pub(crate) struct Run {
     pub(crate) tiers: Vec<Tier>,
     /// Evidence tier of hardware events; `None` if none was counted.
     pub(crate) tier: Option<Tier>,
-    /// Indices of the events of each multiplexed set; empty without multiplexing.
+    /// Event indices per multiplexed set; empty without multiplexing.
     pub(crate) sets: Vec<Vec<usize>>,
-    /// Index of the event by which counts are scaled; `None`: scaled by time.
+    /// Index of the event that counts are scaled by; `None` for time.
     pub(crate) scaled_by: Option<usize>,
     /// Elapsed time from start to end.
     pub(crate) elapsed_ns: u64,
-    /// Time from fork(2) to the end of the command; 0 if nothing was started.
+    /// Time from fork(2) to the end of the command; 0 if it was not measured.
     pub(crate) since_fork_ns: u64,
-    /// Exit status of the command, or the reason why it did not start; `None` if the target is not
-    /// a command.
+    /// The command's exit status, or why it could not be started; `None` if the target is not a
+    /// command.
     pub(crate) command: Option<Result<Ended, ExecError>>,
-    /// Whether a signal arrived.
+    /// Whether a signal ended the run.
     pub(crate) interrupted: bool,
     /// Whether the time limit was reached.
     pub(crate) is_time_up: bool,
     /// Indices of events whose counts come from wait4(2).
     pub(crate) from_usage: Vec<usize>,
-    /// The counts of each interval.
+    /// Counts per interval.
     pub(crate) intervals: Vec<IntervalCounts>,
-    /// The counts of each thread.
+    /// Counts per thread.
     pub(crate) threads: Vec<ThreadCounts>,
+    /// Counts per instruction.
+    pub(crate) code: Option<CodeCounts>,
 }
 
 impl Run {
-    /// Counts without conditions.
+    /// Creates a run with these counts; all other readings have default values.
     pub(crate) fn new(
         tallies: Tallies,
         refusals: Vec<Option<Explanation>>,
@@ -68,10 +70,11 @@ impl Run {
             from_usage: Vec::new(),
             intervals: Vec::new(),
             threads: Vec::new(),
+            code: None,
         }
     }
 
-    /// A run whose command could not be started.
+    /// Creates a run whose command could not be started.
     pub(crate) fn not_begun(error: ExecError, tiers: Vec<Tier>) -> Self {
         let sentence = "the command could not be started".to_owned();
         let refusal = Explanation { cause: Cause::TargetGone, sentence, fix: None };
@@ -83,7 +86,7 @@ impl Run {
     }
 }
 
-/// Converts a time to nanoseconds; saturates if it does not fit.
+/// Converts a time to nanoseconds, saturating.
 pub(crate) fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

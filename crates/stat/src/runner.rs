@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all runs of a request share: the request, the event opener, and the received signals.
+//! State shared by all runs of a request: the request, the event opener, and received signals.
 
 use crate::requested::Requested;
 use crate::run::Run;
@@ -23,7 +23,7 @@ pub(crate) struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Forwards a pending signal; returns whether counting should end, or `None` if no signal is
+    /// Forwards a pending signal. Returns whether counting should end, or `None` if no signal is
     /// pending.
     pub(crate) fn handle_signal(&self, waited: &Waited) -> Option<bool> {
         let signal = self.watch.signals.take()?;
@@ -31,12 +31,12 @@ impl Runner<'_> {
     }
 
     /// Like [`Runner::handle_signal`], but for a signal that arrived before the command was
-    /// started, so that the command missed it.
+    /// started, so that the command did not receive it.
     pub(crate) fn handle_early_signal(&self, early: Option<Caught>, waited: &Waited) -> bool {
         early.is_some_and(|signal| waited.request_end(signal.number))
     }
 
-    /// Waits for the end of a command; does not terminate it before `end_ns`.
+    /// Waits for a command to end, and terminates it if it is still running at `end_ns`.
     pub(crate) fn wait_for(&self, waited: &mut Waited, end_ns: u64) -> End {
         let mut end = End::default();
         loop {
@@ -58,9 +58,8 @@ impl Runner<'_> {
     }
 }
 
-/// Repeats the runs as requested, until a signal arrives or the command cannot be started. An
-/// interrupted run is kept separate if other runs completed, because it is not comparable with
-/// them.
+/// Repeats the runs as requested, until a signal arrives or the command cannot be started. If other
+/// runs completed, an interrupted run is kept separate, because it is not comparable with them.
 pub(crate) fn repeat(
     runner: &Runner<'_>,
     mut one: impl FnMut(u32) -> Result<Run, StatError>,

@@ -1,32 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts without counters: instructions, branches and cache misses simulated by Valgrind.
+//! Counting without hardware counters: instructions, branches and cache misses simulated by
+//! Valgrind.
 //!
 //! The simulator is callgrind, run as a separate program around the command: [`Sim::prepare`]
 //! returns the command line to start, [`Simulation::collect`] reads the counts after it has ended.
-//! Standard streams, exit status and killing signal are those of the command; Valgrind's messages
-//! go to a file that is shown only on errors. The caches are always specified ([`Geometry`]) and
-//! never left to Valgrind's detection, which is off by a factor of ten on some machines.
+//! Standard streams, exit status and terminating signal are those of the command; Valgrind's
+//! messages go to a file that is shown only on errors. The caches are always specified
+//! ([`Geometry`]) and never left to Valgrind's detection, which is off by a factor of ten on some
+//! machines.
 //!
 //! # What is counted
 //! Only user mode, for the command and all its child processes, each counted separately from its
-//! parent ([`mod@collect`]). Two runs of a program that behaves identically give identical counts,
-//! to the last digit: Valgrind lays out memory itself, so address randomisation makes no
-//! difference. Differences come from what the program itself can observe: its arguments, its
-//! environment (both are on its stack and shift it), the time, process numbers, random bytes, and
-//! which thread runs first.
+//! parent ([`mod@collect`]). If a program behaves identically in two runs, the counts are exactly
+//! the same: Valgrind determines the memory layout itself, so address randomisation makes no
+//! difference. Differences come from anything that the program can observe: its arguments, its
+//! environment (both are on its stack and shift it), the time, process IDs, random bytes, and the
+//! order in which threads run.
 //!
-//! # What the model is not
+//! # Limitations of the model
 //! The model has two cache levels, each with true LRU and write-allocate, but no prefetcher, no TLB
 //! and no timing. Threads take turns on one simulated processor. AVX-512 is not available: programs
-//! that query the processor's features take another code path; programs compiled for AVX-512 die
-//! from SIGILL, which is reported.
+//! that query the CPU features take another code path; programs compiled for AVX-512 are killed by
+//! SIGILL, which is reported.
 //!
-//! Not supported: cycles, which would be an estimate based on an estimate; regions of a program
-//! (`linerate-regions`).
+//! Cycles, which could only be estimated from simulated counts, and regions of a program
+//! (`linerate-regions`) are not supported.
 
 pub mod collect;
 mod dump;
+mod functions;
 pub mod geometry;
+pub(crate) mod model;
+mod named;
 mod names;
 
 pub use collect::{Remark, SimCounts};
@@ -44,8 +49,9 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Valgrind, found on this machine.
+/// Valgrind, as found on this machine.
 #[derive(Clone, Debug)]
 pub struct Sim {
     valgrind: PathBuf,
@@ -54,7 +60,7 @@ pub struct Sim {
 /// A command to be simulated, and the directory for its counts, which is removed on drop.
 #[derive(Debug)]
 pub struct Simulation {
-    folder: PathBuf,
+    folder: Folder,
     program: PathBuf,
     arguments: Vec<OsString>,
     /// The command with its arguments, separated by spaces.
@@ -62,9 +68,9 @@ pub struct Simulation {
     geometry: Geometry,
 }
 
-/// Valgrind options other than the caches. The user's Valgrind settings are ignored, and no
+/// Valgrind options other than the caches. The user's own Valgrind options are ignored, and no
 /// debugger files are left in /tmp. Counts are written and reset before a process forks or executes
-/// another program: see [`mod@collect`].
+/// another program; see [`mod@collect`].
 const OPTIONS: [&str; 12] = [
     "--command-line-only=yes",
     "--tool=callgrind",
@@ -84,9 +90,8 @@ impl Sim {
     /// Finds Valgrind in PATH.
     ///
     /// # Errors
-    /// Valgrind is not installed:
-    /// [`Cause::NoValgrind`](linerate_doctor::refusal::Cause::NoValgrind), with the command that
-    /// installs it on the host described by `around`.
+    /// Returns [`Cause::NoValgrind`](linerate_doctor::refusal::Cause::NoValgrind) if Valgrind is
+    /// not installed, with the command that installs it on the host described by `around`.
     pub fn find(around: &HostFacts) -> Result<Self, Explanation> {
         let facts = around.facts();
         let valgrind = facts.valgrind.clone().map(|valgrind| Self { valgrind });
@@ -96,7 +101,7 @@ impl Sim {
     /// Prepares to simulate a command on the given caches.
     ///
     /// # Errors
-    /// [`SimError::Command`] if it could not be started, [`SimError::OtherRights`],
+    /// Returns [`SimError::Command`] if the command cannot be started, [`SimError::OtherRights`] or
     /// [`SimError::Folder`].
     pub fn prepare(&self, argv: &[OsString], geometry: &Geometry) -> Result<Simulation, SimError> {
         let command = argv.first().map_or(OsStr::new(""), OsString::as_os_str);
@@ -105,15 +110,15 @@ impl Sim {
         if mode(&file).map_err(failed)? & 0o6000 != 0 {
             return Err(SimError::OtherRights { program: file.display().to_string() });
         }
-        let folder = make_folder()?;
+        let folder = Folder::new()?;
         let mut arguments: Vec<OsString> = OPTIONS.into_iter().map(OsString::from).collect();
         arguments.extend(geometry.options().map(OsString::from));
-        arguments.push(file_option("--callgrind-out-file=", &folder, collect::DUMP));
-        arguments.push(file_option("--log-file=", &folder, collect::LOG));
+        arguments.push(file_option("--callgrind-out-file=", folder.path(), collect::DUMP));
+        arguments.push(file_option("--log-file=", folder.path(), collect::LOG));
         arguments.push("--".into());
         arguments.extend_from_slice(argv);
         if std::env::var_os("PATH").is_none() {
-            // Passes the path of the program, since Valgrind itself would not find it.
+            // Without PATH, Valgrind would not find the program by name.
             let first = arguments.len() - argv.len();
             arguments[first] = file.into();
         }
@@ -124,7 +129,7 @@ impl Sim {
     /// Simulates a command and waits for it to end.
     ///
     /// # Errors
-    /// As [`Sim::prepare`] and [`Simulation::collect`]; [`SimError::System`].
+    /// As for [`Sim::prepare`] and [`Simulation::collect`]; also [`SimError::System`].
     pub fn run(
         &self,
         argv: &[OsString],
@@ -140,31 +145,45 @@ impl Sim {
 }
 
 impl Simulation {
-    /// The program to start instead of the command, with its arguments.
+    /// Returns the command line to start instead of the command: the program and its arguments.
     pub fn command(&self) -> (&OsStr, &[OsString]) {
         (self.program.as_os_str(), &self.arguments)
     }
 
-    /// Reads the counts after the process `pid`, which ran [`Simulation::command`], has ended.
+    /// Reads the counts after process `pid`, which ran [`Simulation::command`], has ended.
     ///
     /// # Errors
-    /// [`SimError::NoCounts`], [`SimError::BadFile`], [`SimError::Folder`].
+    /// Returns [`SimError::NoCounts`], [`SimError::BadFile`] or [`SimError::Folder`].
     pub fn collect(&self, pid: u32) -> Result<SimCounts, SimError> {
         let command = self.command.to_string_lossy();
         let command = command.lines().next().unwrap_or("").trim();
-        collect::collect(&self.folder, collect::Started { pid, command }, &self.geometry)
+        collect::collect(self.folder.path(), collect::Started { pid, command }, &self.geometry)
     }
 }
 
-impl Drop for Simulation {
+/// A private directory, which is removed on drop.
+#[derive(Debug)]
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// Creates a new directory.
+    pub(crate) fn new() -> Result<Self, SimError> {
+        make_folder().map(Self)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
     fn drop(&mut self) {
-        // A process left behind may still write to the directory; the files that then remain are
-        // its own.
-        let _ = std::fs::remove_dir_all(&self.folder);
+        // If a background process still writes to the directory, its files remain.
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Nothing was counted.
+/// Why nothing was counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SimError {
@@ -172,26 +191,40 @@ pub enum SimError {
     Command(ExecError),
     /// The command is setuid or setgid, so Valgrind cannot follow it.
     OtherRights {
-        /// Its file.
+        /// Program path.
         program: String,
     },
-    /// The directory for Valgrind's output.
+    /// The simulator's directory, or a file in it, cannot be used.
     Folder {
-        /// Path of the file.
+        /// Path of the directory or file.
         path: String,
-        /// Description of the defect.
+        /// The operating system's error message.
         reason: String,
     },
     /// Valgrind wrote no counts.
     NoCounts {
-        /// Its output instead.
+        /// Valgrind's messages.
         said: String,
     },
-    /// Valgrind wrote invalid counts.
+    /// The simulator wrote invalid counts.
     BadFile {
-        /// The file.
+        /// Path of the file with the counts.
         path: String,
-        /// Description of the defect.
+        /// What is wrong.
+        reason: String,
+    },
+    /// The counts per instruction are missing or invalid.
+    BadSpots {
+        /// Path of the file with the counts.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The emulator left no counts.
+    NotEmulated,
+    /// The plug-in cannot simulate these caches or TLBs.
+    BadModel {
+        /// Which, and why.
         reason: String,
     },
     /// The kernel refused to create a process.
@@ -207,22 +240,30 @@ impl fmt::Display for SimError {
             }
             Self::OtherRights { program } => write!(
                 f,
-                "{program} is setuid or setgid, which Valgrind cannot follow; simulate a copy \
-                 without that bit"
+                "{program} is setuid or setgid, which the simulator cannot follow; simulate a \
+                 copy without that bit"
             ),
             Self::Folder { path, reason } => {
                 write!(f, "{path}: {reason}; set TMPDIR to a writable directory")
             }
             Self::NoCounts { said } => write!(
                 f,
-                "valgrind wrote no counts; its message: {said}; it needs about 30 open files and \
-                 100 MiB: check ulimit -n, -v and -f"
+                "valgrind wrote no counts ({said}); it needs about 30 open files and 100 MiB: \
+                 check ulimit -n, -v and -f"
             ),
-            Self::BadFile { path, reason } => write!(
+            Self::BadFile { path, reason } => {
+                write!(f, "cannot read the simulator's counts: {reason} ({path})")
+            }
+            Self::BadSpots { path, reason } => write!(
                 f,
-                "cannot read valgrind's counts: {reason} ({path}); version 3.19 or later is known \
-                 to work"
+                "cannot read the counts by function: {reason} ({path}); drop --hot to count \
+                 without them"
             ),
+            Self::NotEmulated => write!(
+                f,
+                "QEMU wrote no counts; see its message above, or try --simulator valgrind"
+            ),
+            Self::BadModel { reason } => write!(f, "cannot simulate these caches: {reason}"),
             Self::System(error) => error.fmt(f),
         }
     }
@@ -230,8 +271,8 @@ impl fmt::Display for SimError {
 
 impl std::error::Error for SimError {}
 
-/// The file that execvp(3) would run, or the error number it would set.
-fn find_command(command: &OsStr) -> Result<PathBuf, i32> {
+/// Returns the file that execvp(3) would execute, or the error number it would set.
+pub(crate) fn find_command(command: &OsStr) -> Result<PathBuf, i32> {
     const NOT_FOUND: i32 = 2;
     if command.as_bytes().contains(&b'/') {
         return is_executable(Path::new(command)).map(|()| command.into());
@@ -249,20 +290,22 @@ fn find_command(command: &OsStr) -> Result<PathBuf, i32> {
     Err(errno)
 }
 
-/// Checks that some user may execute a file; otherwise, returns the error number of execve(2).
+/// Checks that some user may execute the file; otherwise returns execve(2)'s error number.
 fn is_executable(file: &Path) -> Result<(), i32> {
     const NO_ACCESS: i32 = 13;
     let may_not = file.is_dir() || mode(file)? & 0o111 == 0;
     (!may_not).then_some(()).ok_or(NO_ACCESS)
 }
 
-fn mode(file: &Path) -> Result<u32, i32> {
+pub(crate) fn mode(file: &Path) -> Result<u32, i32> {
     let found = std::fs::metadata(file).map_err(|error| error.raw_os_error().unwrap_or(0))?;
     Ok(found.permissions().mode())
 }
 
-/// Creates a new private directory.
+/// Creates a new private directory. No name is used twice, because a background process of an
+/// earlier simulation may still be writing to its directory.
 fn make_folder() -> Result<PathBuf, SimError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
     let parent = std::env::temp_dir();
     let failed = |error: io::Error| SimError::Folder {
         path: parent.display().to_string(),
@@ -270,21 +313,23 @@ fn make_folder() -> Result<PathBuf, SimError> {
     };
     // Children may have another working directory.
     let parent = std::path::absolute(&parent).map_err(failed)?;
-    (0u32..)
+    // Relaxed: the numbers only have to differ.
+    let next = || NEXT.fetch_add(1, Ordering::Relaxed);
+    std::iter::repeat_with(next)
         .map(|n| parent.join(format!("linerate-sim-{}-{n}", std::process::id())))
         .find_map(|folder| match DirBuilder::new().mode(0o700).create(&folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
             made => Some(made.map(|()| folder)),
         })
-        .expect("2^32 folders are not there already")
+        .expect("2^32 such folders cannot all exist")
         .map_err(failed)
 }
 
-/// `option` with a file in `folder` named after `kind` and the process ID.
+/// Returns `option` with the path of a file in `folder`, named after `kind` and the process ID.
 fn file_option(option: &str, folder: &Path, kind: &str) -> OsString {
     let mut text = option.as_bytes().to_vec();
     for &byte in folder.as_os_str().as_bytes() {
-        // Valgrind's own escape.
+        // Valgrind's escape for a percent sign is `%%`.
         text.extend(std::iter::repeat_n(byte, if byte == b'%' { 2 } else { 1 }));
     }
     text.extend_from_slice(format!("/{kind}.%p").as_bytes());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The counts of one run, indexed by requested event, from whichever source.
+//! One run's counts from all sources, indexed by requested event.
 
 use linerate_counters::rotation::{Counts, EventTally};
 use linerate_record::stats::{CONFIDENCE, Estimate};
@@ -7,31 +7,32 @@ use linerate_record::stats::{CONFIDENCE, Estimate};
 /// Counts of the requested events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tallies {
-    /// Counts of a session, for some of the events.
+    /// Counts from a perf session, which may lack some of the events.
     counts: Option<Counts>,
-    /// For each requested event, its index in `counts`.
+    /// Index of each requested event in `counts`.
     places: Vec<Option<usize>>,
-    /// Counts from other sources; they take precedence over those of the session.
+    /// Counts from other sources, which take precedence over the session's.
     exact: Vec<Option<u64>>,
 }
 
 impl Tallies {
-    /// Counts from a session; `places` holds each requested event's index in the session.
+    /// Creates tallies from a perf session's counts. `places` maps each requested event to its
+    /// index in `counts`.
     pub(crate) fn counted(counts: Counts, places: &[Option<usize>]) -> Self {
         Self { counts: Some(counts), places: places.to_vec(), exact: vec![None; places.len()] }
     }
 
-    /// Exact counts from another source.
+    /// Creates tallies from another source's exact counts.
     pub(crate) fn exact(exact: Vec<Option<u64>>) -> Self {
         Self { counts: None, places: vec![None; exact.len()], exact }
     }
 
-    /// Replaces the count of an event by one from another source.
+    /// Replaces an event's count with one from another source.
     pub(crate) fn replace(&mut self, event: usize, count: u64) {
         self.exact[event] = Some(count);
     }
 
-    /// The count of an event; `None` if it has none.
+    /// Returns an event's count, if any.
     pub(crate) fn tally(&self, event: usize) -> Option<EventTally> {
         match self.exact[event] {
             Some(raw) => {
@@ -42,7 +43,7 @@ impl Tallies {
         }
     }
 
-    /// A value computed from the counts of all events; an event without a count is passed as NaN.
+    /// Computes a value from all events' counts. Events without a count are passed as NaN.
     pub(crate) fn derive(&self, formula: impl Fn(&[f64]) -> Option<f64>) -> Option<Estimate> {
         let all = |counted: &[f64]| -> Vec<f64> {
             let place = |event: usize| self.places[event].map(|place| counted[place]);
@@ -56,13 +57,13 @@ impl Tallies {
         }
     }
 
-    /// Slices that were counted.
+    /// Returns the number of counted slices.
     pub(crate) fn slices(&self) -> u64 {
         self.counts.as_ref().map_or(0, |counts| counts.slices)
     }
 }
 
-/// A value that was not scaled.
+/// Returns the estimate of a value that is exact because it was not scaled.
 pub(crate) fn exactly(value: f64) -> Estimate {
     Estimate { value, low: value, high: value, confidence: CONFIDENCE, n: 1 }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts of each thread of a process.
+//! Counts events separately for each thread of a process.
 //!
-//! Running threads are found in /proc, so each is counted from when it is first seen. The remaining
-//! work, by threads that were seen too late or not at all and by child processes, is in a separate
-//! row; all rows add up to the total.
+//! Threads are discovered by scanning /proc, so each one is counted only from the scan that first
+//! finds it. A separate row holds the work that the scans missed and that of child processes, so
+//! that the rows add up to the total.
 
 use crate::row;
 use crate::run::ns;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Interval between scans for new threads.
 pub(crate) const LOOK: Duration = Duration::from_millis(10);
 
-/// The name of the row for work not counted by any thread.
+/// Row for work that is not attributed to a thread.
 const OTHERS: &str = "(others)";
 
 /// The threads of a process.
@@ -41,7 +41,8 @@ struct Row {
 }
 
 impl<'a> Threads<'a> {
-    /// Starts counting the existing threads of a process; for a held command, its first thread.
+    /// Starts counting the threads that a process already has. A command held before its exec has
+    /// just one.
     pub(crate) fn new(
         runner: Runner<'a>,
         events: Vec<Event>,
@@ -58,7 +59,7 @@ impl<'a> Threads<'a> {
         Some(threads)
     }
 
-    /// Starts counting new threads, and updates the names of all threads.
+    /// Scans for new threads and starts counting them. Also updates the names of all threads.
     pub(crate) fn look(&mut self) {
         let tasks =
             fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten().flatten();
@@ -81,14 +82,14 @@ impl<'a> Threads<'a> {
         let Runner { opener, around, .. } = self.runner;
         let root = around.root();
         let mut session = Session::open(opener, root, &self.events, scope, &self.options);
-        // The thread may already have ended; its counts are then in the row for the others.
+        // If the thread has already ended, its counts are in the row for the others.
         if let Ok(turn) = session.start() {
             let turn_ns = monotonic_ns().saturating_add(ns(turn));
             self.rows.push(Row { tid, name: String::new(), session, turn_ns });
         }
     }
 
-    /// Switches the event sets of every thread whose slice has ended; returns when the next slice
+    /// Switches the event sets of every thread whose slice has ended. Returns when the next slice
     /// ends.
     pub(crate) fn turn(&mut self, now_ns: u64) -> u64 {
         for row in self.rows.iter_mut().filter(|row| row.turn_ns <= now_ns) {
@@ -97,7 +98,7 @@ impl<'a> Threads<'a> {
         self.rows.iter().map(|row| row.turn_ns).min().unwrap_or(u64::MAX)
     }
 
-    /// The counts of each thread, and those of the others; `whole` has the totals.
+    /// Returns each thread's counts, followed by a row with the rest of the totals in `whole`.
     pub(crate) fn finish(
         self,
         places: &[Option<usize>],
@@ -116,8 +117,8 @@ impl<'a> Threads<'a> {
     }
 }
 
-/// The part of an event's count that no thread covers; `None` if any count involved was scaled or
-/// is missing.
+/// Returns the part of an event's count that is not attributed to a thread; `None` if any count
+/// involved was scaled or is missing.
 fn others(event: usize, rows: &[(u32, String, Tallies)], whole: &Tallies) -> Option<u64> {
     let count = |tallies: &Tallies| {
         tallies.tally(event).filter(|tally| !tally.is_scaled).map(|tally| tally.raw)

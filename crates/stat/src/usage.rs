@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Resource usage of finished children as the kernel reports it: the fallback without perf events.
+//! Resource usage of finished children, as reported by the kernel: the fallback if perf events are
+//! not available.
 //!
-//! wait4(2) gives the processor time, page faults and context switches of a command and of those of
-//! its children that were waited for, counted from fork(2), not from execve(2), which adds a few
-//! tens of page faults to what perf events report. In containers whose seccomp filter forbids perf
-//! events altogether, nothing else is available.
+//! wait4(2) returns the CPU time, page faults and context switches of a command and of the children
+//! it has reaped. Its counts start at fork(2) rather than execve(2), which adds a few dozen page
+//! faults compared with perf events. In containers whose seccomp filter blocks perf events
+//! altogether, it is the only source.
 
 use crate::requested::RequestedEvent;
 use crate::run::Run;
 use linerate_linux::child::Ended;
 
-/// Method of a count from wait4(2).
-pub(crate) const METHOD: &str = "wait4(2), from fork(2) on, including waited-for children";
+/// Method for counts from wait4(2).
+pub(crate) const METHOD: &str = "wait4(2), which counts from fork(2) and includes reaped children";
 
-/// The count of an event, given its portable name.
+/// Returns the count of the event with this portable name.
 fn count(name: &str, ended: &Ended) -> Option<u64> {
     Some(match name {
         "task_clock_ns" => ended.user_ns + ended.system_ns,
@@ -28,7 +29,7 @@ fn count(name: &str, ended: &Ended) -> Option<u64> {
 /// Fills in the counts that perf events did not provide, or provided for user mode only, and
 /// records which events these are.
 pub(crate) fn fill(run: &mut Run, asked: &[RequestedEvent]) {
-    // Work that a command does after its time limit does not belong in the counts.
+    // wait4(2) also counts what the command does after its time limit, which must not be included.
     let Some(Ok(ended)) = run.command.filter(|_| !run.is_time_up) else { return };
     for (place, event) in asked.iter().enumerate() {
         let asked_so = event.event.as_ref().is_ok_and(|event| event.is_user_only);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiting for the counted target to end.
+//! Waits for the counted target to end.
 
 use linerate_linux::child::{self, Child, Ended, Stranger};
 use linerate_linux::signal::Caught;
 use std::time::Duration;
 
-/// Exit of a waited-for command.
+/// How a command ended.
 #[derive(Default)]
 pub(crate) struct End {
     pub(crate) ended: Option<Ended>,
@@ -15,21 +15,21 @@ pub(crate) struct End {
     pub(crate) is_time_up: bool,
 }
 
-/// The target of waiting.
+/// What a run waits for: the command's process, an existing process, or only a signal.
 pub(crate) enum Waited {
     Child(Child),
     Stranger(Stranger),
     Nothing,
 }
 
-/// Result of waiting.
+/// Whether the process has ended.
 pub(crate) enum Woken {
     Ended(Option<Ended>),
     Not,
 }
 
-/// Maximum time between polls for signals: a signal that arrives just before this thread begins to
-/// wait does not wake it.
+/// Maximum time between polls for signals. Polling is needed because a signal that arrives just
+/// before this thread blocks does not wake it.
 pub(crate) const GLANCE: Duration = Duration::from_millis(100);
 
 impl Waited {
@@ -48,14 +48,15 @@ impl Waited {
         }
     }
 
-    /// Whether a signal has already reached the command: signals from terminal keys have, if the
-    /// command is in our process group; timeout(1) and setsid(1) create their own.
+    /// Returns whether the command has already received a signal. The terminal sends keyboard
+    /// signals to the whole process group, which includes the command unless something like
+    /// timeout(1) or setsid(1) has put it into another one.
     pub(crate) fn has_got(&self, signal: Caught) -> bool {
         matches!(self, Self::Child(child) if signal.is_key() && child.is_in_own_group())
     }
 
-    /// Forwards a request to end to the command; returns true if the target is not a command, in
-    /// which case counting should end directly.
+    /// Forwards a termination request to the command. Returns `true` if the target is not a
+    /// command, in which case counting should end at once.
     pub(crate) fn request_end(&self, signal: i32) -> bool {
         match self {
             Self::Child(child) => {

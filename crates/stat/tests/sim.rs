@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Valgrind simulates programs with known counts.
+//! Simulates programs with known counts.
 //!
-//! Needs Valgrind and a C compiler with a static C library; without them, prints `SKIP` with the
-//! reason.
+//! Needs Valgrind and a C compiler with a static C library; without them, prints `SKIP` and why.
 
 use linerate_doctor::host_facts::HostFacts;
 use linerate_linux::child::{Ended, ExecError};
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// `tests/sim/known.c`, compiled, with the simulator.
+/// The simulator, and the compiled program `tests/sim/known.c`.
 struct Known {
     folder: TempDir,
     sim: Sim,
@@ -20,7 +19,7 @@ struct Known {
 }
 
 impl Known {
-    /// `None`, with the reason on standard output, if there is no simulator to test with.
+    /// Compiles the program; `None`, after printing why, if there is no simulator.
     fn new(options: &[&str]) -> Option<Self> {
         let sim = match Sim::find(&HostFacts::gather()) {
             Ok(sim) => sim,
@@ -62,7 +61,7 @@ fn skip<T>(reason: &str) -> Option<T> {
     None
 }
 
-/// Difference between the counts of an event in `more` and `less`.
+/// Returns the difference between an event's counts in `more` and `less`.
 fn difference(name: &str, more: &SimCounts, less: &SimCounts) -> i64 {
     let count = |counts: &SimCounts| i64::try_from(counts.get(name).unwrap()).unwrap();
     count(more) - count(less)
@@ -92,11 +91,11 @@ fn misses_are_those_of_the_caches_given() {
     let difference = |known: &Known, name: &str, more: &str, less: &str| {
         difference(name, &known.counts(more), &known.counts(less))
     };
-    // In 16 KiB with 64 sets, 100 lines take up two of four ways, which leaves room for the program
+    // In 16 KiB with 64 sets, 100 lines occupy two of four ways, which leaves room for the program
     // itself.
     assert_eq!(difference(&known, "l1d_misses", "p0100 p0100", "p0100 p0000"), 0);
-    // 400 lines are six per set: each one is evicted to the 128 KiB last level before it is used
-    // again. The few lines of the program itself are evicted as well.
+    // 400 lines are six per set: each is evicted to the 128 KiB last level before it is used again.
+    // The few lines of the program itself are evicted as well.
     let beyond = difference(&known, "l1d_misses", "p0400 p0400", "p0400 p0000");
     assert!((400..=420).contains(&beyond), "{beyond}");
     assert_eq!(difference(&known, "ll_misses", "p0400 p0400", "p0400 p0000"), 0);
@@ -105,7 +104,7 @@ fn misses_are_those_of_the_caches_given() {
     assert_eq!(difference(&known, "ll_misses", "p2000", "p1000"), 1000);
 }
 
-/// Maximum cost of creating processes: less than that of counting a loop twice.
+/// Maximum branches that creating processes may add, far fewer than a loop counted twice.
 const PROCESS: i64 = 50_000;
 
 #[test]
@@ -113,7 +112,7 @@ fn every_process_counts_once() {
     for options in [&["-static"][..], &[]] {
         let Some(known) = Known::new(options) else { return };
         let one = known.counts("w1000000");
-        // A child that loops 100 000 times, one that fails, and a second half.
+        // A child that loops 100 000 times, a child that fails, then a second loop in the parent.
         let forked = known.counts("w1000000 fw F w1000000");
         assert_eq!(forked.remarks, []);
         assert_eq!(forked.processes, 3);
@@ -125,7 +124,7 @@ fn every_process_counts_once() {
         assert_eq!(became.processes, 1);
         let own = difference("branches", &became, &one) - 1_000_000;
         assert!((0..PROCESS).contains(&own), "{own}");
-        // Three programs: the only stretch of the first has the same number as that of the second.
+        // Three programs. The only stretch of the first has the same number as the second's.
         let lost = known.counts("w1000000 e w1000000 e w1000000");
         assert_eq!(lost.remarks, [Remark::Overwritten { processes: 1 }]);
         assert!(difference("branches", &lost, &became).abs() < PROCESS);
@@ -204,12 +203,12 @@ fn an_instruction_that_is_not_simulated_is_named() {
     assert!(bytes.starts_with("0x62 "), "{bytes}");
 }
 
-/// Valgrind accepts all of them, including those of this machine.
+/// Valgrind accepts all of them, including this machine's.
 #[test]
 fn all_caches_can_be_simulated() {
     let Some(known) = Known::new(&["-static"]) else { return };
     let named = Geometry::names().map(|(name, _)| Geometry::named(name).unwrap());
-    // In a guest that reports no caches, there is nothing to simulate.
+    // A guest that reports no caches has no geometry of its own to simulate.
     for geometry in named.chain(Geometry::this_machine().ok()) {
         let (counts, _) = known.sim.run(&known.argv(""), &geometry).unwrap();
         assert!(counts.get("l1i_misses").unwrap() > 0, "{geometry:?}");

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs every pattern between any two stacks over a wire that drops, reorders, duplicates and
-//! corrupts segments, and checks that everything arrives as sent and that corruption is detected
-//! where no checksum is verified.
+//! Runs every pattern between every pair of stacks over a wire that drops, reorders, duplicates and
+//! corrupts segments. Checks that data arrives unchanged and that, with checksums disabled, the
+//! comparison detects the corruption.
 //!
-//! Not a timing measurement: equal seeds give equal tables except for the last column. The exit
-//! status is 1 if a byte is wrong, if nothing gets through any more, or if corruption goes
+//! Results do not depend on timing: equal seeds give equal tables except for the last column. The
+//! exit status is 1 if a byte is wrong, a connection makes no progress, or corruption goes
 //! undetected.
 //!
-//! `cargo bench -p linerate-tcpbench --bench proof [-- BYTES]`: sends this many bytes of streams,
-//! and a thousandth as many exchanges and connections.
+//! `cargo bench -p linerate-tcpbench --bench proof [-- BYTES]`: sends BYTES stream bytes, and runs
+//! a thousandth as many exchanges and connections.
 
 use linerate_tcpbench::pattern::Pattern;
 use linerate_tcpbench::proof::{ROUGH, prove};
@@ -20,9 +20,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 const BYTES: u64 = 10_000_000_000;
-/// Amount with `--test`, which CI passes to every bench.
+/// Stream bytes with `--test`, which CI passes to all benches.
 const BYTES_BRIEF: u64 = 100_000_000;
-/// Stream bytes per exchange or connection: each costs as much as a thousand bytes.
+/// Number of stream bytes that one exchange or connection stands for, because either costs about as
+/// much as sending 1000 bytes.
 const BYTES_PER_EXCHANGE: u64 = 1000;
 
 fn main() -> ExitCode {
@@ -54,7 +55,7 @@ fn usage(word: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Prints both tables; returns the failures.
+/// Prints both tables and returns the failures.
 fn tables(bytes: u64) -> Result<Vec<String>, Error> {
     let stacks = Stacks::named(&[])?;
     for skipped in &stacks.skipped {
@@ -89,8 +90,8 @@ fn tables(bytes: u64) -> Result<Vec<String>, Error> {
     Ok(faults)
 }
 
-/// Runs one pattern between two stacks; returns the failures. Two different stacks get a tenth of
-/// the work: each has already run all of it against itself.
+/// Runs one pattern between two stacks and returns the failures. A pair of different stacks gets a
+/// tenth of the work, because each stack also runs the full amount against itself.
 fn row(stacks: [&dyn Stack; 2], pattern: Pattern, bytes: u64) -> Result<Option<String>, Error> {
     let [client, server] = stacks.map(Stack::name);
     let bytes = if client == server { bytes } else { bytes / 10 };
@@ -123,7 +124,8 @@ fn row(stacks: [&dyn Stack; 2], pattern: Pattern, bytes: u64) -> Result<Option<S
     Ok(None)
 }
 
-/// Corruption without checksums: the comparison must detect it, or the tables above prove nothing.
+/// Negative control: corrupts segments with checksums disabled. If the comparison misses this, the
+/// tables above prove nothing.
 fn control(stack: &dyn Stack) -> Result<Option<String>, Error> {
     let setup = Setup { impairments: ROUGH, ..Setup::for_pattern(Pattern::Bulk) };
     let name = stack.name();

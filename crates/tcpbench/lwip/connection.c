@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The one connection: opened or waited for, written, read, and closed. */
+/* The connection: opening it or waiting for it, writing, reading, and closing. */
 #include "parts.h"
 
 #include "lwip/tcp.h"
@@ -7,7 +7,7 @@
 struct lr_lwip_settings lr_settings;
 static u8_t arg_id;
 static struct tcp_pcb *connection, *listener;
-/* Data received in order and not read yet; this many bytes of the first piece were read. */
+/* Data received in order but not yet read, apart from read_bytes of the first piece. */
 static struct pbuf *unread, *unread_last;
 static size_t read_bytes;
 static int is_waiting, is_shut, is_peer_done, is_widened;
@@ -44,7 +44,7 @@ static err_t on_data(void *unused, struct tcp_pcb *from, struct pbuf *data, err_
 	return ERR_OK;
 }
 
-/* Takes the connection for the one that there is. */
+/* Makes this the plug-in's only connection. */
 static void adopt(struct tcp_pcb *adopted)
 {
 	connection = adopted;
@@ -69,7 +69,7 @@ static err_t on_accept(void *unused, struct tcp_pcb *accepted, err_t error)
 	return ERR_OK;
 }
 
-/* Frees unread data; lwIP's length of a chain does not apply to ours. */
+/* Frees unread data piece by piece: our chain has no valid total length, as lwIP's chains do. */
 static void forget_unread(void)
 {
 	while (unread) {
@@ -168,7 +168,7 @@ size_t lr_send_room(void)
 	return tcp_sndbuf(connection);
 }
 
-/* tcp_write() counts in 16 bits; whole segments, so that the last one is full. */
+/* tcp_write() takes a 16-bit length. Whole segments, so that the last one is full. */
 #define WRITE_MAX (0xffff / LR_SEGMENT * LR_SEGMENT)
 
 size_t lr_send(const void *src, size_t bytes)
@@ -186,7 +186,7 @@ size_t lr_send(const void *src, size_t bytes)
 	return done;
 }
 
-/* tcp_recved() counts in 16 bits, too. */
+/* tcp_recved() takes a 16-bit length, too. */
 static void tell_read(size_t bytes)
 {
 	while (connection && bytes) {

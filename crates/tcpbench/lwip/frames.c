@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Frames that lwIP sends, kept until they are fetched and dropped; and frames that arrive. */
+/* Outgoing frames, which are kept until they are fetched and dropped, and incoming frames. */
 #include "parts.h"
 
-/* More than a full window of segments and an acknowledgement for each. A power of two. */
+/* More than the segments of a full window plus an ACK for each. A power of two. */
 #define SENT_FRAMES 16384
 
 static struct pbuf *sent_frames[SENT_FRAMES];
 static unsigned sent_in, sent_out;
 
-/* Keeps the frame where it is: lwIP retransmits a segment only when it holds the only reference. */
+/*
+ * Queues a reference, not a copy: lwIP retransmits a segment only when it holds the only reference.
+ */
 err_t lr_on_output(struct netif *netif, struct pbuf *frame, const ip4_addr_t *to)
 {
 	(void)netif;
@@ -41,11 +43,11 @@ void lr_drop(void *handle)
 	pbuf_free(handle);
 }
 
-/* Frames that arrive. */
+/* Incoming frames. */
 
 struct netif lr_netif;
 
-/* Behind the headers begins a line of the cache. */
+/* The payload after the headers starts at a cache line boundary. */
 struct lr_lwip_frame lr_room(size_t bytes)
 {
 	struct lr_lwip_frame none = { NULL, NULL, 0 };
@@ -66,7 +68,7 @@ void lr_input(void *handle)
 		pbuf_free(handle);
 }
 
-/* A frame that is read where it is. Its parts may be freed one by one. */
+/* An incoming frame that is read in place. lwIP may free its parts separately. */
 struct in_place {
 	struct pbuf_custom headers, payload;
 	struct in_place *next;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Functions that lwIP calls through macros of lwipopts.h: the routines that the program set. */
+/*
+ * Functions that lwIP calls through the macros in lwipopts.h; they use the routines that the
+ * program has set.
+ */
 #ifndef LINERATE_LWIP_HOOKS_H
 #define LINERATE_LWIP_HOOKS_H
 
@@ -10,7 +13,7 @@ uint16_t lr_plugin_chksum(const void *src, int bytes);
 uint16_t lr_plugin_chksum_copy(void *dst, const void *src, uint16_t bytes);
 void *lr_plugin_copy(void *dst, const void *src, size_t bytes);
 
-/* Bytes of the window and of the send buffer. */
+/* Size of the window and of the send buffer, in bytes. */
 extern uint32_t lr_plugin_buffer;
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * lwIP for one fast TCP connection over IPv4 without an operating system. lwIP itself stays as it
- * is: all below are its documented options. LR_SEGMENT comes from the command line of the compiler.
+ * lwIP for one fast TCP connection over IPv4 without an operating system. lwIP itself is
+ * unmodified: everything below is one of its documented options. LR_SEGMENT is set on the
+ * compiler's command line.
  */
 #ifndef LWIPOPTS_H
 #define LWIPOPTS_H
@@ -9,13 +10,15 @@
 #include "hooks.h"
 #include "memory.h"
 
-/* Checksums and copies are functions named at run time; plugin.c has the first three. */
+/*
+ * Checksums and copies go to routines chosen at run time; routines.c defines the three functions.
+ */
 #define LWIP_CHKSUM lr_plugin_chksum
 #define LWIP_CHKSUM_COPY(dst, src, bytes) lr_plugin_chksum_copy(dst, src, bytes)
 #define MEMCPY(dst, src, bytes) lr_plugin_copy(dst, src, bytes)
 #define LWIP_CHECKSUM_ON_COPY 1
 #define LWIP_CHECKSUM_CTRL_PER_NETIF 1
-/* lwIP's own routine, for comparison; without this it is left out if LWIP_CHKSUM is set. */
+/* Keeps lwIP's own routine, for comparison; by default it is left out if LWIP_CHKSUM is set. */
 #define LWIP_CHKSUM_ALGORITHM 2
 
 #define NO_SYS 1
@@ -31,23 +34,23 @@
 #define IP_FRAG 0
 #define IP_REASSEMBLY 0
 
-/* lwIP calls our heap by the names of a C library's. */
+/* lwIP uses our heap in place of the C library's. */
 #define MEM_LIBC_MALLOC 1
 #define mem_clib_malloc lr_memory_take
 #define mem_clib_free lr_memory_give
 #define mem_clib_calloc lr_memory_take_zeroed
-/* A line of the cache, so that the payload of a segment begins with one. */
+/* A cache line, so that the payload of a segment starts at a line boundary. */
 #define MEM_ALIGNMENT 64
 /* Frames begin with IPv4. */
 #define PBUF_LINK_HLEN 0
 
-/* Connections in TIME-WAIT are many where connections are short; the oldest gives way. */
+/* Short connections leave many PCBs in TIME-WAIT; lwIP reuses the oldest one. */
 #define MEMP_NUM_TCP_PCB 16
 #define MEMP_NUM_TCP_SEG 8192
 #define MEMP_NUM_PBUF 16
 #define PBUF_POOL_SIZE 4
 
-/* init.c compares sizes while it is preprocessed, and is compiled with the largest. */
+/* init.c checks sizes in the preprocessor, so it is compiled with the largest ones. */
 #define LR_BUFFER_MAX (0xffff << TCP_RCV_SCALE)
 #ifdef LR_SIZES_FIXED
 #define LR_BUFFER LR_BUFFER_MAX
@@ -66,16 +69,16 @@
 #define TCP_OVERSIZE TCP_MSS
 #define LWIP_NETIF_TX_SINGLE_PBUF 1
 #define LWIP_TCP_SACK_OUT 1
-/* lwIP's own numbers follow each other so closely that a late segment of one connection fits the
- * next one. */
+/* lwIP's own initial sequence numbers are so close together that the next connection would accept a
+ * late segment of the previous one. */
 #define LWIP_HOOK_TCP_ISN(local, local_port, remote, remote_port) lr_plugin_random()
-/* TCP_MSL stays at its minute: lwIP gives up LAST-ACK after two of them, in which a lost FIN must be
- * sent again. */
-/* Says when a connection is freed, which for TIME-WAIT nothing else does. */
+/* TCP_MSL stays at one minute: lwIP leaves LAST-ACK after two MSL, and a lost FIN must be
+ * retransmitted before that. */
+/* For the callback on freeing a connection, which is not reported otherwise in TIME-WAIT. */
 #define LWIP_TCP_PCB_NUM_EXT_ARGS 1
 #define LWIP_SUPPORT_CUSTOM_PBUF 1
 
-/* Number of segments rejected for a wrong checksum only. */
+/* Only for the number of segments rejected because of a wrong checksum. */
 #define LWIP_STATS 1
 #define LWIP_STATS_LARGE 1
 #define MEM_STATS 0

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Blocks of one size are adjacent in regions of 1 MiB, which begin with the index of their size;
- * freed blocks of a size form a stack, so that the one used last, still in the cache, is reused
- * first:
+ * Blocks of the same size are adjacent in regions of 1 MiB, each of which starts with the index of
+ * its size. Freed blocks of a size form a stack, so that the most recently used one, which is still
+ * in the cache, is reused first:
  *
- *	take(bytes):  size = lines that hold bytes, made odd; pop its stack, or cut a new block
+ *	take(bytes):  size = number of lines, made odd; pop its stack, or cut a new block
  * give(block):   size = the index at the start of the block's region; push
  *
- * Lines are made odd because blocks a power of two apart would compete for the same sets of the
- * cache. Regions are only freed all together.
+ * The number of lines is made odd because blocks a power of two apart would compete for the same
+ * cache sets. Regions are only freed all at once.
  */
 #include "memory.h"
 

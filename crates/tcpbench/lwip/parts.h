@@ -8,12 +8,12 @@
 #include "lwip/ip4.h"
 #include "lwip/netif.h"
 
-/* IPv4 and TCP without options. */
+/* IPv4 and TCP headers without options. */
 #define LR_HEADER_BYTES 40
 
 /* routines.c */
 
-/* Whether checksums are not computed at all. */
+/* Nonzero if no checksums are computed. */
 extern int lr_are_sums_off;
 void lr_use(const struct lr_lwip_routines *named);
 void lr_set_watch(const struct lr_lwip_watch *named);
@@ -21,7 +21,7 @@ const struct lr_lwip_tally *lr_tallies(void);
 
 /* frames.c */
 
-/* The interface that frames leave and enter by. */
+/* The network interface for all frames in and out. */
 extern struct netif lr_netif;
 err_t lr_on_output(struct netif *netif, struct pbuf *frame, const ip4_addr_t *to);
 struct lr_lwip_frame lr_sent(void);
@@ -37,7 +37,7 @@ void *lr_reclaim(void);
 /* Settings passed at the start. */
 extern struct lr_lwip_settings lr_settings;
 ip4_addr_t lr_address_of(const uint8_t bytes[4]);
-/* Once, when lwIP has begun. */
+/* Called once, after lwip_init(). */
 void lr_connection_begin(void);
 int lr_open(void);
 int lr_state(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* One lwIP with one interface and one connection behind the table of plugin.h: what begins it, its
- * time and chance, and the table. */
+/* lwIP with one interface and one connection, behind the table of plugin.h: initialization, time,
+ * random numbers, and the table. */
 #include "parts.h"
 
 #include "lwip/init.h"
@@ -10,7 +10,7 @@
 
 uint32_t lr_plugin_buffer;
 
-/* Time and chance. */
+/* Time and random numbers. */
 
 static u32_t now_ms;
 
@@ -19,7 +19,7 @@ u32_t sys_now(void)
 	return now_ms;
 }
 
-/* xorshift32 (Marsaglia 2003): never 0 if it does not begin so. */
+/* xorshift32 (Marsaglia 2003): never 0 unless it starts at 0. */
 static uint32_t random_state;
 
 unsigned lr_plugin_random(void)

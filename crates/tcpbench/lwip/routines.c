@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Sums and copies by the routines that the program names, and what is seen of their calls. */
+/* Sums and copies with the routines that the program has set, and statistics of their calls. */
 #include "parts.h"
 
 #include <linerate/checksum.h>
@@ -24,7 +24,7 @@ int lr_are_sums_off;
 
 static struct lr_lwip_watch watch;
 static int is_watched;
-/* Of the routines, by activity, and of sums taken inline. */
+/* One per routine, in the order of activities, then one for inline sums. */
 static struct lr_lwip_tally tallies[LR_LWIP_COPY_CHECKSUM + 1];
 #define INLINE_TALLY LR_LWIP_COPY_CHECKSUM
 
@@ -54,7 +54,7 @@ static void leave(unsigned which, const void *src, size_t bytes, uint64_t before
 		__atomic_store_n(watch.activity, LR_LWIP_NONE, __ATOMIC_RELAXED);
 }
 
-/* A sum of headers that were just written must not load wider than they were stored. */
+/* Headers that were just written must not be loaded in wider words than they were stored in. */
 static int is_inline(size_t bytes)
 {
 	return bytes <= routines.inline_bytes && bytes % 4 == 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Accuracy of the routines' shares, for the accuracy suite: routines with a known duration are
-//! measured like any others, and the shares are compared with the known values.
+//! Checks how accurately the routines' time shares are measured, for the accuracy suite. Routines
+//! of known duration are measured like any others, and their shares are compared with the true
+//! ones.
 
 use crate::endpoint::Stack;
 use crate::error::Error;
@@ -19,18 +20,19 @@ use linerate_record::accuracy::Check;
 use linerate_record::stats::median;
 use std::rc::Rc;
 
-/// Maximum error of a share.
+/// Maximum absolute error of a share.
 const POINTS: f64 = 0.05;
 
-/// Limits for the sum of the times measured around each call, relative to the time of the same
-/// calls as a dependent chain: serializing reads delay the surrounding code.
+/// Limits on the total time of individually timed calls, relative to the time that the same calls
+/// take as a dependent chain. The ratio may exceed 1 because serializing reads delay the
+/// surrounding code.
 const LATE: (f64, f64) = (0.7, 1.6);
 
-/// Checks the shares, from `measurements` of each stack under each of two patterns, and calls with
-/// late results. Needs a CPU to run on and a second one to sample from.
+/// Checks the shares with `measurements` runs per stack under each of two patterns, and the timing
+/// of calls whose result is late. Requires one CPU to run on and another to sample from.
 ///
 /// # Errors
-/// A session fails.
+/// Returns an error if a session fails.
 pub fn checks(measurements: usize) -> Result<Vec<Check>, Error> {
     let cpus = linerate_linux::allowed_cpus().unwrap_or_default();
     let sampler = match cpus[..] {
@@ -53,7 +55,7 @@ pub fn checks(measurements: usize) -> Result<Vec<Check>, Error> {
     Ok(checks)
 }
 
-/// Applies both methods to routines with a known duration.
+/// Measures routines of known duration in a stack with both methods.
 fn of_stack(
     stack: &dyn Stack,
     pattern: Pattern,
@@ -77,18 +79,19 @@ fn of_stack(
     Ok([check(&name("timed"), &timed), check(&name("sampled"), &sampled)])
 }
 
-/// Checks the median of the errors; skipped if half or more of the measurements yielded none.
+/// Checks the median error; skipped if half or more of the measurements failed.
 fn check(name: &str, errors: &[Result<f64, String>]) -> Check {
     let known: Vec<f64> = errors.iter().flatten().copied().collect();
     if 2 * known.len() <= errors.len() {
         let why = errors.iter().find_map(|error| error.as_ref().err());
-        return Check::skip(name, why.map_or("nothing was measured", String::as_str));
+        return Check::skip(name, why.map_or("no measurement succeeded", String::as_str));
     }
     let error = median(&known).unwrap_or(f64::NAN);
-    Check::at_most(name, error, known.len() as u64, POINTS, "largest error of three shares, median")
+    let what = "median over measurements of the largest error among the three shares";
+    Check::at_most(name, error, known.len() as u64, POINTS, what)
 }
 
-/// The largest error among the three shares, or the reason why it is unknown.
+/// Returns the largest error among the three shares, or why it is unknown.
 fn error(shares: &[Figure; 3], truth: Option<[f64; 3]>) -> Result<f64, String> {
     let truth = truth.ok_or("other programs used the CPU")?;
     let mut largest: f64 = 0.0;
@@ -100,7 +103,7 @@ fn error(shares: &[Figure; 3], truth: Option<[f64; 3]>) -> Result<f64, String> {
     Ok(largest)
 }
 
-/// True shares of the routines, from undisturbed slices; `None` if there were too few of them.
+/// Returns the routines' true shares from clean slices; `None` if there were too few.
 fn truth(session: &mut Session, amount: u64) -> Result<Option<[f64; 3]>, Error> {
     let per_ns = ticks_per_s() / 1e9;
     let mut shares: [Vec<f64>; 3] = Default::default();
@@ -119,15 +122,15 @@ fn truth(session: &mut Session, amount: u64) -> Result<Option<[f64; 3]>, Error> 
     Ok(is_enough.then(medians))
 }
 
-/// Serializing reads time a call to its end; non-serializing reads miss most of a routine with a
-/// late result.
+/// Checks that serializing reads time a call until its result is available, and count that time
+/// only once.
 fn late() -> [Check; 2] {
     const CALLS: u32 = 200;
     const ROUNDS: u64 = 41;
     let bytes = [0; 16];
     let mut seam = Seam::new(slowed::late());
     let mut ratio = || {
-        // A dependent chain: each sum is the initial value of the next one.
+        // A dependent chain: each sum is the next one's initial value.
         let start = ticks_in_order();
         let sum = (0..CALLS).fold(1, |sum, _| seam.checksum(&bytes, sum));
         let alone = (ticks_in_order() - start) as f64;
@@ -140,7 +143,7 @@ fn late() -> [Check; 2] {
     };
     let ratios: Vec<f64> = (0..ROUNDS).map(|_| ratio()).collect();
     let ratio = median(&ratios).unwrap_or(f64::NAN);
-    let why = "ticks within calls over those of back-to-back calls, median";
+    let why = "median ratio of ticks of individually timed calls to ticks of back-to-back calls";
     [
         Check::at_least("shares.late_call_is_timed", ratio, ROUNDS, LATE.0, why),
         Check::at_most("shares.late_call_is_timed_once", ratio, ROUNDS, LATE.1, why),

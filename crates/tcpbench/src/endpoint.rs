@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interface of a TCP stack under test.
+//! Interface to a TCP stack under test.
 //!
-//! An endpoint is a TCP control block with its own interface, as in the white paper "Enhanced
-//! TCP/IP Performance with AltiVec", figure 8: client and server are two endpoints, of the same
-//! stack or of different ones. Not supported: more than one connection at a time, listening
-//! backlogs, IPv6.
+//! An endpoint is a TCP control block with its own network interface, as in the white paper
+//! "Enhanced TCP/IP Performance with AltiVec", figure 8. Client and server are two endpoints, of
+//! the same stack or of different ones. Concurrent connections, listen backlogs and IPv6 are not
+//! supported.
 
 pub use crate::link::{Checksums, Congestion, HEADER_BYTES, Micros, SERVER_PORT, Side, WireMode};
 use crate::routines::{Reading, Routines, Tallies};
@@ -12,118 +12,120 @@ use crate::wire::Port;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-/// Settings of an endpoint.
+/// Endpoint settings.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Which end of the connection this is.
+    /// Client or server.
     pub side: Side,
-    /// Maximum segment payload, in bytes.
+    /// Maximum segment payload in bytes.
     pub segment: usize,
-    /// Capacity of the send buffer, and of the receive buffer, in bytes; ideally a multiple of
+    /// Capacity of the send buffer and of the receive buffer in bytes, ideally a multiple of
     /// `segment`.
     pub buffer: usize,
-    /// The routines for checksums and copies.
+    /// Checksum and copy routines.
     pub routines: Routines,
-    /// What computes checksums, if anything.
+    /// Component that computes the checksums, if any.
     pub checksums: Checksums,
-    /// How frames reach the receiver.
+    /// Whether frames are copied to the receiver or passed by reference.
     pub wire: WireMode,
-    /// Whether small segments wait for acknowledgements (Nagle's algorithm).
+    /// Whether Nagle's algorithm is enabled: small segments wait for acknowledgements.
     pub nagle: bool,
-    /// How long acknowledgements are delayed, in virtual microseconds; 0 disables the delay. A
-    /// stack whose delay is not adjustable keeps its own.
+    /// Delayed ACK timeout in virtual microseconds; 0 disables it. Ignored by stacks with a fixed
+    /// timeout.
     pub ack_delay: Micros,
-    /// Reaction to loss.
+    /// Congestion control algorithm.
     pub congestion: Congestion,
     /// Random seed for initial sequence numbers and ports.
     pub seed: u64,
 }
 
-/// State of a connection.
+/// Connection state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// No connection, or one in TIME_WAIT.
+    /// No connection, or in TIME_WAIT.
     Closed,
-    /// Listening, or the opening handshake is not complete.
+    /// Listening, or handshake not complete.
     Opening,
-    /// Both directions carry data.
+    /// Established in both directions.
     Open,
-    /// The peer has closed and everything it sent was received; this end may still send.
+    /// The peer has closed, and everything it sent was received. This end may still send.
     PeerClosed,
-    /// This end has closed, and the closing handshake is not complete.
+    /// This end has closed, but the closing handshake is not complete.
     Closing,
 }
 
-/// Counters of an endpoint since its creation.
+/// Endpoint counters since creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames sent.
     pub sent: u64,
     /// Frames received.
     pub received: u64,
-    /// Received frames dropped because of a wrong checksum.
+    /// Received frames dropped because of a bad checksum.
     pub bad_checksums: u64,
 }
 
 /// One end of a connection.
 pub trait Endpoint {
-    /// Starts connecting or listening. Allowed only in [`State::Closed`].
+    /// Starts connecting or listening. Only valid in [`State::Closed`].
     ///
     /// # Errors
-    /// The stack refuses; the message is its own.
+    /// Returns the stack's own message if it refuses.
     fn open(&mut self, now: Micros) -> Result<(), String>;
 
-    /// State of the connection.
+    /// Returns the connection state.
     fn state(&self) -> State;
 
-    /// Number of bytes that [`send`](Self::send) would accept.
+    /// Returns how many bytes [`send`](Self::send) would accept.
     fn send_room(&self) -> usize;
 
-    /// Copies as many bytes as fit into the send buffer; returns their number.
+    /// Copies as many bytes as fit into the send buffer, and returns how many.
     fn send(&mut self, bytes: &[u8]) -> usize;
 
-    /// Copies data that was received in order; returns the number of bytes.
+    /// Copies in-order received data to `into`, and returns the number of bytes.
     fn receive(&mut self, into: &mut [u8]) -> usize;
 
-    /// Closes this direction: data already sent will still arrive.
+    /// Closes this direction. Data already sent will still arrive.
     fn close(&mut self);
 
-    /// Processes what the port has received, runs timers, and sends pending frames.
+    /// Processes frames that have arrived at the port, runs timers, and sends pending frames.
     fn poll(&mut self, now: Micros, port: &mut Port<'_>);
 
-    /// Latest time by which `poll` must be called again if nothing arrives and nothing is sent.
+    /// Returns when `poll` must be called again even if no frame arrives and no data is sent;
+    /// `None` if no timer is pending.
     fn poll_at(&mut self, now: Micros) -> Option<Micros>;
 
     /// Returns the counters.
     fn counters(&self) -> Counters;
 
-    /// Starts or stops watching the calls to routines, with this method of reading the counter
-    /// around each call; resets the statistics.
+    /// Starts timing calls to routines by reading the timestamp counter around each call as
+    /// `reading` specifies, or stops timing if it is `None`. Resets the statistics.
     fn watch(&mut self, reading: Option<Reading>);
 
-    /// Starts or stops reporting to a sampler which routine is running, as the number of an
-    /// [`Activity`](crate::routines::Activity); stops watching.
+    /// Starts or stops storing the number of the current [`Activity`](crate::routines::Activity) in
+    /// `activity`, where a sampler can read it. Stops timing in either case.
     fn mark(&mut self, activity: Option<&Arc<AtomicU8>>);
 
-    /// Statistics of the calls since watching started.
+    /// Returns statistics on calls to routines since [`watch`](Self::watch).
     fn tallies(&self) -> Tallies;
 }
 
 /// A TCP stack.
 pub trait Stack {
-    /// Name of the stack: one word, the same in records and on command lines.
+    /// Returns the stack's name, a single word used in records and on command lines.
     fn name(&self) -> &'static str;
 
-    /// The version, for provenance.
+    /// Returns the stack's version, for provenance.
     fn version(&self) -> String;
 
-    /// Whether copies and checksums inside the stack go through the seam.
+    /// Returns whether the stack calls the set's routines, through the seam, for its internal
+    /// copies and checksums.
     fn copies_by_routines(&self) -> bool;
 
     /// Creates an endpoint.
     ///
     /// # Errors
-    /// The stack does not support the request, such as a segment size that it was not built for;
-    /// the message says what to do.
+    /// Returns an error, including the remedy, if the stack does not support the request, such as a
+    /// segment size that it was not built for.
     fn endpoint(&self, config: &Config) -> Result<Box<dyn Endpoint>, String>;
 }

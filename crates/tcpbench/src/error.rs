@@ -1,80 +1,80 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons why a run ended without a result.
+//! Errors that end a run without a result.
 
 use std::fmt;
 
-/// The kind of failure.
+/// A failed run, with its context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// Unknown name; the message lists the valid ones.
+    /// Unknown name. The message lists the valid ones.
     Unknown {
-        /// What the name should denote: a set of routines, a pattern, a mix.
+        /// What the name refers to: a routine set, a pattern, a mix.
         what: &'static str,
-        /// The unknown name.
+        /// The name.
         name: String,
         /// Valid names.
         known: Vec<String>,
     },
-    /// A routine produced a wrong result.
+    /// A routine returned a wrong result.
     WrongRoutine {
-        /// The set.
+        /// Set name.
         set: String,
-        /// The first difference from the specification.
+        /// First difference from the specification.
         difference: String,
     },
-    /// The stack does not support the request; the message is its own.
+    /// The stack does not support the request.
     Stack {
-        /// The stack.
+        /// Stack name.
         stack: String,
-        /// Its message.
+        /// The stack's message.
         reason: String,
     },
-    /// No progress for a long time.
+    /// No progress for too long.
     Stuck(Box<Stuck>),
-    /// The received data differ from the data sent.
+    /// Received data differs from the data sent.
     Corrupt {
-        /// The stack or stacks.
+        /// Stack name, or both names if they differ.
         stacks: String,
-        /// The set.
+        /// Set name.
         set: String,
-        /// Position of the byte in the stream.
+        /// Position in the stream.
         byte: u64,
         /// Sent value.
         expected: u8,
         /// Received value.
         got: u8,
     },
-    /// The connection ended though neither side had closed it.
+    /// The connection ended although neither side had closed it.
     Lost {
-        /// The stack or stacks.
+        /// Stack name, or both names if they differ.
         stacks: String,
-        /// The pattern.
+        /// Pattern name.
         pattern: String,
-        /// The set.
+        /// Set name.
         set: String,
-        /// Payload bytes that had arrived.
+        /// Payload bytes received so far.
         bytes: u64,
     },
 }
 
-/// The point at which a run stalled.
+/// Details of a stalled run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// The stack or stacks.
+    /// Stack name, or both names if they differ.
     pub stacks: String,
-    /// The pattern.
+    /// Pattern name.
     pub pattern: String,
-    /// The set.
+    /// Set name.
     pub set: String,
     /// Virtual seconds without progress.
     pub seconds: u64,
     /// Loop iterations without progress.
     pub turns: u64,
-    /// Payload bytes that had arrived.
+    /// Payload bytes received so far.
     pub bytes: u64,
-    /// Frames that the receivers dropped for a bad checksum.
+    /// Frames that receivers dropped because of a bad checksum.
     pub bad_checksums: u64,
-    /// Description of the last segment on the wire.
+    /// Last segment on the wire.
     pub segment: String,
 }
 
@@ -112,8 +112,9 @@ impl fmt::Display for Stuck {
             f,
             "{stacks}, pattern {pattern}, set `{set}`: no progress for {seconds} virtual seconds \
              and {turns} iterations after {bytes} bytes; {bad_checksums} segments were dropped for \
-             a bad checksum; the last segment was {segment}. A routine with a wrong result for \
-             this segment makes its sender retransmit it forever: run `make -C native check`"
+             a bad checksum; the last segment was {segment}. A routine that computes a wrong \
+             result for this segment makes the sender retransmit it forever: run `make -C native \
+             check`"
         )
     }
 }

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The law of throughput under loss, as an end-to-end check.
+//! The Mathis equation for TCP throughput under loss, as an end-to-end check.
 //!
 //! A sender that halves its window at each loss and otherwise grows it by one segment per round
-//! trip achieves a throughput of `C * MSS / (RTT * sqrt(p))` if a share `p` of its segments is lost
-//! (Mathis, Semke, Mahdavi, Ott: "The Macroscopic Behavior of the TCP Congestion Avoidance
-//! Algorithm", 1997). The constant depends on how often the receiver acknowledges; the exponents do
-//! not. The exponents therefore show whether stack, wire and virtual clock work as they should.
+//! trip achieves a throughput of `C * MSS / (RTT * sqrt(p))` at loss rate `p` (Mathis, Semke,
+//! Mahdavi, Ott: "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm", 1997). The
+//! constant depends on how often the receiver acknowledges; the exponents do not. Correct exponents
+//! therefore show that stack, wire and virtual clock work as they should.
 //!
 //! ```text
-//! for each loss, segment size and round trip, one varied at a time, for several seeds:
-//!     send until the wire has lost a few, so that the first window, which doubles, is over
-//!     send so many segments; bytes over virtual time
+//! for each loss rate, segment size and round-trip time, one varied at a time, for several seeds:
+//!     send until the wire has lost a few segments, so that slow start is over
+//!     send a fixed number of segments; rate = bytes / virtual time
 //! fit log(rate) = c + a log(loss) + b log(segment) + d log(round trip) by least squares
 //! ```
 //!
-//! Only segments with payload are lost, as the law assumes, and few enough that a sender rarely has
-//! to wait for its timer: above about 3 in 1000 it does, and the law no longer holds.
+//! Only segments with payload are lost, as the equation assumes, and few enough that a sender
+//! rarely waits for its retransmission timer. With more than about 3 losses in 1000 it often does,
+//! and the equation no longer holds.
 
 use crate::endpoint::{Congestion, Micros, Stack};
 use crate::error::Error;
@@ -30,8 +31,7 @@ use linerate_record::{Figure, Tier};
 use linerate_trial::Watch;
 use std::rc::Rc;
 
-/// A point: the share of lost segments, the segment size in bytes, and the round-trip time in
-/// microseconds.
+/// Parameters of one measurement: loss rate, segment size in bytes, RTT in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     loss: f64,
@@ -39,46 +39,47 @@ struct Point {
     round_trip: Micros,
 }
 
-/// The central point.
+/// Central point, from which one parameter at a time is varied.
 const MIDDLE: Point = Point { loss: 1e-3, segment: 1460, round_trip: 40_000 };
 const LOSSES: [f64; 4] = [3e-4, 5.5e-4, 1.7e-3, 3e-3];
 const SEGMENTS: [usize; 3] = [536, 4000, 8000];
 const ROUND_TRIPS: [Micros; 3] = [20_000, 80_000, 160_000];
 
-/// Delayed-acknowledgement time in microseconds: smoltcp's default.
+/// Delayed ACK timeout in microseconds; smoltcp's default.
 const ACK_DELAY: Micros = 10_000;
 
-/// Link rate in bytes per microsecond: 10 Gb/s, far more than the throughput at any point.
+/// Link rate in bytes per microsecond: 10 Gb/s, far above the throughput at any point.
 const LINK: f64 = 1250.0;
 
-/// Buffer size in bytes: larger than any window becomes.
+/// Buffer size in bytes, larger than the window ever gets.
 const BUFFER: usize = 4 << 20;
 
-/// Number of segments that must be lost before measuring begins.
+/// Segments that must be lost before measuring begins.
 const SETTLED: u64 = 10;
 
-const METHOD: &str = "log-log least squares over all points and seeds, virtual time";
-const METHOD_POINT: &str = "bytes over virtual time, median";
+const METHOD: &str = "exponents: log-log least squares over all points and seeds; constant: \
+                      median, given the equation's exponents; virtual time";
+const METHOD_POINT: &str = "median of bytes over virtual time";
 const STOPPED: &str = "stopped before all points were measured";
 
-/// Scale of the experiment: segments per run, and runs per point.
+/// Size of the experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Number of segments that arrive in a run.
+    /// Number of segments delivered in a run.
     pub segments: u64,
     /// Runs per point, each with a different seed.
     pub seeds: u64,
 }
 
 impl Effort {
-    /// The scale of `linerate tcp --law`.
+    /// The experiment that `linerate tcp --law` runs.
     pub const FULL: Self = Self { segments: 400_000, seeds: 4 };
 }
 
-/// Measures a stack at every point and fits the law.
+/// Measures a stack at every point and fits the Mathis equation.
 ///
 /// # Errors
-/// A session fails.
+/// Returns an error if a session fails.
 pub fn law(
     stack: &dyn Stack,
     effort: Effort,
@@ -123,7 +124,8 @@ pub fn law(
     })
 }
 
-/// A figure, which is absent if the experiment was stopped before all points were measured.
+/// Returns the estimate as a figure, or an absent figure if the experiment was stopped before all
+/// points were measured.
 fn measured(unit: &str, estimate: Option<Estimate>, method: &str) -> Figure {
     match estimate {
         Some(estimate) => Figure::number(unit, estimate, Tier::Sw, method),
@@ -131,8 +133,8 @@ fn measured(unit: &str, estimate: Option<Estimate>, method: &str) -> Figure {
     }
 }
 
-/// Exponents of loss, segment size and round-trip time, and the constant, if every point was
-/// measured: a subset of the points does not determine all of them.
+/// Returns the exponents of loss, segment size and RTT, and the constant, if every point was
+/// measured; a subset of the points does not determine all of them.
 fn fitted(is_whole: bool, observed: &[(Point, f64)]) -> [Figure; 4] {
     let estimates = is_whole.then(|| {
         let [_, loss, segment, round_trip] = fit(observed);
@@ -149,7 +151,7 @@ fn points() -> Vec<Point> {
     [&[MIDDLE][..], &losses, &segments, &round_trips].concat()
 }
 
-/// Throughput at a point.
+/// Returns the throughput at a point in bytes per virtual second.
 fn bytes_per_second(
     stack: &dyn Stack,
     point: Point,
@@ -167,8 +169,8 @@ fn bytes_per_second(
         segment: point.segment,
         buffer: BUFFER,
         impairments,
-        // Otherwise, a window that is not a multiple of the segment size is filled up with partial
-        // segments.
+        // Without Nagle's algorithm, partial segments would fill up a window that is not a multiple
+        // of the segment size.
         nagle: true,
         congestion: Congestion::Reno,
         ack_delay: ACK_DELAY,
@@ -184,13 +186,13 @@ fn bytes_per_second(
     Ok(slice.bytes as f64 / slice.virtual_us as f64 * 1e6)
 }
 
-/// The constant, assuming the exponents of the law.
+/// Returns the Mathis constant `C` at one point, assuming the theoretical exponents.
 fn constant(point: &Point, rate: f64) -> f64 {
     rate * (point.round_trip as f64 / 1e6) * point.loss.sqrt() / point.segment as f64
 }
 
-/// Constant and exponents of loss, segment size and round-trip time, with intervals, by ordinary
-/// least squares on the logarithms.
+/// Fits the constant and the exponents of loss, segment size and RTT, with intervals, by ordinary
+/// least squares on the logs.
 fn fit(observed: &[(Point, f64)]) -> [Estimate; 4] {
     let row = |point: &Point| {
         [1.0, point.loss.ln(), (point.segment as f64).ln(), (point.round_trip as f64).ln()]
@@ -221,7 +223,7 @@ fn fit(observed: &[(Point, f64)]) -> [Estimate; 4] {
     })
 }
 
-/// Inverse of a regular matrix, by Gauss-Jordan elimination with the largest pivot first.
+/// Inverts a nonsingular matrix by Gauss-Jordan elimination with partial pivoting.
 fn inverse(mut matrix: [[f64; 4]; 4]) -> [[f64; 4]; 4] {
     let mut inverse = [[0.0; 4]; 4];
     (0..4).for_each(|i| inverse[i][i] = 1.0);
@@ -251,7 +253,8 @@ mod tests {
     use crate::smol::Smoltcp;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// Synthetic rates from a law with other exponents, with an error of a few percent.
+    /// Fits synthetic rates with exponents other than the equation's, without errors and with
+    /// errors of up to 1 %.
     #[test]
     fn the_fit_finds_exponents_that_were_put_in() {
         for error in [0.0, 0.02] {
@@ -276,12 +279,12 @@ mod tests {
         }
     }
 
-    /// Realistic errors: a few percent, log-normal.
+    /// Uses realistic errors: log-normal, with a standard deviation of 5 %.
     #[test]
     fn nineteen_of_twenty_intervals_hold_the_exponent() {
         const TRIALS: usize = 500;
         let mut random = fastrand::Rng::with_seed(7);
-        // The sum of twelve draws from 0 to 1 has a variance of one.
+        // Approximately normal: the sum of twelve draws from 0 to 1 has a variance of one.
         let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
         let mut held = 0;
         for _ in 0..TRIALS {
@@ -315,8 +318,7 @@ mod tests {
         }
     }
 
-    /// A long round-trip time compared with half of it, at few losses: about twice as much gets
-    /// through.
+    /// Halves the RTT: throughput must roughly double.
     #[test]
     fn half_the_round_trip_is_twice_the_throughput() {
         let rate = |round_trip| {

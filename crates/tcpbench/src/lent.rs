@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frame bytes that remain in the sending stack, lent in a way that keeps the wire independent of
-//! the stack.
+//! Frame bytes that stay in the sending stack's memory. Lending goes through a trait to keep the
+//! wire independent of the stack.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -16,7 +16,7 @@ pub(crate) trait Lender {
     unsafe fn take_back(&self, handle: NonNull<c_void>);
 }
 
-/// Bytes lent by a stack; given back on drop, without allocation.
+/// Bytes lent by a stack. Returned on drop, without allocation.
 pub(crate) struct Lent {
     lender: Rc<dyn Lender>,
     handle: NonNull<c_void>,
@@ -24,11 +24,11 @@ pub(crate) struct Lent {
 }
 
 impl Lent {
-    /// Wraps `bytes`, which the lender knows as `handle`.
+    /// Wraps `bytes`, which the lender identifies by `handle`.
     ///
     /// # Safety
     /// Until `lender` has taken `handle` back, the bytes must stay in place and must not be
-    /// written; `handle` must be taken back only through this value.
+    /// written. `handle` must be taken back only through this value.
     pub(crate) unsafe fn new(
         lender: Rc<dyn Lender>,
         handle: NonNull<c_void>,
@@ -37,7 +37,7 @@ impl Lent {
         Self { lender, handle, bytes }
     }
 
-    /// The bytes.
+    /// Returns the lent bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: the bytes are not taken back while `self` exists, so the contract of `new` holds.
         unsafe { self.bytes.as_ref() }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TCP stacks under traffic patterns: how much a stack gains from faster checksums and copies.
+//! Measures how much faster a TCP stack gets with faster checksums and copies, under several
+//! traffic patterns.
 //!
 //! Client and server are two [`Endpoint`]s in one thread, connected by a wire that consists of two
-//! queues. All time is virtual, so a run is CPU-bound, and the same seed gives the same segments.
+//! queues. All time is virtual, so runs are CPU-bound, and the same seed gives the same segments.
 //!
-//! | question | module |
+//! | subject | module |
 //! |---|---|
-//! | what must a stack implement? | [`endpoint`] |
-//! | which routines does it use, how often, on what? | [`routines`] |
-//! | what carries the segments? | [`wire`]; `lent` where they stay with their sender |
-//! | what do the applications do? | [`pattern`], [`stream`] |
-//! | how do they all run together? | [`session`] |
-//! | does everything arrive as it was sent? | [`proof`] |
-//! | what is the gain of each set? | [`measure`], [`run`](mod@run) |
-//! | does it follow the law of throughput under loss? | [`law`](mod@law) |
-//! | are the shares right? | [`accuracy`] |
-//! | the stack that is built in | [`smol`] |
-//! | the stack that is loaded where it was built | [`lwip`] |
+//! | interface that a stack must implement | [`endpoint`] |
+//! | a stack's routines; number, length and time of their calls | [`routines`] |
+//! | segments between the stacks | [`wire`]; `lent` if they stay in the sender's memory |
+//! | application behaviour | [`pattern`], [`stream`] |
+//! | event loop | [`session`] |
+//! | comparing received with sent data | [`proof`] |
+//! | speedup of each set | [`measure`], [`run`](mod@run) |
+//! | throughput under loss | [`law`](mod@law) |
+//! | accuracy of the time shares | [`accuracy`] |
+//! | smoltcp, built in | [`smol`] |
+//! | lwIP, loaded if it was built | [`lwip`] |
 //!
-//! Not here: printing and files, which `cli` handles; networks and the host's own stack.
+//! Printing and file I/O are left to `cli`. Neither a network nor the host's own TCP stack is used.
 
 #![deny(unsafe_code)]
 

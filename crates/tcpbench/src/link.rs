@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conventions shared by both ends of a connection and the wire: time, addresses, headers, and what
-//! computes checksums and copies frames.
+//! Conventions shared by both ends of a connection and the wire: time, addresses, headers, and how
+//! checksums and frames are handled.
 
 use std::net::Ipv4Addr;
 
-/// Virtual time since the start of a run, in microseconds.
+/// Virtual time in microseconds since the start of a run.
 pub type Micros = u64;
 
-/// The port the server listens on.
+/// TCP port that the server listens on.
 pub const SERVER_PORT: u16 = 5001;
 
-/// Total size in bytes of the IPv4 and TCP headers of a segment that carries data: neither has
-/// options.
+/// Combined size of the IPv4 and TCP headers of a data segment in bytes; neither has options.
 pub const HEADER_BYTES: usize = 40;
 
 /// One end of the connection.
@@ -19,12 +18,12 @@ pub const HEADER_BYTES: usize = 40;
 pub enum Side {
     /// Opens connections.
     Client,
-    /// The end that listens.
+    /// Listens for connections.
     Server,
 }
 
 impl Side {
-    /// Its address.
+    /// Returns this end's IPv4 address.
     pub const fn address(self) -> Ipv4Addr {
         match self {
             Self::Client => Ipv4Addr::new(192, 0, 2, 1),
@@ -32,7 +31,7 @@ impl Side {
         }
     }
 
-    /// The opposite end.
+    /// Returns the other end.
     pub const fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -41,30 +40,30 @@ impl Side {
     }
 }
 
-/// What computes and verifies TCP checksums.
+/// Component that computes and verifies TCP checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checksums {
-    /// The routines of the set.
+    /// The set's routines.
     Routines,
-    /// The stack's own code, whatever that is.
+    /// The stack's built-in code.
     Stack,
-    /// Nothing, as a bound. Checksums are sent as 0 and not verified.
+    /// Nothing, as an upper bound on the speedup: checksums are sent as 0 and not verified.
     Off,
 }
 
-/// How the bytes of a sent frame reach the receiver.
+/// How frames get from sender to receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WireMode {
-    /// Copied, as by a driver with its own buffers; the checksum may be computed during the copy.
+    /// Copied, as by a driver with its own buffers. The checksum may be computed during the copy.
     Copy,
     /// Passed by reference, as far as the stack supports it.
     Reference,
 }
 
-/// Congestion control of an endpoint.
+/// An endpoint's congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Congestion {
-    /// None: only the receiver's window limits it.
+    /// None; only the receiver's window limits the sender.
     None,
     /// Reno, or the stack's equivalent.
     Reno,

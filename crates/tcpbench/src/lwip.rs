@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! lwIP as a stack to measure, if its plug-in was built.
+//! lwIP as a stack under test, if its plug-in was built.
 //!
-//! lwIP calls checksum, copy, and copy with checksum through macros, so every byte that it sums or
-//! copies goes through the set of routines. So do the driver's copies:
+//! lwIP calls its checksum, copy, and copy-and-checksum routines through macros, so everything it
+//! sums or copies goes through the set's routines. So do the driver's copies:
 //!
 //! ```text
-//! application --copy + sum--> segment, which stays until it is acknowledged
-//!     segment --copy + sum--> buffer of the other end's driver
-//!         buffer of the other end's driver --copy--> application
+//! application --copy + sum--> segment, kept until it is acknowledged
+//!     segment --copy + sum--> buffer of the receiver's driver
+//!         buffer of the receiver's driver --copy--> application
 //! ```
 //!
-//! The first copy is in lwIP's `tcp_write`. The second is in the driver here, which verifies a
-//! frame, including the IP header, while copying it in, and disables lwIP's own check. With
-//! [`WireMode::Reference`], lwIP reads the segment in the other end's memory, except for the
-//! headers, which it modifies; it then verifies checksums itself.
+//! The first copy is in lwIP's `tcp_write`. The second is in the driver here. It verifies each
+//! frame, including the IP header, while copying it in, so lwIP's own check is disabled. With
+//! [`WireMode::Reference`], lwIP reads the segment in the sender's memory and verifies the
+//! checksums itself. Only the headers are copied, because lwIP modifies them.
 //!
-//! Delayed acknowledgements have a fixed timer of 250 ms. Congestion control cannot be turned off,
-//! but it can start with a window that is never filled.
+//! Delayed ACKs use a fixed timer of 250 ms. Congestion control cannot be disabled, but its initial
+//! window can be made so large that it never limits the sender.
 
 #[expect(unsafe_code, reason = "calls into C, all but one wrapped in safe functions")]
 mod plugin;
@@ -36,34 +36,35 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-/// Maximum size of an IPv4 or TCP header with options (RFC 791, 3.1; RFC 9293, 3.1): sums of
-/// headers that were just written are inline.
+/// Maximum size of an IPv4 or TCP header with options (RFC 791, 3.1; RFC 9293, 3.1). Sums up to
+/// this size are computed inline: the headers were just written in pieces, so wider loads would
+/// defeat store forwarding.
 const INLINE_BYTES: u32 = 60;
 
-/// lwIP, loaded from the first folder that has it.
+/// lwIP, loaded from the first directory that has it.
 #[derive(Clone, Debug)]
 pub struct Lwip {
     folders: Vec<PathBuf>,
 }
 
 impl Lwip {
-    /// Name.
+    /// Stack name.
     pub const NAME: &'static str = "lwip";
 
-    /// Searches the folders that `cargo xtask fetch lwip` writes to, relative to this program.
+    /// Searches the directories that `cargo xtask fetch lwip` writes to, relative to this program.
     pub fn new() -> Self {
         Self::from_folders(folders())
     }
 
-    /// Searches these folders.
+    /// Searches only these directories.
     pub fn from_folders(folders: Vec<PathBuf>) -> Self {
         Self { folders }
     }
 
-    /// Whether a build for segments of this many bytes is available.
+    /// Checks that a build for `segment`-byte segments is available.
     ///
     /// # Errors
-    /// It is not available; the error says how to get it.
+    /// Returns an error that says how to build the plug-in if it is missing.
     pub fn check(&self, segment: usize) -> Result<(), LoadError> {
         Plugin::load(segment, &self.folders).map(drop)
     }
@@ -91,9 +92,9 @@ impl Stack for Lwip {
 
     fn endpoint(&self, config: &Config) -> Result<Box<dyn Endpoint>, String> {
         let plugin = Plugin::load(config.segment, &self.folders).map_err(|error| match error {
-            // Rebuilding would not help.
+            // The plug-in works for other segment sizes, so rebuilding would not help.
             LoadError::Missing { .. } if self.check(1460).is_ok() => format!(
-                "it was not built for segments of {} bytes: see SEGMENTS in \
+                "the plug-in was not built for segments of {} bytes: see SEGMENTS in \
                  crates/tcpbench/lwip/Makefile",
                 config.segment
             ),
@@ -103,7 +104,7 @@ impl Stack for Lwip {
     }
 }
 
-/// Converts the routines to the plug-in's form.
+/// Converts the routines for the plug-in.
 fn raw_routines(routines: &Routines, checksums: Checksums) -> plugin::Routines {
     let sums = checksums == Checksums::Routines;
     let copies = checksums != Checksums::Stack;
@@ -127,7 +128,7 @@ fn settings(config: &Config) -> Result<Settings, String> {
     let limits = 2 * config.segment..=BUFFER_MAX;
     if !limits.contains(&config.buffer) {
         return Err(format!(
-            "invalid lwIP buffer size {}; with segments of {} use {} to {BUFFER_MAX}",
+            "invalid lwIP buffer size {}: with segments of {} bytes, use {} to {BUFFER_MAX}",
             config.buffer,
             config.segment,
             limits.start()
@@ -146,10 +147,10 @@ fn settings(config: &Config) -> Result<Settings, String> {
     })
 }
 
-/// The largest window that can be advertised with a shift of 7 (`TCP_RCV_SCALE` of the plug-in).
+/// Largest window that can be advertised with a shift of 7 (`TCP_RCV_SCALE` in the plug-in).
 const BUFFER_MAX: usize = 0xffff << 7;
 
-/// Frames that lwIP reads in place.
+/// Zero-copy frames in use by lwIP.
 #[derive(Debug, Default)]
 struct InPlace {
     frames: Vec<Option<Frame>>,
@@ -157,7 +158,7 @@ struct InPlace {
 }
 
 impl InPlace {
-    /// Keeps a frame; returns its number, counted from 1.
+    /// Keeps a frame and returns its number, counted from 1.
     fn keep(&mut self, frame: Frame) -> usize {
         let place = self.free.pop().unwrap_or_else(|| {
             self.frames.push(None);
@@ -167,7 +168,7 @@ impl InPlace {
         place + 1
     }
 
-    /// Returns the frame with that number and frees the number.
+    /// Returns the frame with that number, and frees the number.
     fn take(&mut self, number: usize) -> Frame {
         self.free.push(number - 1);
         self.frames[number - 1].take().expect("the number belongs to a frame")
@@ -182,7 +183,7 @@ struct LwipEndpoint {
     copies: bool,
     in_place: InPlace,
     counters: Counters,
-    /// Whether anything has happened that may have produced frames.
+    /// Whether a call since the last poll may have produced frames.
     is_stirred: bool,
 }
 
@@ -190,7 +191,7 @@ impl LwipEndpoint {
     fn new(plugin: Plugin, config: &Config) -> Result<Self, String> {
         let settings = settings(config)?;
         if !plugin.begin(&settings, &raw_routines(&config.routines, config.checksums)) {
-            return Err("lwIP rejected its interface; rebuild it: cargo xtask fetch lwip".into());
+            return Err("lwIP could not add its netif; rebuild it: cargo xtask fetch lwip".into());
         }
         Ok(Self {
             plugin: Rc::new(plugin),
@@ -203,10 +204,10 @@ impl LwipEndpoint {
         })
     }
 
-    /// Copies a frame into lwIP's memory; returns false if its checksums do not match.
+    /// Copies a frame into lwIP's memory. Returns `false` if its checksums do not match.
     fn copy_in(&mut self, frame: &Frame) -> bool {
         let bytes = frame.bytes();
-        // If there is no memory, the frame is lost, as in any driver.
+        // If lwIP is out of memory, the frame is dropped, as in any driver.
         let Some(mut room) = self.plugin.room(bytes.len()) else { return true };
         if !self.verifies {
             packet::copy(&mut self.seam, room.bytes_mut(), bytes);
@@ -217,7 +218,7 @@ impl LwipEndpoint {
         true
     }
 
-    /// Lets lwIP read a frame in place.
+    /// Passes a frame to lwIP without copying.
     #[expect(unsafe_code, reason = "the plug-in cannot know what keeps a frame alive")]
     fn lend(&mut self, mut frame: Frame, port: &mut Port<'_>) {
         let (header, payload) = frame.pinned(HEADER_BYTES);
@@ -252,7 +253,7 @@ impl Endpoint for LwipEndpoint {
     fn open(&mut self, now: Micros) -> Result<(), String> {
         self.is_stirred = true;
         self.plugin.advance(millis(now));
-        let said = |error| format!("lwIP refuses a connection with error {error} (lwip/err.h)");
+        let said = |error| format!("lwIP refused a connection with error {error} (lwip/err.h)");
         self.plugin.open().map_err(said)
     }
 
@@ -322,7 +323,7 @@ impl Endpoint for LwipEndpoint {
     }
 }
 
-/// The clock of lwIP.
+/// Converts virtual time to milliseconds, the unit of lwIP's clock.
 fn millis(now: Micros) -> u32 {
     (now / 1000) as u32
 }

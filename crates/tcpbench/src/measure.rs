@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much a stack gains from each set under a pattern, measured in interleaved slices of work.
+//! Measures how much each set speeds up a stack under a pattern, with interleaved slices of work.
 //!
 //! ```text
-//! for each set: some work over a rough wire; connect some times; find how much work fills a slice
-//! until the time is up, in rounds: a slice of each set, in a new random order, each time of its
-//!     next connection
-//!     leave out slices that are not clean windows
-//! for each set: which share of the time its routines take
-//! for each connection: compare what is left, round by round
-//! the median over the connections, and an interval from what they differ by
+//! for each set: do some work over an impaired wire; open some connections; find the amount of work
+//!     that fills a slice
+//! until the time is up, in rounds: a slice of each set, in a new random order, on the set's next
+//!     connection
+//!     drop slices that are not clean windows
+//! for each set: measure the time share of its routines
+//! for each connection: compare the remaining slices round by round
+//! median over the connections, with an interval from the variation between them
 //! ```
 //!
-//! Slices are short, so that the machine is in one state throughout a round; ratios are taken
-//! within rounds. The placement of a connection's memory in the caches changes results by a few
-//! percent and persists for its lifetime, regardless of the number of rounds. Estimates are
-//! therefore made over connections.
+//! Slices are short, so that the machine's state changes little during a round; ratios are computed
+//! within rounds. The cache placement of a connection's memory changes results by a few percent and
+//! persists for the connection's lifetime, regardless of the number of rounds. The estimates are
+//! therefore medians over connections.
 
 use crate::endpoint::{Checksums, Stack, WireMode};
 use crate::error::Error;
@@ -31,29 +32,29 @@ use linerate_record::{Figure, Tier};
 use linerate_trial::{Fill, Length, Machine, Rules, Samples, Watch, rounds};
 use std::rc::Rc;
 
-/// CPU time of a slice: at most half of a typical scheduler time slice.
+/// CPU time per slice: at most half of a typical scheduler time slice.
 const SLICE_NS: u64 = 1_500_000;
 
-/// Maximum number of attempts to find an amount of work that fills a slice.
+/// Maximum attempts at finding the amount of work that fills a slice.
 const FILLING_TRIES: u32 = 4;
 
-/// Connections per set, each with its own memory: the minimum and maximum of six form a 96.9 %
-/// interval for the median over all possible connections (`median_interval`).
+/// Connections per set, each with its own memory. The minimum and maximum of six values enclose the
+/// median over all possible connections with a confidence of 96.9 % (`median_interval`).
 const SESSIONS: u32 = 6;
 
-/// Minimum number of undisturbed slices per connection.
+/// Minimum clean slices per connection.
 const SLICES_MIN: u32 = 3;
 
-const METHOD: &str = "client and server in one thread, CPU time of the thread; 1.5 ms slices, sets \
+const METHOD: &str = "CPU time of the thread that runs client and server; 1.5 ms slices, with sets \
                       in random order; median over slices, then over connections";
 const METHOD_RATIO: &str = "ratio within each round; median over rounds, then over connections";
 
-/// A set with its measurements.
+/// A set and its measurements.
 struct Contestant {
     set: Set,
     /// Connections, each with its own memory.
     sessions: Vec<Session>,
-    /// Amount of work in a slice.
+    /// Work per slice.
     amount: u64,
 }
 
@@ -64,18 +65,18 @@ impl Contestant {
     }
 }
 
-/// Slices of all sets under a pattern.
+/// Measured slices of all sets under one pattern.
 struct Race<'a> {
     pattern: Pattern,
     sets: &'a [Set],
     slices: Samples<Slice>,
 }
 
-/// Measures some sets, whose routines were [checked](Set::check), under a pattern, for about this
-/// many seconds. Shares are also measured by sampling from another CPU, if there is one.
+/// Measures sets under a pattern for about `seconds` seconds. The sets must have been
+/// [checked](Set::check). Shares are also sampled from another CPU, if available.
 ///
 /// # Errors
-/// A session fails.
+/// Returns an error if a session fails.
 pub fn measure(
     setup: &Setup,
     stack: &dyn Stack,
@@ -122,8 +123,8 @@ pub fn measure(
     })
 }
 
-/// Runs some work with each set over an impaired wire; the bound, which has no checksums, runs only
-/// over a clean one.
+/// Runs some work with each set over an impaired wire. The set without checksums runs only over a
+/// clean wire.
 fn prove_all(setup: &Setup, stack: &dyn Stack, sets: &[Set]) -> Result<TcpProof, Error> {
     let mut last = TcpProof::default();
     for set in sets {
@@ -138,7 +139,7 @@ fn prove_all(setup: &Setup, stack: &dyn Stack, sets: &[Set]) -> Result<TcpProof,
     Ok(last)
 }
 
-/// Determines the amount of work that fills a slice, and warms everything up.
+/// Determines how much work fills a slice, and warms caches and predictors in the process.
 pub(crate) fn filling(session: &mut Session) -> Result<u64, Error> {
     let fill =
         Fill { window: SLICE_NS as f64, multiple: 1, at_most: u64::MAX, tries: FILLING_TRIES };
@@ -166,7 +167,7 @@ fn race(
     })
 }
 
-/// The set with the most work per unit of time, apart from the bound.
+/// Returns the name of the fastest set, excluding the one without checksums.
 fn best(sets: &[TcpSet]) -> Option<String> {
     let rate = |set: &TcpSet| set.segments_per_cpu_s.as_number();
     let rated = sets.iter().filter(|set| set.name != OFF).filter_map(|set| Some((rate(set)?, set)));
@@ -174,7 +175,7 @@ fn best(sets: &[TcpSet]) -> Option<String> {
 }
 
 impl Race<'_> {
-    /// Results of a set.
+    /// Builds a set's record from its slices.
     fn row(&self, index: usize, shares: Shares) -> TcpSet {
         let per = |unit: &str, scale: f64, of: &dyn Fn(&Slice) -> u64| {
             self.rate(index, unit, scale, |slice| of(slice) as f64 / slice.cpu_ns as f64)
@@ -216,7 +217,7 @@ impl Race<'_> {
         }
     }
 
-    /// Estimates a figure from its value in each slice.
+    /// Estimates a rate from its value in each clean slice.
     fn rate(&self, of: usize, unit: &str, scale: f64, figure: impl Fn(&Slice) -> f64) -> Figure {
         let figures = self.slices.map(|slice| figure(slice) * scale);
         match figures.estimate(of, CONFIDENCE) {
@@ -225,7 +226,7 @@ impl Race<'_> {
         }
     }
 
-    /// Work per unit of time relative to another set, round by round.
+    /// Returns the rate relative to another set's, round by round.
     fn ratio(&self, index: usize, other: &str) -> Figure {
         let none = |reason: &str| Figure::absent("1", Tier::Sw, METHOD_RATIO, reason);
         let Some(other) = self.sets.iter().position(|set| set.name() == other) else {
@@ -237,7 +238,7 @@ impl Race<'_> {
             slice.cpu_ns as f64 / work as f64
         });
         match times.ratio(other, index, CONFIDENCE) {
-            None => none("no round in which both were undisturbed"),
+            None => none("no round in which both slices were clean (not preempted)"),
             Some(estimate) => Figure::number("1", estimate, Tier::Sw, METHOD_RATIO),
         }
     }

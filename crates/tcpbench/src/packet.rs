@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet processing in the drivers: IPv4 and TCP checksums and copies.
+//! Packet processing in the drivers: IPv4 and TCP checksums, and copies.
 
 use crate::link::HEADER_BYTES;
 use crate::routines::Seam;
@@ -7,37 +7,39 @@ use linerate_kernels::{Sum, checksum};
 
 /// Size in bytes of an IPv4 header without options, the only kind that is sent.
 pub(crate) const IP_HEADER: usize = 20;
-/// IP protocol number of TCP.
+/// IP protocol number for TCP.
 const TCP: u8 = 6;
 
-/// Sum of the pseudo-header for a segment of this many bytes.
+/// Returns the partial sum of the pseudo-header for a segment of `bytes` bytes.
 pub(crate) fn pseudo(header: &[u8], bytes: usize) -> Sum {
     let addresses = header[12..20].try_into().expect("the slice has 8 bytes");
-    // At most the size of the largest frame, which the frame pool limits.
+    // At most the largest frame size, which is limited by the frame pool.
     checksum::pseudo_ipv4(addresses, TCP, bytes as u16)
 }
 
-/// Size in bytes of a packet's headers, including TCP options: a multiple of 4, and within the
-/// packet even if it is corrupted.
+/// Returns the size of a packet's headers in bytes, including TCP options. Even for a corrupted
+/// packet, it is a multiple of 4 and does not exceed the packet.
 pub(crate) fn header_bytes(packet: &[u8]) -> usize {
     let words = packet.get(IP_HEADER + 12).map_or(0, |byte| byte >> 4);
     let bytes = IP_HEADER + 4 * usize::from(words);
     bytes.max(HEADER_BYTES).min(packet.len() & !3)
 }
 
-/// Whether a packet begins with an IP header as either end sends it, with the right length.
+/// Returns whether a packet begins with the kind of IP header that both ends send, with the correct
+/// total length.
 pub(crate) fn is_formed(packet: &[u8]) -> bool {
     packet.len() >= HEADER_BYTES
         && packet[0] == 0x45
         && usize::from(u16::from_be_bytes([packet[2], packet[3]])) == packet.len()
 }
 
-/// Whether this is the sum of an intact header, or of an intact segment with its pseudo-header.
+/// Returns whether this is the sum of an intact header, or of an intact segment with its
+/// pseudo-header.
 pub(crate) fn matches(sum: Sum) -> bool {
     sum.fold() == u16::MAX
 }
 
-/// Copies a packet without verifying it; the headers are copied inline.
+/// Copies a packet without verifying it; headers are copied inline.
 pub(crate) fn copy(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
     let (head, payload) = packet.split_at(header_bytes(packet));
     let (to_head, to_payload) = to.split_at_mut(head.len());
@@ -47,8 +49,8 @@ pub(crate) fn copy(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
     }
 }
 
-/// Copies a packet and computes its checksums in the process; returns whether they match. If they
-/// do not, the copy is useless.
+/// Copies a packet while verifying its checksums, and returns whether they match. If not, the copy
+/// must be discarded.
 pub(crate) fn copy_verified(seam: &mut Seam, to: &mut [u8], packet: &[u8]) -> bool {
     if !is_formed(packet) {
         return false;

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The five traffic patterns of the white paper "Enhanced TCP/IP Performance with AltiVec", and
-//! mixes of packet lengths.
+//! The five traffic patterns from the white paper "Enhanced TCP/IP Performance with AltiVec", and
+//! packet length mixes.
 
 use crate::error::Error;
 use std::fmt;
 
-/// The behaviour of the applications.
+/// Application traffic pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pattern {
-    /// The client sends continuously in Ethernet-sized segments: a file transfer.
+    /// The client sends continuously in Ethernet-sized segments, as for a file transfer.
     Bulk,
-    /// The client sends one or two bytes, and the server sends them back: a terminal session.
+    /// The client sends one or two bytes, which the server echoes, as in a terminal session.
     Interactive,
-    /// Like bulk, but in segments of 8000 bytes.
+    /// Like bulk, with 8000-byte segments.
     Jumbo,
     /// The client sends messages of varying lengths, each in a separate segment.
     Mixed,
-    /// A connection is opened and closed, without data.
+    /// Connections are opened and closed without data.
     Response,
 }
 
@@ -25,7 +25,7 @@ impl Pattern {
     pub const ALL: [Self; 5] =
         [Self::Bulk, Self::Interactive, Self::Jumbo, Self::Mixed, Self::Response];
 
-    /// Name of the pattern: one word, the same in records and on command lines.
+    /// Returns the pattern's name, a single word used in records and on command lines.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bulk => "bulk",
@@ -36,10 +36,10 @@ impl Pattern {
         }
     }
 
-    /// Finds a pattern.
+    /// Returns the pattern with this name.
     ///
     /// # Errors
-    /// There is no pattern with that name.
+    /// Returns an error if there is no such pattern.
     pub fn find(name: &str) -> Result<Self, Error> {
         let found = Self::ALL.into_iter().find(|pattern| pattern.name() == name);
         found.ok_or_else(|| Error::Unknown {
@@ -49,7 +49,7 @@ impl Pattern {
         })
     }
 
-    /// Payload size in bytes of the pattern's largest segments.
+    /// Returns the payload of the pattern's largest segments in bytes.
     pub const fn segment(self) -> usize {
         match self {
             Self::Jumbo => 8000,
@@ -57,7 +57,7 @@ impl Pattern {
         }
     }
 
-    /// Whether work is counted in bytes rather than exchanges.
+    /// Returns whether the unit of work is a byte rather than an exchange or a connection.
     pub const fn is_about_bytes(self) -> bool {
         matches!(self, Self::Bulk | Self::Jumbo | Self::Mixed)
     }
@@ -69,20 +69,19 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Distribution of packet lengths.
+/// Packet length distribution.
 ///
-/// Lengths are those of IP packets; a message is 40 bytes shorter, because of the two headers. A
-/// 40-byte packet is a pure acknowledgement, which applications do not send, so it becomes a
-/// one-byte message.
+/// Lengths are those of IP packets; a message is 40 bytes shorter because of the two headers. A
+/// 40-byte packet is a pure ACK, which applications do not send, so it becomes a one-byte message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mix {
     name: String,
     source: &'static str,
-    /// IP packet length in bytes, and the weight of that length.
+    /// IP packet lengths in bytes, with weights.
     weights: Vec<(u16, u32)>,
 }
 
-/// Number of bytes by which a message is shorter than its packet.
+/// Size of the IP and TCP headers in bytes, by which a message is shorter than its packet.
 const HEADERS: u16 = 40;
 
 /// Name, source, and weights by packet length.
@@ -98,8 +97,8 @@ const PRESETS: &[Preset] = &[
     ),
     (
         "bimodal",
-        "Sinha, Papadopoulos, Heidemann, ISI-TR-2007-643: 40 % of 40 bytes, 20 % of 1500, a \
-         further mode at 1300; the 10 % for that mode and the uniform rest are chosen here",
+        "Sinha, Papadopoulos, Heidemann, ISI-TR-2007-643: 40 % at 40 bytes, 20 % at 1500, \
+         another mode at 1300; the 10 % for that mode and a uniform rest are assumed",
         &[
             (40, 40),
             (100, 5),
@@ -115,11 +114,11 @@ const PRESETS: &[Preset] = &[
 ];
 
 impl Mix {
-    /// Finds a named mix, or parses one that is spelt out: `40:7,576:4,1500:1`, IP packet lengths
-    /// with the number of packets of each length.
+    /// Finds a named mix, or parses a list such as `40:7,576:4,1500:1`: IP packet lengths with
+    /// relative packet counts.
     ///
     /// # Errors
-    /// The name is unknown, or the mix is invalid.
+    /// Returns an error if the name is unknown or the mix is invalid.
     pub fn find(text: &str) -> Result<Self, Error> {
         if let Some(mix) = Self::presets().find(|mix| mix.name == text) {
             return Ok(mix);
@@ -136,7 +135,7 @@ impl Mix {
         })
     }
 
-    /// The named mixes; the first one is the default.
+    /// Returns the named mixes; the first is the default.
     pub fn presets() -> impl Iterator<Item = Self> {
         PRESETS.iter().map(|&(name, source, weights)| Self {
             name: name.to_owned(),
@@ -158,17 +157,17 @@ impl Mix {
         (1..=u64::from(u32::MAX)).contains(&total).then_some(Self { name, source, weights })
     }
 
-    /// Name of the mix, or the text that it was parsed from.
+    /// Returns the mix's name, or the text it was parsed from.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its source.
+    /// Returns where the length distribution comes from, for the report.
     pub fn source(&self) -> &'static str {
         self.source
     }
 
-    /// Draws the size in bytes of the next message.
+    /// Draws the size of the next message in bytes.
     pub fn draw(&self, random: &mut fastrand::Rng) -> usize {
         let total: u32 = self.weights.iter().map(|(_, weight)| weight).sum();
         let mut left = random.u32(..total);
@@ -228,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Checks the published figures, which the preset reproduces.
+    /// Checks that the preset reproduces the published figures.
     #[test]
     fn the_mix_of_the_exchange_has_its_mean_and_quartiles() {
         let mix = Mix::find("exchange").expect("a preset");

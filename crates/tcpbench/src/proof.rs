@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks that everything arrives as sent, whatever the wire does.
+//! Checks that data arrives unchanged over impaired wires.
 
 use crate::endpoint::Stack;
 use crate::error::Error;
@@ -11,8 +11,8 @@ use crate::wire::Impairments;
 use linerate_record::tcp::TcpProof;
 use std::rc::Rc;
 
-/// High enough rates that each impairment occurs often, but low enough that a stack that doubles
-/// its timer on each loss still makes progress.
+/// Impairments that all occur often, but rarely enough for a stack that doubles its timer on each
+/// loss to make progress.
 pub const ROUGH: Impairments = Impairments {
     loss: 0.005,
     reorder: 0.01,
@@ -23,7 +23,8 @@ pub const ROUGH: Impairments = Impairments {
     only_data: false,
 };
 
-/// A few milliseconds' worth of work: bytes, exchanges or connections.
+/// Returns an amount of work that takes a few milliseconds, in bytes, exchanges or connections
+/// depending on the pattern.
 pub const fn little(pattern: Pattern) -> u64 {
     match pattern {
         Pattern::Bulk => 4 << 20,
@@ -33,10 +34,10 @@ pub const fn little(pattern: Pattern) -> u64 {
     }
 }
 
-/// Does this much work over a wire with all impairments of `setup`, and compares every byte.
+/// Runs `amount` of work over a wire with the impairments in `setup`, and compares every byte.
 ///
 /// # Errors
-/// Bytes arrived that were not sent, or nothing arrived any more.
+/// Returns an error if the received data differs from the data sent, or if there is no progress.
 pub fn prove(
     setup: &Setup,
     stacks: [&dyn Stack; 2],

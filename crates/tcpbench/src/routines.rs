@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Named sets of routines, and the seam through which a stack calls them.
+//! Named routine sets, and the seam through which a stack calls them.
 
 mod seam;
 
@@ -13,18 +13,18 @@ pub(crate) use seam::empty_call_ticks;
 pub use seam::{Activity, Reading, Seam};
 pub use tally::{ALIGNMENT_CLASSES, LENGTH_CLASSES, Tallies, Tally};
 
-/// The routines for checksum, copy, and copy with checksum.
+/// A checksum routine, a copy routine, and optionally a combined one.
 #[derive(Clone, Copy, Debug)]
 pub struct Routines {
     name: &'static str,
     checksum: Routine,
     copy: Routine,
-    /// If `None`, a copy followed by a checksum of the copy.
+    /// Combined routine. If `None`, bytes are copied first, and the copy is then checksummed.
     copy_checksum: Option<Routine>,
 }
 
 impl Routines {
-    /// The routines of a variant, if it can run here.
+    /// Returns a kernel variant's routines if this CPU supports it.
     fn of_variant(variant: Variant) -> Option<Self> {
         Some(Self {
             name: variant.name(),
@@ -34,7 +34,7 @@ impl Routines {
         })
     }
 
-    /// The default for callers that do not name a variant.
+    /// Returns the routines that linerate selects by default on this CPU.
     pub fn selected() -> Self {
         Self {
             name: SELECTED,
@@ -44,13 +44,13 @@ impl Routines {
         }
     }
 
-    /// The white paper's checksum in C and a copy in C, one after the other.
+    /// Returns the white paper's C checksum and copy, as separate routines.
     fn document() -> Self {
         let routines = Self::of_variant(bench::document());
         routines.expect("plain C runs everywhere")
     }
 
-    /// The same checksum with the C library's copy: the white paper's "Libc".
+    /// Returns the white paper's C checksum with the C library's copy, its "Libc" configuration.
     fn libc() -> Self {
         let memcpy = bench::bounds().find(|bound| bound.name() == "memcpy");
         let copy = memcpy.and_then(|bound| Routine::from_variant(bound, Role::Bound, Kernel::Copy));
@@ -58,45 +58,45 @@ impl Routines {
         Self { name: LIBC, copy, ..Self::document() }
     }
 
-    /// Routines with a checksum that is off by one carry for some inputs, to test the checks.
+    /// Returns routines whose checksum is off by one carry for some inputs, to test the checks.
     pub fn wrong_by_a_carry() -> Self {
         let routines = Self::of_variant(bench::wrong_by_a_carry());
         routines.expect("plain C runs everywhere")
     }
 
-    /// Name of the set.
+    /// Returns the set's name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The checksum routine.
+    /// Returns the checksum routine.
     pub fn checksum(&self) -> Routine {
         self.checksum
     }
 
-    /// The copy routine.
+    /// Returns the copy routine.
     pub fn copy(&self) -> Routine {
         self.copy
     }
 
-    /// The routine for copy with checksum, if available.
+    /// Returns the copy-and-checksum routine, if any.
     pub fn copy_checksum(&self) -> Option<Routine> {
         self.copy_checksum
     }
 }
 
-/// The default for callers that do not name a variant.
+/// Set with the default routines.
 pub const SELECTED: &str = "selected";
-/// The white paper's routines in C.
+/// Set with the white paper's C routines.
 pub const DOCUMENT: &str = "document";
-/// The white paper's checksum in C, and the C library's copy.
+/// Set with the white paper's C checksum and the C library's copy.
 pub const LIBC: &str = "libc";
-/// The stack's own checksums.
+/// Set that uses the stack's own checksums.
 pub const STACK: &str = "stack";
-/// No checksums: the bound.
+/// Set without checksums, as an upper bound on the speedup.
 pub const OFF: &str = "off";
 
-/// A contestant: a set of routines, and what computes checksums.
+/// A routine set to compare, and the component that computes the checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct Set {
     name: &'static str,
@@ -105,14 +105,14 @@ pub struct Set {
 }
 
 impl Set {
-    /// A set that uses these routines for checksums and copies.
+    /// Creates a set that uses these routines for checksums and copies.
     pub fn from_routines(routines: Routines) -> Self {
         Self { name: routines.name, routines, checksums: Checksums::Routines }
     }
 
-    /// Every set that can run here: those of the white paper, each kernel variant starting with the
-    /// simplest, the selected one, the stack's own checksums, and no checksums at all. The last two
-    /// copy with the selected routine.
+    /// Returns all sets supported by this CPU: the white paper's, each kernel variant starting with
+    /// the simplest, the default one, the stack's own checksums, and no checksums. The last two use
+    /// the default copy routine.
     pub fn all() -> Vec<Self> {
         let variants = variants().filter_map(Routines::of_variant);
         let routines = [Routines::document(), Routines::libc()].into_iter().chain(variants);
@@ -121,10 +121,10 @@ impl Set {
         sets.chain([selected(STACK, Checksums::Stack), selected(OFF, Checksums::Off)]).collect()
     }
 
-    /// Finds a set.
+    /// Returns the set with this name.
     ///
     /// # Errors
-    /// There is no set with that name, or it cannot run here.
+    /// Returns an error if there is no such set, or if this CPU does not support it.
     pub fn find(name: &str) -> Result<Self, Error> {
         let all = Self::all();
         let known = || all.iter().map(|set| set.name.to_owned()).collect();
@@ -136,35 +136,35 @@ impl Set {
         })
     }
 
-    /// The best set without vector instructions that can run here: the last one made for this
-    /// architecture in the kernel table, which starts with the simplest.
+    /// Returns the name of the best set without vector instructions on this CPU: the last scalar
+    /// one in the kernel table, which starts with the simplest.
     pub fn scalar() -> &'static str {
         let fit = variants().filter(|v| v.is_supported() && !v.is_vector());
         let made_for = fit.filter(|v| !["aligned", "alcg"].contains(&v.name()));
         made_for.last().map_or("portable", |variant| variant.name())
     }
 
-    /// Name.
+    /// Returns the name used in records and on the command line.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The routines for checksums and copies.
+    /// Returns the checksum and copy routines.
     pub fn routines(&self) -> &Routines {
         &self.routines
     }
 
-    /// What computes checksums.
+    /// Returns which component computes the checksums when a stack runs with this set.
     pub fn checksums(&self) -> Checksums {
         self.checksums
     }
 
-    /// Checks every routine of the set against the specification: with lengths from 0 and around
-    /// segment lengths, with sources and destinations at many alignments, and with random bytes and
-    /// all ones.
+    /// Checks every routine in the set against the specification. Covers short lengths from 0 up,
+    /// lengths around typical segment sizes, many source and destination alignments, random bytes,
+    /// and all ones.
     ///
     /// # Errors
-    /// A routine is wrong; the error contains the first difference.
+    /// Returns the first difference if a routine is wrong.
     pub fn check(&self) -> Result<(), Error> {
         let mut seam = Seam::new(self.routines);
         let found = FILLS.iter().find_map(|fill| {
@@ -187,7 +187,7 @@ impl Set {
 
 const FILLS: [&str; 2] = ["random", "0xff"];
 
-/// Size of the longest segment with its TCP header, plus one byte.
+/// Longest length to check in bytes: one more than the longest segment with its TCP header.
 const LONGEST: usize = 8021;
 
 /// Lengths below this are checked at every alignment.
@@ -198,7 +198,7 @@ fn lengths() -> impl Iterator<Item = usize> {
     (0..SHORT).chain(around.into_iter().flat_map(|length| length - 1..=length + 1))
 }
 
-/// Describes a difference between a routine of the set and the specification.
+/// Compares the set's routines with the specification and describes the first difference.
 fn difference(seam: &mut Seam, bytes: &[u8], to: usize) -> Option<String> {
     const GUARD: u8 = 0x3c;
     let begin = 0x89ab_cdef;
@@ -217,7 +217,8 @@ fn difference(seam: &mut Seam, bytes: &[u8], to: usize) -> Option<String> {
         let (middle, behind) = rest.split_at(bytes.len());
         middle != bytes || before.iter().chain(behind).any(|&byte| byte != GUARD)
     });
-    let copied = misplaced.then(|| "the copy or the bytes around it differ".to_owned());
+    let copied =
+        misplaced.then(|| "the copy is wrong, or bytes around it were overwritten".to_owned());
     alone.or(both).or(copied)
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every pattern on every stack: what `linerate tcp` measures.
+//! Runs all patterns on all stacks, which is what `linerate tcp` measures.
 
 use crate::endpoint::{Stack, WireMode};
 use crate::error::Error;
@@ -14,44 +14,44 @@ use linerate_record::kernels::Skipped;
 use linerate_record::tcp::{TcpLaw, TcpReport, TcpStack};
 use linerate_trial::Watch;
 
-/// Options of a run.
+/// Run options.
 pub struct Request {
-    /// The stacks.
+    /// Stacks to measure.
     pub stacks: Stacks,
-    /// The patterns.
+    /// Patterns to measure.
     pub patterns: Vec<Pattern>,
-    /// The sets to measure; the bound is always included.
+    /// Sets to measure. The one without checksums is always included.
     pub sets: Vec<Set>,
-    /// How frames reach the receiver.
+    /// Whether frames are copied to the receiver or passed by reference.
     pub wire: WireMode,
-    /// Size of each buffer in bytes.
+    /// Size of each send or receive buffer in bytes.
     pub buffer: usize,
-    /// Message lengths in the mixed pattern.
+    /// Message lengths for the mixed pattern.
     pub mix: Mix,
-    /// Total duration of the slices in seconds; checking and connecting take additional time.
+    /// Total duration of the slices in seconds. Checking and connecting take additional time.
     pub seconds: f64,
-    /// Seed for all randomness.
+    /// Random seed.
     pub seed: u64,
-    /// The CPU to run on.
+    /// CPU to run on.
     pub cpu: u32,
-    /// Measures only the law of throughput under loss.
+    /// Whether to measure only throughput under loss (the Mathis equation).
     pub law: bool,
 }
 
-/// The stacks to measure.
+/// Stacks to measure.
 pub struct Stacks {
     /// Available stacks.
     pub present: Vec<Box<dyn Stack>>,
-    /// Names of the missing stacks, and how to get them.
+    /// Missing stacks, and how to install them.
     pub skipped: Vec<Skipped>,
 }
 
 impl Stacks {
-    /// The stacks with these names; if empty, all available ones. lwIP is skipped if it was not
-    /// built, unless it is the only stack requested.
+    /// Returns the stacks with these names, or all available ones if `names` is empty. lwIP is
+    /// skipped if it was not built, unless it is the only stack requested.
     ///
     /// # Errors
-    /// A name is unknown, or none of the stacks is available.
+    /// Returns an error if a name is unknown, or if none of the stacks is available.
     pub fn named(names: &[String]) -> Result<Self, Error> {
         Self::choose(names, Lwip::new())
     }
@@ -85,10 +85,10 @@ impl Stacks {
     }
 }
 
-/// Measures everything on the given CPU. `watch` receives the share done so far.
+/// Measures everything that `request` names, on its CPU. Reports the completed fraction to `watch`.
 ///
 /// # Errors
-/// The CPU is not available, a routine is wrong, or a session fails.
+/// Returns an error if the CPU is not available, a routine is wrong, or a session fails.
 pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
     let allowed = linerate_linux::allowed_cpus().unwrap_or_default();
     let sampler_cpu = allowed.into_iter().find(|&cpu| cpu != request.cpu);
@@ -149,7 +149,7 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
     })
 }
 
-/// Fits the law for each stack. A stack that does not support every segment size is skipped.
+/// Fits the Mathis equation for each stack, skipping those that do not support every segment size.
 fn fit_laws(request: &mut Request, watch: &Watch<'_>) -> Result<Vec<TcpLaw>, Error> {
     let Stacks { present: stacks, skipped } = &mut request.stacks;
     let mut laws = Vec::new();
@@ -175,7 +175,7 @@ mod tests {
     use linerate_record::Scalar;
     use linerate_record::tcp::TcpSeam;
 
-    /// Everything is present and consistent; speed is not judged.
+    /// Checks only that the report is complete and consistent, not the speeds.
     #[test]
     fn a_short_run_has_a_row_for_every_set_of_every_pattern() {
         let stacks = Stacks::named(&["smoltcp".to_owned()]).expect("it is built in");
@@ -206,7 +206,7 @@ mod tests {
                     [&set.share_checksum, &set.share_copy, &set.share_copy_checksum].map(share);
                 let total = sum + copy + both;
                 assert!((0.0..1.0).contains(&total), "{} {}: {total}", pattern.name, set.name);
-                // Connections without data consist of headers alone, which are summed inline.
+                // Connections without data consist of headers, which are summed inline.
                 let calls = set.seam.iter().filter(|seam| !seam.is_inline());
                 let sums = calls.clone().any(|seam| seam.routine != "copy");
                 let has_payload = pattern.name != "response";

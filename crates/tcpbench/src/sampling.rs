@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A thread on another CPU that reads, at random times, which routine is running.
+//! Samples which routine is running, at random times and from a thread on another CPU.
 //!
 //! ```text
-//! until told to end: wait 2 to 12 us, drawn at random; count what runs
+//! until stopped: wait 2 to 12 us, drawn at random; count a sample of the current activity
 //! ```
 //!
-//! Samples are at random times, to avoid aliasing with the rhythm of segments. A preempted thread
-//! stays in its current activity: the caller, which reads the counts before and after each slice,
-//! leaves out slices in which that happened.
+//! Random times avoid aliasing with the segment period. While the measured thread is preempted, its
+//! last activity keeps being counted. The caller therefore reads the counts before and after each
+//! slice, and drops slices in which the thread was preempted.
 
 use crate::routines::Activity;
 use linerate_linux::{monotonic_ns, pin_current_thread};
@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// Sampling interval.
+/// Range of the random sampling interval.
 const WAIT_NS: std::ops::Range<u64> = 2_000..12_000;
 
-/// Number of samples per activity, indexed by the activity's number.
+/// Samples per activity, indexed by the activity's number.
 pub(crate) type Counts = [u64; 5];
 
-/// A sampling thread, which ends on drop.
+/// A sampling thread, stopped on drop.
 pub(crate) struct Sampler {
     activity: Arc<AtomicU8>,
     counts: Arc<[AtomicU64; 5]>,
@@ -37,8 +37,8 @@ impl Sampler {
         let end = Arc::new(AtomicBool::new(false));
         let (seen, tally, stop) = (Arc::clone(&activity), Arc::clone(&counts), Arc::clone(&end));
         let look = move || {
-            // If the thread cannot be pinned, it shares the CPU of the run, whose slices then do
-            // not count.
+            // If pinning fails, the sampler may share the run's CPU. Slices that it preempts are
+            // dropped.
             let _ = pin_current_thread(cpu);
             let mut random = fastrand::Rng::with_seed(seed);
             while !stop.load(Ordering::Relaxed) {
@@ -54,12 +54,12 @@ impl Sampler {
         Some(Self { activity, counts, end, thread: Some(thread) })
     }
 
-    /// The sampled location.
+    /// Returns the memory location that is sampled.
     pub(crate) fn activity(&self) -> &Arc<AtomicU8> {
         &self.activity
     }
 
-    /// Number of samples per activity so far.
+    /// Returns the samples per activity so far.
     pub(crate) fn counts(&self) -> Counts {
         self.counts.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
@@ -69,8 +69,8 @@ impl Drop for Sampler {
     fn drop(&mut self) {
         self.end.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // The thread panics only if there is a bug.
-            thread.join().expect("the sampler ends on request");
+            // The thread panics only in case of a bug.
+            thread.join().expect("the sampler thread does not panic");
         }
     }
 }

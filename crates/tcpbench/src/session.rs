@@ -2,18 +2,18 @@
 //! Client, server and wire under one pattern, and the loop that runs them.
 //!
 //! ```text
-//! each turn, one virtual microsecond:
-//!     the application gives the client what there is room for
-//!     the client takes in what has arrived and sends
-//!     the wire carries
-//!     the server takes in what has arrived and sends
-//!     the application takes what the server has received
-//! if nothing moved: on to the next moment at which something will
-//! if nothing has got through for long: give up, and say what was on the wire
+//! each iteration, one virtual microsecond:
+//!     the application writes to the client as much as there is room for
+//!     the client processes arrived frames and sends
+//!     the wire carries frames
+//!     the server processes arrived frames and sends
+//!     the application reads what the server has received
+//! if nothing moved: advance to the next event
+//! if there is no progress for a long time: fail, and report the last segment on the wire
 //! ```
 //!
-//! A session continues from one slice of work to the next, so that sets can be interleaved without
-//! reconnecting. Comparing the received data is not timed.
+//! A session carries over from one slice of work to the next, so that sets can be interleaved
+//! without reconnecting. Comparing the received data is not timed.
 
 mod applications;
 mod setup;
@@ -36,17 +36,17 @@ use time::Watchdog;
 /// Cost of one slice of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// Payload bytes that arrived and were compared, in both directions.
+    /// Payload bytes received and compared, in both directions.
     pub bytes: u64,
     /// Exchanges, or connections opened and closed.
     pub exchanges: u64,
-    /// Frames sent in both directions.
+    /// Frames sent, in both directions.
     pub frames: u64,
-    /// CPU time in nanoseconds, without comparisons.
+    /// CPU time in nanoseconds, excluding comparisons.
     pub cpu_ns: u64,
-    /// Virtual microseconds.
+    /// Elapsed virtual time in microseconds.
     pub virtual_us: u64,
-    /// Reason why the slice does not count, if the thread was off its CPU.
+    /// Why the slice is not a clean window; `None` if it is one.
     pub dropped: Option<Dropped>,
 }
 
@@ -61,21 +61,21 @@ pub struct Session {
     stream: Rc<Stream>,
     random: fastrand::Rng,
     now: Micros,
-    /// Time of an application's next poll if no frame arrives earlier.
+    /// When an application must poll next, even if no frame has arrived by then.
     alarm: Option<Micros>,
     /// Bytes sent by the client.
     sent: u64,
-    /// Size in bytes of the next message, for patterns with messages.
+    /// Size of the next message in bytes, for patterns with messages.
     message: usize,
-    /// Data received by the server, and by the client.
+    /// Data received by the server and by the client.
     at_server: Sink,
     at_client: Sink,
     exchanges: u64,
-    /// Connections refused because of segments that an impaired wire had delayed or lost.
+    /// Connections refused because an impaired wire had delayed or lost segments.
     refused: u64,
-    /// CPU time of the comparisons.
+    /// CPU time spent on comparisons.
     comparing_ns: u64,
-    /// The memory location that a sampler reads.
+    /// Memory location read by a sampler.
     activity: Option<Arc<AtomicU8>>,
     watchdog: Watchdog,
     clock: Machine,
@@ -85,7 +85,7 @@ impl Session {
     /// Creates both ends and connects them, except for [`Pattern::Response`].
     ///
     /// # Errors
-    /// A stack does not support the request, or connecting fails.
+    /// Returns an error if a stack does not support the request, or if connecting fails.
     pub fn new(
         setup: &Setup,
         [client, server]: [&dyn Stack; 2],
@@ -131,10 +131,11 @@ impl Session {
         Ok(session)
     }
 
-    /// Does this much work: bytes of payload, exchanges or connections, depending on the pattern.
+    /// Runs `amount` of work: payload bytes, exchanges or connections, depending on the pattern.
     ///
     /// # Errors
-    /// No progress, the connection ended, or the received data differ.
+    /// Returns an error if there is no progress, if the connection has ended, or if the received
+    /// data differs from the data sent.
     pub fn run(&mut self, amount: u64) -> Result<Slice, Error> {
         let before = self.totals();
         self.report_activity(Activity::Stack);
@@ -172,43 +173,43 @@ impl Session {
         }
     }
 
-    /// Statistics on the wire.
+    /// Returns the wire's statistics.
     pub fn carried(&self) -> Carried {
         self.wire.carried()
     }
 
-    /// Counters of client and server.
+    /// Returns the client's and the server's counters.
     pub fn counters(&self) -> [Counters; 2] {
         [self.client.counters(), self.server.counters()]
     }
 
-    /// Connections that were refused and reopened because the server mistook a delayed segment for
-    /// the start of a connection.
+    /// Returns how many connections were refused and reopened because the server mistook a delayed
+    /// segment for the start of a connection.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Starts or stops reporting the running activity to a sampler.
+    /// Starts or stops publishing the current activity for a sampler.
     pub(crate) fn mark(&mut self, activity: Option<&Arc<AtomicU8>>) {
         self.client.mark(activity);
         self.server.mark(activity);
         self.activity = activity.map(Arc::clone);
     }
 
-    /// Reports an activity to the sampler, if there is one.
+    /// Publishes an activity for the sampler, if any.
     fn report_activity(&self, what: Activity) {
         if let Some(activity) = &self.activity {
             activity.store(what as u8, Ordering::Relaxed);
         }
     }
 
-    /// Starts or stops watching the calls to routines.
+    /// Starts or stops counting and timing calls to routines.
     pub fn watch(&mut self, reading: Option<Reading>) {
         self.client.watch(reading);
         self.server.watch(reading);
     }
 
-    /// Statistics on the calls at both ends.
+    /// Returns statistics on calls to routines at both ends.
     pub fn tallies(&self) -> Tallies {
         self.client.tallies() + &self.server.tallies()
     }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Share of the run time taken by checksums and copies, by two methods that have only the seam in
-//! common: a disagreement reveals an error in one of them.
+//! Measures the fraction of the run time spent in checksums and copies by two methods, which share
+//! only the seam, so that a disagreement reveals an error in one of them.
 //!
 //! ```text
 //! timed:   rounds in random order of one unmodified slice, and two that read the counter around
-//!          each call, with serializing and with nonserializing reads
+//!          each call, with serializing and with non-serializing reads
 //!          share = (time of the calls - time of empty calls) per frame
 //!                / time of the unmodified slice per frame, in rounds in which neither was
-//!                preempted; an interval from the lower to the higher of both
+//!                preempted; the interval extends from the lower to the higher of both
 //! sampled: slices in which the seam marks the running routine, sampled from another CPU
 //!          share = samples within the routine / samples within the run
 //! ```
 //!
-//! Timing a call slows down the code around it, so the total comes from slices without timing. An
-//! out-of-order processor overlaps instructions: serializing reads delay code that would overlap
-//! with the call, which then seems too long; with nonserializing reads the call continues past the
-//! read, and most of a copy is missed. The true time is in between: the figure is the midpoint, and
-//! its interval extends from one to the other.
+//! Timing a call slows down the surrounding code, so the total comes from slices without timing. An
+//! out-of-order core overlaps instructions, so neither kind of read is exact. Serializing reads
+//! delay code that would otherwise overlap with the call, so the measured time is too long. With
+//! non-serializing reads, the call continues past the second read, and most of a copy is missed.
+//! The true time is in between: the figure is the midpoint of the two, and its interval extends
+//! from one to the other.
 //!
-//! A sample sees a mark only when all stores before it have completed, so sampling attributes
+//! The sampler sees a new mark only once all earlier stores have completed, so sampling attributes
 //! memory stalls to the stores that cause them.
 
 use crate::error::Error;
@@ -31,40 +32,40 @@ use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpSeam};
 use linerate_record::{Figure, Tier};
 use linerate_trial::{Length, Machine, Rules, Samples, Watch, rounds};
 
-/// Factor by which a slice is shorter than a normal one: a shorter slice is less likely to be
-/// preempted.
+/// Divisor of the slice length. Slices are shorter here to make preemption less likely.
 pub(crate) const PART: u64 = 6;
 
-/// Number of rounds with both methods of reading.
+/// Number of rounds, each with both ways of reading the counter.
 pub(crate) const ROUNDS: u32 = 24;
 
 const READINGS: [Reading; 2] = [Reading::Waiting, Reading::Passing];
 
-/// The contestants: the plain slice, and one for each of [`READINGS`].
+/// Indices of the contestants: the plain slice, then one for each of [`READINGS`].
 const PLAIN: usize = 0;
 const CONTESTANTS: [&str; 3] = ["no readings", "serializing reads", "non-serializing reads"];
 
-/// Number of samples needed for an interval of at most 3 points either way, and the number that is
-/// sufficient.
+/// Minimum number of samples, which keeps the interval below 4 percentage points either way, and
+/// the number of samples after which sampling ends.
 const LOOKS_MIN: u64 = 750;
 const LOOKS: u64 = 2500;
 
-/// Maximum number of slices for collecting samples.
+/// Maximum number of slices in which samples are collected.
 const SAMPLED: usize = 200;
 
-const METHOD_TIMED: &str = "timestamp counter around each call at the seam, minus an empty call, \
-                            over the time of slices without readings, per frame; midpoint of \
+const METHOD_TIMED: &str = "time per frame spent in calls to the routines, divided by the time per \
+                            frame in slices where calls are not timed; each call is timed with the \
+                            timestamp counter, less the cost of timing an empty call; midpoint of \
                             serializing and non-serializing reads, medians over rounds";
 const METHOD_SAMPLED: &str = "random samples of the running routine from another CPU, in \
-                              undisturbed slices; normal-approximation interval of a proportion";
-const METHOD_ALONE: &str = "bytes checksummed by calls at the seam and inline in headers, over the \
-                            payload of the same slices";
+                              clean slices; normal-approximation interval of a proportion";
+const METHOD_ALONE: &str = "bytes checksummed by calls to the routines and inline in headers, \
+                            divided by the payload of the same slices";
 
-const PREEMPTED: &str = "no round in which both slices were undisturbed";
+const PREEMPTED: &str = "no round in which both slices were clean (not preempted)";
 
-const UNSEEN: &str = "the stack's own checksums bypass the seam";
+const UNSEEN: &str = "the stack computes checksums itself, without calling the routines";
 
-/// Time shares of a set's routines. Figures are for checksums, copies, and copies with checksum.
+/// Time shares of a set's checksums, copies, and copies with checksum.
 pub(crate) struct Shares {
     pub(crate) timed: [Figure; 3],
     pub(crate) sampled: [Figure; 3],
@@ -74,7 +75,7 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Removes the figures for checksums, which the stack computes itself, invisible to the seam.
+    /// Removes the checksum figures: the stack computes checksums itself, bypassing the seam.
     pub(crate) fn without_sums(mut self) -> Self {
         let unseen = |method| Figure::absent("1", Tier::Sw, method, UNSEEN);
         self.timed[0] = unseen(METHOD_TIMED);
@@ -84,11 +85,11 @@ impl Shares {
     }
 }
 
-/// Measures the shares in slices of a session, each a part of this amount of work, and also by
-/// sampling if there is a sampler. The seed determines the order of slices.
+/// Measures the shares by timing calls in slices of a session, each a fraction of `amount`, and
+/// also by sampling if there is a sampler. `seed` determines the slice order.
 ///
 /// # Errors
-/// The session fails.
+/// Returns an error if the session fails.
 pub(crate) fn shares(
     session: &mut Session,
     amount: u64,
@@ -113,7 +114,7 @@ pub(crate) fn shares(
     })
 }
 
-/// A slice with the statistics on the routine calls in it; a plain slice has none.
+/// A slice with its routine call statistics; a plain slice has none.
 struct Watched {
     /// Index into [`CONTESTANTS`].
     contestant: usize,
@@ -121,12 +122,13 @@ struct Watched {
     tallies: Tallies,
 }
 
-/// The slices of all rounds, and the call statistics for one method of reading, from valid and
-/// other slices: the number and kind of calls do not depend on preemption.
+/// Slices from all rounds, and the call statistics for one way of reading the counter. The
+/// statistics include dropped slices, because preemption does not change the number and kind of
+/// calls.
 struct Called {
     slices: Samples<Watched>,
     tallies: Tallies,
-    /// Payload bytes in the same slices.
+    /// Payload bytes in the slices that `tallies` covers.
     bytes: u64,
 }
 
@@ -180,7 +182,7 @@ fn timed(slices: &Samples<Watched>, of: fn(&Tallies) -> Tally, costs: [f64; 2]) 
     Figure::number("1", estimate, Tier::Sw, METHOD_TIMED)
 }
 
-/// Samples per activity.
+/// Runs the session and counts the samples taken in each activity.
 fn looks(session: &mut Session, amount: u64, sampler: &Sampler) -> Result<Counts, Error> {
     let mut sum = Counts::default();
     session.mark(Some(sampler.activity()));
@@ -203,13 +205,13 @@ fn of_the_run(counts: &Counts) -> u64 {
     counts[..Activity::Comparing as usize].iter().sum()
 }
 
-/// Share of an activity among the samples that fall within the run.
+/// Returns an activity's share of the samples within the run.
 fn looked(counts: &Counts, what: Activity) -> Figure {
     let run = of_the_run(counts);
     if run < LOOKS_MIN {
         let reason = format!(
-            "{run} samples in undisturbed slices, at least {LOOKS_MIN} needed: leave a second CPU \
-             free"
+            "only {run} samples fell into slices that were not preempted, but at least \
+             {LOOKS_MIN} are needed: leave a second CPU free"
         );
         return Figure::absent("1", Tier::Sw, METHOD_SAMPLED, &reason);
     }
@@ -256,7 +258,8 @@ mod tests {
     use super::*;
     use linerate_trial::Dropped;
 
-    /// Samples within the run: stack, checksums, copies, both; then samples between slices.
+    /// Synthetic samples: stack, checksums, copies, and copies with checksum within the run; then
+    /// those between slices.
     const LOOKED: Counts = [300, 150, 50, 500, 9000];
 
     #[test]
@@ -270,25 +273,26 @@ mod tests {
         assert!((expected - low - half).abs() < 1e-4 && (high - expected - half).abs() < 1e-4);
         let few = looked(&LOOKED.map(|count| count / 2), Activity::Checksum);
         assert_eq!(few.as_number(), None);
-        assert!(few.reason.is_some_and(|reason| reason.starts_with("500 samples")));
+        assert!(few.reason.is_some_and(|reason| reason.starts_with("only 500 samples")));
     }
 
-    /// A slice of 100 frames whose 50 calls took this many ticks in total; an empty call takes 10
-    /// ticks.
+    /// Returns a slice of 100 frames whose 50 calls took `ticks` ticks in total; an empty call
+    /// takes 10.
     fn watched(contestant: usize, ticks: u64) -> Watched {
         let slice = Slice { frames: 100, cpu_ns: 1, ..Slice::default() };
         let checksum = Tally { calls: 50, timed: 50, ticks, ..Tally::default() };
         Watched { contestant, slice, tallies: Tallies { checksum, ..Tallies::default() } }
     }
 
-    /// A slice of 50 frames that took 100,000 ticks.
+    /// Returns a slice of 50 frames that took 100,000 ticks.
     fn plain() -> Watched {
         let cpu_ns = (100_000.0 / (ticks_per_s() / 1e9)) as u64;
         let slice = Slice { frames: 50, cpu_ns, ..Slice::default() };
         Watched { contestant: PLAIN, slice, tallies: Tallies::default() }
     }
 
-    /// The share of checksums from seven rounds, some of which a contestant has lost.
+    /// Returns the checksum share from seven rounds, without the slices for which `is_dropped`
+    /// returns true.
     fn share(is_dropped: impl Fn(usize, usize) -> bool) -> Figure {
         let of = |contestant: usize, slice: &dyn Fn() -> Watched| {
             let keep = |round| match is_dropped(contestant, round) {

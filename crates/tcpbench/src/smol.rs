@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! smoltcp as a stack to measure.
+//! smoltcp as a stack under test.
 //!
-//! smoltcp has no hook for copies or checksums. But it lets a device declare that it computes
-//! checksums, and it lends its ring buffers to closures. Checksums are therefore computed in the
-//! device layer here, where frames are copied anyway, and the copies between application and ring
+//! smoltcp has no hook for copies or checksums. But devices can declare that they compute
+//! checksums, and smoltcp lends its ring buffers to closures. Checksums are therefore computed in
+//! the device layer here, where frames are copied anyway, and copies between application and ring
 //! use the set's routines as well:
 //!
 //! ```text
@@ -14,8 +14,7 @@
 //!
 //! With [`WireMode::Reference`], the frame itself serves as the buffer of both devices: the two
 //! copies disappear, and the checksums are separate. Headers are copied and summed inline in every
-//! set, like lwIP's: they were just written in pieces, so wider loads would defeat store
-//! forwarding.
+//! set, as in lwIP: they were just written in pieces, so wider loads would defeat store forwarding.
 
 use crate::endpoint::{
     Checksums, Config, Congestion, Counters, Endpoint, HEADER_BYTES, Micros, SERVER_PORT, Side,
@@ -33,11 +32,11 @@ use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-/// Offsets of the checksums in the IPv4 and TCP headers.
+/// Checksum offsets in the IPv4 and TCP headers.
 const IP_CHECKSUM: usize = 10;
 const TCP_CHECKSUM: usize = 16;
 
-/// smoltcp.
+/// The smoltcp stack.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Smoltcp;
 
@@ -59,7 +58,7 @@ impl Stack for Smoltcp {
     }
 }
 
-/// The device layer that computes checksums and copies between smoltcp and the wire.
+/// Device layer that computes checksums, and copies packets between smoltcp and the wire.
 struct Layer {
     seam: Seam,
     checksums: Checksums,
@@ -71,7 +70,7 @@ struct Layer {
 }
 
 impl Layer {
-    /// Copies a packet that smoltcp wrote into a frame, with its checksums if requested.
+    /// Copies a packet from smoltcp into a frame, and computes its checksums if requested.
     fn send(&mut self, bytes: usize, port: &mut Port<'_>) {
         let mut frame = port.pool.take(bytes);
         let from = &self.outgoing[..bytes];
@@ -98,7 +97,7 @@ impl Layer {
         port.sent.push_back(frame);
     }
 
-    /// Copies a received packet; returns whether its checksums match.
+    /// Copies a received packet. Returns whether its checksums match.
     fn receive(&mut self, packet: &[u8], to: &mut [u8]) -> bool {
         if self.checksums == Checksums::Routines {
             return packet::copy_verified(&mut self.seam, to, packet);
@@ -107,7 +106,7 @@ impl Layer {
         true
     }
 
-    /// Whether the checksums of a packet match, verified in place.
+    /// Verifies a packet's checksums without copying. Returns whether they match.
     fn verify(&mut self, packet: &[u8]) -> bool {
         self.checksums != Checksums::Routines
             || packet::is_formed(packet)
@@ -116,7 +115,7 @@ impl Layer {
     }
 }
 
-/// Sum of a segment with its pseudo-header, computed in place.
+/// Computes the sum of a segment and its pseudo-header without copying.
 fn sum(seam: &mut Seam, packet: &[u8]) -> Sum {
     let (head, payload) = packet.split_at(header_bytes(packet));
     let sum = seam.header(&head[IP_HEADER..], pseudo(head, packet.len() - IP_HEADER));
@@ -126,8 +125,8 @@ fn sum(seam: &mut Seam, packet: &[u8]) -> Sum {
     }
 }
 
-/// Copies a packet in which smoltcp has left out both checksums, computes them in the process, and
-/// writes them.
+/// Copies a packet whose two checksum fields smoltcp has left at zero, and fills them in with the
+/// checksums computed during the copy.
 fn copy_summed(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
     let (head, payload) = packet.split_at(header_bytes(packet));
     let (to_head, to_payload) = to.split_at_mut(head.len());
@@ -141,17 +140,17 @@ fn copy_summed(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
     finish(to_head, [ip, segment]);
 }
 
-/// The received packet that smoltcp reads.
+/// A received packet, for smoltcp to read.
 struct Inbox {
-    /// A copy, of which `bytes` are valid.
+    /// Buffer for a copy of the packet; only the first `bytes` bytes are valid.
     copy: Vec<u8>,
     bytes: usize,
-    /// A frame, read in place.
+    /// A zero-copy frame.
     lent: Option<Frame>,
 }
 
 impl Inbox {
-    /// Takes the next packet with matching checksums from the wire; returns whether there is one.
+    /// Takes the next packet with matching checksums from the wire. Returns whether there was one.
     fn fill(&mut self, layer: &mut Layer, port: &mut Port<'_>) -> bool {
         if let Some(read) = self.lent.take() {
             port.pool.put(read);
@@ -179,13 +178,13 @@ impl Inbox {
     }
 }
 
-/// Writes the IP and TCP checksums, which were zero when the sums were computed.
+/// Writes the IP and TCP checksums. Both fields were zero when the sums were computed.
 fn finish(head: &mut [u8], [ip, tcp]: [Sum; 2]) {
     head[IP_CHECKSUM..][..2].copy_from_slice(&ip.finish().to_be_bytes());
     head[IP_HEADER + TCP_CHECKSUM..][..2].copy_from_slice(&tcp.finish().to_be_bytes());
 }
 
-/// The device layer and the wire, for the duration of one poll.
+/// The device layer and the wire, borrowed for one poll.
 struct Device<'a, 'p> {
     layer: &'a mut Layer,
     inbox: &'a mut Inbox,
@@ -260,11 +259,11 @@ struct Smol {
     handle: SocketHandle,
     layer: Layer,
     inbox: Inbox,
-    /// Port for the next connection.
+    /// Local port for the next connection.
     port: u16,
 }
 
-/// The first of the client's ports (RFC 6335, 6: dynamic ports).
+/// First port that a client uses: the start of the dynamic ports (RFC 6335, 6).
 const FIRST_PORT: u16 = 49152;
 
 impl Smol {
@@ -346,7 +345,7 @@ impl Endpoint for Smol {
     fn send(&mut self, bytes: &[u8]) -> usize {
         let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.handle);
         let mut taken = 0;
-        // The free space may consist of two pieces if it wraps around the end of the ring.
+        // The free space consists of two pieces if it wraps around the end of the ring.
         while socket.can_send() && taken < bytes.len() {
             let rest = &bytes[taken..];
             let copied = socket.send(|ring| {
@@ -432,7 +431,7 @@ mod tests {
         Smoltcp.endpoint(&config).expect("smoltcp takes any size")
     }
 
-    /// Runs over two plain queues and nothing else, so that any failure is the stack's.
+    /// Uses two plain queues without impairments, so that any failure must come from the stack.
     #[test]
     fn a_stream_arrives_whole_over_either_wire() {
         for wire in [WireMode::Copy, WireMode::Reference] {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Data sent by the applications, and the descriptor rings that they receive into.
 //!
-//! The position of a byte in the stream determines its value, so the receiver compares every byte.
-//! It does so when its ring is full, with the clocks stopped: the measurement ends when the data
-//! has reached the application.
+//! A byte's position in the stream determines its value, so the receiver can compare every byte. It
+//! compares them when its ring is full. This is not timed, because the measurement ends when the
+//! data has reached the application.
 
-/// Minimum period of a stream in bytes.
+/// Minimum stream period in bytes.
 const PERIOD_MIN: usize = 1 << 20;
 
-/// Maximum length of a piece.
+/// Maximum length of a piece of the stream in bytes.
 pub const PIECE: usize = 1 << 16;
 
-/// An endless stream.
+/// An endless, periodic stream of pseudo-random bytes.
 #[derive(Clone, Debug)]
 pub struct Stream {
     /// One period, followed by a copy of its beginning.
@@ -20,9 +20,9 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Creates the stream for a seed and a connection with buffers of this many bytes at each end.
-    /// Its period exceeds the total size of both buffers, so that a byte cannot be mistaken for one
-    /// that is a whole period away.
+    /// Creates the stream for a seed and a connection with `buffer`-byte buffers at each end. Its
+    /// period exceeds the total size of both buffers, so that a byte cannot be mistaken for one a
+    /// period away.
     pub fn new(seed: u64, buffer: usize) -> Self {
         let period = (2 * buffer + 1).next_power_of_two().max(PERIOD_MIN);
         let mut random = fastrand::Rng::with_seed(seed);
@@ -32,13 +32,13 @@ impl Stream {
         Self { bytes, period }
     }
 
-    /// Up to [`PIECE`] bytes, starting at a position.
+    /// Returns up to [`PIECE`] bytes, starting at a position.
     pub fn piece(&self, position: u64, bytes: usize) -> &[u8] {
         let at = (position % self.period as u64) as usize;
         &self.bytes[at..][..bytes]
     }
 
-    /// The first difference from the stream: its index and the expected byte.
+    /// Returns the first difference from the stream: its index and the expected byte.
     pub fn difference(&self, position: u64, bytes: &[u8]) -> Option<(usize, u8)> {
         let mut done = 0;
         for part in bytes.chunks(PIECE) {
@@ -53,17 +53,17 @@ impl Stream {
     }
 }
 
-/// Destination of received bytes: a ring of descriptors.
+/// Destination for received bytes: a ring of descriptors.
 #[derive(Debug)]
 pub struct Sink {
     storage: Vec<u8>,
     /// Bytes that the application requests at once.
     room: usize,
-    /// Start and number of bytes of each descriptor that was filled since the last comparison.
+    /// Start and length of each descriptor filled since the last comparison.
     filled: Vec<(usize, usize)>,
     /// Start of the next descriptor.
     next: usize,
-    /// Position in the stream of the first filled descriptor.
+    /// Stream position of the first filled descriptor.
     position: u64,
     /// Total bytes received.
     received: u64,
@@ -80,10 +80,10 @@ pub struct Difference {
     pub got: u8,
 }
 
-/// Ring size in bytes: small enough to stay in L2 together with the buffers of a connection.
+/// Ring size in bytes. Fits in L2 together with a connection's buffers.
 const RING_BYTES: usize = 1 << 17;
 
-/// Alignment of descriptors.
+/// Descriptor alignment in bytes.
 const ALIGNMENT: usize = 16;
 
 impl Sink {
@@ -94,12 +94,13 @@ impl Sink {
         Self { storage, room, filled, next: 0, position: 0, received: 0 }
     }
 
-    /// Whether no descriptor is left until the next comparison.
+    /// Returns whether the received data must be compared before more can be received.
     pub fn is_full(&self) -> bool {
         self.storage.len() - self.next < self.room
     }
 
-    /// The next descriptor, for writing. Must not be called if [`is_full`](Self::is_full).
+    /// Returns the next descriptor for writing. Must not be called if the sink
+    /// [`is_full`](Self::is_full).
     pub fn room(&mut self) -> &mut [u8] {
         &mut self.storage[self.next..][..self.room]
     }
@@ -111,12 +112,12 @@ impl Sink {
         self.received += bytes as u64;
     }
 
-    /// Total number of bytes received.
+    /// Returns the total bytes received.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Compares the received data with the data sent, and empties the ring; returns the first
+    /// Compares the received data with the data sent, and empties the ring. Returns the first
     /// difference.
     pub fn compare(&mut self, stream: &Stream) -> Option<Difference> {
         let mut first = None;

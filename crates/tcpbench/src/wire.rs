@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames, and the queues that carry them from one end to the other, or lose them.
+//! Frames, and the simulated wire that carries, loses or corrupts them.
 //!
-//! A wire without [`Impairments`] hands frames over in the next iteration, a few at a time. With
-//! impairments, it loses, delays, duplicates and corrupts frames at random, based on a seed, so
-//! that a run can be repeated.
+//! A wire without [`Impairments`] delivers frames in the next iteration, a few at a time. With
+//! impairments, it loses, delays, duplicates and corrupts frames at random, seeded for
+//! repeatability.
 //!
-//! Corruption flips bits anywhere in the frame. Some corruption leaves every checksum correct: that
-//! is a limitation of the checksum (RFC 1071), not the fault of a routine. The wire checks each
-//! corrupted frame for this; it counts such a frame and drops it. All remaining corruption must be
-//! detected.
+//! Corruption flips bits anywhere in the frame. Some corruption leaves every checksum correct,
+//! which is a limitation of the checksum (RFC 1071), not an error in a routine. The wire counts and
+//! drops such frames. All remaining corruption must be detected.
 
 use crate::lent::Lent;
 use crate::link::{HEADER_BYTES, Micros, Side};
@@ -20,7 +19,7 @@ use std::ptr::NonNull;
 /// An IPv4 packet on the wire.
 #[derive(Debug)]
 pub struct Frame {
-    /// Buffer with the size of the largest frame, regardless of how much of it is used.
+    /// Buffer of the maximum frame size, even if the frame is shorter.
     storage: Vec<u8>,
     bytes: usize,
     /// The bytes, if they are still in the sender's memory.
@@ -28,18 +27,18 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Its bytes.
+    /// Returns the frame's bytes.
     pub fn bytes(&self) -> &[u8] {
         self.lent.as_ref().map_or(&self.storage[..self.bytes], Lent::bytes)
     }
 
-    /// Length of the frame in bytes.
+    /// Returns the frame length in bytes.
     pub fn length(&self) -> usize {
         self.bytes
     }
 
-    /// The bytes of the frame, for writing; lent bytes are copied first, so the sender's stay
-    /// unchanged.
+    /// Returns the frame's bytes for writing. Lent bytes are copied first, so that the sender's
+    /// memory remains unchanged.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         if let Some(lent) = self.lent.take() {
             self.storage[..self.bytes].copy_from_slice(lent.bytes());
@@ -47,8 +46,8 @@ impl Frame {
         &mut self.storage[..self.bytes]
     }
 
-    /// The bytes of the frame at the location where they stay for as long as the frame is kept,
-    /// split after `header` bytes. The front part may be written; it is a copy if the bytes are
+    /// Returns the frame's bytes, split after `header` bytes, at addresses that remain valid for as
+    /// long as the frame is kept. The front part may be written; it is a copy if the bytes are
     /// still in the sender's memory.
     pub(crate) fn pinned(&mut self, header: usize) -> (NonNull<[u8]>, NonNull<[u8]>) {
         match &self.lent {
@@ -65,7 +64,7 @@ impl Frame {
     }
 }
 
-/// Unused frames, with the most recently used one on top.
+/// Unused frames. The most recently used one is taken first.
 #[derive(Debug)]
 pub struct Pool {
     free: Vec<Frame>,
@@ -81,7 +80,7 @@ impl Pool {
     /// Takes a frame of this many bytes, with unspecified content.
     ///
     /// # Panics
-    /// If this exceeds the pool's maximum frame size.
+    /// Panics if the length exceeds the pool's maximum frame size.
     pub fn take(&mut self, bytes: usize) -> Frame {
         assert!(
             bytes <= self.bytes_max,
@@ -94,7 +93,7 @@ impl Pool {
         frame
     }
 
-    /// Takes a frame and copies the bytes of another one into it.
+    /// Takes a frame from the pool, and copies the bytes of `frame` into it.
     pub fn copy(&mut self, frame: &Frame) -> Frame {
         let mut copy = self.take(frame.length());
         copy.bytes_mut().copy_from_slice(frame.bytes());
@@ -104,56 +103,56 @@ impl Pool {
     /// Takes a frame whose bytes stay in the sender's memory.
     ///
     /// # Panics
-    /// Same as [`take`](Self::take).
+    /// Panics as [`take`](Self::take) does.
     pub(crate) fn lend(&mut self, lent: Lent) -> Frame {
         let mut frame = self.take(lent.bytes().len());
         frame.lent = Some(lent);
         frame
     }
 
-    /// Returns a frame that is no longer needed.
+    /// Returns a frame that is no longer needed to the pool.
     pub fn put(&mut self, mut frame: Frame) {
         frame.lent = None;
         self.free.push(frame);
     }
 }
 
-/// An endpoint's view of the wire while it is polled.
+/// An endpoint's view of the wire while being polled.
 #[derive(Debug)]
 pub struct Port<'a> {
-    /// Frames that have arrived, the oldest at the front.
+    /// Frames that have arrived, oldest first.
     pub arrived: &'a mut VecDeque<Frame>,
-    /// Frames to be sent, the latest at the back.
+    /// Frames to be sent, newest last.
     pub sent: &'a mut VecDeque<Frame>,
-    /// Where frames are taken from, and returned to after reading.
+    /// Pool that frames are taken from, and returned to after reading.
     pub pool: &'a mut Pool,
 }
 
-/// Impairments of a wire. Shares are fractions of all frames, drawn independently.
+/// Wire impairments. Fractions are of all frames; each impairment is drawn independently.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Impairments {
-    /// Share of frames that are lost.
+    /// Fraction of frames that are lost.
     pub loss: f64,
-    /// Share of frames that are held back, so that later ones overtake them.
+    /// Fraction of frames that are held back, so that later ones overtake them.
     pub reorder: f64,
-    /// Share of frames that arrive twice.
+    /// Fraction of frames that arrive twice.
     pub duplicate: f64,
-    /// Share of frames in which bits are flipped.
+    /// Fraction of frames in which bits are flipped.
     pub corrupt: f64,
     /// One-way delay in virtual microseconds.
     pub delay: Micros,
-    /// Rate of each direction in bytes per virtual microsecond; `None` for unlimited.
+    /// Rate per direction in bytes per virtual microsecond; `None` for unlimited.
     pub rate: Option<f64>,
-    /// Whether frames without payload are spared.
+    /// Whether frames without payload are exempt from everything except `delay` and `rate`.
     pub only_data: bool,
 }
 
-/// Statistics on a wire.
+/// Wire statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// Frames that were sent.
+    /// Frames sent.
     pub frames: u64,
-    /// Bytes in the sent frames, including headers.
+    /// Bytes sent, including headers.
     pub bytes: u64,
     /// Frames lost.
     pub lost: u64,
@@ -163,30 +162,30 @@ pub struct Carried {
     pub duplicated: u64,
     /// Frames that arrived corrupted.
     pub corrupted: u64,
-    /// Frames corrupted in such a way that every checksum still matched, and dropped for that
-    /// reason.
+    /// Frames dropped because they were corrupted in such a way that every checksum still matched.
     pub masked: u64,
 }
 
-/// Maximum number of frames that a direction delivers per iteration: a driver's burst. The limit
-/// keeps an endpoint that acknowledges once per iteration from acknowledging only once per window.
+/// Maximum number of frames that a direction delivers per iteration, like the burst of a driver.
+/// Without this limit, an endpoint that acknowledges once per iteration would do so only once per
+/// window.
 const BURST: usize = 16;
 
-/// Maximum additional delay of a frame that is held back, in virtual microseconds.
+/// Maximum additional delay of a held-back frame, in virtual microseconds.
 const HELD_BACK_MAX: Micros = 20;
 
-/// One direction.
+/// One direction of the wire.
 #[derive(Debug, Default)]
 struct Line {
     sent: VecDeque<Frame>,
     arrived: VecDeque<Frame>,
     /// Frames in flight, by arrival time and number.
     flying: BTreeMap<(Micros, u64), Frame>,
-    /// Time at which the line will have sent its queue, in virtual microseconds.
+    /// Virtual time in microseconds at which the link has sent all queued frames.
     free_at: f64,
 }
 
-/// Two lines, one in each direction.
+/// The wire: a link in each direction.
 #[derive(Debug)]
 pub struct Wire {
     lines: [Line; 2],
@@ -195,7 +194,7 @@ pub struct Wire {
     /// Whether frames carry checksums.
     summed: bool,
     random: fastrand::Rng,
-    /// The headers of the last frame that was sent, kept on request.
+    /// Headers of the last frame sent, recorded on request.
     last: Option<Vec<u8>>,
     carried: Carried,
 }
@@ -214,7 +213,7 @@ impl Wire {
         }
     }
 
-    /// An endpoint's view of the wire.
+    /// Returns an endpoint's view of the wire.
     pub fn port(&mut self, side: Side) -> Port<'_> {
         let [up, down] = &mut self.lines;
         let (arrived, sent) = match side {
@@ -224,7 +223,7 @@ impl Wire {
         Port { arrived, sent, pool: &mut self.pool }
     }
 
-    /// Takes up sent frames and delivers those due at this time; returns whether there were any.
+    /// Accepts sent frames and delivers those that are due. Returns whether there were any.
     pub fn carry(&mut self, now: Micros) -> bool {
         let Some(impairments) = self.impairments else { return self.hand_over() };
         let mut carried = false;
@@ -263,7 +262,7 @@ impl Wire {
         carried
     }
 
-    /// Sends a frame, or drops it.
+    /// Puts a frame in flight, or drops it.
     fn launch(&mut self, which: usize, mut frame: Frame, now: Micros, how: &Impairments) {
         self.carried.frames += 1;
         self.carried.bytes += frame.length() as u64;
@@ -307,7 +306,7 @@ impl Wire {
         self.lines[which].flying.insert((at, self.carried.frames), frame);
     }
 
-    /// Flips 1 to 4 bits of a frame.
+    /// Flips 1 to 4 bits in a frame.
     fn damage(&mut self, frame: Frame) -> Frame {
         let mut damaged = self.pool.copy(&frame);
         self.pool.put(frame);
@@ -318,7 +317,7 @@ impl Wire {
         damaged
     }
 
-    /// Arrival time of the next frame in flight.
+    /// Returns the arrival time of the next frame in flight.
     pub fn next_arrival(&self) -> Option<Micros> {
         let first = |line: &Line| line.flying.first_key_value().map(|((at, _), _)| *at);
         self.lines.iter().filter_map(first).min()
@@ -329,7 +328,7 @@ impl Wire {
         self.carried
     }
 
-    /// Keeps the headers of the last frame from now on.
+    /// Starts recording the headers of the last frame sent.
     pub fn keep_last(&mut self) {
         self.last.get_or_insert_default();
     }
@@ -348,7 +347,7 @@ fn keep(last: &mut Vec<u8>, frame: &Frame) {
     last.extend(frame.bytes().iter().take(HEADER_BYTES));
 }
 
-/// Describes a segment, given its headers.
+/// Describes a segment from its headers.
 fn describe(header: &[u8]) -> Option<String> {
     let word = |at: usize| Some(u16::from_be_bytes(header.get(at..at + 2)?.try_into().ok()?));
     let long = |at: usize| Some(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?));
@@ -366,8 +365,8 @@ fn describe(header: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// Whether a receiver would accept the checksums of a corrupted packet according to the
-/// specification: that of the header, and that of the segment with its pseudo-header.
+/// Returns whether a specification-conforming receiver would accept a corrupted packet, because
+/// both the header checksum and the segment checksum match.
 fn sums_match(packet: &[u8]) -> bool {
     let Some((header, rest)) = packet.split_at_checked(20) else { return false };
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
@@ -380,5 +379,5 @@ fn sums_match(packet: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-#[expect(unsafe_code, reason = "a lender to lend from")]
+#[expect(unsafe_code, reason = "the test lender implements an unsafe method")]
 mod tests;

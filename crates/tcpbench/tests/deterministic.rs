@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same seed gives the same segments when repeated, with any set, and in any build; the
-//! expected counts are below.
+//! The same seed gives the same segments on every run, with any set, and in any build. The expected
+//! counts are constants.
 
 use linerate_record::tcp::TcpProof;
 use linerate_tcpbench::Stack;
@@ -41,7 +41,7 @@ fn segments_are_those_of_the_seed() {
 /// Segments sent, lost, and corrupted.
 type Counts = (u64, u64, u64);
 
-/// By pattern.
+/// smoltcp's expected counts by pattern.
 const SMOLTCP: [Counts; 5] =
     [(6221, 30, 36), (4042, 23, 23), (3110, 19, 18), (8692, 46, 45), (7122, 37, 40)];
 const LWIP: [Counts; 5] =

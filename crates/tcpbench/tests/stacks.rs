@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Both stacks, each with itself and with the other, over nothing but two queues, so that any
-//! failure is a stack's and each stack checks what the other sends.
+//! Runs both stacks, each with itself and with the other, over two plain queues, so that any
+//! failure is the stack's and each stack checks the other's segments.
 
 use linerate_tcpbench::endpoint::{
     Checksums, Config, Congestion, Endpoint, HEADER_BYTES, Side, Stack, State, WireMode,
@@ -11,7 +11,7 @@ use linerate_tcpbench::smol::Smoltcp;
 use linerate_tcpbench::wire::{Frame, Pool, Port};
 use std::collections::VecDeque;
 
-/// Both stacks, or smoltcp alone if lwIP was not built.
+/// Returns both stacks, or smoltcp alone if lwIP was not built.
 fn stacks() -> Vec<Box<dyn Stack>> {
     let lwip = Lwip::new();
     match lwip.check(1460).and_then(|()| lwip.check(8000)) {
@@ -73,8 +73,8 @@ impl Pair {
         });
     }
 
-    /// Both ends take what has arrived and send what they have; `disturb` may change what the
-    /// client sends.
+    /// Runs one iteration: both ends process arrived frames and send pending ones. `disturb` may
+    /// change the client's frames.
     fn turn(&mut self, disturb: impl FnOnce(&mut VecDeque<Frame>)) {
         // When no event is pending, advances time to the next timer.
         let is_idle = self.up.is_empty() && self.down.is_empty();
@@ -99,7 +99,7 @@ impl Pair {
         panic!("not {what}: {:?}, {:?}", self.client.state(), self.server.state());
     }
 
-    /// Sends a stream from the client to the server; returns what arrives.
+    /// Sends a stream from the client to the server and returns what arrives.
     fn transfer(
         &mut self,
         stream: &[u8],
@@ -124,7 +124,7 @@ fn stream(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect()
 }
 
-/// Tests every pair of stacks.
+/// Calls `judge` with every pair of stacks.
 fn pairs(like: &Config, mut judge: impl FnMut(&str, Pair)) {
     let stacks = stacks();
     for client in &stacks {
@@ -161,7 +161,7 @@ fn every_damaged_segment_is_refused_and_sent_again() {
     for wire in [WireMode::Copy, WireMode::Reference] {
         pairs(&Config { wire, ..config(Side::Client) }, |name, mut pair| {
             pair.open();
-            // Chosen at random: a fixed period might always hit the same segment.
+            // Chosen at random, because a fixed period might always hit the same segment.
             let (mut random, mut damaged) = (fastrand::Rng::with_seed(1), 0);
             let received = pair.transfer(&stream, |up| {
                 for frame in up {
@@ -214,7 +214,7 @@ fn a_segment_that_lwip_was_not_built_for_is_refused_with_where_sizes_stand() {
     assert!(said.contains("536") && said.contains("lwip/Makefile"), "{said}");
 }
 
-/// Number of frames that both ends have sent, and that both have received.
+/// Returns the total frames sent by both ends, and received by both.
 fn frames(pair: &Pair) -> [u64; 2] {
     let [client, server] = [pair.client.counters(), pair.server.counters()];
     [client.sent + server.sent, client.received + server.received]
@@ -232,8 +232,8 @@ fn what_is_watched_is_what_was_sent() {
         pair.server.watch(Some(Reading::Waiting));
         assert!(pair.transfer(&stream, |_| {}) == stream);
         let (sender, receiver) = (pair.client.tallies(), pair.server.tallies());
-        // From the application or its ring, then into the receiver's driver, then to the
-        // application.
+        // Each byte is copied three times: from the application or its ring, into the receiver's
+        // driver, and to the application.
         assert_eq!(sender.copy_checksum.bytes, 1_000_000);
         assert_eq!(receiver.copy_checksum.bytes, 1_000_000);
         assert_eq!(receiver.copy.bytes, 1_000_000);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks the accuracy of the measuring engine on this machine against known values: races between
-//! loops with exactly known work.
+//! Checks the accuracy of the measuring engine on this machine against known values, by racing
+//! loops with known amounts of work.
 //!
-//! Prints one line per check for `cargo xtask accuracy`. The share of intervals that contain the
-//! true value may fall short of their confidence by its own sampling error. The cost of the engine
-//! is printed as well.
+//! Prints one line per check for `cargo xtask accuracy`. The fraction of intervals that contain the
+//! true value may be lower than the confidence level, but only by the sampling error of the
+//! fraction. Also prints the engine's overhead.
 //!
 //! `cargo run --release -p linerate-trial --example engine_accuracy [-- RACES]`
 
@@ -15,16 +15,16 @@ use linerate_trial::{Account, Clock, Fill, Length, Machine, Rules, Samples, Watc
 use std::convert::Infallible;
 use std::hint::black_box;
 
-/// Number of chain steps for each contestant: the second does a quarter more than the first, the
-/// third twice as much, the last the same.
+/// Steps in each contestant's chain. Compared with the first contestant, the second does a quarter
+/// more work, the third twice as much, and the fourth the same.
 const STEPS: [u64; 4] = [4000, 5000, 8000, 4000];
 const NAMES: [&str; 4] = ["first", "quarter more", "twice", "same"];
 
-/// Maximum relative overhead of a call and of starting a chain.
+/// Maximum relative overhead of calling a contestant and starting its chain.
 const START: f64 = 0.01;
 
-/// Minimum share of races in which the slower contestant must be found: in 2.5 % of all races, the
-/// interval of a ratio misses the true value on the side towards 1.
+/// Minimum fraction of races in which the slower contestant must be identified. In 2.5 % of all
+/// races, the interval of a ratio misses the true value on the side towards 1.
 const FOUND: f64 = 0.97;
 
 const ROUNDS: u32 = 41;
@@ -33,7 +33,7 @@ const RACES: u64 = 40;
 /// Window length in seconds.
 const WINDOW: f64 = 25e-6;
 
-/// Runs steps of xorshift64 (Marsaglia, 2003), each of which depends on the previous one.
+/// Runs steps of xorshift64 (Marsaglia, 2003), each depending on the previous one.
 fn chain(steps: u64) -> u64 {
     let mut x = black_box(1_u64);
     for _ in 0..steps {
@@ -66,7 +66,7 @@ fn race(clock: &Machine, seed: u64) -> Samples<f64> {
     samples
 }
 
-/// Prints an entry that is not a check.
+/// Prints a result that is reported but not checked against a limit.
 fn print_check(name: &str, value: f64, n: usize) {
     println!("{name} {value:.4} n={n}");
 }
@@ -75,8 +75,8 @@ fn share(name: &str, hits: usize, trials: u64, stated: f64, why: &str) {
     println!("{}", Check::share(name, hits as u64, trials, stated, why));
 }
 
-/// Prints the time in ns to open and close an empty window, and the part of it within the window's
-/// ticks.
+/// Prints the time in ns to open and close an empty window, and how much of it is within the
+/// window's ticks.
 fn overhead(clock: &Machine) {
     let (mut whole, mut within) = (Vec::new(), Vec::new());
     for _ in 0..1001 {

@@ -1,62 +1,61 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fastest of several clean windows: disturbances only ever add time to a load or a copy.
+//! Takes the fastest of several clean windows, as interference can only slow a load or copy down.
 //!
-//! This is for work that has one true duration and need not be compared with other work at the same
-//! time.
+//! Use this for work with a single true duration that is not compared with other work. For
+//! comparisons, use [`rounds`](mod@crate::rounds).
 
 use crate::clean::{Timed, time};
 use crate::clock::Clock;
 
-/// Number and length of windows.
+/// Window length, and when to stop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// Window length in ns: 0.1 to 2 ms.
     pub window_ns: f64,
-    /// Number of consecutive windows that must not be faster than the fastest one before the search
-    /// ends.
+    /// Number of consecutive windows without improvement after which to stop.
     pub wanted: u32,
 }
 
-/// The result of a search: the fastest window, and totals over all windows.
+/// The fastest window, and totals over all windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Best {
-    /// Time per piece of work in the fastest window, in ns.
+    /// Time per unit of work in the fastest window, in ns.
     pub ns: f64,
-    /// Number of pieces of work in all windows that were kept.
+    /// Units of work in all kept windows.
     pub work: u64,
-    /// Time taken by all this work, in ns.
+    /// Total duration of all kept windows, in ns.
     pub total_ns: f64,
-    /// Number of windows that were kept.
+    /// Number of windows kept.
     pub windows: u32,
-    /// Number of windows that were dropped.
+    /// Number of windows dropped.
     pub dropped: u32,
 }
 
-/// Maximum number of kept windows, as a multiple of [`Plan::wanted`]. When it is reached, the
-/// fastest window so far counts in any case.
+/// Maximum number of kept windows, as a multiple of [`Plan::wanted`]. Once reached, the fastest
+/// window so far is returned.
 const MOST_KEPT: u32 = 4;
 
-/// Maximum number of dropped windows until two are kept, as a multiple of [`Plan::wanted`]. Once
-/// two are kept, at most [`Plan::wanted`] windows may be dropped: each costs a time slice of the
-/// preempting thread, a few ms.
+/// Maximum number of dropped windows while fewer than two are kept, as a multiple of
+/// [`Plan::wanted`]. Once two are kept, the maximum is [`Plan::wanted`] itself, because each
+/// dropped window costs a few ms: a time slice of the thread that preempted it.
 const MOST_DROPPED: u32 = 4;
 
-/// Pieces of work in the first short stretches, which determine the length of the windows.
+/// Units of work in the short trial runs that determine the number of units per window.
 const PROBE: u64 = 128;
 
-/// Lower bound for the time of a piece of work, in ns. It keeps a stopped clock from making windows
-/// endless, and is a hundredth of the time that a core takes to copy a byte.
+/// Minimum time per unit of work, in ns: a hundredth of the time that a core takes to copy a byte.
+/// Keeps windows finite if the clock stands still.
 const SHORTEST_PIECE_NS: f64 = 1e-4;
 
-/// Returns the fastest window, once `plan.wanted` consecutive other windows were not faster by more
-/// than 1 %: until then, caches may still be warming up after a preemption. If the thread is
-/// preempted often, the search uses fewer windows, since callers make several passes. `work` does
-/// about the requested number of pieces of work, and returns the actual number; `after` is called
-/// with each window. Returns `None` if no window was kept before `is_over`, which is checked before
-/// each window, returned true.
+/// Returns the fastest window, as soon as `plan.wanted` consecutive windows have not improved on it
+/// by more than 1 %. Until then, caches may still be warming up after a preemption. If the thread
+/// is preempted often, the search ends after fewer windows, so callers make several passes. `work`
+/// does approximately the requested number of units of work and returns the actual number; `after`
+/// is called with each window. `is_over` is checked before each window, and ends the search if it
+/// returns true. Returns `None` if no window was kept.
 ///
-/// The number of pieces per window is derived from a first short window, which does not count, and
-/// then from the fastest one.
+/// The number of units per window is derived from two short trial runs at first, and from the
+/// fastest window later.
 pub fn best_of(
     clock: &impl Clock,
     plan: &Plan,
@@ -91,7 +90,8 @@ pub fn best_of(
     (best.windows > 0).then_some(best)
 }
 
-/// Returns the approximate time per piece of work in ns: the faster of two short stretches.
+/// Returns the approximate time per unit of work in ns, taken from the faster of two short trial
+/// runs.
 fn pace(clock: &impl Clock, work: &mut impl FnMut(u64) -> u64) -> f64 {
     let mut stretch = || {
         let (mut done, start) = (0, clock.ticks());
@@ -110,7 +110,7 @@ mod tests {
 
     const PLAN: Plan = Plan { window_ns: 200_000.0, wanted: 20 };
 
-    /// Measures work of 1000 ns per piece, with additional events in each window.
+    /// Measures work of 1000 ns per unit, with scripted events in each window.
     fn best(plan: &Plan, clock: &Scripted, besides: impl Fn(u32)) -> Option<Best> {
         let calls = Cell::new(0);
         let work = |pieces| {
@@ -139,8 +139,8 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// Caches fill during the first ten windows: the count of twenty windows that must not be
-    /// faster begins after that.
+    /// Caches warm up during the first ten windows. The twenty windows without improvement are
+    /// counted from there.
     #[test]
     fn a_window_that_is_faster_begins_the_count_again() {
         let clock = Scripted::new();
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!((one.windows, one.dropped), (1, MOST_DROPPED * PLAN.wanted));
     }
 
-    /// A core that becomes faster in each window never settles; the search must still end.
+    /// A core that gets faster with each window never settles, but the search must still end.
     #[test]
     fn windows_that_become_faster_and_faster_end_too() {
         let (clock, speed) = (Scripted::new(), Cell::new(1.0));

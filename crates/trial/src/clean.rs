@@ -1,57 +1,56 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clean window: a stretch of work during which the thread kept its CPU.
+//! A clean window is a stretch of work during which the thread kept its CPU.
 //!
-//! The same criterion holds for everything that linerate measures: the kernel counted no
-//! involuntary context switch of the thread, and charged it CPU time for at least [`CPU_SHARE_MIN`]
-//! of the wall time. The first condition catches a thread that was preempted, the second a thread
-//! that slept or waited for a page.
+//! All measurements in linerate use the same criterion: the kernel counted no involuntary context
+//! switch of the thread, and charged it CPU time for at least [`CPU_SHARE_MIN`] of the wall time.
+//! The former detects preemption, the latter sleeping and page faults that wait for I/O.
 //!
-//! A hypervisor can take the CPU without the guest kernel noticing: such windows pass. Where many
-//! windows of the same work are compared, [`Samples::drop_far_slower`] finds them.
+//! A hypervisor can take the CPU without the guest kernel noticing, so such windows pass as clean.
+//! With many windows of the same work, [`Samples::drop_far_slower`] drops them.
 //!
 //! [`Samples::drop_far_slower`]: crate::samples::Samples::drop_far_slower
 
 use crate::clock::Clock;
 
-/// Minimum share of a window's wall time that the thread must have spent on a CPU.
+/// Minimum fraction of a window's wall time that the thread must have been on a CPU.
 pub const CPU_SHARE_MIN: f64 = 0.96;
 
-/// Reasons why a window is not valid.
+/// Why a window or sample is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
     /// The kernel preempted the thread.
     Switched,
     /// The thread was on a CPU for less than [`CPU_SHARE_MIN`] of the time.
     Away,
-    /// The window took several times as long as the fastest of its kind, without a reason visible
-    /// to the kernel: most probably a hypervisor took the CPU.
+    /// The window took several times as long as the fastest of its kind although the kernel saw
+    /// nothing. Most likely, a hypervisor took the CPU.
     FarSlower,
-    /// The sample is composed of several windows, none of which is valid.
+    /// None of the windows that the sample consists of is valid.
     NoneKept,
 }
 
-/// The kernel's CPU accounting for the calling thread, as running totals or as a difference.
+/// The kernel's CPU accounting for the calling thread, as running totals or differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Wall-clock time in nanoseconds.
+    /// Wall time, in nanoseconds.
     pub wall_ns: u64,
-    /// CPU time of the thread in nanoseconds.
+    /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
-    /// Number of involuntary context switches of the thread.
+    /// Involuntary context switches.
     pub switches: u64,
 }
 
 impl Account {
-    /// Returns the current totals of the calling thread. Costs two system calls.
+    /// Returns the calling thread's current totals. Takes two system calls.
     #[inline]
     pub fn now(clock: &impl Clock) -> Self {
         let (switches, cpu_ns) = (clock.involuntary_switches(), clock.cpu_ns());
         Self { wall_ns: clock.wall_ns(), cpu_ns, switches }
     }
 
-    /// Like [`now`](Self::now), with the reads in reverse order: from `now` to `at_end` the
-    /// CPU-time reads enclose the wall-time reads, so that the system calls in between do not count
-    /// as off-CPU time.
+    /// Like [`now`](Self::now), but reads in reverse order. Between `now` and `at_end`, the
+    /// CPU-time interval encloses the wall-time interval, so the system calls for reading do not
+    /// count as off-CPU time.
     #[inline]
     fn at_end(clock: &impl Clock) -> Self {
         let (wall_ns, cpu_ns) = (clock.wall_ns(), clock.cpu_ns());
@@ -67,11 +66,11 @@ impl Account {
         }
     }
 
-    /// Checks whether a window with this accounting is clean. CPU time may fall short by one step
-    /// of its clock ([`Clock::cpu_step_ns`]).
+    /// Checks whether a window with this accounting is clean. Tolerates a CPU time deficit of one
+    /// step of its clock ([`Clock::cpu_step_ns`]).
     ///
     /// # Errors
-    /// The reason why the window is not clean.
+    /// Returns the reason if the window is not clean.
     pub fn judge(&self, cpu_step_ns: u64) -> Result<(), Dropped> {
         if self.switches > 0 {
             return Err(Dropped::Switched);
@@ -84,7 +83,7 @@ impl Account {
     }
 }
 
-/// A window in progress.
+/// A window that is still open.
 #[derive(Debug)]
 pub struct Window<'c, C> {
     clock: &'c C,
@@ -92,40 +91,40 @@ pub struct Window<'c, C> {
     ticks: u64,
 }
 
-/// A completed window.
+/// Duration of a closed window, and whether it is clean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timed {
     /// Duration in ticks of the window's clock.
     pub ticks: u64,
-    /// CPU accounting of the thread during the window.
+    /// The thread's CPU accounting during the window.
     pub charged: Account,
-    /// `Ok` if the window is clean; otherwise the reason why it is not.
+    /// `Ok` if the window is clean, or why it is not.
     pub verdict: Result<(), Dropped>,
 }
 
 impl<'c, C: Clock> Window<'c, C> {
-    /// Opens a window; reads the tick counter last.
+    /// Opens a window. Reads the tick counter last, so that the other reads are not timed.
     #[inline]
     pub fn open(clock: &'c C) -> Self {
         let account = Account::now(clock);
         Self { clock, account, ticks: clock.ticks() }
     }
 
-    /// Starts counting ticks: the time since the window was opened becomes a lead-in. The lead-in
-    /// must be undisturbed too, but is not included in the ticks.
+    /// Starts counting ticks, making the time since the window was opened a lead-in. The lead-in
+    /// must be free of preemption too, but is not included in the ticks.
     ///
     /// Opening a window takes two system calls, after which some processors have lost their
-    /// branch-predictor state: copies of 128 bytes take a third longer over a window of 25 us. A
-    /// lead-in of a quarter of the work fixes that.
+    /// branch-predictor state: in a 25 us window, copies of 128 bytes then take a third longer. A
+    /// lead-in of a quarter of the work avoids this.
     #[inline]
     pub fn start(&mut self) {
         self.ticks = self.clock.ticks();
     }
 
-    /// Closes the window; reads the tick counter first.
+    /// Closes the window. Reads the tick counter first, so that the other reads are not timed.
     #[inline]
     pub fn close(self) -> Timed {
-        // Saturating, because a migrated thread may read a counter that is behind.
+        // Saturating, because the thread may have migrated to a CPU whose counter is behind.
         let ticks = self.clock.ticks().saturating_sub(self.ticks);
         let charged = Account::at_end(self.clock).since(self.account);
         Timed { ticks, charged, verdict: charged.judge(self.clock.cpu_step_ns()) }
@@ -133,13 +132,13 @@ impl<'c, C: Clock> Window<'c, C> {
 }
 
 impl Timed {
-    /// Returns `figure` if the window is valid.
+    /// Returns `figure` if the window is clean.
     pub fn keep<T>(&self, figure: T) -> Result<T, Dropped> {
         self.verdict.map(|()| figure)
     }
 }
 
-/// Times `work` once.
+/// Times a single call of `work` as a window.
 #[inline]
 pub fn time(clock: &impl Clock, work: impl FnOnce()) -> Timed {
     let window = Window::open(clock);
@@ -156,7 +155,7 @@ mod tests {
         Account { wall_ns, cpu_ns, switches }
     }
 
-    /// Tests both conditions on either side of their limits; a shortfall of one step of the CPU
+    /// Tests both conditions just below and above their limits. A deficit of one step of the CPU
     /// clock does not count as off-CPU time.
     #[test]
     fn a_window_is_clean_without_a_switch_and_with_96_percent_of_the_cpu() {
@@ -196,7 +195,7 @@ mod tests {
         assert_eq!((stolen.ticks, stolen.keep(7)), (3000, Ok(7)));
     }
 
-    /// A lead-in counts for the verdict but is not timed.
+    /// A lead-in counts towards the verdict but is not timed.
     #[test]
     fn a_lead_in_is_in_the_verdict_and_not_in_the_ticks() {
         let clock = Scripted::new();
@@ -227,14 +226,14 @@ mod tests {
         assert_eq!((timed.ticks, timed.verdict), (10, Ok(())));
     }
 
-    /// Reading the accounting takes a while, mostly in system calls: as much as a fifth of a short
-    /// window. None of it counts as off-CPU time, nor is it included in the ticks.
+    /// Reading the accounting takes up to a fifth of a short window, mostly in system calls. None
+    /// of that time counts as off-CPU time or is included in the ticks.
     #[test]
     fn reading_the_accounts_is_not_time_away() {
         let clock = Scripted::new().reading(1000);
         for _ in 0..10 {
             let timed = time(&clock, || clock.work(5000));
-            // Both the opening and the closing tick are read before the clock advances.
+            // Both ticks, opening and closing, are read before the clock advances.
             assert_eq!((timed.ticks, timed.verdict), (6000, Ok(())), "{timed:?}");
         }
     }

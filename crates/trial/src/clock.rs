@@ -1,51 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clocks of a machine, as far as measurements need them.
+//! Clocks used by measurements.
 
 use linerate_linux::{involuntary_switches, monotonic_ns, thread_cpu_time_ns};
 use linerate_machine::ticks::{is_invariant, ticks, ticks_per_s};
 use std::sync::OnceLock;
 
-/// The machine interface of a measurement. Counts and times are those of the calling thread.
+/// Clocks and scheduler counts that measurements read. CPU times and counts are those of the
+/// calling thread.
 pub trait Clock {
-    /// Returns the time of the finest clock, in ticks.
+    /// Returns the highest-resolution clock, in ticks.
     fn ticks(&self) -> u64;
 
     /// Returns the length of a tick in nanoseconds.
     fn ns_per_tick(&self) -> f64;
 
-    /// Returns the time of the kernel's monotonic clock, in nanoseconds.
+    /// Returns the kernel's monotonic clock, in nanoseconds.
     fn wall_ns(&self) -> u64;
 
-    /// Returns the CPU time of the thread, in nanoseconds.
+    /// Returns the thread's CPU time, in nanoseconds.
     fn cpu_ns(&self) -> u64;
 
-    /// Returns the resolution of [`cpu_ns`](Self::cpu_ns): below a microsecond if the scheduler
+    /// Returns the resolution of [`cpu_ns`](Self::cpu_ns): less than a microsecond if the scheduler
     /// reads a counter, milliseconds if it counts timer interrupts.
     fn cpu_step_ns(&self) -> u64;
 
-    /// Returns the number of involuntary context switches of the thread.
+    /// Returns the thread's involuntary context switches.
     fn involuntary_switches(&self) -> u64;
 }
 
 /// The clocks of this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Whether ticks are those of the timestamp counter; otherwise those of the kernel's clock.
+    /// Whether ticks are from the timestamp counter rather than the kernel's clock.
     reads_counter: bool,
     ns_per_tick: f64,
     cpu_step_ns: u64,
 }
 
 impl Machine {
-    /// Uses ticks of the timestamp counter, whether or not it guarantees a constant rate. Takes 20
-    /// ms on the first call in a process, to calibrate the length of a tick.
+    /// Creates clocks whose ticks are those of the timestamp counter, even if its rate may vary.
+    /// The first call in a process takes 20 ms to calibrate the length of a tick.
     pub fn counter() -> Self {
         let ns_per_tick = 1e9 / ticks_per_s();
         Self { reads_counter: true, ns_per_tick, cpu_step_ns: cpu_step_ns() }
     }
 
-    /// Uses ticks of the timestamp counter if it guarantees a constant rate, otherwise nanoseconds
-    /// of the kernel's clock. Takes 20 ms on the first call in a process.
+    /// Creates clocks whose ticks are those of the timestamp counter if its rate is constant, and
+    /// otherwise nanoseconds of the kernel's clock. The first call in a process takes 20 ms.
     pub fn steady() -> Self {
         match is_invariant() {
             true => Self::counter(),
@@ -53,7 +54,7 @@ impl Machine {
         }
     }
 
-    /// Uses nanoseconds of the kernel's clock as ticks.
+    /// Creates clocks whose ticks are nanoseconds of the kernel's clock.
     pub fn kernel() -> Self {
         Self { reads_counter: false, ns_per_tick: 1.0, cpu_step_ns: cpu_step_ns() }
     }
@@ -89,8 +90,8 @@ impl Clock for Machine {
     }
 }
 
-/// The clocks of this machine, with timestamp-counter ticks, as a zero-sized type: for hot paths,
-/// where only the counter read itself remains.
+/// A zero-sized type for the clocks of this machine, with ticks of the timestamp counter. Use it on
+/// hot paths that can afford only the counter read itself.
 #[derive(Clone, Copy, Debug)]
 pub struct ThisThread;
 
@@ -124,18 +125,18 @@ impl Clock for ThisThread {
     }
 }
 
-/// Number of steps of the CPU-time clock that are measured; the smallest one is used.
+/// Number of steps of the CPU-time clock to observe, of which the smallest is used.
 const STEPS: usize = 8;
 
-/// Returns the smallest step of the CPU-time clock, determined once per process: `clock_getres`
-/// reports a nanosecond regardless of what the scheduler counts with. Takes microseconds, or up to
-/// 80 ms where a step is a timer interrupt.
+/// Returns the smallest step of the CPU-time clock. It is measured once per process, because
+/// `clock_getres` reports a nanosecond regardless of the scheduler's clock. This takes
+/// microseconds, or up to 80 ms if the clock advances only with timer interrupts.
 fn cpu_step_ns() -> u64 {
     static STEP: OnceLock<u64> = OnceLock::new();
     *STEP.get_or_init(|| least_step(thread_cpu_time_ns))
 }
 
-/// Returns the smallest of several steps of a clock that advances while it is read.
+/// Returns the smallest of several steps of a clock that advances while being read.
 fn least_step(mut now: impl FnMut() -> u64) -> u64 {
     let mut last = now();
     let mut step = || loop {

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the amount of work that fills a measurement window.
+//! Finds how much work fills a measurement window.
 
-/// The window to fill, and the possible amounts.
+/// Target window length, and limits on the amount of work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fill {
-    /// Length of the window, in the unit in which the work is timed.
+    /// Window length, in the unit returned by `time`.
     pub window: f64,
-    /// Amounts of work are multiples of this number.
+    /// Granularity: every amount of work is a multiple of this number.
     pub multiple: u64,
-    /// The largest possible amount of work.
+    /// Maximum amount of work, even if it does not fill the window.
     pub at_most: u64,
-    /// Number of tries per amount of work, of which the fastest counts.
+    /// Maximum number of tries per amount of work; only the fastest one counts.
     pub tries: u32,
 }
 
-/// Returns the amount of work that fills a window: doubles the amount until it takes a quarter of
-/// the window, then scales it up. Afterwards, the caches are warm for the work. `time` does an
-/// amount of work and returns how long it took.
+/// Returns the amount of work that fills a window. The amount is doubled until it takes a quarter
+/// of the window, then scaled up; this also warms the caches. `time` does an amount of work and
+/// returns how long it took.
 ///
-/// The fastest of several tries decides: otherwise a try that touches its memory for the first
-/// time, or is preempted, would make any amount appear long enough.
+/// Uses the fastest of several tries. A single try that is the first to touch its memory, or is
+/// preempted, would make even a small amount appear to fill the window.
 ///
 /// # Errors
-/// The first error of `time`.
+/// Returns the first error from `time`.
 pub fn filling<E>(fill: &Fill, mut time: impl FnMut(u64) -> Result<f64, E>) -> Result<u64, E> {
     let at_most = fill.at_most.max(fill.multiple) / fill.multiple * fill.multiple;
     let mut amount = fill.multiple;
@@ -55,7 +55,7 @@ mod tests {
         amount
     }
 
-    /// In each case, a different try is preempted; the amount must fill the window all the same.
+    /// A different try is preempted in each case, but the amount found must still fill the window.
     #[test]
     fn a_window_is_filled_whatever_disturbs_one_try() {
         for disturbed in 0..100 {
@@ -68,8 +68,8 @@ mod tests {
         }
     }
 
-    /// The first try of each amount takes longer because it touches its memory for the first time;
-    /// the amount must not depend on it.
+    /// The first try of each amount takes longer because it touches new memory. The amount found
+    /// must not depend on this.
     #[test]
     fn a_first_touch_does_not_pass_for_a_long_call() {
         let mut seen = std::collections::HashSet::new();

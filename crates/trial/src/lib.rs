@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The measuring engine: all timing of work on this machine goes through it.
+//! The measuring engine, which does all timing of work on this machine.
 //!
-//! | question | module |
+//! | task | module |
 //! |---|---|
 //! | reading the time, and the kernel's CPU accounting of the thread | [`clock`] |
 //! | checking that the thread had its CPU for the whole window | [`clean`] |
-//! | which amount of work fills a window? | [`filling`](mod@filling) |
-//! | how fast is one piece of work at its best? | [`best`] |
-//! | how do contestants compare? | [`rounds`](mod@rounds), [`samples`] |
-//! | who may stop it, and who hears of its progress? | [`watch`] |
+//! | finding the amount of work that fills a window | [`filling`](mod@filling) |
+//! | measuring the best time of one unit of work | [`best`] |
+//! | comparing contestants | [`rounds`](mod@rounds), [`samples`] |
+//! | stop requests and progress reports | [`watch`] |
 //!
-//! All of these read time through [`Clock`]. [`Machine`] implements it for this machine,
-//! [`Scripted`] with time that passes as a test dictates, so that the engine is tested without a
-//! wall clock.
+//! All of these read time through [`Clock`]. It is implemented by [`Machine`] for this machine, and
+//! by [`Scripted`] with time controlled by a test, so that tests of the engine need no wall clock.
 //!
-//! The engine does not know what the work is or what the times mean, and it prints nothing.
+//! The engine does not know what the work is, does not interpret times, and prints nothing.
 
 #![forbid(unsafe_code)]
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Contestants in rounds, each round in a new random order.
+//! Runs contestants in rounds, each in a new random order.
 //!
 //! ```text
-//! until enough rounds are done, the time is up, or somebody stops it
+//! until enough rounds are done, the time is up, or a stop is requested
 //!     for each contestant, in a new random order
 //!         a window of its work, on the placement of this round
 //! ```
 //!
-//! A change of clock frequency, a busy SMT sibling or a time slice of the host's scheduler lasts
-//! longer than a round, and so affects all contestants of the round alike: it shifts the times but
-//! not their ratios. Within a round, no contestant always follows the same other one.
+//! A clock frequency change, a busy SMT sibling or a time slice of the host's scheduler lasts
+//! longer than a round and therefore affects all contestants alike: times change, but their ratios
+//! do not. Because the order is random, no contestant always runs after the same other one.
 //!
-//! A *placement* is the position of a contestant's memory, which makes a difference of some
-//! percent. The difference lasts as long as the memory is allocated, however many rounds there are.
-//! A contestant with several placements uses the next one in each round.
+//! A *placement* is the location of a contestant's memory, which affects its speed by a few
+//! percent. The effect lasts as long as the memory is allocated, so more rounds do not average it
+//! out. A contestant with several placements rotates through them, one per round.
 
 use crate::clean::Dropped;
 use crate::clock::Clock;
@@ -26,50 +26,51 @@ use std::sync::mpsc::Sender;
 pub struct Rules<'a> {
     /// Name of the measurement, for progress reports.
     pub what: &'a str,
-    /// Names of the contestants.
+    /// Names of the contestants, for reporting hangs.
     pub contestants: &'a [&'a str],
-    /// Number of placements (positions in memory) per contestant, at least 1.
+    /// Placements (memory locations) per contestant, at least 1.
     pub placements: u32,
-    /// Stopping criterion.
+    /// When the race ends.
     pub length: Length,
-    /// Seed for the random order of the contestants.
+    /// Seed for the order of contestants.
     pub seed: u64,
 }
 
-/// Stopping criterion of a race.
+/// When a race ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Length {
-    /// The race ends after this number of rounds; an interval needs at least 5.
+    /// After this many rounds; an interval needs at least 5.
     Rounds(u32),
-    /// The race ends with the first round that ends after the given time with enough valid windows
-    /// for every placement of every contestant, but at the latest after half as long again. Each
-    /// placement runs at least as many windows as it should have valid ones.
+    /// After the given time, at the end of a round. If a contestant's placement has too few valid
+    /// windows by then, the race continues for up to half as long again. Each placement runs at
+    /// least `kept` windows.
     Time {
-        /// Duration of the race in nanoseconds.
+        /// Nominal duration, in nanoseconds.
         ns: u64,
-        /// Number of valid windows that each placement of each contestant should have.
+        /// Required number of valid windows per placement of each contestant.
         kept: u32,
     },
 }
 
-/// Maximum duration of a time-limited race with too few valid windows, as a multiple of its time.
+/// Maximum duration of a time-limited race that lacks valid windows, as a multiple of its nominal
+/// duration.
 const OVERTIME: f64 = 1.5;
 
-/// One window of one contestant.
+/// A window of a contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// Index of the contestant.
     pub contestant: usize,
-    /// Index of the contestant's placement.
+    /// Index of its placement.
     pub placement: u32,
-    /// The round, from 0.
+    /// Round, 0-based.
     pub round: u32,
     /// Whether this is the first window of the round.
     pub is_first: bool,
 }
 
-/// Returns a function that gives a new random order of the contestants on each call; the seed
-/// determines the sequence of orders.
+/// Returns a function that returns a new random order of the contestants on each call. `seed`
+/// determines the sequence.
 pub fn orders(contestants: usize, seed: u64) -> impl FnMut() -> Vec<usize> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut order: Vec<usize> = (0..contestants).collect();
@@ -80,10 +81,10 @@ pub fn orders(contestants: usize, seed: u64) -> impl FnMut() -> Vec<usize> {
 }
 
 /// Runs a race. `sample` runs one window of a contestant's work and returns its time, or why it is
-/// not valid. A round that is stopped midway is discarded.
+/// invalid. A round that is stopped midway is discarded.
 ///
 /// # Errors
-/// The first error of `sample`.
+/// Returns the first error from `sample`.
 pub fn rounds<T, E>(
     rules: &Rules<'_>,
     clock: &impl Clock,
@@ -92,7 +93,7 @@ pub fn rounds<T, E>(
 ) -> Result<Samples<T>, E> {
     let beat = Beat::default();
     std::thread::scope(|scope| {
-        // Ends the watchdog when dropped, even by a panic.
+        // Stops the watchdog on drop, even on a panic.
         let _guard: Option<Sender<()>> = guard(scope, watch, &beat, rules.contestants);
         run(rules, clock, watch, &beat, sample)
     })
@@ -146,7 +147,7 @@ impl Length {
         }
     }
 
-    /// Returns the completed share of the race, 0 to 1.
+    /// Returns the completed fraction of the race, 0 to 1.
     fn share(self, round: u32, passed: u64) -> f64 {
         let share = match self {
             Self::Rounds(rounds) => f64::from(round) / f64::from(rounds.max(1)),

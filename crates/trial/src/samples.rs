@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Result of a race: samples by contestant and round, and the resulting estimates.
+//! Result of a race: samples by contestant and round, and estimates derived from them.
 
 use crate::clean::Dropped;
 use linerate_record::stats::{
     Estimate, block_bootstrap_median, median, median_interval, paired_ratio,
 };
 
-/// Threshold, as a multiple of the fastest window of its kind, above which a window counts as
-/// interrupted by a hypervisor. A core that drops from its highest clock to its nominal one, with a
-/// busy SMT sibling, is about three times slower, and such windows are valid.
+/// A window that takes more than this many times as long as the fastest of its kind counts as
+/// interrupted by a hypervisor. A core that drops from turbo to nominal frequency while its SMT
+/// sibling is busy becomes about three times slower, and its windows must remain valid.
 const FAR_SLOWER: f64 = 4.0;
 
-/// Samples of a race, by contestant and round; an invalid sample holds the reason why it is
-/// invalid.
+/// Samples of a race, by contestant and round. An invalid sample holds the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples<T> {
     by_contestant: Vec<Vec<Result<T, Dropped>>>,
@@ -20,19 +19,18 @@ pub struct Samples<T> {
     seed: u64,
 }
 
-/// Number of windows, and of invalid windows by reason.
+/// Number of windows: the total, and the invalid ones by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Number of all windows.
+    /// Total number of windows.
     pub total: u64,
-    /// Number of windows in which the kernel gave the CPU to another thread.
+    /// Windows in which the thread was preempted.
     pub switched: u64,
-    /// Number of windows in which the thread was on the CPU for too little of the time.
+    /// Windows in which the thread had its CPU for less than 96 % of the time.
     pub away: u64,
-    /// Number of windows that were far slower than the fastest, without a reason visible to the
-    /// kernel.
+    /// Windows far slower than the fastest, although the kernel saw nothing.
     pub far_slower: u64,
-    /// Number of samples that are composed of separate windows, none of which is valid.
+    /// Samples that consist of several windows, none of which is valid.
     pub none_kept: u64,
 }
 
@@ -58,7 +56,7 @@ impl<T> Samples<T> {
         self.placements
     }
 
-    /// Returns whether each placement of each contestant has this number of valid samples.
+    /// Returns whether each placement of each contestant has this many valid samples.
     pub(crate) fn has_kept(&self, wanted: u32) -> bool {
         let kept = |which: usize, placement: usize| {
             let of_placement = self.by_contestant[which].iter().skip(placement);
@@ -69,7 +67,7 @@ impl<T> Samples<T> {
         (0..self.by_contestant.len()).all(|which| (0..placements).all(|p| kept(which, p)))
     }
 
-    /// Returns all samples of a contestant, valid or not, by round.
+    /// Returns all samples of a contestant by round, valid or not.
     pub fn each(&self, which: usize) -> &[Result<T, Dropped>] {
         &self.by_contestant[which]
     }
@@ -79,7 +77,7 @@ impl<T> Samples<T> {
         self.by_contestant[which].iter().flatten()
     }
 
-    /// Returns the number of samples, and of invalid samples by reason.
+    /// Returns the total number of samples, and the number of invalid ones by reason.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for sample in self.by_contestant.iter().flatten() {
@@ -95,7 +93,7 @@ impl<T> Samples<T> {
         counts
     }
 
-    /// Maps each sample to a figure.
+    /// Applies `figure` to each valid sample.
     pub fn map<U>(&self, figure: impl Fn(&T) -> U) -> Samples<U> {
         let each = |sample: &Result<T, Dropped>| sample.as_ref().map(&figure).map_err(|why| *why);
         let all = self.by_contestant.iter().map(|samples| samples.iter().map(each).collect());
@@ -104,8 +102,8 @@ impl<T> Samples<T> {
 }
 
 impl Counts {
-    /// Returns the number of windows that are invalid because the thread was off its CPU according
-    /// to the kernel.
+    /// Returns the number of windows that are invalid by the kernel's accounting, because the
+    /// thread was preempted or off its CPU.
     pub fn preempted(&self) -> u64 {
         self.switched + self.away
     }
@@ -117,8 +115,8 @@ impl Counts {
 }
 
 impl Samples<f64> {
-    /// Drops the windows that took more than 4 times as long as the fastest of their contestant:
-    /// most probably a hypervisor took the CPU unseen by the kernel.
+    /// Drops windows that took more than 4 times as long as their contestant's fastest. Most
+    /// likely, a hypervisor took the CPU unseen by the kernel.
     pub fn drop_far_slower(&mut self) {
         for samples in &mut self.by_contestant {
             let fastest = samples.iter().flatten().copied().fold(f64::INFINITY, f64::min);
@@ -130,14 +128,15 @@ impl Samples<f64> {
         }
     }
 
-    /// Returns the median of a contestant's samples, or `None` without valid ones.
+    /// Returns the median of a contestant's valid samples; `None` if there are none.
     pub fn median(&self, which: usize) -> Option<f64> {
         median(&self.kept(which).copied().collect::<Vec<_>>())
     }
 
-    /// Returns the median of a contestant with its interval. With several placements, it is taken
-    /// over the placements' medians over their rounds; with one placement, over rounds, resampled
-    /// in blocks because neighbouring rounds are correlated. `None` if no sample is valid.
+    /// Returns a contestant's median with its interval. With several placements, this is the median
+    /// of the placements' medians. With a single one, it is the median of the rounds; they are
+    /// resampled in blocks, because neighbouring rounds are correlated. `None` if there are no
+    /// valid samples.
     pub fn estimate(&self, which: usize, confidence: f64) -> Option<Estimate> {
         let samples = self.by_contestant[which].iter().map(|sample| sample.ok());
         let estimate = match self.placements {
@@ -150,9 +149,9 @@ impl Samples<f64> {
         estimate.value.is_finite().then_some(estimate)
     }
 
-    /// Returns the ratio of a contestant's sample to that of another in the same round: the median
-    /// over the rounds in which both are valid; with several placements, the median over placements
-    /// of their medians. `None` if there is no such round.
+    /// Returns the ratio of one contestant's sample to another's in the same round: the median over
+    /// rounds in which both are valid or, with several placements, the median of the placements'
+    /// medians. `None` if there is no such round.
     pub fn ratio(&self, which: usize, other: usize, confidence: f64) -> Option<Estimate> {
         let pairs = self.by_contestant[which].iter().zip(&self.by_contestant[other]);
         let pairs = pairs.map(|(which, other)| which.ok().zip(other.ok()));
@@ -169,8 +168,8 @@ impl Samples<f64> {
         ratio.value.is_finite().then_some(ratio)
     }
 
-    /// Returns the median over placements of their medians over rounds. Placements differ more than
-    /// the rounds of one placement do, so the interval is taken over placements.
+    /// Returns the median of the placements' medians. Placements differ more than rounds of the
+    /// same placement, so the interval is computed over placements.
     fn over_placements(&self, by_round: Vec<Option<f64>>, confidence: f64) -> Estimate {
         let of_placement = |placement: usize| {
             let rounds = by_round.iter().skip(placement).step_by(self.placements as usize);
@@ -180,7 +179,7 @@ impl Samples<f64> {
         median_interval(&medians, confidence)
     }
 
-    /// Returns the contestant with the lowest median among those given.
+    /// Returns which of the given contestants has the lowest median.
     pub fn fastest(&self, among: impl IntoIterator<Item = usize>) -> Option<usize> {
         let timed = among.into_iter().filter_map(|which| Some((which, self.median(which)?)));
         timed.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(which, _)| which)
@@ -226,8 +225,8 @@ mod tests {
         assert_eq!((samples.fastest([0, 1]), samples.fastest([0])), (Some(1), None));
     }
 
-    /// Rounds rotate through the placements of a contestant (its positions in memory); the interval
-    /// reflects the differences between placements.
+    /// Rounds rotate through a contestant's placements (memory locations), and the interval
+    /// reflects differences between them.
     #[test]
     fn estimates_of_several_placements_are_made_from_their_medians() {
         let rounds = (0..30).map(|round| Ok(10.0 + f64::from(round % 5)));
@@ -241,8 +240,8 @@ mod tests {
         assert!(samples.has_kept(6) && !samples.has_kept(7));
     }
 
-    /// A placement without a valid round is left out; its samples are not mixed with those of
-    /// another.
+    /// A placement without a valid round is left out, and samples of different placements are not
+    /// mixed.
     #[test]
     fn a_placement_without_samples_is_left_out() {
         let rounds = (0..30).map(|round| match round % 5 {
@@ -256,8 +255,8 @@ mod tests {
         assert!(!samples.has_kept(1));
     }
 
-    /// Placements differ more than the rounds of one placement, as they do in practice: an interval
-    /// must contain the true value as often as its confidence says.
+    /// As in practice, placements differ more than rounds of the same placement. Intervals must
+    /// contain the true value as often as their confidence promises.
     #[test]
     fn intervals_hold_what_other_placements_would_have_given() {
         const TRIALS: usize = 4000;
@@ -271,7 +270,7 @@ mod tests {
             let estimate = samples.estimate(0, 0.9).expect("there are samples");
             held += usize::from(estimate.low <= 1.0 && 1.0 <= estimate.high);
         }
-        // The interval over five placements has a confidence of 93.75 %; the limit is four standard
+        // The interval over five placements has 93.75 % confidence; the limit is four standard
         // deviations below.
         assert!(held as f64 >= (0.9375 - 0.0153) * TRIALS as f64, "{held} of {TRIALS}");
     }

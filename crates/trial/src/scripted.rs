@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A clock whose time passes as scripted by a test.
+//! A clock whose time is scripted by a test.
 
 use crate::clock::Clock;
 use std::cell::Cell;
 
-/// The clocks of a synthetic machine. They advance only through the methods below.
+/// Clocks of a synthetic machine, which advance only through the methods below.
 #[derive(Debug)]
 pub struct Scripted {
     wall_ns: Cell<u64>,
@@ -22,7 +22,7 @@ impl Default for Scripted {
 }
 
 impl Scripted {
-    /// Creates clocks with a tick of one nanosecond, which take no time to read.
+    /// Creates clocks with ticks of one nanosecond that take no time to read.
     pub fn new() -> Self {
         Self {
             wall_ns: Cell::new(1_000_000),
@@ -39,36 +39,34 @@ impl Scripted {
         Self { ticks_per_ns, ..self }
     }
 
-    /// Sets the time that it takes to read any of the clocks.
+    /// Sets how long reading any of the clocks takes.
     pub fn reading(self, read_ns: u64) -> Self {
         Self { read_ns, ..self }
     }
 
-    /// Lets the thread do an amount of work that takes `ns` nanoseconds at full speed.
+    /// Simulates work that takes `ns` nanoseconds at full speed.
     pub fn work(&self, ns: u64) {
         self.run((ns as f64 * self.slowness.get()).round() as u64);
     }
 
-    /// Makes work take `slowness` times as long from now on: the core's clock frequency has
-    /// changed.
+    /// Makes work take `slowness` times as long from now on, as at a lower clock frequency.
     pub fn slow_down(&self, slowness: f64) {
         self.slowness.set(slowness);
     }
 
-    /// Lets the kernel preempt the thread for `ns` nanoseconds, which counts as an involuntary
-    /// switch.
+    /// Simulates a preemption of `ns` nanoseconds, which counts as an involuntary switch.
     pub fn preempt(&self, ns: u64) {
         self.sleep(ns);
         self.switches.set(self.switches.get() + 1);
     }
 
-    /// Lets the thread wait voluntarily for `ns` nanoseconds.
+    /// Simulates a voluntary wait of `ns` nanoseconds.
     pub fn sleep(&self, ns: u64) {
         self.wall_ns.set(self.wall_ns.get() + ns);
     }
 
-    /// Lets a hypervisor take the CPU for `ns` nanoseconds: the guest kernel charges the time to
-    /// the thread.
+    /// Simulates a hypervisor that takes the CPU for `ns` nanoseconds, which the guest kernel
+    /// charges to the thread.
     pub fn steal(&self, ns: u64) {
         self.run(ns);
     }
@@ -78,7 +76,8 @@ impl Scripted {
         self.cpu_ns.set(self.cpu_ns.get() + ns);
     }
 
-    /// Returns the value of a clock at the start of the time that the read takes.
+    /// Returns a clock's value at the start of the read, then advances time by the duration of the
+    /// read.
     fn read(&self, clock: &Cell<u64>) -> u64 {
         let now = clock.get();
         self.run(self.read_ns);

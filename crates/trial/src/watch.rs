@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Progress and stopping of a measurement, and reports of contestants that hang.
+//! Observes a measurement: progress, stop requests, and hung contestants.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
 use std::time::Duration;
 
-/// Connects a measurement with its observer: a request to stop, reports of progress, and reports of
-/// contestants that hang.
+/// Connects a measurement with its observer, which may request a stop and is notified of progress
+/// and of hung contestants.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
     stop: &'a AtomicBool,
@@ -18,27 +18,28 @@ pub struct Watch<'a> {
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Watch<'static> {
-    /// Creates a watch without an observer; the measurement runs to its end.
+    /// Creates a watch without an observer, so the measurement cannot be stopped early.
     pub fn unattended() -> Self {
         Self::new(&NEVER, &|_, _| {})
     }
 }
 
 impl<'a> Watch<'a> {
-    /// Creates a watch. `stop` ends the measurement when it is set; results up to then are valid.
-    /// `progress` receives the current part, and the completed share of the total, 0 to 1.
+    /// Creates a watch. Setting `stop` ends the measurement; results obtained by then are valid.
+    /// `progress` receives the name of the current part, and the completed fraction of the whole, 0
+    /// to 1.
     pub fn new(stop: &'a AtomicBool, progress: &'a dyn Fn(&str, f64)) -> Self {
         Self { stop, progress, hung: None }
     }
 
-    /// Adds an observer: `hung` is called, from another thread, for each contestant that does not
-    /// return from a window for [`HUNG`].
+    /// Adds an observer for hangs: `hung` is called, from another thread, for each contestant that
+    /// is in the same window at two polls, which are [`HUNG`] apart.
     #[must_use]
     pub fn reporting(self, hung: &'a (dyn Fn(&str) + Sync)) -> Self {
         Self { hung: Some(hung), ..self }
     }
 
-    /// Replaces the progress observer, for one part of the measurement.
+    /// Replaces the progress observer for one part of the measurement.
     #[must_use]
     pub fn with_progress<'b>(self, progress: &'b dyn Fn(&str, f64)) -> Watch<'b>
     where
@@ -57,31 +58,31 @@ impl<'a> Watch<'a> {
         self.stop
     }
 
-    /// Reports the current part, and the completed share of the total, 0 to 1.
+    /// Reports the name of the current part, and the completed fraction of the whole, 0 to 1.
     pub fn progress(&self, what: &str, share: f64) {
         (self.progress)(what, share);
     }
 }
 
-/// Time after which a contestant is reported as hanging; longer than any window.
+/// Interval at which hung contestants are looked for; longer than any window.
 pub const HUNG: Duration = Duration::from_secs(10);
 
-/// The current window, shared with the watchdog: 0 for none, otherwise a unique number and the
-/// contestant.
+/// Identifies the current window for the watchdog: 0 if there is none, otherwise a unique number
+/// combined with the contestant.
 #[derive(Debug, Default)]
 pub(crate) struct Beat(AtomicU64);
 
-/// Number of contestants that a beat can distinguish.
+/// Maximum number of contestants that a beat can distinguish.
 const CONTESTANTS_MAX: u64 = 1 << 20;
 
 impl Beat {
-    /// Starts window `number` (from 1) for a contestant.
+    /// Starts window `number` (1-based) of a contestant.
     pub(crate) fn begin(&self, number: u64, contestant: usize) {
         let contestant = (contestant as u64).min(CONTESTANTS_MAX - 1);
         self.0.store(number * CONTESTANTS_MAX + contestant, Ordering::Relaxed);
     }
 
-    /// Ends the window.
+    /// Marks that no window is running.
     pub(crate) fn end(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -91,7 +92,7 @@ impl Beat {
     }
 }
 
-/// Detects contestants that hang, by reading a beat periodically.
+/// Detects hung contestants by polling the [`Beat`].
 #[derive(Debug, Default)]
 struct Watchdog {
     last: u64,
@@ -99,8 +100,8 @@ struct Watchdog {
 }
 
 impl Watchdog {
-    /// Returns the contestant whose window was already running at the previous reading; reports
-    /// each window once.
+    /// Returns the contestant whose window was already running at the previous read. Reports each
+    /// window only once.
     fn read(&mut self, beat: u64) -> Option<usize> {
         let is_hung = beat != 0 && beat == self.last && beat != self.reported;
         self.last = beat;
@@ -127,11 +128,11 @@ pub(crate) fn guard<'scope, 'env>(
             if let Some(which) = dog.read(beat.now()) {
                 let name = contestants.get(which).copied().unwrap_or("?");
                 let seconds = HUNG.as_secs();
-                hung(&format!("`{name}` has been in the same window for {seconds} s or longer"));
+                hung(&format!("`{name}` has been in the same window for at least {seconds} s"));
             }
         }
     };
-    // If no thread can be started, nothing is reported; the measurement is the same.
+    // If no thread can be started, hangs go unreported, but the measurement is not affected.
     let started = std::thread::Builder::new().name("watchdog".to_owned());
     started.spawn_scoped(scope, body).ok().map(|_| ends)
 }

@@ -7,23 +7,23 @@ use linerate_plan::candidates::nearest_feasible;
 use linerate_record::units::counted;
 use std::fmt;
 
-/// Reason why the workers of a mapping cannot be assigned to the available CPUs.
+/// Error returned when a mapping's workers cannot be assigned to the available CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssignError {
-    /// The mapping names a CPU that cannot be used.
+    /// The mapping names a CPU that is not available.
     NotAllowed {
-        /// Number of that CPU.
+        /// The CPU.
         cpu: u32,
-        /// Numbers of the usable CPUs.
+        /// Available CPUs.
         allowed: Vec<u32>,
     },
-    /// The mapping has more workers than there are usable CPUs.
+    /// More workers than available CPUs.
     TooFew {
         /// Number of workers in the mapping.
         wanted: usize,
-        /// Numbers of the usable CPUs.
+        /// Available CPUs.
         allowed: Vec<u32>,
-        /// The nearest mapping that fits, in short form.
+        /// The closest mapping that fits, in short form.
         nearest: String,
     },
 }
@@ -33,7 +33,7 @@ impl fmt::Display for AssignError {
         match self {
             Self::NotAllowed { cpu, allowed } => write!(
                 f,
-                "[mapping] requests CPU {cpu}, which is not available; available: {}",
+                "[mapping] requests CPU {cpu}, which is not available; available CPUs: {}",
                 listed(allowed)
             ),
             Self::TooFew { wanted, allowed, nearest } => write!(
@@ -54,13 +54,13 @@ fn listed(cpus: &[u32]) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Returns one CPU for each worker, in order of segment, then replica. A worker gets the CPU set in
-/// the mapping, or otherwise the next free one of `cpus`. With `share`, CPUs are reused from the
-/// start when there are no more free ones.
+/// Returns one CPU per worker, by segment and replica. A worker gets the CPU that the mapping names
+/// for it or, if there is none, the next free one in `cpus`. With `share`, CPUs are reused from the
+/// start of the list once all are taken.
 ///
 /// # Errors
-/// The mapping names a CPU that is not in `cpus`, or it has more workers than there are `cpus` and
-/// `share` is false.
+/// Returns an error if the mapping names a CPU that is not in `cpus`, or if it has more workers
+/// than `cpus` and `share` is false.
 pub fn assign(
     path: &Path,
     mapping: &Mapping,

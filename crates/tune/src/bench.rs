@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs mappings on the available CPUs, alone or with a background load on the CPUs that they leave
-//! free.
+//! Runs mappings on the available CPUs, while the CPUs that they leave free are idle or under
+//! background load.
 
 use crate::assign::assign;
 use crate::error::TuneError;
@@ -8,46 +8,49 @@ use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{Counting, Job, StageKind, Watch};
 use linerate_kernels::{Kernels, VariantError};
 use linerate_path::check::read;
-use linerate_path::model::{Mapping, Path, Rate, RunLength, RunOptions, SELECTED};
+use linerate_path::model::{IdleRules, Mapping, Path, Rate, RunLength, RunOptions, SELECTED};
 use linerate_path::spec::{Kinds, StageSpec};
 use linerate_record::run::RunReport;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Time limit of a background load in seconds. The load is stopped earlier, at the end of the run
-/// that it accompanies.
+/// Time limit for a background load, in seconds. The load is stopped earlier if the run that it
+/// accompanies ends.
 const LOAD_SECONDS_MAX: f64 = 60.0;
 
-/// A path of typical packet work: it reads every header and sums every byte.
+/// A path with typical packet work, which reads every header and sums every byte.
 const PACKET_WORK: &str = "\
 [source]\nkind = \"generator\"\n[[stage]]\nkind = \"parse\"\n[[stage]]\nkind = \"verify\"\n";
 
-/// Returns the kernels with this name: those of one variant or, for `selected`, the best variant of
-/// each kernel.
+/// Returns the kernels of one variant or, for `selected`, the best variant of each kernel.
 ///
 /// # Errors
-/// The variant does not exist or cannot run here.
+/// Returns an error if the variant does not exist or cannot run here.
 pub fn kernels(name: &str) -> Result<Kernels, VariantError<'_>> {
     if name == SELECTED { Ok(Kernels::selected()) } else { Kernels::by_name(name) }
 }
 
-/// Returns the path that serves as background load and for measuring rings. It has the source, the
-/// buffers and the run options of `like`, except that its rate is not limited.
+/// Makes workers poll in every run of `tune`, because a wake-up would count as part of the cost of
+/// a ring.
+static POLLING: IdleRules = IdleRules::POLLING;
+
+/// Returns the path used as background load and for measuring rings. Source, buffers and run
+/// options are those of `like`, but the rate is unlimited.
 pub(crate) fn packet_work(like: &Path, kinds: &[StageKind]) -> Result<Path, TuneError> {
     let stages: Vec<StageSpec> = kinds.iter().map(|kind| kind.spec).collect();
-    let work = read(PACKET_WORK, "work", Kinds { stages: &stages, sources: &[] })
+    let work = read(PACKET_WORK, "work", Kinds { stages: &stages, sources: &[], plugins: &[] })
         .map_err(|problems| TuneError::NoPacketWork(problems.display("work").to_string()))?;
     let run = RunOptions { rate: Rate::Max, ..like.run };
     Ok(Path { source: like.source.clone(), run, ..work.path })
 }
 
-/// Progress of a tuning: the current step, and the completed share of the total measuring time.
+/// Progress of a tuning session: current step, and completed fraction of the total measuring time.
 pub(crate) struct Progress<'a> {
     pub(crate) watch: &'a Watch<'a>,
     step: RefCell<String>,
-    /// Completed measuring time in seconds.
+    /// Completed measuring time, in seconds.
     done: Cell<f64>,
-    /// Planned measuring time in seconds.
+    /// Planned measuring time, in seconds.
     planned: f64,
 }
 
@@ -56,13 +59,13 @@ impl<'a> Progress<'a> {
         Self { watch, step: RefCell::default(), done: Cell::new(0.0), planned }
     }
 
-    /// Sets the name of the current step, and reports it to the observer.
+    /// Sets the current step, and reports it to the observer.
     pub(crate) fn step(&self, name: &str) {
         name.clone_into(&mut self.step.borrow_mut());
         self.at(0.0);
     }
 
-    /// Reports the progress to the observer, when the current run has taken this many seconds.
+    /// Reports progress to the observer. `seconds` is the time since the start of the current run.
     fn at(&self, seconds: f64) {
         self.watch.progress(&self.step.borrow(), (self.done.get() + seconds) / self.planned);
     }
@@ -71,19 +74,20 @@ impl<'a> Progress<'a> {
 /// Runs mappings on the available CPUs.
 #[derive(Clone, Copy)]
 pub(crate) struct Bench<'a> {
-    /// The path to tune.
+    /// Path to tune.
     pub(crate) path: &'a Path,
-    /// Traffic of the path.
+    /// Packets offered by the path's source.
     pub(crate) traffic: &'a Traffic,
-    /// The CPUs, best first.
+    /// CPUs available for pinning workers, best first.
     pub(crate) cpus: &'a [u32],
-    /// Whether the CPUs are virtual.
+    /// Whether the CPUs are virtual, in which case the hypervisor may run other guests on their
+    /// cores.
     pub(crate) is_guest: bool,
-    /// Checksum and copy variants that all workers call.
+    /// Checksum and copy variants called by all workers.
     pub(crate) kernels: Kernels,
-    /// The path of the background load.
+    /// Path that serves as background load.
     pub(crate) packet_work: &'a Path,
-    /// Progress observer.
+    /// Progress of the session, which every run adds to.
     pub(crate) progress: &'a Progress<'a>,
     /// Stage kinds of the path and of the background load.
     pub(crate) kinds: &'a [StageKind],
@@ -100,7 +104,7 @@ impl Bench<'_> {
         Bench { kernels, ..*self }
     }
 
-    /// Runs `mapping` of the path for this many seconds, and also measures kernel shares and
+    /// Runs the path with `mapping` for this many seconds, and also measures kernel shares and
     /// hardware counters.
     pub(crate) fn profile(
         &self,
@@ -115,8 +119,8 @@ impl Bench<'_> {
         self.measure(Job { replay: true, counting: Some(&counting), ..job }, seconds)
     }
 
-    /// Runs `mapping` of `path` for this many seconds. With `confine`, the source repeats only that
-    /// many packets.
+    /// Runs `path` with `mapping` for this many seconds. With `confine`, each queue of the source
+    /// repeats only that many packets.
     pub(crate) fn run(
         &self,
         path: &Path,
@@ -139,8 +143,8 @@ impl Bench<'_> {
         Ok(outcome.report)
     }
 
-    /// Runs `mapping` as [`Bench::run`] does, while packet work loads the CPUs that the mapping
-    /// leaves free.
+    /// Does the same as [`Bench::run`], while packet work loads the CPUs that the mapping leaves
+    /// free.
     pub(crate) fn run_loaded(
         &self,
         path: &Path,
@@ -184,12 +188,13 @@ impl Bench<'_> {
         Job {
             mapping,
             options,
+            idle: &POLLING,
             kernels: self.kernels,
             ..Job::new(path, self.kinds, self.traffic, cpus)
         }
     }
 
-    /// Returns the stop flag and the progress observer of all runs.
+    /// Returns the stop flag and progress observer shared by all runs.
     pub(crate) fn watch(&self) -> &Watch<'_> {
         self.progress.watch
     }
@@ -199,11 +204,11 @@ impl Bench<'_> {
 pub(crate) mod tests {
     use super::*;
 
-    /// Parses a path file whose stages may be of all kinds in `linerate_stages`.
+    /// Parses a path file with stages of the kinds in `linerate_stages`.
     pub(crate) fn path(text: &str) -> Path {
         let stages: Vec<StageSpec> =
             linerate_stages::EXTENSION.stages.iter().map(|kind| kind.spec).collect();
-        read(text, "t", Kinds { stages: &stages, sources: &[] }).expect("a path").path
+        read(text, "t", Kinds { stages: &stages, sources: &[], plugins: &[] }).expect("a path").path
     }
 
     #[test]

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The second stage of a tuning measures the inputs of predictions: the costs of the stages, and
-//! what CPU sharing, a ring and a burst cost on this machine.
+//! The second step of a tuning session. It measures what predictions are based on: the costs of
+//! stages, CPU sharing, rings and bursts on this machine.
 //!
-//! None of these runs uses a candidate mapping. Candidates use all processors and are as fast as
-//! the slowest one, so everything is measured on the slowest processor while all processors are
-//! busy: those that a run leaves free do separate packet work. Contention between CPUs (for
-//! execution units, a cache, the clock frequency) is thus included in the costs. An earlier version
-//! measured the costs on an otherwise idle machine and applied a correction factor: on a host that
-//! shares cores between its guests, one virtual processor ran at 1.0 or 0.7 of full speed from one
-//! second to the next and the other always at 0.7, so that the factor and the costs came from
-//! different moments (errors up to 37 %).
+//! None of these runs uses a candidate mapping. Candidates use all processors and are limited by
+//! the slowest, so everything is measured on the slowest processor while all are busy: CPUs that a
+//! run leaves free process separate packets as background load. Costs thus include contention
+//! between CPUs (for execution units, caches, clock frequency). An earlier version measured costs
+//! on an otherwise idle machine and applied a correction factor. On a host whose guests share
+//! cores, one virtual CPU alternated between 1.0 and 0.7 of full speed from second to second while
+//! the other always ran at 0.7, so the factor and the costs were measured under different
+//! conditions (errors up to 37 %).
 //!
-//! A ring is measured on a separate path (`parse` and `verify`, which reads every byte on the far
-//! side), with the traffic of the actual path, once run to completion and once with a ring in
-//! between:
+//! The cost of a ring is measured on a separate path of two stages, `parse` and `verify` (which
+//! reads every byte), with the actual path's traffic. The path runs once on a single worker
+//! (merged), and once with a ring between the stages (split):
 //!
 //! ```text
 //! producer = ring out + source(split) - source(merged) + parse(split) - parse(merged)
@@ -33,40 +33,39 @@ use linerate_record::stats::Estimate;
 /// Length of the run that yields the costs, in seconds.
 const COSTS_SECONDS: f64 = 0.8;
 
-/// Length of each other calibration run, in seconds. There are seven: one to find the slowest CPU,
+/// Length of every other calibration run, in seconds. There are seven: one to find the slowest CPU,
 /// three for memory-bound stages, one for another burst size, two for the ring.
 const RUN_SECONDS: f64 = 0.25;
 
 /// Total length of the calibration runs, in seconds.
 pub(crate) const SECONDS: f64 = COSTS_SECONDS + 7.0 * RUN_SECONDS;
 
-/// Number of packets that a queue repeats so that the stages' lookups hit the near caches. The
-/// packets are few enough for one or two lookups per packet to fit in L2, and too many for the
-/// branch predictors to memorize: on the edge path, 64 packets made `verify`, which does not wait
-/// for memory, 3.5 times cheaper, 1024 only 1.4 times.
+/// Number of packets that each queue of the source repeats to make stage lookups hit in L1 or L2.
+/// Small enough for the data of one or two lookups per packet to fit in L2, but too large for
+/// branch predictors to memorize. On the edge path, `verify`, which does not wait for memory,
+/// became 3.5 times cheaper with 64 packets, but only 1.4 times with 1024.
 const HOT_PACKETS: usize = 1_024;
 
-/// The measured costs on which predictions are based.
+/// Measured costs that predictions are based on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// Costs of the stages.
+    /// Stage costs on the slowest CPU while all CPUs are busy.
     pub costs: Costs,
-    /// Properties of the machine, and the costs that it adds to those of the stages.
+    /// Machine properties, and costs that depend on the machine rather than the stages.
     pub machine: Environment,
-    /// Name of the kernels that the stages called.
+    /// Kernels that the stages called.
     pub kernels: String,
 }
 
 impl Calibration {
-    /// Returns the speed of a CPU with all CPUs busy, relative to its speed when the costs were
-    /// measured. It is 1, since all CPUs were busy then too.
+    /// Returns the speed of a CPU with all CPUs busy, relative to its speed when costs were
+    /// measured. This is 1, since all CPUs were busy then too.
     pub(crate) fn scaling() -> Estimate {
         Estimate::exactly(1.0)
     }
 }
 
-/// Measures the costs on which predictions are based, with the kernels that the candidates will
-/// use.
+/// Measures the costs that predictions are based on, with the kernels that candidates will use.
 pub(crate) fn calibrate(bench: &Bench<'_>, measured: &Measured) -> Result<Calibration, TuneError> {
     let bench = bench.with(kernels(measured.kernels_to_try()).unwrap_or(bench.kernels));
     bench.progress.step("calibrating");
@@ -74,8 +73,7 @@ pub(crate) fn calibrate(bench: &Bench<'_>, measured: &Measured) -> Result<Calibr
     Ok(Calibration { costs, machine, kernels: bench.kernels.name().to_owned() })
 }
 
-/// Measures the costs of the stages under `mapping`, and the properties of the machine that the
-/// model needs.
+/// Measures stage costs under `mapping`, and the machine properties required by the model.
 fn costs_and_machine(
     bench: &Bench<'_>,
     mapping: &Mapping,
@@ -104,9 +102,9 @@ fn costs_and_machine(
     Ok((costs, machine))
 }
 
-/// Finds the memory-bound stages: those that are faster, in both of two alternating trials, when
-/// the source repeats a few packets. A CPU that changes its clock frequency between two runs makes
-/// every stage look memory-bound in one of the trials.
+/// Finds memory-bound stages: those that are faster in both of two alternating trials when the
+/// source repeats a few packets. One trial is not enough, because a CPU that changes its clock
+/// frequency between the two runs of a trial makes every stage look memory-bound.
 fn memory_check(
     bench: &Bench<'_>,
     mapping: &Mapping,
@@ -123,9 +121,9 @@ fn memory_check(
     Ok(check)
 }
 
-/// Returns the CPUs, starting with the one on which packet work was slowest while all were busy.
-/// Replicas take equal shares of the packets, so the slowest CPU is the bottleneck; a host that
-/// gives one vCPU a full core and another half a core makes them 1.0 and 0.7 of full speed.
+/// Returns the CPUs, starting with the one that processed packets most slowly while all were busy.
+/// Replicas get equal shares of packets, so the slowest CPU is the bottleneck. If the host gives
+/// one vCPU a full core and another half a core, they run at 1.0 and 0.7 of full speed.
 fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
     let mut cpus = bench.cpus.to_vec();
     if cpus.len() < 2 {
@@ -143,15 +141,15 @@ fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
     cpus
 }
 
-/// Returns the ticks per packet of one part of a worker: the stage, source, sink or ring end of
-/// this name.
+/// Returns the ticks per packet of one step of a worker, by name: a stage, source, sink or ring
+/// end.
 fn part(run: &RunReport, worker: usize, name: &str) -> Option<Estimate> {
     let stages = &run.workers.get(worker)?.stages;
     stages.iter().find(|stage| stage.name == name)?.ticks_per_packet.estimate()
 }
 
-/// Returns `base` plus the sum of all differences `split - merged` in `pairs`, but at least 0. The
-/// ends of the intervals are added up. `None` if a value is missing.
+/// Returns `base` plus all differences `split - merged` in `pairs`, but at least 0. Interval ends
+/// are added too (worst case). `None` if a value is missing.
 fn added(
     base: Option<Estimate>,
     pairs: &[(Option<Estimate>, Option<Estimate>)],
@@ -162,8 +160,7 @@ fn added(
     Some(pairs.iter().try_fold(base?, add)?.at_least_zero())
 }
 
-/// Returns the cost of a ring between two of the processors, or an assumed cost if it cannot be
-/// measured.
+/// Returns the cost of a ring between two processors, or an assumed cost if it cannot be measured.
 fn handover(bench: &Bench<'_>, ticks_per_s: f64) -> Handover {
     let burst = bench.path.run.burst;
     let measured = (bench.cpus.len() > 1).then(|| measured_handover(bench, burst)).flatten();
@@ -182,9 +179,9 @@ fn measured_handover(bench: &Bench<'_>, burst: u32) -> Option<Handover> {
     Some(Handover { producer_ticks: producer, consumer_ticks: consumer, burst })
 }
 
-/// Returns the fixed cost of a burst, over all parts of a worker. It is derived from the total cost
-/// at two burst sizes, since `t(b) = per packet + per burst / b`. If that cannot be measured,
-/// returns an assumed cost.
+/// Returns the fixed cost per burst, over all steps of a worker. Derived from the total cost at two
+/// burst sizes, since `t(b) = per packet + per burst / b`. Returns an assumed cost if it cannot be
+/// measured.
 fn burst_ticks(bench: &Bench<'_>, mapping: &Mapping, costs: &Costs, ticks_per_s: f64) -> Estimate {
     let burst = bench.path.run.burst;
     let other = if burst >= 16 { burst / 4 } else { burst * 4 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs all stages of a tuning in order, and assembles the report from their results.
+//! Runs all steps of a tuning session, and assembles the report from their results.
 
 use crate::bench::kernels;
 use crate::calibrate::Calibration;
@@ -20,35 +20,35 @@ use linerate_plan::kernels::shares;
 use linerate_record::run::RunReport;
 use linerate_record::tune::{Limit, TuneReport};
 
-/// The parts of the tuned path file that a tuning decides.
+/// Decisions of a tuning session that go into the tuned path file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Assignment of stages to workers.
     pub mapping: Mapping,
     /// Packets per burst.
     pub burst: u32,
-    /// Name of the checksum and copy variant, or `selected`.
+    /// Checksum and copy variant, or `selected`.
     pub kernels: String,
 }
 
-/// Result of tuning a path.
+/// Result of a tuning session.
 #[derive(Debug)]
 pub struct Tuned {
-    /// The complete report, for the record.
+    /// Complete report, for the record.
     pub report: TuneReport,
-    /// The mapping to keep, with its burst and kernels; `None` if undecided.
+    /// Mapping to keep, with burst and kernels; `None` if undecided.
     pub kept: Option<Kept>,
-    /// The reason why nothing was kept, unless the tuning was stopped.
+    /// Why no mapping is kept; `None` if there is one to keep, or if the session was stopped.
     pub cannot_tell: Option<TuneError>,
 }
 
-/// Tunes a path: measures it, explains its bottleneck, predicts other mappings, tries the best of
-/// them, and reports which mapping to keep. If `watch` requests a stop, the report contains the
+/// Tunes a path: measures it, explains its bottleneck, predicts other mappings, tries the best
+/// ones, and reports which mapping to keep. If `watch` requests a stop, the report contains the
 /// results so far.
 ///
 /// # Errors
-/// A run failed. A failed calibration is not an error: the report then has the baseline, and no
-/// mapping is kept.
+/// Returns an error if a run failed. A failed calibration is not an error: the report then contains
+/// only the baseline, and no mapping is kept.
 pub fn tune(request: &Request<'_>, watch: &Watch<'_>) -> Result<Tuned, TuneError> {
     let session = Session::new(request, watch)?;
     let measured = session.measure()?;
@@ -78,7 +78,7 @@ pub fn tune(request: &Request<'_>, watch: &Watch<'_>) -> Result<Tuned, TuneError
 }
 
 impl Session<'_> {
-    /// Runs the mapping to keep once more, in a long run whose figures are reported.
+    /// Runs the kept mapping once more, long enough for its figures to be reported.
     fn run_kept(&self, kept: &Kept) -> Result<RunReport, TuneError> {
         let bench = self.bench();
         bench.progress.step("final run of the kept mapping");
@@ -88,8 +88,7 @@ impl Session<'_> {
     }
 }
 
-/// Returns the properties of the path that the planner needs: its stages, their state and the ring
-/// capacity.
+/// Returns what the planner needs to know about the path: stages, their state, and ring capacity.
 fn shape(request: &Request<'_>) -> PathShape {
     let kinds = request.kinds;
     let spec = |name: &str| kinds.iter().find(|kind| kind.spec.kind == name).map(|kind| kind.spec);
@@ -97,8 +96,8 @@ fn shape(request: &Request<'_>) -> PathShape {
     PathShape::new(request.path, &specs)
 }
 
-/// Returns the mapping to keep: the proposal with the index in `chosen`, or the baseline if
-/// `chosen` is `None`.
+/// Returns the mapping to keep: the proposal with the index in `chosen`, or the baseline for
+/// `None`.
 fn kept(request: &Request<'_>, measured: &Measured, chosen: Option<(usize, &Predicted)>) -> Kept {
     let (mapping, burst, kernels) = match chosen {
         Some((index, predicted)) => {
@@ -110,8 +109,8 @@ fn kept(request: &Request<'_>, measured: &Measured, chosen: Option<(usize, &Pred
     Kept { mapping: mapping.clone(), burst, kernels: kernels.to_owned() }
 }
 
-/// Returns the report of a tuning that tried no other mapping, with the data that is available
-/// then: the number of CPUs, and the cache level that holds the packets.
+/// Returns the report of a tuning session that tried no other mapping, with what is known at that
+/// point: the number of CPUs, and the cache level that holds the packets.
 fn untried(
     request: &Request<'_>,
     measured: &Measured,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons why a path could not be tuned.
+//! Errors that prevent tuning a path.
 
 use crate::assign::AssignError;
 use linerate_dataplane::RunError;
@@ -7,21 +7,21 @@ use linerate_plan::costs::CostsError;
 use std::fmt;
 use std::io;
 
-/// Reason why a path could not be tuned.
+/// Error returned when a tuning session fails or is incomplete.
 #[derive(Debug)]
 pub enum TuneError {
-    /// The stage kinds `parse` and `verify`, which the background load of calibration runs needs,
-    /// are not available; contains the checker's message.
+    /// The stage kinds `parse` and `verify`, required for the background load of calibration runs,
+    /// are missing; holds the checker's message.
     NoPacketWork(String),
-    /// The workers cannot be assigned to the available CPUs.
+    /// Workers cannot be assigned to the available CPUs.
     Assign(AssignError),
-    /// A run failed.
+    /// A run of the path failed, for example because a stage panicked.
     Run(RunError),
-    /// A thread for the background load of a calibration run could not be started.
+    /// The thread for a calibration run's background load could not be started.
     NoThread(io::Error),
-    /// The background load of a calibration run panicked.
+    /// A calibration run's background load panicked.
     LoadPanicked,
-    /// The costs of the stages could not be determined from the calibration run.
+    /// The calibration run did not yield stage costs.
     Costs(CostsError),
 }
 
@@ -35,11 +35,11 @@ impl fmt::Display for TuneError {
             Self::Run(error) => error.fmt(f),
             Self::NoThread(error) => write!(
                 f,
-                "cannot start a thread for the background load of a calibration run: {error}; \
-                 raise the process limit (ulimit -u, or the container's)"
+                "cannot start a background load thread for a calibration run: {error}; raise the \
+                 process limit (ulimit -u or the container's limit)"
             ),
             Self::LoadPanicked => f.write_str("the background load of a calibration run panicked"),
-            Self::Costs(error) => write!(f, "cannot determine the costs of the stages: {error}"),
+            Self::Costs(error) => write!(f, "cannot determine stage costs: {error}"),
         }
     }
 }

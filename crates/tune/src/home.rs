@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Determines the cache level that holds a path's packets on this machine.
+//! Determines which cache level holds a path's packets on this machine.
 
 use linerate_dataplane::buffers_bytes;
 use linerate_dataplane::traffic::Traffic;
@@ -9,7 +9,7 @@ use linerate_plan::footprint::{self, Footprint, Home, KnownMemory, Unknown};
 /// Returns the cache level that holds the packets of `path` under `mapping`.
 ///
 /// # Errors
-/// Returns the reason why the level is unknown.
+/// Returns an error with the reason if the level is unknown.
 pub fn home(
     path: &Path,
     traffic: &Traffic,

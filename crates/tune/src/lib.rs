@@ -5,7 +5,7 @@
 //! ```text
 //! measure    baseline <- the given mapping, or the nearest that fits the CPUs: one long run
 //!            finding  <- diagnose(baseline); find kernels that are faster for its calls
-//! calibrate  costs    <- of the stages, on the slowest CPU while all others work
+//! calibrate  costs    <- of the stages, on the slowest CPU while all others are busy
 //!            machine  <- the costs of a ring and of a burst, and how flows divide among replicas
 //! predict    mappings <- search all that the path allows, predict each
 //! trial      rounds   <- baseline and the best contenders, in random order
@@ -14,12 +14,12 @@
 //!            tuned    <- one long run of what is kept
 //! ```
 //!
-//! Each stage takes the results of the previous ones: [`Measured`], [`Calibration`], [`Predicted`].
-//! [`predict()`] sends no packets, and a tuning record contains its inputs, so [`from_record`] can
-//! repeat the predictions from a record. [`tune()`] runs the whole chain.
+//! Each step uses the results of the previous ones: [`Measured`], [`Calibration`], [`Predicted`].
+//! [`predict()`] sends no packets, and its inputs are part of tuning records, so [`from_record`]
+//! can repeat the predictions. [`tune()`] runs the whole chain.
 //!
-//! This crate does not read files, print reports or parse arguments. The crate `plan` makes the
-//! predictions and the verdicts.
+//! This crate does not read files, print reports or parse arguments. Predictions and verdicts come
+//! from the crate `plan`.
 
 #![forbid(unsafe_code)]
 

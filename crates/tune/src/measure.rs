@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first stage of a tuning: one long run of the baseline, and its results.
+//! The first step of a tuning session: a long run of the baseline, and the conclusions from it.
 
 use crate::bench::Bench;
 use crate::error::TuneError;
@@ -10,28 +10,27 @@ use linerate_plan::kernels::{advise, shares};
 use linerate_record::run::RunReport;
 use linerate_record::tune::{Finding, KernelAdvice, TuneReport};
 
-/// The measured baseline, and what limits it.
+/// The measured baseline and its bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Mapping of the baseline: the given one, or the nearest that fits the CPUs.
+    /// Baseline mapping: the given one, or the closest one that fits the CPUs.
     pub mapping: Mapping,
     /// Report of the baseline run.
     pub report: RunReport,
-    /// Bottleneck of the baseline.
+    /// Bottleneck of the baseline, or why it is unknown.
     pub finding: Finding,
-    /// Advice on whether other kernels are faster for the calls of the path; `None` if unknown.
+    /// Advice on faster kernels for the path's calls; `None` if no calls were timed.
     pub advice: Option<KernelAdvice>,
 }
 
 impl Measured {
-    /// Diagnoses a run of `mapping`, which may be new or from a record, and gives advice on its
-    /// kernels.
+    /// Diagnoses a run of `mapping`, whether new or recorded, and derives kernel advice.
     pub fn explain(mapping: Mapping, report: RunReport) -> Self {
         let (finding, advice) = (diagnose(&report), advise(&report));
         Self { mapping, report, finding, advice }
     }
 
-    /// Returns the report of a tuning that tried no other mapping.
+    /// Returns the report of a tuning session that tried no other mapping.
     pub(crate) fn untried(&self) -> TuneReport {
         let Self { report: baseline, finding, advice, .. } = self;
         TuneReport {
@@ -58,21 +57,21 @@ impl Measured {
         }
     }
 
-    /// Returns the name of the kernels that the baseline called.
+    /// Returns the kernels that the baseline called.
     pub fn kernels(&self) -> &str {
         self.report.kernels.as_deref().unwrap_or(SELECTED)
     }
 
-    /// Returns the name of the kernels for the candidates. They differ from those of the baseline
-    /// only if other kernels promise a sufficient gain.
+    /// Returns the kernels for the candidates, which differ from the baseline's only if others
+    /// promise a sufficient gain.
     pub fn kernels_to_try(&self) -> &str {
         let better = self.advice.as_ref().filter(|advice| advice.worth_trying);
         better.map_or_else(|| self.kernels(), |advice| &advice.fastest)
     }
 }
 
-/// Runs the path's own mapping, or the nearest one that fits the CPUs, for this many seconds, and
-/// diagnoses the run.
+/// Runs the path's own mapping, or the closest one that fits the CPUs, for this many seconds, and
+/// diagnoses it.
 pub(crate) fn measure(bench: &Bench<'_>, seconds: f64) -> Result<Measured, TuneError> {
     let path = bench.path;
     let mapping = nearest_feasible(&path.mapping, bench.cpus.len(), None);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The third stage of a tuning: selects the mappings worth trying and predicts their rates, without
-//! sending packets.
+//! The third step of a tuning session: selects mappings worth trying and predicts their rates,
+//! without sending packets.
 
 use crate::calibrate::Calibration;
 use crate::measure::Measured;
@@ -10,23 +10,23 @@ use linerate_plan::model::predict as predicted;
 use linerate_record::tune::{Candidate, RuledOut};
 use linerate_record::{Figure, Tier};
 
-/// The mappings worth trying, with their predicted rates.
+/// Mappings worth trying, and their predicted rates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predicted {
-    /// Name of the kernels that the mappings call.
+    /// Kernels that the mappings call.
     pub kernels: String,
     /// The mappings, highest predicted rate first.
     pub proposals: Vec<Proposal>,
-    /// Mappings that a stage or the machine rules out, with the reasons.
+    /// Mappings that a stage or the machine rules out, and why.
     pub ruled_out: Vec<RuledOut>,
 }
 
-/// Predicts the rate of every mapping worth trying. If the calibration used other kernels than the
-/// baseline, the baseline mapping with these kernels is included. With a latency limit, the best
-/// mapping and the baseline mapping are also predicted with smaller bursts.
+/// Predicts the rate of every mapping worth trying. If the calibration used different kernels from
+/// the baseline's, the baseline mapping with the calibration's kernels is included. With a latency
+/// limit, the best mapping and the baseline mapping are also predicted with smaller bursts.
 ///
 /// # Panics
-/// If `shape` and `calibration` do not belong to the same path.
+/// Panics if `shape` and `calibration` belong to different paths.
 pub fn predict(
     shape: &PathShape,
     measured: &Measured,
@@ -62,10 +62,10 @@ pub fn predict(
 }
 
 impl Predicted {
-    /// Returns the proposals in the form in which a record stores them, without measured results.
+    /// Returns the proposals in the form stored in a record, without measured results.
     pub fn candidates(&self, shape: &PathShape) -> Vec<Candidate> {
-        const METHOD: &str =
-            "stage costs on the slowest CPU with all CPUs loaded, calibrated ring and burst costs";
+        const METHOD: &str = "calibrated stage, ring and burst costs; stages on the slowest CPU \
+                              with all CPUs loaded";
         let names: Vec<&str> = shape.names().collect();
         let candidate = |proposal: &Proposal| Candidate {
             name: proposal.name.clone(),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tuning in progress. The caller runs its stages in the order that it chooses, each on the CPUs
-//! of the request.
+//! A tuning session in progress. The caller runs its steps one by one, on the CPUs of the request.
 
 use crate::bench::{Bench, Progress, packet_work};
 use crate::calibrate::{Calibration, SECONDS as CALIBRATION_SECONDS, calibrate};
@@ -14,32 +13,31 @@ use linerate_kernels::Kernels;
 use linerate_path::model::{Path, RunLength};
 use linerate_plan::footprint::{KnownMemory, Unknown};
 
-/// Maximum duration of a single run in seconds: longer runs do not improve the result of a tuning.
+/// Maximum duration of a single run in seconds; longer runs do not improve the result.
 const LONG_SECONDS_MAX: f64 = 10.0;
 
-/// Path and options of the tuning.
+/// Path and options of a tuning session.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// The path. Do not give it a sink that stores packets: every run would fill it.
+    /// The path. Its sink should not store packets, or every run will write them again.
     pub path: &'a Path,
-    /// Traffic of the path.
+    /// Packets offered by the path's source.
     pub traffic: &'a Traffic,
-    /// The CPUs that workers may be pinned to, best first.
+    /// CPUs available for pinning workers, best first.
     pub cpus: &'a [u32],
-    /// Whether the CPUs are virtual, so that other guests may share their cores.
+    /// Whether the CPUs are virtual, in which case other guests may share their cores.
     pub is_guest: bool,
     /// Checksum and copy variants, as named in the path.
     pub kernels: Kernels,
-    /// The available stage kinds: those of the path, and `parse` and `verify` for the background
-    /// load.
+    /// Available stage kinds, including `parse` and `verify` for the background load.
     pub kinds: &'a [StageKind],
-    /// The memory profile of this machine, or the reason why it is unknown.
+    /// This machine's memory profile, or why it is unknown.
     pub memory: &'a Result<KnownMemory, Unknown>,
-    /// Upper limit of the 99th percentile of the latency in nanoseconds; `None` without a limit.
+    /// Upper limit on the 99th percentile latency, in nanoseconds; `None` without a limit.
     pub p99_limit_ns: Option<f64>,
 }
 
-/// A tuning in progress: the request, the background load, and the progress observer.
+/// A tuning session in progress: request, background load, and progress observer.
 pub struct Session<'a> {
     pub(crate) request: &'a Request<'a>,
     packet_work: Path,
@@ -47,10 +45,11 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Prepares a tuning; nothing runs yet.
+    /// Prepares a tuning session without running anything.
     ///
     /// # Errors
-    /// The stage kinds `parse` and `verify`, which the background load needs, are not available.
+    /// Returns an error if the stage kinds `parse` and `verify`, required for the background load,
+    /// are missing.
     pub fn new(request: &'a Request<'a>, watch: &'a Watch<'a>) -> Result<Self, TuneError> {
         let planned = 2.0 * long_seconds(request.path) + CALIBRATION_SECONDS + TRIAL_SECONDS;
         Ok(Self {
@@ -71,33 +70,32 @@ impl<'a> Session<'a> {
         Bench { path, traffic, cpus, is_guest, kernels, kinds, packet_work, progress }
     }
 
-    /// Returns the length in seconds of a run whose figures are reported.
+    /// Returns the length in seconds of runs whose figures are reported.
     pub(crate) fn long_seconds(&self) -> f64 {
         long_seconds(self.request.path)
     }
 
-    /// Runs the path's own mapping, or the nearest one that fits the CPUs, and diagnoses the run.
+    /// Runs the path's own mapping, or the closest one that fits the CPUs, and diagnoses it.
     ///
     /// # Errors
-    /// The run failed.
+    /// Returns an error if the run fails.
     pub fn measure(&self) -> Result<Measured, TuneError> {
         measure(&self.bench(), self.long_seconds())
     }
 
-    /// Measures the costs on which predictions are based, with the kernels that the candidates will
-    /// use.
+    /// Measures the costs that predictions are based on, with the kernels that candidates will use.
     ///
     /// # Errors
-    /// A run failed, or the costs of the stages could not be determined from it.
+    /// Returns an error if a run fails or does not yield stage costs.
     pub fn calibrate(&self, measured: &Measured) -> Result<Calibration, TuneError> {
         calibrate(&self.bench(), measured)
     }
 
-    /// Runs the baseline and the best proposals in interleaved rounds; returns `None` if a stop was
+    /// Runs the baseline and the best proposals in interleaved rounds; `None` if a stop was
     /// requested.
     ///
     /// # Errors
-    /// A run failed.
+    /// Returns an error if a run fails.
     pub fn trial(
         &self,
         measured: &Measured,

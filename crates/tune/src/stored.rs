@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stores a calibration in a record, and makes predictions from a stored calibration without
-//! sending packets.
+//! Stores calibrations in records, and makes predictions from stored calibrations without sending
+//! packets.
 
 use crate::calibrate::Calibration;
 use crate::measure::Measured;
@@ -16,25 +16,25 @@ use linerate_record::tune::{CalibratedStage, CalibrationReport, Limit, TuneRepor
 use linerate_record::{Body, Figure, Tier};
 use std::fmt;
 
-/// What a record lacks for making predictions from it.
+/// Error returned when a record is not sufficient for predictions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lacking {
-    /// The record is of a run, which does not calibrate the machine.
+    /// The record is a `run` record. A run does not calibrate the machine.
     Run,
-    /// The record is neither of a run nor of a tuning.
+    /// The record is neither a `run` nor a `tune` record.
     Packets,
-    /// The tuning ended before its calibration, or its record is from an older version.
+    /// The tuning session ended before calibration, or was recorded by an older version.
     Calibration,
-    /// A figure of the calibration has no value.
+    /// A calibration figure has no value.
     Figure {
         /// Name of the figure.
         name: String,
-        /// The reason why it has no value, as worded in the record.
+        /// Why it has no value, as stated in the record.
         reason: String,
     },
-    /// The calibration does not belong to the run in the record, or is out of range.
+    /// The calibration is out of range, or does not belong to the recorded run.
     Whole {
-        /// Description of the mismatch.
+        /// The mismatched or invalid item.
         what: &'static str,
     },
 }
@@ -52,14 +52,14 @@ impl fmt::Display for Lacking {
                 "not a tune record; create one with `linerate tune --record FILE PATH.toml`",
             ),
             Self::Calibration => f.write_str(
-                "the record lacks `calibration`: the tuning stopped early, could not determine the \
-                 stage costs, or predates record version 2.0; tune again",
+                "the record lacks `calibration`: the tuning session stopped early, could not \
+                 determine the stage costs, or predates record version 2.0; tune again",
             ),
             Self::Figure { name, reason } => {
                 write!(f, "the record lacks `{name}` in `calibration` ({reason}); tune again")
             }
             Self::Whole { what } => {
-                write!(f, "`calibration` does not fit the rest of the record: {what}; tune again")
+                write!(f, "`calibration` contradicts the rest of the record: {what}; tune again")
             }
         }
     }
@@ -67,12 +67,12 @@ impl fmt::Display for Lacking {
 
 impl std::error::Error for Lacking {}
 
-/// Explains a stored tuning and makes predictions from its calibration; `file` names the record. No
-/// packets are sent. The predictions equal those that the tuning stored, if the same version of the
-/// program made them.
+/// Explains a stored tuning session and makes predictions from its calibration, without sending
+/// packets. `file` names the record. The predictions equal the stored ones if made by the same
+/// version of the program.
 ///
 /// # Errors
-/// Returns what the record lacks.
+/// Returns an error that says what the record lacks.
 pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
     let stored = match body {
         Body::Tune(stored) => stored,
@@ -94,8 +94,8 @@ pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
         ..measured.untried()
     };
     let Some(recorded) = &stored.calibration else {
-        // Without calibration there are no predictions; none are needed if the source limits the
-        // rate.
+        // Without a calibration there are no predictions, but none are needed if the source limits
+        // the rate.
         let is_offered = explained.finding.limit == Limit::Offered;
         return if is_offered { Ok(explained) } else { Err(Lacking::Calibration) };
     };
@@ -106,7 +106,7 @@ pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
     Ok(TuneReport { candidates, ruled_out: predicted.ruled_out, ..explained })
 }
 
-/// Returns the calibration in the form in which a record stores it.
+/// Returns the calibration in the form stored in a record.
 pub(crate) fn recorded(calibration: &Calibration, shape: &PathShape) -> CalibrationReport {
     let Calibration { costs, machine, kernels } = calibration;
     let handover = &machine.handover;
@@ -139,12 +139,11 @@ fn recorded_stage(cost: &StageCost) -> CalibratedStage {
     }
 }
 
-/// Converts an estimate of the calibration to a figure of the record. An estimate without samples
-/// is marked as assumed.
+/// Converts a calibration estimate to a figure. Estimates without samples are marked as assumed.
 fn figure(unit: &str, estimate: Estimate) -> Figure {
     let (tier, method) = match estimate.n {
-        0 => (Tier::Model, "assumed: not measured here"),
-        _ => (Tier::Sw, "on the slowest CPU with all CPUs loaded"),
+        0 => (Tier::Model, "assumed, not measured here"),
+        _ => (Tier::Sw, "measured on the slowest CPU with all CPUs loaded"),
     };
     Figure::number(unit, estimate, tier, method)
 }
@@ -155,8 +154,8 @@ fn check(recorded: &CalibrationReport, names: &[&str], workers: usize) -> Result
     let is_of_run = recorded.stages.iter().map(|stage| &*stage.name).eq(names.iter().copied());
     let may_run = (workers.max(1)..=MAX_WORKERS).contains(&(recorded.cpus as usize));
     let checks = [
-        (is_of_run && !names.is_empty(), "its stages differ from those of the baseline"),
-        (may_run, "it has fewer CPUs than the baseline has workers, or more than supported"),
+        (is_of_run && !names.is_empty(), "its stages differ from the baseline's"),
+        (may_run, "it has fewer CPUs than the baseline has workers, or more CPUs than supported"),
         (recorded.burst > 0 && recorded.workers > 0, "its burst or its number of workers is 0"),
         (recorded.ticks_per_s > 0.0, "its tick rate is not above 0"),
     ];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fourth stage of a tuning: runs the baseline and the best contenders in rounds, and decides
-//! which to keep.
+//! The fourth step of a tuning session: runs the baseline and the best contenders in rounds, and
+//! decides which to keep.
 
 use crate::bench::{Bench, kernels};
 use crate::error::TuneError;
@@ -18,24 +18,24 @@ use linerate_record::{Figure, Tier};
 use linerate_trial::{Dropped, Length, Machine, Rules, rounds};
 
 /// Number of rounds in which the baseline and the contenders run. The verdict needs an interval,
-/// which takes six rounds with a valid rate; the other rounds are a reserve for a busy machine.
+/// which takes six rounds with a valid rate. The others are a reserve for busy machines.
 pub(crate) const ROUNDS: u32 = 8;
 
-/// Maximum number of candidates that are tried, highest predicted rate first.
+/// Maximum number of candidates to try.
 const CONTENDERS: usize = 3;
 
-/// Length of one run in a round, in seconds.
+/// Length of a run within a round, in seconds.
 const ROUND_SECONDS: f64 = 0.15;
 
 /// Total length of the rounds, in seconds.
 pub(crate) const SECONDS: f64 = ROUNDS as f64 * (1 + CONTENDERS) as f64 * ROUND_SECONDS;
 
-/// Result of the rounds of a trial.
+/// Result of a trial's rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// Rate of the baseline in kpps.
+    /// Baseline rate, in kpps.
     pub baseline_kpps: Figure,
-    /// Latency of the baseline.
+    /// Baseline latency over all rounds.
     pub baseline_latency: RoundLatency,
     /// Results of the contenders.
     pub contenders: Vec<Contested>,
@@ -43,21 +43,21 @@ pub struct Trial {
     pub chosen: Option<usize>,
 }
 
-/// Measured result of one contender.
+/// A contender's measured results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contested {
-    /// Index of the contender among the proposals.
+    /// Index among the proposals.
     pub index: usize,
-    /// Rate of the contender in kpps.
+    /// Rate, in kpps.
     pub kpps: Figure,
-    /// Speed-up over the baseline.
+    /// Speedup over the baseline: the median of the per-round ratios.
     pub speedup: Figure,
-    /// Latency of the contender.
+    /// Latency over all rounds.
     pub latency: RoundLatency,
 }
 
 impl Trial {
-    /// Adds the measured results to the candidates of the report.
+    /// Adds the measured results to the report's candidates.
     pub fn add_to(&self, candidates: &mut [Candidate]) {
         for contested in &self.contenders {
             let candidate = &mut candidates[contested.index];
@@ -68,7 +68,7 @@ impl Trial {
     }
 }
 
-/// Figures of one run in a round; `None` for those that the run lacks.
+/// Figures of one run in a round; `None` if the run did not yield the figure.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     kpps: Option<f64>,
@@ -86,8 +86,7 @@ impl Seen {
     }
 }
 
-/// Runs the baseline and the best proposals in interleaved rounds; returns `None` if a stop was
-/// requested.
+/// Runs the baseline and the best proposals in interleaved rounds; `None` if a stop was requested.
 pub(crate) fn trial(
     bench: &Bench<'_>,
     measured: &Measured,
@@ -120,9 +119,9 @@ pub(crate) fn trial(
     }))
 }
 
-/// Runs all rounds, and returns the result of each contestant in each round: first the baseline,
-/// which runs on `bench`, then the contenders, which run on `trial`. `None` if the run of a
-/// contestant in a round was dropped.
+/// Runs all rounds. Returns each contestant's result in each round, starting with the baseline,
+/// which runs on `bench`, followed by the contenders, which run on `trial`. Dropped runs are
+/// `None`.
 fn all_rounds(
     contenders: &[Tried<'_>],
     bench: &Bench<'_>,
@@ -140,7 +139,7 @@ fn all_rounds(
         length: Length::Rounds(ROUNDS),
         seed: ticks(),
     };
-    // The rounds report no progress, since each run reports its own.
+    // The individual runs report progress, so the rounds do not.
     let watch = bench.watch().with_progress(&|_, _| {});
     let samples = rounds(&rules, &Machine::kernel(), &watch, |window| {
         let ((on, mapping, burst), name) = (all[window.contestant], &names[window.contestant]);
@@ -152,28 +151,28 @@ fn all_rounds(
     Ok((0..all.len()).map(of_contestant).collect())
 }
 
-/// A proposal to try, with its index among all proposals.
+/// A proposal to try, and its index among all proposals.
 struct Tried<'a> {
     index: usize,
     proposal: &'a Proposal,
 }
 
-/// What a trial compares proposals with: the baseline and the latency limit.
+/// Criteria of a trial: the baseline to compare with, and the latency limit.
 struct Asked<'a> {
-    /// Mapping of the baseline.
+    /// Baseline mapping.
     mapping: &'a Mapping,
-    /// Burst size of the path.
+    /// The path's burst size.
     burst: u32,
-    /// Upper limit of the 99th percentile of the latency in nanoseconds; `None` without a limit.
+    /// Upper limit on the 99th percentile latency, in nanoseconds; `None` without a limit.
     p99_limit_ns: Option<f64>,
 }
 
 impl Asked<'_> {
-    /// Returns the proposals to try: the best proposal, and the best proposal of each other
-    /// mapping. If the best has a larger burst than the path, it is also tried with the burst of
-    /// the path: only a certain gain is worth the higher latency. With a latency limit, the best
-    /// mapping is also tried with its smallest burst. The baseline mapping with other kernels is
-    /// always tried, if it is among the proposals, since only this run shows the effect of the
+    /// Returns the proposals to try, at most [`CONTENDERS`]: the best one, and the best one of each
+    /// other mapping. If the best has a larger burst than the path, it is also tried with the
+    /// path's burst, since higher latency is only worthwhile if the gain is certain. With a latency
+    /// limit, the best mapping is also tried with its smallest burst. The baseline mapping with
+    /// other kernels is always tried if proposed, since only this run shows the effect of the
     /// kernels alone.
     fn contenders<'p>(&self, proposals: &'p [Proposal]) -> Vec<Tried<'p>> {
         let all =
@@ -204,8 +203,8 @@ impl Asked<'_> {
         tried.truncate(CONTENDERS);
         if let Some(calmer) = calmer {
             if tried.len() == CONTENDERS {
-                // The second best mapping is dropped to make room, unless it is the baseline's
-                // mapping; then the last one is dropped.
+                // To make room, drop the second-best mapping or, if that is the baseline's, the
+                // last one.
                 let is_kept = tried[1].proposal.mapping == *self.mapping;
                 tried.remove(if is_kept { CONTENDERS - 1 } else { 1 });
             }
@@ -260,7 +259,7 @@ fn latency(seen: &[Option<Seen>]) -> RoundLatency {
     let figure = |pick: fn(&Seen) -> Option<f64>| {
         let all: Vec<f64> = each(seen, pick).into_iter().flatten().collect();
         if all.is_empty() {
-            let reason = "too few packets were timed in each round";
+            let reason = "too few packets were timed in every round";
             return Figure::absent("ns", Tier::Sw, ROUNDS_METHOD, reason);
         }
         Figure::number("ns", median_interval(&all, CONFIDENCE), Tier::Sw, ROUNDS_METHOD)
@@ -270,7 +269,7 @@ fn latency(seen: &[Option<Seen>]) -> RoundLatency {
 
 fn speedup_figure(speedup: Option<Estimate>) -> Figure {
     const METHOD: &str = "median of the ratios within each round";
-    let absent = || Figure::absent("ratio", Tier::Sw, METHOD, "no round with both rates");
+    let absent = || Figure::absent("ratio", Tier::Sw, METHOD, "no round measured both rates");
     speedup.map_or_else(absent, |speedup| Figure::number("ratio", speedup, Tier::Sw, METHOD))
 }
 
@@ -285,8 +284,8 @@ mod tests {
         Proposal { name: String::new(), mapping: Mapping::merged(stages), burst, prediction }
     }
 
-    /// The baseline has three stages in one worker; mappings with other numbers of stages stand for
-    /// other mappings.
+    /// All mappings put their stages on one worker. The baseline has three stages, and other
+    /// numbers of stages stand for other mappings.
     #[test]
     fn other_kernels_are_tried_whatever_else_is() {
         let baseline = Mapping::merged(3);
@@ -296,7 +295,7 @@ mod tests {
             tried.iter().map(|one| (one.index, one.proposal.burst)).collect()
         };
         // The best proposal has a larger burst than the path, so its mapping is also tried with the
-        // burst of the path.
+        // path's burst.
         let proposals =
             [proposal(5, 64), proposal(5, 32), proposal(6, 64), proposal(7, 64), proposal(3, 32)];
         assert_eq!(bursts(&proposals), [(0, 64), (4, 32), (1, 32)]);

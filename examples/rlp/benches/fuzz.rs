@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fuzzing: inputs changed at random and run, those that make something new happen kept and changed
-//! further. A fault is a panic, which prints the input.
+//! Fuzzer: mutates random inputs and runs them. Inputs that trigger new behaviour are kept and
+//! mutated further. A failure is a panic, which prints the input.
 //!
 //! Guided by observable events (refusals, kinds of frames, ...), which the targets report as bits:
 //! an input is kept if it triggers a pair of events that no earlier input triggered together. Code
-//! coverage is not used: that needs compiler instrumentation (docs/decisions/0153).
+//! coverage is not used, because it needs compiler instrumentation (docs/decisions/0153).
 //!
 //! `cargo bench -p linerate-rlp --bench fuzz [-- EXECUTIONS | SECONDSs] [--write]`; `--write`
 //! stores the kept inputs in `fuzz/corpus.txt`.
@@ -21,15 +21,15 @@ use target::Target;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus.txt");
 const EXECUTIONS: u64 = 30_000_000;
-/// As long as a packet may be here: what is longer behaves no differently.
+/// Maximum input length in bytes. Longer packets exercise no additional code.
 const LONGEST: usize = 600;
 const SEED: u64 = 1;
 
-/// State of one target.
+/// One target's fuzzing state.
 struct Campaign {
     target: Target,
     kept: Vec<(u32, Vec<u8>)>,
-    /// Bit `j` of entry `i`: things `i` and `j` have happened together.
+    /// Bit `j` of entry `i`: events `i` and `j` have occurred in the same run.
     pairs: [u32; 32],
     executions: u64,
     seconds: f64,
@@ -40,7 +40,7 @@ impl Campaign {
         Self { target, kept: Vec::new(), pairs: [0; 32], executions: 0, seconds: 0.0 }
     }
 
-    /// Runs an input, and keeps it if something new happens.
+    /// Runs an input and keeps it if it triggers a new pair of events.
     fn run(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.executions += 1;
         let run = AssertUnwindSafe(|| self.target.run(bytes));
@@ -64,7 +64,8 @@ impl Campaign {
         Ok(())
     }
 
-    /// Drops inputs whose events are all covered by later ones.
+    /// Minimizes the corpus: keeps only inputs that add a pair of events, those with the most
+    /// events first, then the shortest.
     fn thin(&mut self) {
         let mut seen = [0; 32];
         let mut kept = std::mem::take(&mut self.kept);
@@ -85,7 +86,7 @@ impl Campaign {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })
@@ -97,10 +98,10 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     pairs.iter().map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
 }
 
-/// Bytes that numbers turn at.
+/// Boundary byte values, where encodings and comparisons tend to change behaviour.
 const TURNING: [u8; 12] = [0, 1, 2, 3, 4, 7, 8, 0x20, 0x7f, 0x80, 0xfe, 0xff];
 
-/// Changes `bytes` in one to eight places.
+/// Applies one to eight random mutations to `bytes`.
 fn mutate(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     for _ in 0..=random.below(8) {
         let at = random.below(bytes.len() + 1);
@@ -125,7 +126,8 @@ fn mutate(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     bytes.truncate(LONGEST);
 }
 
-/// Makes lengths and the checksum of a packet right, which chance does not.
+/// Corrects a packet's length fields and checksum, which random mutation would almost never get
+/// right.
 fn repair(target: Target, bytes: &mut [u8], random: &mut Random) {
     let keep = random.below(4) == 0;
     match target {
@@ -148,7 +150,7 @@ fn repair(target: Target, bytes: &mut [u8], random: &mut Random) {
     }
 }
 
-/// Limit of the run.
+/// When fuzzing stops.
 #[derive(Clone, Copy)]
 enum Extent {
     Executions(u64),
@@ -168,7 +170,7 @@ fn extent(arguments: &[String]) -> Extent {
 fn fuzz(campaign: &mut Campaign, extent: Extent, random: &mut Random) -> Result<(), String> {
     let start = Instant::now();
     loop {
-        // The clock is read once per 1024 executions.
+        // Read the clock once per 1024 executions.
         for _ in 0..1024 {
             let (one, two) = (random.below(campaign.kept.len()), random.below(campaign.kept.len()));
             let mut bytes = campaign.kept[one].1.clone();
@@ -187,7 +189,7 @@ fn fuzz(campaign: &mut Campaign, extent: Extent, random: &mut Random) -> Result<
     }
 }
 
-/// Initial inputs of every target: a valid packet; steps of all kinds.
+/// Seed inputs: a valid packet for each parser, and all kinds of steps for the session.
 const SEEDS: [&str; 3] = [
     "02000000000102000000000208004500003000004000402f0000c0000201c6336407300088810000000700000008\
      55665566556655665566556655665566",

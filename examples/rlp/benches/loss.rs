@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Streams over links that lose, hold back and double frames, a million packets each way: whether
-//! every byte is accounted for, and whether as many are given up as reckoned.
+//! Sends a million packets each way over links that lose, delay and duplicate frames, and checks
+//! that every byte is accounted for and that the fraction of abandoned bytes agrees with theory.
 //!
-//! Not a measurement of time: the results do not depend on the machine, and equal seeds give equal
-//! tables. Status 1 if a byte is wrong, or a stream that must be complete is not.
+//! Results do not depend on timing or the machine: equal seeds give equal tables. The exit status
+//! is 1 if a byte is wrong, or if a stream that must be complete is not.
 //!
 //! `cargo bench -p linerate-rlp --bench loss [-- PACKETS]`
 
@@ -16,18 +16,19 @@ use linerate_stage_api::bench::CONFIDENCE;
 use std::process::ExitCode;
 
 const PACKETS: u64 = 1_000_000;
-/// Bytes of the stream in a packet of 342 bytes: without headers and the check sequence.
+/// Stream bytes in a 342-byte packet, i.e. without headers and FCS.
 const PACKET_BYTES: usize = 292;
 const DELAY_TICKS: u64 = 2;
 const TIMER_TICKS: u64 = 10;
-/// Chance that a frame is held back, and that it is doubled, on a rough link; and for how long.
+/// Probability with which a rough link delays a frame, and with which it duplicates one. The delay
+/// is at most `HELD_TICKS`.
 const ROUGH: f64 = 0.05;
 const HELD_TICKS: u64 = 4;
 const BATCHES: usize = 100;
 const SEED: u64 = 1;
-/// As long as two rounds of 10 ticks and more: 56 packets.
+/// Ring of 56 packets: covers two NAK rounds of 10 ticks each, with some margin.
 const SHORT_RING: usize = 16 << 10;
-/// 448 packets: no burst and no row of failed rounds is as long.
+/// Ring of 448 packets: longer than any loss burst or run of failed NAK rounds here.
 const LONG_RING: usize = 128 << 10;
 const FEW: Burst = Burst { worsen: 0.001, recover: 0.25, loss: [0.0, 0.8] };
 const MANY: Burst = Burst { worsen: 0.01, recover: 0.1, loss: [0.01, 0.7] };
@@ -37,9 +38,9 @@ const MANY: Burst = Burst { worsen: 0.01, recover: 0.1, loss: [0.01, 0.7] };
 struct Row {
     link: &'static str,
     loss: Loss,
-    /// Frames are held back and doubled, too.
+    /// Whether the link also delays and duplicates frames.
     rough: bool,
-    /// NAKs per round; `None`: rounds without end.
+    /// NAK copies per round; `None` for unlimited rounds.
     copies: Option<&'static [u8]>,
 }
 
@@ -91,9 +92,9 @@ impl Row {
         }
     }
 
-    /// Chance that a NAK is lost. With bursts each way, a NAK would meet the state of another link
-    /// than the frames: the way of the NAKs then loses independently, and only one way has a
-    /// stream.
+    /// Returns the NAK loss probability. The theory assumes that NAK loss is independent of frame
+    /// loss. With burst losses, NAKs therefore travel on a link with independent losses, and only
+    /// the other direction carries a stream.
     fn nak_loss(&self) -> f64 {
         match self.loss {
             Loss::Independent(chance) => chance,
@@ -101,7 +102,7 @@ impl Row {
         }
     }
 
-    /// Longer than the round trip, including delays and duplicates.
+    /// Returns the NAK timer, longer than a round trip including delays and duplicates.
     fn timer_ticks(&self) -> u64 {
         if self.rough { 2 * DELAY_TICKS + 4 * HELD_TICKS + 1 } else { TIMER_TICKS }
     }
@@ -131,7 +132,7 @@ impl Row {
         }
     }
 
-    /// Share of bytes abandoned according to theory; 0 with unlimited rounds.
+    /// Returns the predicted fraction of abandoned bytes; 0 with unlimited rounds.
     fn expected(&self) -> f64 {
         let scheme = |copies| Scheme {
             loss: self.loss,
@@ -149,7 +150,7 @@ impl Row {
     }
 }
 
-/// Row of one stream in the table.
+/// One stream's table row: measured and predicted values.
 struct Judged {
     is_whole: bool,
     is_inside: bool,

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost of the stages of the application per packet of 342 bytes, on the forward path of
-//! `examples/rlp-config2.toml`, compared with their bounds.
+//! Measures the per-packet cost of the application's stages with 342-byte packets, on the forward
+//! path of `examples/rlp-config2.toml`, and compares each with a lower bound.
 //!
-//! Each iteration handles a burst in both variants, one after the other: the application (copy a
-//! frame of the line into a buffer, `PDSN_RX`, `RLP`, `ATIF_TX`, copy the packet out), and its
-//! bounds. Where a worker would hand over to the next there is a ring, on this thread. The bound of
-//! the two outer stages is a straight copy path: the same copying and handing over, without stages.
-//! That of `RLP` is the minimum for retransmission: the bytes of each packet copied into a ring of
-//! the session, and to their place in the first frame. They are not read back from the ring: that
-//! is not necessary, and reading at once would wait for the ring's lines.
+//! Each iteration processes one burst with the application and one with the lower bounds. The
+//! application copies a frame from the line into a buffer, runs `PDSN_RX`, `RLP` and `ATIF_TX`, and
+//! copies the packet out. Where one worker would hand off packets to the next there is a ring, both
+//! ends of which run on this thread. The bound for the two outer stages is the same copying and
+//! ring traffic without any stage. The bound for `RLP` is the minimum that retransmission requires:
+//! each packet's bytes are copied into a ring of the session, and to their place in the first
+//! frame. They are not read back from the ring: that is unnecessary, and an immediate read would
+//! stall on the cache lines just written.
 //!
-//! A round is a few thousand packets; which way goes first changes from round to round. Rounds that
-//! are not clean windows are dropped. Ticks are those of the timestamp counter.
+//! A round is a few thousand packets; application and bounds take turns running first. Rounds that
+//! are not clean windows are dropped. Ticks are TSC ticks.
 //!
 //! `cargo bench -p linerate-rlp --bench stages [-- ROUNDS]`
 
@@ -28,26 +29,26 @@ use linerate_stage_api::testing::Pool;
 use linerate_stage_api::{BuildContext, Burst, Packet, Stage, StageContext, Verdict};
 use std::hint::black_box;
 
-/// Without the check sequence.
+/// Frame length without FCS.
 const FRAME_BYTES: usize = 338;
 const PAYLOAD_BYTES: usize = FRAME_BYTES - HEADER_BYTES;
 const BUFFER_BYTES: usize = 2_048;
 const BURST: usize = 32;
 const TURNS: usize = 128;
 const ROUNDS: usize = 400;
-/// About as many as the capture of the example makes: 2 MB, more than most second caches hold. A
-/// line that repeats a few frames has them in the first.
+/// Frames that the line cycles through, about as many as the example's capture yields: 2 MB, which
+/// exceeds most L2 caches. Repeating only a few frames would keep them in L1.
 const CAPTURED: usize = 6_400;
 const RLP_TICKS_MAX: f64 = 600.0;
 const COPY_RATIO_MAX: f64 = 1.5;
-/// Default size of a session's ring.
+/// Default size of a session's retransmission ring.
 const RING_BYTES: usize = 16 << 10;
 const ENDS: Ends = Ends {
     ethernet: [2, 0, 0, 0, 0, 0x0a, 2, 0, 0, 0, 0, 0x0b],
     ipv4: [192, 0, 2, 1, 192, 0, 2, 2],
 };
 
-/// The timed parts: those of the application, and the bound of each.
+/// Separately timed steps: the application's, then their bounds in the same order.
 const PARTS: [&str; 6] = [
     "copied in, PDSN_RX",
     "RLP",
@@ -57,7 +58,7 @@ const PARTS: [&str; 6] = [
     "bound: copied out",
 ];
 
-/// A stage of the example, for this thread.
+/// Creates the stage of this kind with the example path's parameters.
 fn stage(text: &str, kind: &str) -> Box<dyn Stage> {
     let path = EXTENSION.read(text, "rlp-config2").expect("the example is a path");
     let used = path.stages.iter().find(|stage| stage.kind == kind).expect("the example has it");
@@ -66,7 +67,7 @@ fn stage(text: &str, kind: &str) -> Box<dyn Stage> {
     (kind.build)(&used.params, &context).expect("the example's parameters are in range")
 }
 
-/// The ring between two workers.
+/// Ring between two workers.
 struct Link<'p> {
     tx: Producer<Packet<'p>>,
     rx: Consumer<Packet<'p>>,
@@ -90,15 +91,16 @@ impl<'p> Link<'p> {
     }
 }
 
-/// Frames from the line, of each session in turn, renumbered each time.
+/// Frames from the line, rotating through the sessions. Each copy gets its session's next GRE
+/// sequence number.
 struct Line {
     frames: Vec<[u8; FRAME_BYTES]>,
     sequences: Vec<u32>,
-    /// The next frame, and its session.
+    /// Indices of the next frame and of its session.
     next: [usize; 2],
 }
 
-/// The next place in a circle.
+/// Returns the next index in a circular list of `places` entries.
 fn after(place: usize, places: usize) -> usize {
     if place + 1 == places { 0 } else { place + 1 }
 }
@@ -128,8 +130,8 @@ impl Line {
     }
 }
 
-/// The bound of `RLP`: bytes into a ring and to their place behind the headers of a frame, and
-/// nothing else.
+/// Lower bound for `RLP`: only copies the bytes into a ring, and to the place after the headers of
+/// a frame.
 struct Rings {
     rings: Vec<Box<[u8]>>,
     places: Vec<usize>,
@@ -138,7 +140,7 @@ struct Rings {
 
 impl Rings {
     fn new(sessions: usize) -> Self {
-        // Longer by one packet, so that none wraps.
+        // One packet longer than the ring, so that no copy wraps.
         let ring = || vec![0; RING_BYTES + PAYLOAD_BYTES].into();
         let rings = (0..sessions).map(|_| ring()).collect();
         Self { rings, places: vec![0; sessions], next: 0 }
@@ -159,7 +161,7 @@ impl Rings {
     }
 }
 
-/// Both ways, and what they work on.
+/// The application, the bounds, and the buffers and rings they use.
 struct Bench<'p> {
     stages: [Box<dyn Stage>; 3],
     contexts: [StageContext; 3],
@@ -167,7 +169,7 @@ struct Bench<'p> {
     rings: Rings,
     links: [Link<'p>; 2],
     burst: Burst<'p>,
-    /// Buffers that wait, of the application and of the bounds.
+    /// Free buffers, for the application and for the bounds.
     free: [Vec<Packet<'p>>; 2],
     out: Vec<[u8; BUFFER_BYTES]>,
 }
@@ -186,7 +188,8 @@ impl<'p> Bench<'p> {
         }
     }
 
-    /// From the line into the first ring; way 0 is the application's.
+    /// Step 1: copies a burst from the line and pushes it to the first ring. `way` is 0 for the
+    /// application, 1 for the bounds.
     fn take_in(&mut self, way: usize) {
         let waiting = self.free[way].len();
         for mut packet in self.free[way].drain(waiting - BURST..) {
@@ -199,7 +202,7 @@ impl<'p> Bench<'p> {
         self.links[0].push(&mut self.burst);
     }
 
-    /// From the first ring into the second.
+    /// Step 2: moves a burst from the first ring to the second, through `RLP` or its bound.
     fn keep(&mut self, way: usize) {
         self.links[0].pop(&mut self.burst);
         match way {
@@ -212,7 +215,7 @@ impl<'p> Bench<'p> {
         self.links[1].push(&mut self.burst);
     }
 
-    /// From the second ring to the line.
+    /// Step 3: copies a burst from the second ring to the line and frees its buffers.
     fn give_out(&mut self, way: usize) {
         self.links[1].pop(&mut self.burst);
         if way == 0 {
@@ -225,7 +228,10 @@ impl<'p> Bench<'p> {
         black_box(&mut self.out);
     }
 
-    /// Ticks per packet of each part; the reason for a round that is not a clean window.
+    /// Returns each step's ticks per packet. `first` (0 or 1) runs first in each iteration.
+    ///
+    /// # Errors
+    /// Returns the reason if the round is not a clean window.
     fn round(&mut self, first: usize, clock: &Machine) -> Result<[f64; PARTS.len()], Dropped> {
         let (mut costs, window) = ([0; PARTS.len()], Window::open(clock));
         for _ in 0..TURNS {
@@ -249,7 +255,7 @@ fn compare(text: &str, sessions: usize, frames: usize, rounds: usize) {
     let (clock, mut next) = (Machine::counter(), orders(2, ticks()));
     for round in 0..=rounds {
         let took = bench.round(next()[0], &clock);
-        // The first round fills the caches.
+        // Round 0 only warms the caches.
         if let Some(took) = took.ok().filter(|_| round > 0) {
             costs.iter_mut().zip(took).for_each(|(all, one)| all.push(one));
         }
@@ -281,21 +287,22 @@ fn compare(text: &str, sessions: usize, frames: usize, rounds: usize) {
             said += &format!(", goal: at most {goal}: {}", verdict(&ratio, goal));
         }
         if high < 1.0 {
-            said += "; BELOW ITS BOUND, which therefore is none";
+            said += "; BELOW ITS BOUND, which is therefore not a lower bound";
         }
         println!("{name:34} {value:7.3}{said}");
     }
     println!();
 }
 
-/// Numerator, denominator, and goal, if any.
+/// Printed ratios: name, index of the application's step (the index of its bound is higher by
+/// three), and the maximum ratio, if any.
 const RATIOS: [(&str, usize, Option<f64>); 3] = [
     ("PDSN_RX / straight copy", 0, Some(COPY_RATIO_MAX)),
     ("RLP / kept and moved", 1, None),
     ("ATIF_TX / straight copy", 2, Some(COPY_RATIO_MAX)),
 ];
 
-/// Whether the measurement is at most `goal`.
+/// Returns in words whether the measured value is at most `goal`.
 fn verdict(measured: &Estimate, goal: f64) -> &'static str {
     match (measured.low <= goal, measured.high <= goal) {
         (_, true) => "met",
@@ -304,7 +311,7 @@ fn verdict(measured: &Estimate, goal: f64) -> &'static str {
     }
 }
 
-/// Basis of the figures.
+/// Describes the CPU and system for the heading.
 fn machine() -> String {
     let on = provenance("stages", None, "", "");
     let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());

@@ -1,77 +1,80 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A link that loses, repeats and reorders frames, by numbers from a seed.
+//! A simulated radio link that loses, duplicates and reorders frames, driven by a seeded random
+//! generator.
 //!
-//! Frames meet the link one by one, as a radio carries them: a packet that goes in comes out as one
-//! packet per frame that was not lost. Time is counted in ticks; a frame comes out `delay_ticks`
-//! after it went in, later when it was held back.
+//! As on a radio, each frame in a packet has its own fate: every frame that is not lost comes out
+//! in a packet of its own. Time is counted in ticks; a frame comes out `delay_ticks` after it went
+//! in, or later if it is held back.
 //!
-//! Losses are independent, or come in bursts (Gilbert 1960, Elliott 1963): the link is good or bad,
-//! with a chance of loss in each, and may change once per tick. All frames of a tick see the same
-//! state, with independent random draws.
+//! Losses are independent or come in bursts (Gilbert 1960, Elliott 1963): the link is good or bad,
+//! with a loss probability for each state, and may change state once per tick. All frames in a tick
+//! see the same state, with independent random draws.
 //!
-//! Leaves out: damaged frames (a radio drops them by their check sequence), limits of rate.
+//! Rate limits are not modelled, nor are corrupted frames, which a radio drops because of a wrong
+//! check sequence.
 
 use crate::frame::{self, FRAME_HEADER_BYTES, Fault, PACKET_HEADER_BYTES};
 use std::collections::VecDeque;
 
-/// Loss model of frames. Probabilities are from 0 to 1.
+/// Frame loss model. Probabilities are from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
-    /// Each with the same chance.
+    /// Each frame is lost with this probability, independently of the others.
     Independent(f64),
-    /// In bursts.
+    /// Losses in bursts.
     GilbertElliott(Burst),
 }
 
-/// The two states of a link that loses in bursts.
+/// Gilbert-Elliott model parameters for a link that is either good or bad.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
-    /// Chance per tick that a good link turns bad.
+    /// Probability per tick that a good link turns bad.
     pub worsen: f64,
-    /// Chance per tick that a bad link turns good.
+    /// Probability per tick that a bad link turns good.
     pub recover: f64,
-    /// Chance that a frame is lost, on a good link and on a bad one.
+    /// Loss probability on a good link, and on a bad link.
     pub loss: [f64; 2],
 }
 
-/// Impairments of a link.
+/// Link impairments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weather {
     /// Loss model.
     pub loss: Loss,
-    /// Ticks from one end to the other.
+    /// Propagation delay in ticks.
     pub delay_ticks: u64,
-    /// Chance that a frame is held back, for 1 to `held_ticks` ticks.
+    /// Probability that a frame is held back for 1 to `held_ticks` ticks.
     pub hold: f64,
-    /// Longest time a frame is held back, or behind its double; at least 1 where it can happen.
+    /// Maximum extra delay, in ticks, of a held-back frame or of the second copy of a duplicated
+    /// frame; at least 1 if either can occur.
     pub held_ticks: u64,
-    /// Chance that a frame comes out twice.
+    /// Probability that a frame is duplicated.
     pub double: f64,
 }
 
 impl Weather {
-    /// A link that only loses.
+    /// Returns a link with losses only: no duplicates, no reordering.
     pub fn losing(loss: Loss, delay_ticks: u64) -> Self {
         Self { loss, delay_ticks, hold: 0.0, held_ticks: 1, double: 0.0 }
     }
 }
 
-/// Random event with this probability.
+/// Returns true with this probability.
 fn happens(random: &mut fastrand::Rng, chance: f64) -> bool {
-    // Exact: `f64` is a multiple of 2^-53 in [0, 1).
+    // Unbiased for 0 and 1: `f64` is a multiple of 2^-53 in [0, 1).
     random.f64() < chance
 }
 
-/// Statistics of a link, in frames.
+/// Link statistics, in frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Went in.
+    /// Frames that entered the link.
     pub sent: u64,
-    /// Were lost.
+    /// Frames lost.
     pub lost: u64,
-    /// Came out twice.
+    /// Frames duplicated.
     pub doubled: u64,
-    /// Were held back.
+    /// Frames held back.
     pub held: u64,
 }
 
@@ -80,17 +83,19 @@ pub struct Counts {
 pub struct Channel {
     weather: Weather,
     random: fastrand::Rng,
-    /// Whether the link is bad, as of the tick.
+    /// Whether the link is in the bad state at the current tick.
     bad: bool,
     tick: u64,
-    /// Packets of one frame, by the tick at which they come out; in order of entry within a tick.
+    /// Frames in flight, one per packet, sorted by arrival tick; frames with the same tick stay in
+    /// the order in which they were sent.
     flying: VecDeque<(u64, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
     counts: Counts,
 }
 
 impl Channel {
-    /// An empty link. One that loses in bursts begins in either state as often as it is in it.
+    /// Creates an empty link. With burst losses, the initial state is drawn from the stationary
+    /// distribution.
     pub fn new(weather: Weather, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let bad = match weather.loss {
@@ -108,17 +113,17 @@ impl Channel {
         }
     }
 
-    /// Sends the frames of a packet, at a tick not earlier than previous ones.
+    /// Sends a packet's frames at tick `now`, which must not decrease between calls.
     ///
     /// # Errors
-    /// The error in the packet; the frames before it are sent.
+    /// Returns the first error in the packet. The frames before it are sent.
     pub fn send(&mut self, now: u64, packet: &[u8]) -> Result<(), Fault> {
         self.age(now);
         let access = frame::parse(packet)?;
         let mut rest = &packet[PACKET_HEADER_BYTES..];
         for frame in access.frames() {
             frame?;
-            // A frame that was read is at least its header, which says what follows.
+            // The frame parsed, so it has at least a header, which contains the length of the rest.
             let bytes = FRAME_HEADER_BYTES + usize::from(u16::from_be_bytes([rest[2], rest[3]]));
             let (one, behind) = rest.split_at(bytes);
             self.send_one(now, &packet[..PACKET_HEADER_BYTES], one);
@@ -153,7 +158,7 @@ impl Channel {
         packet.clear();
         packet.extend_from_slice(header);
         packet.extend_from_slice(frame);
-        // One frame, and its bytes: at most 65535, as the header of the whole packet says.
+        // One frame and its length, which is at most 65535 because the packet's header is valid.
         packet[15] = 1;
         packet[16..18].copy_from_slice(&(frame.len() as u16).to_be_bytes());
         let at = self.flying.partition_point(|(tick, _)| *tick <= due);
@@ -167,7 +172,7 @@ impl Channel {
         }
     }
 
-    /// Lets the link change, once per tick.
+    /// Advances the link's state to tick `now`, with one transition per tick.
     fn age(&mut self, now: u64) {
         if let Loss::GilbertElliott(burst) = self.weather.loss {
             for _ in self.tick..now {
@@ -178,7 +183,7 @@ impl Channel {
         self.tick = now;
     }
 
-    /// Hands over the packets, of one frame each, that have come out by a tick.
+    /// Passes the packets (one frame each) that have arrived by tick `now` to `take`.
     pub fn arrive(&mut self, now: u64, mut take: impl FnMut(&[u8])) {
         while self.flying.front().is_some_and(|(due, _)| *due <= now) {
             let Some((_, packet)) = self.flying.pop_front() else {
@@ -189,7 +194,7 @@ impl Channel {
         }
     }
 
-    /// Whether nothing is in flight.
+    /// Returns whether no frame is in flight.
     pub fn is_empty(&self) -> bool {
         self.flying.is_empty()
     }
@@ -201,7 +206,8 @@ impl Channel {
 }
 
 impl Burst {
-    /// Long-term share of the bad state: the transitions balance.
+    /// Returns the long-run fraction of time that the link is in the bad state (stationary
+    /// distribution).
     pub fn share_bad(&self) -> f64 {
         self.worsen / (self.worsen + self.recover)
     }

@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A packet of the A10 bearer: Ethernet II, IPv4 (RFC 791), GRE (RFC 2784) with key and sequence
-//! number (RFC 2890), protocol type 0x8881 (CDMA2000 A10 unstructured byte stream).
+//! A10 bearer packet: Ethernet II, IPv4 (RFC 791), GRE (RFC 2784) with key and sequence number (RFC
+//! 2890), protocol type 0x8881 (CDMA2000 A10 unstructured byte stream).
 //!
 //! ```text
 //!  0              14                    34                        46
 //!  +--------------+---------------------+-------------------------+---------
 //!  | Ethernet     | IPv4, protocol 47   | flags 0x3000 | 0x8881   | bytes
-//!  |              | (options may stand  | key, 32 bits            | of the
-//!  |              |  behind: more)      | sequence number, 32 bit | stream
+//!  |              | (longer with        | key, 32 bits            | of the
+//!  |              |  IPv4 options)      | sequence number, 32 bit | stream
 //!  +--------------+---------------------+-------------------------+---------
 //! ```
 //!
-//! Leaves out: VLAN tags, IPv6, fragments (refused), GRE checksums and routing (refused: the bearer
-//! carries neither), 0x88d2 with its attributes.
+//! VLAN tags, IPv6, and protocol type 0x88d2 with its attributes are not supported. Fragments are
+//! rejected, as are GRE checksums and routing, which the bearer does not use.
 
 use linerate_stage_api::kernels::{Sum, checksum};
 use std::ops::Range;
 
-/// Ethernet header: destination, source, type.
+/// Ethernet header length: destination, source, type.
 pub const ETHERNET_BYTES: usize = 14;
-/// IPv4 header without options.
+/// IPv4 header length without options.
 const IPV4_BYTES: usize = 20;
-/// GRE with key and sequence number.
+/// GRE header length with key and sequence number.
 pub const GRE_BYTES: usize = 12;
-/// Bytes that [`write_header`] writes before the bytes of the stream.
+/// Length of the headers that [`write_header`] writes before the stream bytes.
 pub const HEADER_BYTES: usize = ETHERNET_BYTES + IPV4_BYTES + GRE_BYTES;
 
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 const PROTOCOL_GRE: u8 = 47;
-/// More fragments, or an offset; "don't fragment" may be set.
+/// Mask of the MF flag and the fragment offset; DF may be set.
 const FRAGMENT: u16 = 0x3fff;
-/// The same where time to live and protocol follow.
+/// [`FRAGMENT`], shifted for the 32-bit word that also holds the TTL and the protocol.
 const FRAGMENT_WORD: u32 = (FRAGMENT as u32) << 16;
-/// EtherType, version, and length of a header without options.
+/// EtherType IPv4, version 4, IHL 5 (no options).
 const PLAIN_IPV4: u32 = 0x08_0045;
-/// Key and sequence number present, all else zero: flags, reserved bits and version.
+/// Key and sequence number present; all other flags, reserved bits and the version are zero.
 const GRE_FLAGS: [u8; 2] = [0x30, 0x00];
 /// CDMA2000 A10 unstructured byte stream.
 const GRE_PROTOCOL: [u8; 2] = [0x88, 0x81];
 const GRE_WORD: u32 =
     u32::from_be_bytes([GRE_FLAGS[0], GRE_FLAGS[1], GRE_PROTOCOL[0], GRE_PROTOCOL[1]]);
 
-/// Reasons why a frame is not a packet of the bearer.
+/// Why a frame is not an A10 packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Fault {
@@ -49,21 +49,21 @@ pub enum Fault {
     NotIpv4,
     /// The frame ends within a header.
     CutHeader,
-    /// The IPv4 header contradicts itself, or claims more bytes than the frame has.
+    /// The IPv4 header is inconsistent, or claims more bytes than the frame has.
     BadHeader,
-    /// The checksum of the IPv4 header is wrong.
+    /// Bad IPv4 header checksum.
     BadChecksum,
     /// A fragment.
     Fragment,
     /// IPv4, but not GRE.
     NotGre,
-    /// Flags other than key and sequence number, or another version.
+    /// GRE flags other than key and sequence number, or an unknown version.
     BadFlags,
-    /// GRE, but not the unstructured byte stream.
+    /// GRE with a protocol type other than the unstructured byte stream.
     BadProtocol,
 }
 
-/// The names of the faults, in order.
+/// Fault names, in declaration order.
 pub const FAULT_NAMES: [&str; 8] = [
     "not_ipv4",
     "cut_header",
@@ -76,28 +76,28 @@ pub const FAULT_NAMES: [&str; 8] = [
 ];
 
 impl Fault {
-    /// Index into [`FAULT_NAMES`].
+    /// Returns the index into [`FAULT_NAMES`].
     #[inline]
     pub fn index(self) -> usize {
         self as usize
     }
 }
 
-/// Content of a packet of the bearer.
+/// A parsed A10 packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// Names the session.
+    /// GRE key, which identifies the session.
     pub key: u32,
-    /// Number of the packet within the session.
+    /// GRE sequence number within the session.
     pub sequence: u32,
-    /// Range of the stream's bytes in the frame; Ethernet padding is after its end.
+    /// Range of the stream bytes within the frame, without Ethernet padding.
     pub payload: Range<usize>,
 }
 
-/// Reads a packet of the bearer; `packet` starts at the Ethernet header.
+/// Parses an A10 packet; `packet` starts at the Ethernet header.
 ///
 /// # Errors
-/// The error; nothing is guessed.
+/// Returns the first fault found.
 #[inline]
 pub fn parse(packet: &[u8]) -> Result<Envelope, Fault> {
     match parse_plain(packet) {
@@ -112,8 +112,8 @@ pub fn parse(packet: &[u8]) -> Result<Envelope, Fault> {
 /// ```text
 ///  12..15  EtherType, version, header length    ==  0x0800, 4, 5
 ///  16..18  total length                         between the headers and the end of the frame
-///  20..24  flags, offset, any time to live, protocol    no fragment, GRE
-///  34..38  flags, protocol of GRE               ==  0x3000, 0x8881
+///  20..24  flags, offset, any TTL, protocol     not a fragment, GRE
+///  34..38  GRE flags, protocol type             ==  0x3000, 0x8881
 /// ```
 #[inline]
 pub(crate) fn parse_plain(packet: &[u8]) -> Option<Envelope> {
@@ -136,7 +136,7 @@ pub(crate) fn parse_plain(packet: &[u8]) -> Option<Envelope> {
     })
 }
 
-/// Field by field: what [`parse_plain`] leaves.
+/// Slow path for the packets that [`parse_plain`] does not accept: checks every field separately.
 #[cold]
 fn parse_any(packet: &[u8]) -> Result<Envelope, Fault> {
     let ethernet: &[u8; ETHERNET_BYTES] = packet.first_chunk().ok_or(Fault::CutHeader)?;
@@ -148,10 +148,11 @@ fn parse_any(packet: &[u8]) -> Result<Envelope, Fault> {
     parse_gre(packet, ETHERNET_BYTES + bytes.start..ETHERNET_BYTES + bytes.end)
 }
 
-/// Reads a packet after its IPv4 header, which was checked before: `gre` is its range.
+/// Parses a packet from its GRE header on, after its IPv4 header has been checked. `gre` is the
+/// range of the IPv4 payload.
 ///
 /// # Errors
-/// The error; a range outside of the packet means a truncated header.
+/// Returns the first fault found. A range that exceeds the packet counts as a truncated header.
 #[inline]
 pub fn parse_gre(packet: &[u8], gre: Range<usize>) -> Result<Envelope, Fault> {
     let bytes = packet.get(gre.clone()).ok_or(Fault::CutHeader)?;
@@ -169,7 +170,7 @@ pub fn parse_gre(packet: &[u8], gre: Range<usize>) -> Result<Envelope, Fault> {
     })
 }
 
-/// Checks an IPv4 header; returns the range in `ip` of the rest of its packet.
+/// Checks an IPv4 header and returns the range of the payload in `ip`.
 fn check_ipv4(ip: &[u8]) -> Result<Range<usize>, Fault> {
     let header: &[u8; IPV4_BYTES] = ip.first_chunk().ok_or(Fault::CutHeader)?;
     let header_bytes = usize::from(header[0] & 0x0f) * 4;
@@ -181,7 +182,7 @@ fn check_ipv4(ip: &[u8]) -> Result<Range<usize>, Fault> {
     {
         return Err(Fault::BadHeader);
     }
-    // No longer than the packet.
+    // The header is no longer than the packet, as checked above.
     if checksum::header(&ip[..header_bytes], Sum::ZERO).fold() != 0xffff {
         return Err(Fault::BadChecksum);
     }
@@ -194,7 +195,7 @@ fn check_ipv4(ip: &[u8]) -> Result<Range<usize>, Fault> {
     Ok(header_bytes..total_bytes)
 }
 
-/// The two ends of a bearer, as one of them writes them.
+/// Addresses of the two ends of a bearer, in the order in which one end writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     /// Ethernet destination, then source.
@@ -203,11 +204,11 @@ pub struct Ends {
     pub ipv4: [u8; 8],
 }
 
-/// Writes the headers in front of `payload_bytes` bytes of the stream.
+/// Writes the headers before `payload_bytes` stream bytes.
 ///
-/// "Don't fragment" is set, the identification is 0 (RFC 6864, 4.1), the time to live 64.
+/// "Don't fragment" is set, the identification is 0 (RFC 6864, 4.1), and the TTL is 64.
 ///
-/// Returns `false`, and writes nothing, when an IPv4 packet cannot hold as many bytes.
+/// Returns `false`, and writes nothing, if the payload is too long for an IPv4 packet.
 #[inline]
 pub fn write_header(
     header: &mut [u8; HEADER_BYTES],
@@ -234,7 +235,7 @@ pub fn write_header(
     true
 }
 
-/// Writes the GRE header alone.
+/// Writes only the GRE header.
 #[inline]
 pub fn write_gre(header: &mut [u8; GRE_BYTES], key: u32, sequence: u32) {
     header[..2].copy_from_slice(&GRE_FLAGS);
@@ -250,7 +251,7 @@ mod tests {
     const PAYLOAD_BYTES: usize = 8;
     const CHECKSUM: Range<usize> = 24..26;
 
-    /// A packet with two bytes of padding.
+    /// A valid packet with two bytes of Ethernet padding.
     fn sound() -> Vec<u8> {
         let mut packet = vec![7; HEADER_BYTES + PAYLOAD_BYTES + 2];
         let ends = Ends { ethernet: [2; 12], ipv4: [192, 0, 2, 1, 192, 0, 2, 2] };
@@ -259,7 +260,8 @@ mod tests {
         packet
     }
 
-    /// Results of both paths; returns whether the fast path was used.
+    /// Asserts that the fast and slow paths agree, and returns whether the fast path accepted the
+    /// packet.
     fn same(packet: &[u8]) -> bool {
         let plain = parse_plain(packet);
         if let Some(envelope) = &plain {
@@ -280,7 +282,7 @@ mod tests {
                 if CHECKSUM.contains(&at) {
                     continue;
                 }
-                // The same with a checksum that holds, so that only the field itself is judged.
+                // Repeat with a corrected checksum to test only the changed field.
                 packet[CHECKSUM].fill(0);
                 let sum = checksum::header(&packet[14..34], Sum::ZERO).finish();
                 packet[CHECKSUM].copy_from_slice(&sum.to_be_bytes());
@@ -289,8 +291,9 @@ mod tests {
                 short += u32::from(is_short);
             }
         }
-        // All values of addresses, identification and so on; and no packet rejected by the fast
-        // path is valid, except those with options, for which these packets are too short.
+        // The fast path accepts all values of addresses, identification and so on. No packet that
+        // it rejects is valid, except those with IPv4 options, for which these packets are too
+        // short.
         assert!(short > 46 * 256, "{short} were judged the short way");
         assert_eq!(long, 0, "{long} valid packets without options took the slow path");
     }

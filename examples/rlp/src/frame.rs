@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Format of the access side: an Ethernet packet of one session that bundles RLP frames.
+//! Access-side format: an Ethernet packet that bundles one session's RLP frames.
 //!
 //! ```text
 //!  0              14        15        16          18              22
 //!  +--------------+---------+---------+-----------+---------------+--------+--------+--
-//!  | Ethernet     | version | frames, | bytes of | session,      | frame  | frame  | ..
+//!  | Ethernet     | version | frames, | bytes of  | session,      | frame  | frame  | ..
 //!  | 0x88b5       | 1       | 0..255  | the frames| 32 bits       |        |        |
 //!  +--------------+---------+---------+-----------+---------------+--------+--------+--
 //!
 //!  0        1        2                 4                                8
 //!  +--------+--------+-----------------+--------------------------------+--------------
-//!  | kind   | 0      | bytes behind   | number of the first byte of   | bytes of the
-//!  |        |        | this header     | data; next new one             | stream, or ranges
+//!  | kind   | 0      | bytes after     | data: number of first byte     | bytes of the
+//!  |        |        | this header     | idle: number of next new byte  | stream, or ranges
 //!  +--------+--------+-----------------+--------------------------------+--------------
 //! ```
 //!
-//! Kinds: data, retransmitted data, idle (no data; contains the number of the next new byte, so
-//! that a lost end is detected), NAK (at most [`MAX_RANGES`] ranges: first byte, number of bytes,
-//! 32 bits each; ascending and disjoint; the number in its header is 0). All numbers are
-//! big-endian. These widths are this project's own, see docs/rlp.md; 0x88b5 is the EtherType for
-//! local experiments (IEEE Std 802).
+//! There are four kinds of frames:
 //!
-//! Leaves out: which session exists, and what the numbers mean to it.
+//! - Data, and retransmitted data.
+//! - Idle: carries no data, only the number of the next new byte, so that the receiver detects the
+//!   loss of the last frames.
+//! - NAK: carries up to [`MAX_RANGES`] ranges, ascending and disjoint. A range is the number of its
+//!   first byte and its length, 32 bits each. The number in the frame header is 0.
+//!
+//! All numbers are big-endian. The field widths are this project's own, see docs/rlp.md; 0x88b5 is
+//! the EtherType for local experiments (IEEE Std 802).
+//!
+//! This module only parses and writes frames: sessions and the protocol itself are elsewhere.
 
 mod nak;
 mod writer;
@@ -31,16 +36,16 @@ pub use writer::Writer;
 
 use crate::envelope::ETHERNET_BYTES;
 
-/// EtherType of the access side: local experiments.
+/// Access-side EtherType, reserved for local experiments.
 pub const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const VERSION: u8 = 1;
-/// Header of the packet behind the Ethernet header.
+/// Length of the packet header after the Ethernet header.
 const ACCESS_BYTES: usize = 8;
 /// Bytes before the first frame.
 pub const PACKET_HEADER_BYTES: usize = ETHERNET_BYTES + ACCESS_BYTES;
-/// Header of a frame.
+/// Frame header length.
 pub const FRAME_HEADER_BYTES: usize = 8;
-/// Bytes of the stream a frame carries at most.
+/// Maximum stream bytes per frame.
 pub const MAX_FRAME_BYTES: usize = 1024;
 
 const KIND_DATA: u8 = 1;
@@ -48,80 +53,82 @@ const KIND_AGAIN: u8 = 2;
 const KIND_IDLE: u8 = 3;
 const KIND_NAK: u8 = 4;
 
-/// Error in a packet or a frame.
+/// What is wrong with a packet or frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Fault {
-    /// Another EtherType.
+    /// The EtherType is not [`ETHERTYPE`].
     NotAccess,
-    /// Ends within a header, or within what a header promises.
+    /// The packet ends within a header, or is shorter than a header indicates.
     Cut,
-    /// Another version.
+    /// Unknown format version.
     BadVersion,
-    /// More or fewer bytes or frames than the header says, or bytes that must be zero are not.
+    /// The number of bytes or frames differs from the number in the header, or a reserved byte is
+    /// not zero.
     BadHeader,
     /// Unknown kind of frame.
     BadKind,
-    /// Data of no bytes, or of more than a frame may carry; bytes where none belong.
+    /// Invalid length: a data frame is empty or exceeds the maximum, or a frame of another kind has
+    /// bytes where it must have none.
     BadLength,
-    /// A list that is empty, too long, out of order, or has an empty range.
+    /// The NAK list is empty, too long or out of order, or contains an empty range.
     BadNak,
 }
 
-/// The names of the faults, in order.
+/// Fault names, in declaration order.
 pub const FAULT_NAMES: [&str; 7] =
     ["not_access", "cut", "bad_version", "bad_header", "bad_kind", "bad_length", "bad_nak"];
 
 impl Fault {
-    /// Index into [`FAULT_NAMES`].
+    /// Returns the index into [`FAULT_NAMES`].
     #[inline]
     pub fn index(self) -> usize {
         self as usize
     }
 }
 
-/// One frame.
+/// A parsed RLP frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'p> {
-    /// Bytes of the stream.
+    /// Data, sent for the first time or retransmitted.
     Data {
-        /// Number of the first.
+        /// Number of the first byte.
         sequence: u32,
         /// 1 to [`MAX_FRAME_BYTES`] bytes.
         bytes: &'p [u8],
-        /// Whether they were asked for.
+        /// Whether this is a retransmission.
         again: bool,
     },
-    /// No new data.
+    /// Sent when there is no new data.
     Idle {
         /// Number of the next new byte.
         sequence: u32,
     },
-    /// Bytes that the other side lacks.
+    /// Ranges of bytes missing at the other end.
     Nak(Ranges<'p>),
 }
 
-/// A packet of the access side whose header is in order.
+/// An access-side packet with a valid header.
 #[derive(Clone, Copy, Debug)]
 pub struct Access<'p> {
-    /// Key of the session.
+    /// Session key.
     pub session: u32,
     /// Number of frames according to the header.
     pub frames: u8,
     bytes: &'p [u8],
 }
 
-/// Whether a packet is for [`parse`] to judge.
+/// Returns whether a packet has the access-side EtherType and should be passed to [`parse`].
 #[inline]
 pub fn is_access(packet: &[u8]) -> bool {
     packet.get(ETHERNET_BYTES - 2..ETHERNET_BYTES) == Some(&ETHERTYPE)
 }
 
-/// Reads the header of a packet that starts at its Ethernet header. Padding behind the frames is
-/// left alone.
+/// Parses the header of a packet that starts at its Ethernet header. Padding after the frames is
+/// ignored.
 ///
 /// # Errors
-/// The error in the header; frames are checked one by one, see [`Access::frames`].
+/// Returns the fault in the header. Frames are checked one by one, see [`Access::frames`].
 #[inline]
 pub fn parse(packet: &[u8]) -> Result<Access<'_>, Fault> {
     if !is_access(packet) {
@@ -140,14 +147,14 @@ pub fn parse(packet: &[u8]) -> Result<Access<'_>, Fault> {
 }
 
 impl<'p> Access<'p> {
-    /// The frames in order. The first fault ends them.
+    /// Iterates over the frames in order, up to the first fault.
     #[inline]
     pub fn frames(&self) -> Frames<'p> {
         Frames { rest: self.bytes, left: self.frames }
     }
 }
 
-/// The frames of a packet.
+/// Iterator over the frames of a packet.
 #[derive(Clone, Debug)]
 pub struct Frames<'p> {
     rest: &'p [u8],
@@ -177,7 +184,7 @@ impl<'p> Iterator for Frames<'p> {
     }
 }
 
-/// Reads the frame at the start of `bytes`; returns the rest.
+/// Parses the frame at the start of `bytes`, and returns it with the remaining bytes.
 #[inline]
 fn read(bytes: &[u8]) -> Result<(Frame<'_>, &[u8]), Fault> {
     let (header, rest) = bytes.split_first_chunk::<FRAME_HEADER_BYTES>().ok_or(Fault::Cut)?;

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Radio Link Protocol (RLP) between a packet network and access terminals: a byte stream per
-//! session, retransmitted on request, with no acknowledgements.
+//! The Radio Link Protocol (RLP) between a packet network and access terminals: one byte stream per
+//! session, with retransmission on request and without acknowledgements.
 //!
-//! The network side speaks A10: IPv4, GRE with key and sequence number ([`envelope`]). A key names
-//! a session ([`sessions`]); packets that come twice or late are dropped ([`window`]). What they
-//! carry is appended to the session's stream, and the [`sender`] cuts it into frames
-//! ([`mod@frame`]) for the access side, which it keeps for as long as its ring reaches back.
+//! The network side uses A10: IPv4 and GRE with key and sequence number ([`envelope`]). A key
+//! identifies a session ([`sessions`]); duplicate and late packets are dropped ([`window`]). The
+//! payload is appended to the session's stream. The [`sender`] cuts it into frames ([`mod@frame`])
+//! for the access side, and keeps sent bytes for retransmission as long as its ring has room.
 //!
 //! The other end's [`receiver`] reassembles the stream, requests missing bytes in rounds, and
-//! abandons those that do not arrive. A [`peer`] is both halves; the two ends are symmetric. A
-//! [`terminal`] is a peer behind a lossy [`channel`], a [`trial`] runs a session over it and
-//! compares every byte, and [`theory`] predicts the abandoned share.
+//! abandons those that do not arrive. A [`peer`] combines both halves; the two ends are symmetric.
+//! A [`terminal`] is a peer behind a lossy [`channel`], a [`trial`] runs a session over it and
+//! compares every byte, and [`theory`] predicts the fraction of abandoned bytes.
 //!
-//! Free of threads, clocks and allocation once set up: time is a number the caller passes.
-//! docs/rlp.md has the protocol and says which of its fields are ours.
+//! The protocol uses no threads, no clock and, after construction, no allocation: time is a number
+//! passed by the caller. docs/rlp.md describes the protocol and lists the fields that are this
+//! project's own.
 //!
-//! [`app`] makes stages of a packet path of it, and its traffic; [`ppp`] frames what streams carry.
+//! [`app`] contains the packet-path stages and traffic sources that use the protocol; [`ppp`]
+//! frames the packets that streams carry.
 //!
-//! Leaves out: A11 (sessions are opened by the caller), encryption, the reset procedure of the
-//! radio's own protocol.
+//! A11 (the caller opens sessions), encryption, and the radio protocol's reset procedure are not
+//! implemented.
 
 #![forbid(unsafe_code)]
 
@@ -36,12 +38,13 @@ pub mod theory;
 pub mod trial;
 pub mod window;
 
-/// The byte number, nearest to `near`, whose low 32 bits are `wire`.
+/// Returns the 64-bit byte number nearest to `near` whose low 32 bits are `wire`.
 ///
-/// Bytes are numbered from 0 in 64 bits; packets carry the low 32. Numbers within 2^31 bytes of
-/// `near` are recovered; the result may be negative when `near` is small.
+/// Bytes are numbered from 0 in 64 bits; packets carry only the low 32. The result is correct if
+/// the true number is within 2^31 bytes of `near`; it may be negative if `near` is small.
 #[inline]
 fn unwrap_near(wire: u32, near: u64) -> i64 {
-    // The difference modulo 2^32, taken as signed, is the true one while it is below 2^31.
+    // The difference modulo 2^32, taken as signed, is the true one if that is below 2^31 in
+    // magnitude.
     near as i64 + i64::from(wire.wrapping_sub(near as u32).cast_signed())
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Both halves of a session at one end of the link. The two ends differ in nothing.
+//! Combines the sender and the receiver of a session at one end of the link. The two ends work
+//! identically.
 //!
-//! Not here: source and destination of the stream; finding the session of a packet.
+//! The caller looks up the session, and supplies and consumes the stream.
 
 use crate::frame::{self, Access, Fault, Frame, Writer};
 use crate::receiver::{self, Receiver};
@@ -10,7 +11,7 @@ use crate::sender::{self, Sender};
 /// One end of a session.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Key of the session.
+    /// Session key.
     pub session: u32,
     /// Outgoing stream.
     pub sender: Sender,
@@ -19,23 +20,24 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// An end at which nothing was sent or received.
+    /// Creates an end that has neither sent nor received anything.
     ///
     /// # Panics
-    /// If the limits are not what [`Sender::new`] and [`Receiver::new`] want.
+    /// Panics if [`Sender::new`] or [`Receiver::new`] rejects the limits.
     pub fn new(session: u32, sends: sender::Limits, receives: receiver::Limits) -> Self {
         Self { session, sender: Sender::new(sends), receiver: Receiver::new(receives) }
     }
 
-    /// Takes in the frames of a packet. What the halves refuse they count.
+    /// Processes a packet's frames. Rejected frames are counted by the sender or receiver.
     ///
     /// # Errors
-    /// The first fault of a frame; the frames in front of it were taken in.
+    /// Returns the first frame fault. The frames before it have been processed.
     #[inline]
     pub fn hear(&mut self, access: &Access<'_>) -> Result<(), Fault> {
         for frame in access.frames() {
             match frame? {
-                // Refusals are counted; the sender only learns what is missing.
+                // Errors are counted by the receiver; the protocol reports back to the sender only
+                // which bytes are missing.
                 Frame::Data { sequence, bytes, .. } => {
                     let _ = self.receiver.receive(sequence, bytes);
                 }
@@ -48,10 +50,12 @@ impl Peer {
         Ok(())
     }
 
-    /// Writes a packet: a NAK if one is due, retransmissions, new data; an idle frame if `idle` and
-    /// there is nothing else. At most one NAK, so that copies are in separate packets.
+    /// Writes a packet: a NAK if one is due, then retransmissions, then new data. If there is none
+    /// of these and `idle` is set, writes an idle frame. A packet contains at most one NAK, so that
+    /// the copies of a NAK travel in separate packets.
     ///
-    /// Returns its bytes; `None` when there is nothing to say or `packet` has no room for it.
+    /// Returns the packet's length; `None` if there is nothing to send or the buffer `packet` is
+    /// too short.
     #[inline]
     pub fn speak(&mut self, now: u64, packet: &mut [u8], how: &Speech) -> Option<usize> {
         let mut writer = Writer::new(packet)?;
@@ -67,13 +71,13 @@ impl Peer {
     }
 }
 
-/// Framing policy of an end.
+/// How an end frames its packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Speech {
     /// Ethernet destination, then source.
     pub ethernet: [u8; 12],
-    /// Whether bytes that do not fill a frame are sent in a shorter one.
+    /// Send a short frame immediately rather than wait until there is enough data for a full one.
     pub flush: bool,
-    /// Whether to say that there is nothing new.
+    /// Send an idle frame if there is nothing else to send.
     pub idle: bool,
 }

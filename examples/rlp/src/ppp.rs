@@ -7,20 +7,20 @@
 //!      \_______________ 7d and 7e escaped ______________/
 //! ```
 //!
-//! Leaves out: negotiating anything. Address and control are always there, and of the characters
-//! below 0x20 none is escaped, as on a link that passes them all (an async control character map of
-//! zero). Reading frames is the terminals' work.
+//! Negotiation is not implemented. Address and control fields are always present, and no character
+//! below 0x20 is escaped (async control character map of zero). Frames are not decoded here; only a
+//! terminal would do that.
 
-/// Begins and ends a frame; any number may be between two frames (RFC 1662, 4.4.1).
+/// Frame delimiter; any number of flags may separate two frames (RFC 1662, 4.4.1).
 pub const FLAG: u8 = 0x7e;
 const ESCAPE: u8 = 0x7d;
 
-/// PPP protocol of IPv4 (RFC 1332).
+/// PPP protocol number of IPv4 (RFC 1332).
 pub const PROTOCOL_IPV4: u16 = 0x0021;
-/// PPP protocol of IPv6 (RFC 5072).
+/// PPP protocol number of IPv6 (RFC 5072).
 pub const PROTOCOL_IPV6: u16 = 0x0057;
 
-/// The remainder of each byte by x^16 + x^12 + x^5 + 1, bits reflected (RFC 1662, C.2).
+/// CRC table: each byte's remainder modulo x^16 + x^12 + x^5 + 1, bits reflected (RFC 1662, C.2).
 const REMAINDERS: [u16; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -38,13 +38,13 @@ const REMAINDERS: [u16; 256] = {
     table
 };
 
-/// The check sequence of `bytes`.
+/// Computes the frame check sequence (FCS-16) of `bytes`.
 pub fn check_sequence(bytes: impl IntoIterator<Item = u8>) -> u16 {
     let step = |sum: u16, byte: u8| sum >> 8 ^ REMAINDERS[usize::from(sum as u8 ^ byte)];
     !bytes.into_iter().fold(u16::MAX, step)
 }
 
-/// Appends the frame of one packet to `stream`, flags at both ends.
+/// Appends a packet's PPP frame to `stream`, with a flag at either end.
 pub fn push_frame(protocol: u16, packet: &[u8], stream: &mut Vec<u8>) {
     let [high, low] = protocol.to_be_bytes();
     let head = [0xff, 0x03, high, low];
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The check sequence bit by bit, as RFC 1662, C.1 defines it.
+    /// Computes the check sequence bit by bit, as defined in RFC 1662, C.1.
     fn slow(bytes: &[u8]) -> u16 {
         let mut sum = u16::MAX;
         for byte in bytes {
@@ -77,7 +77,7 @@ mod tests {
         !sum
     }
 
-    /// Content between the flags, unescaped.
+    /// Returns the unescaped frame contents between the flags.
     fn read(stream: &[u8]) -> Vec<Vec<u8>> {
         let frames = stream.split(|byte| *byte == FLAG).filter(|frame| !frame.is_empty());
         let undo = |frame: &[u8]| {
@@ -94,7 +94,8 @@ mod tests {
 
     #[test]
     fn the_check_sequence_has_its_published_value() {
-        // CRC-16/X-25 of the digits, and the value a frame with its sequence has (RFC 1662, C.2).
+        // CRC-16/X-25 check value for "123456789", and the remainder of a frame that includes its
+        // sequence (RFC 1662, C.2).
         assert_eq!(check_sequence(*b"123456789"), 0x906e);
         assert_eq!(check_sequence(b"123456789\x6e\x90".iter().copied()), !0xf0b8);
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From frames back to the byte stream, asking for what is missing.
+//! Reassembles the byte stream from frames, and requests missing bytes.
 //!
-//! Byte `n` is at `n` modulo the size of a ring; missing bytes are a list of holes.
+//! Byte `n` is at index `n` modulo the ring size; missing bytes are kept as a list of holes.
 //!
 //! ```text
-//!    given out   | ready    hole   here   hole   here | not seen
+//!    delivered   | ready    hole   here   hole   here | not seen
 //!  --------------+--------+======+------+======+------+----------
 //!              taken                               expected      taken + ring
 //! ```
@@ -14,13 +14,14 @@
 //! the last one the hole is abandoned. The reader gets abandoned holes at their position in the
 //! stream, so that bytes sent = bytes taken + bytes abandoned, in order.
 //!
-//! A hole is also abandoned when a frame shows that the sender's ring no longer has it (the rings
-//! of both ends have the same size). A frame far beyond the ring counts as damaged, until the next
-//! one continues it: then the link was down for long, and everything before is abandoned.
+//! A hole is also abandoned when a frame shows that the sender's ring no longer has its bytes (both
+//! rings have the same size). A frame too far ahead for the ring is considered damaged unless the
+//! next frame continues it. If the next frame does, the link must have been down for a long time,
+//! and all earlier bytes are abandoned.
 //!
-//! Time is the number `now`, in ticks of the caller, that never decreases.
+//! The caller passes the time as `now`, in ticks of its own; it must never decrease.
 //!
-//! Not here: the meaning of the bytes; reporting received bytes to the sender.
+//! What the bytes mean is up to the caller. The protocol has no acknowledgements.
 
 mod holes;
 
@@ -30,25 +31,24 @@ use holes::Holes;
 
 /// Maximum number of holes tracked.
 pub const MAX_HOLES: usize = 128;
-/// Rounds at most, unless unlimited.
+/// Maximum number of rounds, unless unlimited.
 pub const MAX_ROUNDS: usize = 8;
 
-/// Rounds of requests for a hole.
+/// NAK rounds for a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
-    /// NAKs of each round.
+    /// NAK copies per round.
     copies: [u8; MAX_ROUNDS],
-    /// Rounds; `None`: without end, one NAK each.
+    /// Number of rounds; `None` for unlimited rounds of one NAK each.
     limit: Option<u8>,
 }
 
 impl Rounds {
-    /// Rounds of one NAK each, without end.
+    /// Unlimited rounds of one NAK each.
     pub const UNLIMITED: Self = Self { copies: [1; MAX_ROUNDS], limit: None };
 
-    /// Rounds with these numbers of NAKs; without rounds every hole is abandoned at once.
-    ///
-    /// Returns `None` for more than [`MAX_ROUNDS`], or a round of no NAK.
+    /// Returns rounds with these numbers of NAKs. An empty list abandons every hole immediately.
+    /// `None` for more than [`MAX_ROUNDS`] rounds or a round without a NAK.
     pub fn new(copies: &[u8]) -> Option<Self> {
         if copies.len() > MAX_ROUNDS || copies.contains(&0) {
             return None;
@@ -58,7 +58,8 @@ impl Rounds {
         Some(Self { copies: all, limit: Some(copies.len() as u8) })
     }
 
-    /// NAKs of a round, from 0; `None` behind the last.
+    /// Returns the number of NAKs in a round; rounds are counted from 0. `None` after the last
+    /// round.
     fn copies(&self, round: u8) -> Option<u8> {
         match self.limit {
             Some(limit) if round >= limit => None,
@@ -68,91 +69,91 @@ impl Rounds {
     }
 }
 
-/// Sizes and times of a receiver.
+/// A receiver's ring size and NAK timing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the ring: a power of two from 2 to 2^30; the sender's.
+    /// Ring size in bytes: a power of two from 2 to 2^30, the same as the sender's.
     pub ring_bytes: usize,
-    /// Rounds of requests for a hole.
+    /// NAK rounds for a hole.
     pub rounds: Rounds,
-    /// Ticks from the last NAK of a round to the next round: more than a round trip.
+    /// Ticks from a round's last NAK to the next round; must exceed a round trip.
     pub timer_ticks: u64,
 }
 
-/// Reasons for rejecting bytes.
+/// Why bytes were rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
     /// Already received or delivered.
     Duplicate,
-    /// They were given up.
+    /// Abandoned before.
     Late,
-    /// The ring has no room for them yet: bytes in front of them are missing or not taken.
+    /// No room in the ring yet: earlier bytes are missing, or have not been taken.
     Window,
-    /// The maximum number of holes is reached.
+    /// Hole limit reached.
     Holes,
-    /// They are far from all seen before.
+    /// The number is beyond the expected one by more than the ring size.
     Jump,
 }
 
-/// The names of [`Refusal`], in order.
+/// Names of [`Refusal`], in declaration order.
 pub const REFUSAL_NAMES: [&str; 5] = ["duplicate", "late", "window", "holes", "jump"];
 
-/// Statistics of a receiver.
+/// Receiver statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Frames refused, by [`Refusal`].
+    /// Frames rejected, by [`Refusal`].
     pub refused: [u64; REFUSAL_NAMES.len()],
-    /// Holes found.
+    /// Holes detected.
     pub holes: u64,
-    /// Lists handed out to be sent.
+    /// NAK lists returned for sending.
     pub naks: u64,
-    /// Holes given up.
+    /// Holes abandoned.
     pub aborts: u64,
-    /// Bytes given up.
+    /// Bytes abandoned.
     pub aborted_bytes: u64,
 }
 
 /// Result of [`Receiver::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// The next bytes of the stream: their number.
+    /// Bytes delivered.
     Bytes(usize),
-    /// The next bytes of the stream were given up.
+    /// The next bytes in the stream were abandoned.
     Aborted {
-        /// Number of the first.
+        /// First abandoned byte.
         first: u64,
-        /// Number of bytes.
+        /// How many bytes were abandoned.
         bytes: u64,
     },
-    /// The next byte has not arrived, or there is no room for it.
+    /// The next byte has not arrived, or the output has no room.
     Nothing,
 }
 
-/// The receiving half of a session.
+/// A session's receiving half.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     ring: Box<[u8]>,
     /// Number of the next byte to deliver.
     taken: u64,
-    /// One more than the highest number seen.
+    /// One past the highest byte seen.
     expected: u64,
     holes: Holes,
-    /// The continuation of a frame that counted as damaged.
+    /// First byte of the next frame if it continues one that was considered damaged.
     resume: Option<u64>,
     counts: Counts,
 }
 
 impl Receiver {
-    /// Expects byte 0.
+    /// Creates a receiver that expects byte 0.
     ///
     /// # Panics
-    /// If the ring's size is not a power of two from 2 to 2^30.
+    /// Panics if the ring size is not a power of two from 2 to 2^30.
     pub fn new(limits: Limits) -> Self {
         let bytes = limits.ring_bytes;
         assert!(
             bytes.is_power_of_two() && (2..=1 << 30).contains(&bytes),
-            "a ring of {bytes} bytes; write a power of two from 2 to {}",
+            "invalid ring size {bytes}; expected a power of two from 2 to {}",
             1 << 30
         );
         Self {
@@ -165,12 +166,12 @@ impl Receiver {
         }
     }
 
-    /// Takes in a frame of data; with no bytes, what an idle frame says.
+    /// Processes a data frame, or an idle frame if `bytes` is empty.
     ///
-    /// Of a partly received frame only the rest is written: earlier bytes stay.
+    /// Writes only missing bytes; bytes that were received earlier keep their value.
     ///
     /// # Errors
-    /// The reason for rejecting all of it.
+    /// Returns the reason if the whole frame is rejected.
     #[inline]
     pub fn receive(&mut self, wire: u32, bytes: &[u8]) -> Result<(), Refusal> {
         let result = self.accept(unwrap_near(wire, self.expected), bytes);
@@ -191,7 +192,7 @@ impl Receiver {
             return Ok(());
         }
         if first > self.expected as i64 {
-            // Positive, as what it is above.
+            // Both are positive: they are above `expected`.
             self.check_beyond(first as u64, end as u64)?;
         }
         if end > room {
@@ -202,7 +203,7 @@ impl Receiver {
         self.fill(first, bytes)
     }
 
-    /// Opens the hole in front of a frame beyond `expected`, if the frame may come in.
+    /// Opens the hole between `expected` and a frame beyond it, if the frame is acceptable.
     #[cold]
     fn check_beyond(&mut self, first: u64, end: u64) -> Result<(), Refusal> {
         let ring = self.ring.len() as u64;
@@ -220,7 +221,7 @@ impl Receiver {
         self.open(first, false)
     }
 
-    /// Opens the hole from `expected` to `end`.
+    /// Opens a hole from `expected` to `end`, and abandons it immediately if `given_up`.
     fn open(&mut self, end: u64, given_up: bool) -> Result<(), Refusal> {
         if self.holes.is_full() {
             return Err(Refusal::Holes);
@@ -234,7 +235,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// Writes what is missing of the bytes from `first` on, which the ring has room for.
+    /// Writes `bytes`, which start at number `first`, where bytes are missing. The ring must have
+    /// room for all of them.
     fn fill(&mut self, first: i64, bytes: &[u8]) -> Result<(), Refusal> {
         let end = first + bytes.len() as i64;
         if bytes.is_empty() {
@@ -275,19 +277,20 @@ impl Receiver {
         result
     }
 
-    /// Ends the rounds whose time is over.
+    /// Ends the rounds whose timers have expired.
     #[inline]
     pub fn tick(&mut self, now: u64) {
         self.holes.tick(now, &mut self.counts);
     }
 
-    /// Whether a NAK is to be sent.
+    /// Returns whether a NAK is due.
     #[inline]
     pub fn wants_nak(&self) -> bool {
         self.holes.wants_nak()
     }
 
-    /// The next NAK to send, if any. Copies are separate lists, sent in separate packets.
+    /// Returns the next NAK to send, if any. Copies are returned as separate lists, for separate
+    /// packets.
     pub fn next_nak(&mut self, now: u64) -> Option<NakList> {
         if !self.wants_nak() {
             return None;
@@ -296,14 +299,14 @@ impl Receiver {
         Some(self.holes.next_nak(now))
     }
 
-    /// Bytes that [`Receiver::take`] would give out until the next hole.
+    /// Returns how many contiguous bytes [`Receiver::take`] can deliver before the next hole.
     #[inline]
     pub fn ready(&self) -> usize {
         let end = self.holes.first().map_or(self.expected, |hole| hole.first);
         (end - self.taken) as usize
     }
 
-    /// Delivers the next bytes of the stream, up to the size of `out`.
+    /// Delivers the stream's next bytes, as many as fit in `out`.
     #[inline]
     pub fn take(&mut self, out: &mut [u8]) -> Taken {
         let bytes = self.ready().min(out.len());
@@ -325,7 +328,7 @@ impl Receiver {
         }
     }
 
-    /// Whether every byte below the highest seen has been delivered or abandoned.
+    /// Returns whether every byte up to the highest seen has been delivered or abandoned.
     pub fn is_settled(&self) -> bool {
         self.taken == self.expected
     }
@@ -335,7 +338,7 @@ impl Receiver {
         &self.counts
     }
 
-    /// Position of a byte in the ring.
+    /// Returns a byte's index in the ring.
     #[inline]
     fn place(&self, number: u64) -> usize {
         number as usize & (self.ring.len() - 1)

@@ -1,110 +1,112 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a byte stream to frames, with retransmission.
+//! Cuts a byte stream into frames, and retransmits on request.
 //!
-//! One ring of bytes serves both: byte `n` of the stream is at `n` modulo the ring's size. New
-//! bytes are appended at the head; frames are cut behind it; sent bytes stay for retransmission
+//! A single ring holds the stream: byte `n` is at index `n` modulo the ring size. New bytes are
+//! appended at the head; frames are cut behind it; sent bytes remain available for retransmission
 //! until new bytes overwrite them.
 //!
 //! ```text
-//!             gone        | may be sent again      | waits to be cut |
+//!          overwritten    | can be retransmitted   | waits to be cut |
 //!  -----------------------+------------------------+-----------------+
 //!                 appended - ring                 cut            appended
 //! ```
 //!
-//! Requests of NAKs are queued, and sent before new data. A range that was never sent is rejected;
-//! of one that is partly gone, the rest is sent. Every copy of a NAK is answered: the receiver
-//! sends copies to get several answers.
+//! Ranges requested by NAKs are queued, and sent before new data. A range that was never sent is
+//! rejected; if part of a range has been overwritten, the rest is sent. Every copy of a NAK is
+//! answered: the receiver sends copies to get several answers.
 //!
-//! Leaves out: acknowledgements and flow control, of which the protocol has none.
+//! The protocol has neither acknowledgements nor flow control.
 
 use crate::frame::{ByteRange, FRAME_HEADER_BYTES, MAX_FRAME_BYTES, Writer};
 use crate::unwrap_near;
 use std::collections::VecDeque;
 
-/// Ranges that may wait to be sent again.
+/// Maximum ranges queued for retransmission.
 const MAX_QUEUED: usize = 64;
 
-/// Sizes of a sender.
+/// Frame size and ring size of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the stream in a frame, 1 to [`MAX_FRAME_BYTES`].
+    /// Stream bytes per frame, 1 to [`MAX_FRAME_BYTES`].
     pub frame_bytes: usize,
-    /// Bytes of the ring: a power of two, at least two frames, at most 2^30.
+    /// Ring size in bytes: a power of two, at least two frames, at most 2^30.
     pub ring_bytes: usize,
 }
 
 impl Default for Limits {
-    /// 128 bytes a frame, 16 KiB.
+    /// 128 bytes per frame, and a 16 KiB ring.
     fn default() -> Self {
         Self { frame_bytes: 128, ring_bytes: 16 << 10 }
     }
 }
 
 impl Limits {
-    /// The error in the sizes, if any, with the fix.
+    /// Returns an error message with the valid range if a size is invalid.
     pub fn fault(&self) -> Option<String> {
         let Self { frame_bytes, ring_bytes } = *self;
         if !(1..=MAX_FRAME_BYTES).contains(&frame_bytes) {
-            return Some(format!("a frame of {frame_bytes} bytes; write 1 to {MAX_FRAME_BYTES}"));
+            return Some(format!(
+                "invalid frame size {frame_bytes}; expected 1 to {MAX_FRAME_BYTES} bytes"
+            ));
         }
         let least = (2 * frame_bytes).next_power_of_two();
         if !ring_bytes.is_power_of_two() || !(least..=1 << 30).contains(&ring_bytes) {
             return Some(format!(
-                "a ring of {ring_bytes} bytes; write a power of two, for frames of \
-                 {frame_bytes} at least {least}"
+                "invalid ring size {ring_bytes}; expected a power of two, at least {least} bytes \
+                 for frames of {frame_bytes}"
             ));
         }
         None
     }
 }
 
-/// Statistics of a sender.
+/// Sender statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Frames cut from the stream.
     pub frames: u64,
-    /// Frames sent again.
+    /// Frames retransmitted.
     pub frames_again: u64,
-    /// Bytes sent again.
+    /// Bytes retransmitted.
     pub bytes_again: u64,
-    /// Ranges asked for that were never sent.
+    /// Requested ranges that were never sent.
     pub nak_unsent: u64,
-    /// Ranges asked for of which the ring had lost a part or all.
+    /// Requested ranges partly or completely overwritten in the ring.
     pub nak_gone: u64,
-    /// Ranges asked for that found no place in the queue.
+    /// Requested ranges dropped because the queue was full.
     pub nak_overflow: u64,
 }
 
-/// A range that waits to be sent again.
+/// A range queued for retransmission.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     first: u64,
     end: u64,
 }
 
-// docs/rlp.md states what a session takes.
+// docs/rlp.md states the memory per session, which depends on this size.
 const _: () = assert!(size_of::<Wanted>() == 16);
 
-/// The sending half of a session.
+/// A session's sending half.
 #[derive(Clone, Debug)]
 pub struct Sender {
     ring: Box<[u8]>,
     frame_bytes: usize,
     /// Number of the next byte to be appended.
     appended: u64,
-    /// Number of the next byte to be cut for the first time.
+    /// Number of the next byte to be sent for the first time.
     cut: u64,
     wanted: VecDeque<Wanted>,
-    /// Bytes that wait in `wanted`; at most the ring's size.
+    /// Bytes queued in `wanted`; at most the ring size.
     wanted_bytes: u64,
     counts: Counts,
 }
 
 impl Sender {
-    /// An empty stream.
+    /// Creates a sender with an empty stream.
     ///
     /// # Panics
-    /// If the limits have a [fault](Limits::fault).
+    /// Panics if the limits have a [fault](Limits::fault).
     pub fn new(limits: Limits) -> Self {
         if let Some(fault) = limits.fault() {
             panic!("{fault}");
@@ -137,14 +139,14 @@ impl Sender {
         true
     }
 
-    /// Bytes that wait to be cut.
+    /// Returns how many bytes are waiting to be cut.
     #[inline]
     pub fn pending(&self) -> usize {
         (self.appended - self.cut) as usize
     }
 
-    /// Upper bound of the bytes that [`Sender::emit`] would write after the packet's header, given
-    /// enough room; fewer if the ring has lost requested bytes.
+    /// Returns an upper bound on the bytes that [`Sender::emit`] would write after the packet
+    /// header, given enough room. It writes fewer if requested bytes have been overwritten.
     #[inline]
     pub fn wire_bytes(&self, flush: bool) -> usize {
         let again: usize = self.wanted.iter().map(|w| self.wire((w.end - w.first) as usize)).sum();
@@ -157,7 +159,7 @@ impl Sender {
         bytes + bytes.div_ceil(self.frame_bytes) * FRAME_HEADER_BYTES
     }
 
-    /// Queues what a NAK asks for.
+    /// Queues the ranges requested by a NAK.
     pub fn serve(&mut self, ranges: impl IntoIterator<Item = ByteRange>) {
         for range in ranges {
             self.want(range);
@@ -178,7 +180,7 @@ impl Sender {
         if end <= oldest as i64 {
             return;
         }
-        // Both positive: `end` is above `oldest`, `first` is raised to it.
+        // Both are positive: `end` is above `oldest`, and `first` is raised to `oldest`.
         let (first, end) = ((first.max(oldest as i64)) as u64, end as u64);
         let bytes = end - first;
         if self.wanted.len() == MAX_QUEUED || self.wanted_bytes + bytes > self.ring.len() as u64 {
@@ -189,8 +191,8 @@ impl Sender {
         self.wanted_bytes += bytes;
     }
 
-    /// Writes as many frames as fit: retransmissions first, then new data. A partial frame waits,
-    /// unless `flush` is set: then it is sent short. Frames are not shortened to fit.
+    /// Writes as many frames as fit: retransmissions first, then new data. A partial frame waits
+    /// unless `flush` is set, in which case it is sent short. Frames are not shortened to fit.
     #[inline]
     pub fn emit(&mut self, writer: &mut Writer<'_>, flush: bool) {
         if !self.wanted.is_empty() && !self.emit_again(writer) {
@@ -209,7 +211,7 @@ impl Sender {
         }
     }
 
-    /// Returns whether everything asked for was written.
+    /// Writes the queued retransmissions. Returns whether all of them fit.
     fn emit_again(&mut self, writer: &mut Writer<'_>) -> bool {
         while let Some(mut wanted) = self.wanted.pop_front() {
             self.wanted_bytes -= wanted.end - wanted.first;
@@ -234,13 +236,13 @@ impl Sender {
         true
     }
 
-    /// Number of the byte that comes next, for an idle frame.
+    /// Returns the wire number of the next new byte, for an idle frame.
     #[inline]
     pub fn next(&self) -> u32 {
         self.cut as u32
     }
 
-    /// Whether nothing waits to be sent again.
+    /// Returns whether no retransmission is queued.
     #[inline]
     pub fn is_served(&self) -> bool {
         self.wanted.is_empty()
@@ -251,19 +253,20 @@ impl Sender {
         &self.counts
     }
 
-    /// Number of the oldest byte the ring still has.
+    /// Returns the number of the oldest byte still in the ring.
     #[inline]
     fn oldest(&self) -> u64 {
         self.appended.saturating_sub(self.ring.len() as u64)
     }
 
-    /// Position of a byte in the ring.
+    /// Returns a byte's index in the ring.
     #[inline]
     fn place(&self, number: u64) -> usize {
         number as usize & (self.ring.len() - 1)
     }
 
-    /// The bytes from a number on, which the ring must have.
+    /// Returns bytes from number `first` on, in up to two pieces because the ring may wrap. All of
+    /// them must be in the ring.
     #[inline]
     fn pieces(&self, first: u64, bytes: usize) -> [&[u8]; 2] {
         let at = self.place(first);

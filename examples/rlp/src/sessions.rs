@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sessions of one worker, found by key.
+//! One worker's sessions, found by key.
 //!
-//! A hash table with open addressing, at most half full, whose cells hold key and index; the states
-//! are in a separate list. After [`Sessions::new`] only the states themselves allocate.
+//! An open-addressing hash table that is at most half full. Each cell holds a key and an index into
+//! a separate list of states. After [`Sessions::new`], the table itself allocates no memory.
 //!
-//! Leaves out: closing sessions, which the signalling of A11 would ask for.
+//! Sessions cannot be closed, which would require A11 signalling.
 
-/// Reasons why a session was not opened.
+/// Why a session was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// There are as many sessions as there may be.
+    /// Session limit reached.
     Full,
-    /// The key has a session.
+    /// A session with this key is already open.
     Taken,
 }
 
 /// Sessions and their states.
 #[derive(Clone, Debug)]
 pub struct Sessions<T> {
-    /// Key, and place in `states` plus one; 0 marks an empty cell.
+    /// Key, and index in `states` plus one; 0 marks an empty cell.
     cells: Box<[(u32, u32)]>,
     states: Vec<T>,
     limit: usize,
-    /// Takes a hash of 32 bits to a cell.
+    /// Right shift that reduces a 32-bit hash to a cell index.
     shift: u32,
 }
 
 impl<T> Sessions<T> {
-    /// Empty, with room for `limit`.
+    /// Creates an empty table with room for `limit` sessions.
     ///
     /// # Panics
-    /// If `limit` is not below 2^31.
+    /// Panics if `limit` is 2^31 or more.
     pub fn new(limit: usize) -> Self {
-        assert!(limit < 1 << 31, "{limit} sessions are more than keys can be found for");
+        assert!(limit < 1 << 31, "{limit} sessions exceed the table's maximum of 2^31 - 1");
         let cells = (limit * 2).next_power_of_two().max(2);
         Self {
             cells: vec![(0, 0); cells].into(),
@@ -45,7 +45,7 @@ impl<T> Sessions<T> {
     /// Opens a session.
     ///
     /// # Errors
-    /// [`Refusal`]; the state is lost.
+    /// Returns [`Refusal`] and drops `state`.
     pub fn open(&mut self, key: u32, state: T) -> Result<&mut T, Refusal> {
         let at = match self.cell(key) {
             (_, 0) if self.states.len() == self.limit => return Err(Refusal::Full),
@@ -54,16 +54,16 @@ impl<T> Sessions<T> {
         };
         let place = self.states.len();
         self.states.push(state);
-        // Below 2^31, the limit.
+        // Fits: the limit is below 2^31.
         self.cells[at] = (key, place as u32 + 1);
         Ok(&mut self.states[place])
     }
 
-    /// The state of the session with this key; where there is none, one is opened with the state
-    /// that `make` gives.
+    /// Returns the state of the session with this key, opening it with the state returned by `make`
+    /// if necessary.
     ///
     /// # Errors
-    /// The error of `make`, or [`Refusal::Full`].
+    /// Returns the error from `make`, or [`Refusal::Full`].
     #[inline]
     pub fn find_or_open<E: From<Refusal>>(
         &mut self,
@@ -74,30 +74,31 @@ impl<T> Sessions<T> {
         if mark == 0 {
             return Ok(self.open(key, make()?)?);
         }
-        // Marks are places plus one.
+        // A cell's second value is the index plus one.
         Ok(&mut self.states[mark as usize - 1])
     }
 
-    /// The state of the session with this key, if it is open.
+    /// Returns the state of the session with this key, if open.
     #[inline]
     pub fn find(&mut self, key: u32) -> Option<&mut T> {
         let (_, mark) = self.cell(key);
         self.states.get_mut((mark as usize).wrapping_sub(1))
     }
 
-    /// The states of all sessions, in the order they were opened.
+    /// Returns all sessions' states, in the order they were opened.
     pub fn states(&self) -> &[T] {
         &self.states
     }
 
-    /// The cell of a key, or the empty one where it would go, and its mark.
+    /// Returns the index and the second value of the cell that holds `key`, or of the empty cell
+    /// where it would be inserted.
     #[inline]
     fn cell(&self, key: u32) -> (usize, u32) {
         let mask = self.cells.len() - 1;
         // Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4): the multiplier is 2^32
-        // over the golden ratio; the upper bits are the best mixed.
+        // divided by the golden ratio; the product's upper bits are mixed best.
         let mut at = (key.wrapping_mul(0x9e37_79b9) >> self.shift) as usize;
-        // Ends: at least one cell in two is empty.
+        // Terminates: at least half of the cells are empty.
         while self.cells[at].1 != 0 && self.cells[at].0 != key {
             at = (at + 1) & mask;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Prediction of the share of abandoned bytes.
+//! Predicts the fraction of abandoned bytes.
 //!
 //! Consider one byte. It is abandoned if its frame is lost and every round fails. A round of `n`
 //! copies sends `n` NAKs; each that arrives (probability `1 - q`) is answered by a separate frame,
@@ -11,42 +11,43 @@
 //!     e * f^(n1 + n2 + ...)
 //! ```
 //!
-//! A NAK that comes twice, with chance `d`, is answered twice; then `f = q + (1 - q) (1 - d + d e)
-//! e`. It holds for the byte whatever frames it shares its fate with, in whatever frames it is
-//! sent again: each attempt carries it in one frame.
+//! A NAK that is duplicated (probability `d`) is answered twice; then `f = q + (1 - q) (1 - d + d
+//! e) e`. The formula holds for the byte regardless of how the stream is cut into frames: each
+//! attempt carries the byte in exactly one frame.
 //!
-//! When losses come in bursts, `e` depends on the state of the link, and the state when the byte
-//! is sent again on the state when it was lost. Write the chance of each state as a row `v`, a tick
-//! as the matrix `T`, and the loss in each state as the diagonal matrix `L`; `R = 1 - L`. With one
-//! new frame per tick:
+//! When losses come in bursts, `e` depends on the state of the link, and the state at a
+//! retransmission depends on the state at the original loss. Let the row vector `v` hold the
+//! probability of each state, the matrix `T` the transition of one tick, and the diagonal matrix
+//! `L` the loss probability in each state; `R = 1 - L`. With one new frame per tick:
 //!
-//! 1. The frame is lost: `v = s L`, where `s` is the row that a tick leaves as it is.
-//! 2. The hole is found by the next new frame that arrives: none of the frames between has, so
+//! 1. The frame is lost: `v = s L`, where `s` is the stationary distribution, `s T = s`.
+//! 2. The hole is detected by the next new frame that arrives, all frames in between being lost:
 //!    `v = v T R + v T L T R + ... = v (1 - T L)^-1 T R`.
-//! 3. What the first round sends again is sent a round trip after that frame: `v = v T^trip F^n1`,
-//!    where `F` has `f` of each state. All copies meet the same state, each with its own draw.
-//! 4. Each further round comes a timer later: `v = v T^timer F^n`.
+//! 3. The retransmissions of the first round are sent one round trip after that frame:
+//!    `v = v T^trip F^n1`, where `F` is the diagonal matrix of `f` in each state. All copies meet
+//!    the same state, with independent draws.
+//! 4. Each further round follows one timer period later: `v = v T^timer F^n`.
 //!
-//! The sum of `v` is the chance. It supposes that time is kept: nothing is held back for longer
-//! than the timer allows, and the rings hold what the rounds ask for.
+//! The probability of abandonment is the sum of `v`. The model assumes that no frame is held back
+//! for longer than the timer allows, and that the rings still hold the requested bytes.
 
 use crate::channel::{Burst, Loss};
 use linerate_stage_api::bench::{CONFIDENCE, NORMAL_QUANTILE};
 
-/// Parameters that determine whether a byte is abandoned.
+/// Parameters that determine how likely a byte is to be abandoned.
 #[derive(Clone, Copy, Debug)]
 pub struct Scheme<'a> {
-    /// Loss model of the stream's frames.
+    /// Loss model for the stream's frames.
     pub loss: Loss,
-    /// Chance that a NAK is lost, independent of all else.
+    /// Probability that a NAK is lost, independent of all other losses.
     pub nak_loss: f64,
-    /// Chance that a NAK which arrives does so twice.
+    /// Probability that a NAK that arrives is duplicated.
     pub nak_double: f64,
-    /// NAKs of each round.
+    /// NAK copies per round.
     pub copies: &'a [u8],
-    /// Ticks from sending a frame to sending again what the NAK it caused asks for.
+    /// Ticks from the frame that reveals a hole to the retransmission triggered by its NAK.
     pub trip_ticks: u64,
-    /// Ticks from round to round.
+    /// Ticks from one round to the next.
     pub timer_ticks: u64,
 }
 
@@ -57,7 +58,7 @@ fn times(row: Row, matrix: &Matrix) -> Row {
     [row[0] * matrix[0][0] + row[1] * matrix[1][0], row[0] * matrix[0][1] + row[1] * matrix[1][1]]
 }
 
-/// `row (1 - matrix)^-1`, by the inverse of a matrix of two rows.
+/// Returns `row (1 - matrix)^-1`, with the closed-form inverse of a 2x2 matrix.
 fn times_series(row: Row, matrix: &Matrix) -> Row {
     let [[a, b], [c, d]] = *matrix;
     let determinant = (1.0 - a) * (1.0 - d) - b * c;
@@ -67,7 +68,7 @@ fn times_series(row: Row, matrix: &Matrix) -> Row {
     )
 }
 
-/// Chance that a byte is given up. 0 when everything arrives; 1 when nothing of the stream does.
+/// Returns the probability that a byte is abandoned: 0 if every frame arrives, 1 if none does.
 pub fn abort_rate(scheme: &Scheme<'_>) -> f64 {
     let burst = match scheme.loss {
         Loss::Independent(chance) => Burst { worsen: 0.5, recover: 0.5, loss: [chance; 2] },
@@ -97,13 +98,14 @@ pub fn abort_rate(scheme: &Scheme<'_>) -> f64 {
     row.iter().sum()
 }
 
-/// Expected range of a rate measured over many batches, with confidence [`CONFIDENCE`].
+/// Returns the range in which a rate measured over many batches is expected, with confidence
+/// [`CONFIDENCE`].
 ///
-/// `rates` are the rates of batches of equal size, each long enough to be nearly independent. The
-/// band is the expectation and [`NORMAL_QUANTILE`] standard errors, from the variation between
-/// batches, since bytes are abandoned in groups. `frames` is the number of frames, if whole frames
-/// are abandoned independently: if fewer than 50 are expected, the band is the central share of a
-/// Poisson distribution.
+/// `rates` are the rates of equally large batches, each long enough to be nearly independent. The
+/// band is the expectation plus or minus [`NORMAL_QUANTILE`] standard errors, estimated from the
+/// variation between batches because bytes are abandoned in groups. `frames` is the number of
+/// frames, given only if whole frames are abandoned independently. If fewer than 50 abandoned
+/// frames are then expected, the band is the central interval of a Poisson distribution.
 pub fn band(expected: f64, rates: &[f64], frames: Option<f64>) -> [f64; 2] {
     if let Some(frames) = frames.filter(|frames| expected * frames < 50.0) {
         return poisson(expected * frames).map(|count| count / frames);
@@ -115,8 +117,7 @@ pub fn band(expected: f64, rates: &[f64], frames: Option<f64>) -> [f64; 2] {
     [expected - reach, expected + reach]
 }
 
-/// The quantiles of a Poisson distribution that leave half of the rest of [`CONFIDENCE`] on either
-/// side.
+/// Returns the Poisson quantiles that bound the central [`CONFIDENCE`] interval.
 fn poisson(mean: f64) -> [f64; 2] {
     let quantile = |share: f64| {
         let (mut count, mut term) = (0.0, (-mean).exp());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A session run from end to end over a link that loses, with every byte compared.
+//! Runs a session end to end over a lossy link, and compares every byte.
 //!
-//! In each tick both ends receive, end their rounds, deliver bytes, append a packet to their stream
-//! and send. Byte `n` of a stream is a function of `n`, so that delivered bytes can be compared
-//! without storing the sent ones. After the last packet, idle frames continue until both streams
-//! are complete.
+//! In each tick both ends receive, end expired rounds, deliver bytes, append a packet to their
+//! stream and send. Byte `n` of a stream is a function of `n`, so that delivered bytes can be
+//! compared without storing the sent ones. After the last packet, idle frames continue until both
+//! streams are complete.
 
 use crate::channel::{Channel, Counts as ChannelCounts, Weather};
 use crate::frame;
@@ -14,41 +14,41 @@ use crate::sender::Limits as Sends;
 use crate::terminal::Terminal;
 use std::ops::Range;
 
-/// Settings of a trial.
+/// Settings of a simulated transfer over an impaired link.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
     /// Packets in each direction, one per tick.
     pub packets: u64,
-    /// Bytes of the stream in a packet: down to the terminal, up to the network; 0: no stream.
+    /// Stream bytes per packet, first downlink, then uplink; 0 for no stream.
     pub packet_bytes: [usize; 2],
-    /// Whether each packet goes out at once, its last frame short.
+    /// Send each packet immediately, with a short last frame, instead of filling frames.
     pub flush: bool,
-    /// The senders.
+    /// Sender limits at both ends.
     pub sends: Sends,
-    /// The receivers.
+    /// Receiver limits at both ends.
     pub receives: Receives,
     /// The link, down and up.
     pub weather: [Weather; 2],
-    /// Batches of the abandoned bytes, equal parts of the stream.
+    /// Number of equal parts of the stream; abandoned bytes are counted per part.
     pub batches: usize,
-    /// All randomness comes from here.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// Result of one direction.
+/// Statistics for one direction of a trial.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Bytes appended by the sender.
     pub sent: u64,
     /// Bytes delivered by the receiver, each equal to the byte sent at its position.
     pub delivered: u64,
-    /// Bytes given up by the receiver.
+    /// Bytes abandoned by the receiver.
     pub aborted: u64,
-    /// Bytes given up, by batch.
+    /// Bytes abandoned per batch.
     pub batches: Vec<u64>,
-    /// Frames on the link.
+    /// The link's frame counts.
     pub link: ChannelCounts,
-    /// Frames sent again.
+    /// Frames retransmitted.
     pub again: u64,
 }
 
@@ -61,28 +61,28 @@ impl Outcome {
     }
 }
 
-/// Failures.
+/// Violations of the protocol's guarantees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// A delivered byte differs from the one sent at its position.
     Differs {
-        /// Its number.
+        /// Position in the stream, from 0.
         byte: u64,
     },
-    /// Bytes given up are not the next of the stream.
+    /// Bytes were reported as abandoned out of order.
     Misplaced {
-        /// Number of the first.
+        /// First abandoned byte.
         first: u64,
     },
-    /// The streams were incomplete after many idle ticks.
+    /// A stream is still incomplete after many idle ticks.
     Unsettled,
 }
 
-/// Idle ticks after which incomplete streams are a failure.
+/// Number of idle ticks after which an incomplete stream counts as a failure.
 const PATIENCE: u64 = 100_000;
 const PACKET_BYTES: usize = 16 << 10;
 
-/// A stream of bytes computed from their numbers.
+/// Stream content computed from byte numbers.
 #[derive(Clone, Copy, Debug)]
 struct Text {
     seed: u64,
@@ -108,7 +108,7 @@ impl Text {
     }
 }
 
-/// One direction: bytes appended, and bytes delivered so far.
+/// One direction's state: bytes appended and delivered so far.
 struct Stream {
     text: Text,
     packet_bytes: usize,
@@ -188,7 +188,7 @@ impl Run {
         let Self { network, terminal, streams, packet } = self;
         terminal.arrive(now, |packet| {
             if let Ok(access) = frame::parse(packet) {
-                // The link damages nothing.
+                // Cannot fail: the link does not damage frames.
                 let _ = network.hear(&access);
             }
         });
@@ -203,7 +203,7 @@ impl Run {
         }
         let mut down_how = *how;
         while let Some(bytes) = network.speak(now, packet, &down_how) {
-            // The packet just written is valid.
+            // Cannot fail: the packet was just written.
             let _ = terminal.send(now, &packet[..bytes]);
             down_how.idle = false;
         }
@@ -213,13 +213,13 @@ impl Run {
 }
 
 impl Trial {
-    /// Runs it; returns the results of both directions, down and up.
+    /// Runs the trial and returns the results for both directions, down and up.
     ///
     /// # Errors
-    /// The first thing that must not happen.
+    /// Returns the first [`Failure`].
     ///
     /// # Panics
-    /// If the limits are not what the two halves of a peer want.
+    /// Panics if a peer's sender or receiver rejects the limits.
     pub fn run(&self) -> Result<[Outcome; 2], Failure> {
         let mut run = Run::new(self);
         let mut how = Speech { flush: self.flush, ..Speech::default() };

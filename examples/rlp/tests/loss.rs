@@ -11,7 +11,7 @@ use linerate_rlp::trial::{Outcome, Trial};
 
 const PACKETS: u64 = 20_000;
 const DELAY_TICKS: u64 = 2;
-/// Longer than the round trip with what is held back.
+/// NAK timer, longer than the round trip of delayed frames.
 const TIMER_TICKS: u64 = 20;
 const SCHEME: Scheme<'static> = Scheme {
     loss: Loss::Independent(0.0),
@@ -23,8 +23,7 @@ const SCHEME: Scheme<'static> = Scheme {
 };
 const BURST: Loss = Loss::GilbertElliott(Burst { worsen: 0.01, recover: 0.1, loss: [0.01, 0.7] });
 
-/// A ring that reaches back for 448 packets: longer than all rounds of these tests, and than as
-/// many rounds as ever fail in a row.
+/// Ring of 448 packets: longer than all rounds in these tests, and than any run of failed rounds.
 const RING_BYTES: usize = 128 << 10;
 
 fn trial(down: Weather, rounds: Rounds) -> Trial {
@@ -40,7 +39,7 @@ fn trial(down: Weather, rounds: Rounds) -> Trial {
     }
 }
 
-/// Runs it, compares every byte, and returns the result of the downstream direction.
+/// Runs a trial, which compares every byte, and returns the downstream result.
 fn run(trial: &Trial) -> Outcome {
     let outcomes = trial.run().expect("every byte is accounted for");
     for outcome in &outcomes {
@@ -51,8 +50,8 @@ fn run(trial: &Trial) -> Outcome {
     down
 }
 
-/// Whether the abandoned share is where 99.99 % of runs would have it: a frequent test must not
-/// fail by chance. The band of `theory` is 95 %.
+/// Asserts that the fraction of abandoned bytes is in the central 99.99 % range, because a test
+/// that runs often must not fail by chance. (The band in `theory` is 95 %.)
 fn expect_rate(outcome: &Outcome, scheme: &Scheme<'_>, frame_bytes: Option<f64>) {
     let sent = outcome.sent as f64;
     let size = sent / outcome.batches.len() as f64;
@@ -83,7 +82,7 @@ fn bursts_give_up_as_reckoned() {
     for copies in [&[][..], &[1], &[1, 1]] {
         let rounds = Rounds::new(copies).expect("few rounds");
         let mut trial = trial(Weather::losing(BURST, DELAY_TICKS), rounds);
-        // One frame per tick, as the reckoning supposes.
+        // One frame per tick, as the theory assumes.
         (trial.flush, trial.sends.frame_bytes) = (true, 1024);
         trial.weather[1].loss = Loss::Independent(0.05);
         let scheme = Scheme { loss: BURST, nak_loss: 0.05, copies, ..SCHEME };
@@ -118,7 +117,7 @@ fn frames_held_back_and_doubled_change_nothing() {
 fn a_ring_too_short_for_the_rounds_gives_up_and_says_so() {
     let weather = Weather::losing(Loss::Independent(0.2), DELAY_TICKS);
     let mut trial = trial(weather, Rounds::UNLIMITED);
-    // 28 packets: two rounds, and the third no more.
+    // A ring of 28 packets: covers two rounds, but not a third.
     trial.sends = sender::Limits { frame_bytes: 100, ring_bytes: 8 << 10 };
     trial.receives.ring_bytes = 8 << 10;
     assert!(run(&trial).aborted > 0);
@@ -130,7 +129,7 @@ fn a_link_that_is_away_for_long_is_survived() {
     let weather = Weather::losing(Loss::GilbertElliott(gone), DELAY_TICKS);
     for rounds in [Rounds::UNLIMITED, Rounds::new(&[1, 2, 3]).expect("few rounds")] {
         let mut trial = trial(weather, rounds);
-        // 56 packets, and the link is away for 100 ticks on average.
+        // A ring of 56 packets, on a link that is down for 100 ticks on average.
         (trial.sends.ring_bytes, trial.receives.ring_bytes) = (16 << 10, 16 << 10);
         let outcome = run(&trial);
         assert!(outcome.aborted > 0, "what the sender's ring has lost is gone");

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory of a session. A separate program, since other tests would allocate meanwhile.
+//! Memory per session. A separate program, because allocations by tests in other threads would be
+//! counted.
 
 use linerate_rlp::app::EXTENSION;
 use linerate_stage_api::BuildContext;
 
-/// Data of this process, in bytes of address space, touched or not.
+/// Returns the size of this process's data segment in bytes of address space, touched or not.
 fn data_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmData:"))?;

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Curves from probabilities: how many lines share a set, and how many of them stay.
+//! Computes curves from probabilities: how many lines share a cache set, and how many of them stay
+//! in it.
 //!
-//! A chase loads every line once per traversal and in the same order each time, so what a set does
-//! depends on nothing but the number of lines that take turns in it
-//! ([`hit_rate`](crate::hit_rate)). That number:
+//! A chase loads every line once per traversal and always in the same order, so a set's behaviour
+//! depends only on the number of its lines, which are loaded cyclically
+//! ([`hit_rate`](crate::hit_rate)). This number depends on the index function:
 //!
-//! - [`Index::Virtual`], and physical indices within a contiguous stretch: the same for all sets,
-//!   give or take one;
-//! - [`Index::Physical`]: stretches have random colours, redrawn for each pass;
-//! - [`Index::Hashed`]: Poisson around the mean, for there are many sets.
+//! - [`Index::Virtual`], and physical indices within contiguous physical memory: the same for all
+//!   sets, give or take one;
+//! - [`Index::Physical`]: contiguous stretches of memory have random page colours, redrawn for each
+//!   pass;
+//! - [`Index::Hashed`]: Poisson-distributed, because there are many sets.
 //!
-//! A cache sees the loads that missed in those before it. A victim cache holds none of the lines
-//! that the cache before it holds now, so fewer take turns in its sets: what circulates, less what
-//! of it is at the other place.
+//! A cache receives the loads that missed in the nearer caches. A victim cache does not contain the
+//! lines currently held by the previous cache, so fewer lines compete for its sets.
 //!
-//! Limits: misses of two levels are taken as independent within a stretch, and replacement within
-//! the holes that a victim cache leaves as even; the tests compare with [`trace`](crate::trace()).
+//! Approximations: misses in two levels are assumed to be independent within a stretch, and
+//! replacement among the gaps in a victim cache is assumed to be uniform. The tests compare the
+//! results with [`trace`](crate::trace()).
 
 use crate::curve::{Parts, Pass, Point, curve, passes};
 use crate::machine::{Cache, Inclusion, Index, LINE_BYTES, Machine};
@@ -23,8 +25,8 @@ use crate::noise::Noise;
 use crate::set::hit_rates;
 use std::sync::Arc;
 
-/// The time of a load in page-local chains of these sizes, for each of `passes`. The same arguments
-/// give the same times, whatever other sizes are requested.
+/// Computes the load latency in page-local chains of these sizes, for each of `passes`. The result
+/// for a size depends only on the arguments, not on which other sizes are requested.
 pub fn analytic(
     machine: &Machine,
     bytes: &[u64],
@@ -41,12 +43,14 @@ pub fn analytic(
     })
 }
 
-/// A cache and what its sets do, by the lines that take turns.
+/// A cache, and its sets' hit ratio by number of lines.
 struct Level {
     cache: Cache,
-    /// Stretches that cover all sets once; 1 where a single one does.
+    /// Page colours, i.e. contiguous stretches that cover all sets once; 1 if placement is not
+    /// random.
     colours: u64,
-    /// [`hit_rate`] from 0 lines; what is beyond the end is as good as the end.
+    /// [`hit_rate`] by number of lines, starting at 0. The last entry applies to all larger
+    /// numbers.
     rates: Arc<[f64]>,
 }
 
@@ -61,7 +65,7 @@ impl Level {
         Self { cache: cache.clone(), colours, rates }
     }
 
-    /// Hit ratio with this many lines in rotation; linear between two integers.
+    /// Returns the hit ratio of a set with this many lines, interpolated linearly between integers.
     fn rate(&self, lines: f64) -> f64 {
         let last = self.rates.len() - 1;
         let below = (lines.max(0.0) as usize).min(last);
@@ -70,7 +74,7 @@ impl Level {
         self.rates[below] * (1.0 - share) + self.rates[above] * share
     }
 
-    /// Outcome of the lines of each stretch.
+    /// Returns the hit and miss probabilities for each stretch's lines.
     fn fates(&self, frames: &[u64], lines: &[f64], may_be_here: &[f64]) -> Vec<Fate> {
         if self.colours > 1 {
             return self.colours(frames, lines, may_be_here);
@@ -83,13 +87,15 @@ impl Level {
         vec![fate; lines.len()]
     }
 
-    /// Outcome of a line with this many in rotation; linear between two integers.
+    /// Returns the probabilities for a line in a set with this many lines, interpolated linearly
+    /// between integers.
     fn fate(&self, lines: f64) -> Fate {
         let out = (1.0 - f64::from(self.cache.ways) / lines.max(1.0)).max(0.0);
         Fate { hits: self.rate(lines), out }
     }
 
-    /// All sets have the same number, plus or minus one, of `lines` in total.
+    /// Returns the probabilities if `lines` lines are distributed evenly over all sets, to within
+    /// one.
     fn even(&self, lines: f64) -> Fate {
         if lines == 0.0 {
             return self.fate(0.0);
@@ -101,13 +107,14 @@ impl Level {
         more.scaled(one_more).plus(fewer.scaled(1.0 - one_more))
     }
 
-    /// A line shares its set with a random number of `lines`: Poisson.
+    /// Returns the probabilities if the number of other lines in a line's set is
+    /// Poisson-distributed.
     fn hashed(&self, lines: f64) -> Fate {
         let mean = lines / self.cache.sets() as f64;
         if mean == 0.0 {
             return self.fate(0.0);
         }
-        // Values further from the mean are negligible, or have no hits.
+        // Values further from the mean have a negligible probability.
         let width = 8.0 * mean.sqrt() + 8.0;
         let (from, to) = ((mean - width).max(0.0) as u64, (mean + width) as u64);
         let mut log_p = -mean + (1..=from).map(|k| (mean / k as f64).ln()).sum::<f64>();
@@ -119,7 +126,8 @@ impl Level {
         fate
     }
 
-    /// By the lines of each stretch that may be here.
+    /// Returns each stretch's probabilities, from the lines of all stretches with the same page
+    /// colour. `may_be_here` is the fraction of each stretch's lines that compete for this cache.
     fn colours(&self, frames: &[u64], lines: &[f64], may_be_here: &[f64]) -> Vec<Fate> {
         let mut in_colour = vec![0.0; self.colours as usize];
         let colour = |frame: u64| (frame % self.colours) as usize;
@@ -134,12 +142,12 @@ impl Level {
     }
 }
 
-/// Outcome of a line in a cache.
+/// Probabilities for a line in a cache.
 #[derive(Clone, Copy)]
 struct Fate {
-    /// Hit ratio of the loads that reach it.
+    /// Hit ratio of the loads that reach this cache.
     hits: f64,
-    /// The share of the time that it is not there.
+    /// Fraction of time during which the line is not in this cache.
     out: f64,
 }
 
@@ -158,8 +166,8 @@ fn parts_ns(pass: &Pass, levels: &[Level], bytes: u64) -> Parts {
     let frames = &*pass.frames(bytes);
     let all: f64 = lines.iter().sum();
     let mut parts = [0.0; Noise::CLASSES];
-    // For each stretch: the share of its loads that reach this cache, and of its lines that are in
-    // none of the previous caches.
+    // For each stretch: the fraction of its loads that reach this cache, and the fraction of its
+    // lines that are in none of the nearer caches.
     let mut loads = vec![1.0; lines.len()];
     let mut out = vec![1.0; lines.len()];
     for (number, level) in levels.iter().enumerate() {
@@ -180,7 +188,7 @@ fn parts_ns(pass: &Pass, levels: &[Level], bytes: u64) -> Parts {
     parts
 }
 
-/// Lines of each of the stretches of a chain; the last may be cut short.
+/// Returns the number of lines in each stretch of a chain; the last stretch may be shorter.
 fn lines_of_stretches(contiguous_bytes: u64, bytes: u64) -> Vec<f64> {
     let whole = bytes / contiguous_bytes;
     let mut lines = vec![(contiguous_bytes / LINE_BYTES) as f64; whole as usize];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shared by both ways to generate a curve: passes, placement of the chain in each, noise.
+//! Shared by both methods of generating a curve: passes, physical placement of the chain in each
+//! pass, and noise.
 
 use crate::machine::{LINE_BYTES, Machine, Moves, Policy};
 use crate::noise::Noise;
@@ -7,25 +8,25 @@ use crate::seed::mix;
 use fastrand::Rng;
 use std::borrow::Cow;
 
-/// One size of a curve.
+/// Times for one size on a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Bytes of the chain.
+    /// Chain size in bytes.
     pub bytes: u64,
-    /// ns per load, one of each pass.
+    /// Time per load in each pass, in ns.
     pub passes: Vec<f64>,
-    /// The same as they would be without noise.
+    /// Time per load in each pass without noise, in ns.
     pub quiet: Vec<f64>,
 }
 
-/// ns of a load by class of [`Noise`]: what the caches and memory contribute.
+/// Contributions of the caches and memory to the time per load in ns, by class of [`Noise`].
 pub(crate) type Parts = [f64; Noise::CLASSES];
 
-/// Windows of which a pass takes the fastest.
+/// Windows per pass, of which the fastest is taken.
 const WINDOWS: usize = 5;
 
-/// A curve with noiseless times from `chase`: given the machine and the placement of its stretches
-/// in a pass, a function of the bytes of a chain.
+/// Adds noise to the times computed by `chase`, which returns a function from chain size in bytes
+/// to time for each pass.
 pub(crate) fn curve<'a, Chase, Time>(
     places: &'a [Pass],
     bytes: &[u64],
@@ -51,20 +52,20 @@ where
     points
 }
 
-/// A machine as it is in one pass.
+/// State of a machine in one pass.
 pub(crate) struct Pass {
     pub(crate) machine: Machine,
     pub(crate) seed: u64,
-    /// For a chain of any length above [`SHARED_BYTES`].
+    /// Physical placement of the stretches in chains longer than [`SHARED_BYTES`].
     frames: Vec<u64>,
 }
 
-/// Chains up to this size have a different placement for each size of a pass; longer ones, whose
-/// pages average out, start at the same place for all sizes of a pass.
+/// Chain size in bytes up to which each size in a pass has its own placement. Longer chains, in
+/// which differences between pages average out, share one placement per pass.
 const SHARED_BYTES: u64 = 4 << 20;
 
 impl Pass {
-    /// Physical placement of the stretches of a chain of `bytes`: numbers of stretches.
+    /// Returns the physical stretch numbers for a chain of `bytes` bytes.
     pub(crate) fn frames(&self, bytes: u64) -> Cow<'_, [u64]> {
         let stretches = bytes.div_ceil(self.machine.contiguous_bytes).max(1) as usize;
         if bytes > SHARED_BYTES {
@@ -79,8 +80,8 @@ fn random_frames(stretches: usize, seed: u64) -> Vec<u64> {
     (0..stretches).map(|_| rng.u64(0..1 << 32)).collect()
 }
 
-/// Passes over chains of up to `longest` bytes. The beginning of a pass does not depend on its
-/// length.
+/// Generates passes for chains of up to `longest` bytes. A chain's placement does not depend on
+/// `longest`.
 pub(crate) fn passes(machine: &Machine, longest: u64, passes: u32, seed: u64) -> Vec<Pass> {
     let pass = |number| {
         let seed = mix(seed, number);
@@ -91,7 +92,7 @@ pub(crate) fn passes(machine: &Machine, longest: u64, passes: u32, seed: u64) ->
     (0..u64::from(passes)).map(pass).collect()
 }
 
-/// Moving values change in every other pass.
+/// Returns the machine in a given pass. Values that move are changed in every other pass.
 fn in_pass(machine: &Machine, pass: u64) -> Machine {
     let mut machine = machine.clone();
     if pass % 2 == 0 {
@@ -100,7 +101,7 @@ fn in_pass(machine: &Machine, pass: u64) -> Machine {
     match (&machine.moves, machine.caches.last_mut()) {
         (Some(Moves::Memory(times)), _) => machine.memory_ns *= times,
         (Some(Moves::LastCache(share)), Some(cache)) => {
-            // Others fill ways; the sets remain.
+            // Other programs occupy ways; the number of sets does not change.
             let ways = (f64::from(cache.ways) * share).round().max(1.0) as u32;
             cache.size_bytes = cache.sets() * LINE_BYTES * u64::from(ways);
             cache.ways = ways;

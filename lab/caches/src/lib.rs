@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic memory hierarchies with known sizes and latencies, to check detectors with.
+//! Synthetic memory hierarchies with known sizes and latencies, for testing detectors.
 //!
-//! A [`Machine`] is drawn from a seed; its [`truth`](Machine::truth) is what a detector should say.
-//! The time of a load over the size of a chain follows from it in two ways:
+//! A [`Machine`] is drawn from a seed; its [`truth`](Machine::truth) is a detector's expected
+//! output. Its load latency as a function of chain size can be computed by two methods:
 //!
-//! | | how | what it is good for |
+//! | function | method | use |
 //! |---|---|---|
-//! | [`analytic()`] | probabilities of a miss from the occupancy of sets | breadth: ms per curve |
-//! | [`trace()`] | the very chase, line by line, through sets with their replacement | truth |
+//! | [`analytic()`] | miss probabilities from the occupancy of sets | many machines: ms per curve |
+//! | [`trace()`] | simulation of every load in sets with replacement | accuracy |
 //!
-//! The two are checked against each other, and the second against cases counted by hand. Noise is
-//! not invented: it is replayed from [recordings](Noise) of virtual machines.
+//! The two are checked against each other, and the second against cases calculated by hand. Noise
+//! is not synthetic: it is replayed from [recordings](Noise) of virtual machines.
 //!
-//! Not modelled: prefetching, which the order of a chase defeats; stores; overlapping misses, which
+//! Not modelled: prefetching, which the chase order defeats; stores; overlapping misses, which
 //! dependent loads cannot have; and caches that hash a page as a whole.
 
 #![forbid(unsafe_code)]

@@ -1,127 +1,129 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A machine: caches, translation buffers, memory; drawn at random, and what is to be found in it.
+//! A machine with caches, TLBs and memory, drawn at random, and the levels that a detector should
+//! find.
 
 use crate::seed::mix;
 use fastrand::Rng;
 
-/// Bytes of a cache line.
+/// Cache line size in bytes.
 pub const LINE_BYTES: u64 = 64;
 
 /// Replacement policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Policy {
-    /// The least recently used.
+    /// Least recently used.
     Lru,
-    /// Near enough: a binary tree of bits, each of which points away from the last use. The number
-    /// of ways is a power of two.
+    /// Pseudo-LRU: a binary tree of bits, each of which points away from the last use. The number
+    /// of ways must be a power of two.
     TreePlru,
-    /// Any.
+    /// Replaces a random line.
     Random,
 }
 
-/// Set index function.
+/// How addresses map to sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Index {
-    /// The low bits of the virtual address: a contiguous chain fills all sets alike.
+    /// Low bits of the virtual address; a contiguous chain fills all sets evenly.
     Virtual,
-    /// The low bits of the physical address: pages fall on sets as it happens (*page colours*).
+    /// Low bits of the physical address; pages are distributed randomly over groups of sets (*page
+    /// colours*).
     Physical,
-    /// A hash of the physical address: lines fall on sets as it happens.
+    /// Hash of the physical address; lines are distributed randomly over sets.
     Hashed,
 }
 
-/// Content of a cache.
+/// How a cache relates to the nearer ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Inclusion {
-    /// All that the caches before it hold; what it drops, they drop.
+    /// Holds all lines in the nearer caches; lines that it evicts are invalidated there too.
     Inclusive,
-    /// Lines dropped by the previous cache, exclusively.
+    /// Holds only lines evicted from the previous cache.
     Victim,
 }
 
-/// A cache.
+/// A simulated cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cache {
-    /// Bytes.
+    /// Capacity in bytes.
     pub size_bytes: u64,
-    /// Lines of a set.
+    /// Lines per set.
     pub ways: u32,
     /// Replacement policy.
     pub policy: Policy,
-    /// Set index function.
+    /// How addresses map to sets.
     pub index: Index,
-    /// Its relation to the previous cache.
+    /// Relation to the nearer caches.
     pub inclusion: Inclusion,
-    /// Time of a load that hits here, in ns.
+    /// Hit latency in ns.
     pub latency_ns: f64,
 }
 
 impl Cache {
-    /// The number of its sets.
+    /// Returns the number of sets.
     pub fn sets(&self) -> u64 {
         self.size_bytes / LINE_BYTES / u64::from(self.ways)
     }
 }
 
-/// A level of the translation buffer: fully associative, least recently used.
+/// A TLB level, fully associative with LRU replacement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tlb {
-    /// Pages.
+    /// Number of pages that it holds.
     pub entries: u32,
-    /// Time added by a miss here, in ns.
+    /// Time added by a miss in this level, in ns.
     pub cost_ns: f64,
 }
 
-/// Changes from pass to pass, caused by other programs and virtual machines.
+/// A change from pass to pass, as caused by other programs and virtual machines.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Moves {
-    /// Memory is slower by this factor in some passes.
+    /// Memory latency is multiplied by this factor in some passes.
     Memory(f64),
-    /// The last cache has room for no more than this share in some passes.
+    /// Only this fraction of the last cache is available in some passes.
     LastCache(f64),
 }
 
 /// A memory hierarchy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// Nearest first.
+    /// Caches, nearest first.
     pub caches: Vec<Cache>,
-    /// Time of a load from memory, in ns.
+    /// Memory latency in ns.
     pub memory_ns: f64,
-    /// Nearest first.
+    /// TLB levels, nearest first.
     pub tlb: Vec<Tlb>,
-    /// Bytes that an entry of the translation buffer covers.
+    /// Bytes that a TLB entry covers.
     pub page_bytes: u64,
-    /// Minimum contiguous physical memory behind virtual memory, in bytes.
+    /// Bytes per physically contiguous stretch of virtual memory.
     pub contiguous_bytes: u64,
-    /// Changes from pass to pass; `None` if there are none.
+    /// Changes from pass to pass; `None` if nothing changes.
     pub moves: Option<Moves>,
 }
 
 /// A level that a detector should find.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrueLevel {
-    /// Bytes up to which chains stay in it; `None` for memory.
+    /// Size in bytes up to which chains stay in this level; `None` for memory.
     pub size_bytes: Option<u64>,
-    /// Time of a load, translation at hand, in ns.
+    /// Load latency with a TLB hit, in ns.
     pub latency_ns: f64,
-    /// The same for the largest chain of the level, whose pages the translation buffer may miss,
-    /// each once in as many loads as a page has lines.
+    /// Latency in ns in the level's largest chain, whose pages may miss the TLB, once per page and
+    /// traversal.
     pub latency_high_ns: f64,
     /// Whether size or latency differ from pass to pass.
     pub moved: bool,
 }
 
-/// Expected output of a detector.
+/// A detector's expected output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Truth {
-    /// Nearest first; the last is memory.
+    /// Levels, nearest first; the last is memory.
     pub levels: Vec<TrueLevel>,
 }
 
 impl Truth {
-    /// Sizes of neighbours whose ratio is less than `resolution`, smaller first: to be reported
-    /// unresolved.
+    /// Returns pairs of neighbouring sizes whose ratio is below `resolution`, smaller first. A
+    /// detector should report them as unresolved.
     pub fn too_close(&self, resolution: f64) -> Vec<(u64, u64)> {
         let sizes: Vec<u64> = self.levels.iter().filter_map(|level| level.size_bytes).collect();
         let close = |pair: &&[u64]| (pair[1] as f64) < pair[0] as f64 * resolution;
@@ -130,8 +132,8 @@ impl Truth {
 }
 
 impl Machine {
-    /// Bytes that a chain may have to stay within the caches up to this one: its own size, and as
-    /// a victim cache also the reach of the one before.
+    /// Returns the size in bytes up to which a chain stays within the caches up to this one: its
+    /// capacity, plus the previous cache's reach if it is a victim cache.
     pub fn reach_bytes(&self, cache: usize) -> u64 {
         let own = self.caches[cache].size_bytes;
         match self.caches[cache].inclusion {
@@ -140,8 +142,8 @@ impl Machine {
         }
     }
 
-    /// ns that misses of the translation buffer add to a load of a page-local chase of `bytes`:
-    /// each page misses once per traversal.
+    /// Returns the time in ns that TLB misses add to a load in a page-local chain of `bytes` bytes,
+    /// in which each page misses once per traversal.
     pub fn translation_ns(&self, bytes: u64) -> f64 {
         let pages = bytes as f64 / self.page_bytes as f64;
         let missed = self.tlb.iter().filter(|level| pages > f64::from(level.entries));
@@ -149,7 +151,7 @@ impl Machine {
         cost_ns * LINE_BYTES as f64 / self.page_bytes as f64
     }
 
-    /// Expected output of a detector for a curve that ends at `max_bytes`.
+    /// Returns a detector's expected output for a curve that ends at `max_bytes`.
     pub fn truth(&self, max_bytes: u64) -> Truth {
         let level = |cache: usize| {
             let size_bytes = self.reach_bytes(cache);
@@ -172,15 +174,15 @@ impl Machine {
         Truth { levels }
     }
 
-    /// Bytes of a chain long enough to show memory itself: four times the reach of the caches, and
-    /// 64 MiB at least.
+    /// Returns the size in bytes of a chain long enough to show memory itself: four times the reach
+    /// of the caches, and at least 64 MiB.
     pub fn enough_bytes(&self) -> u64 {
         let reach = self.caches.len().checked_sub(1).map_or(0, |last| self.reach_bytes(last));
         (4 * reach).max(64 << 20)
     }
 
-    /// A [`random`](Self::random) machine whose caches reach no further than `bytes`, 256 KiB at
-    /// least: for simulations that take a time per line.
+    /// Returns a [`random`](Self::random) machine whose caches reach no further than `bytes` (at
+    /// least 256 KiB), for simulations whose time is proportional to the number of lines.
     pub fn random_within(seed: u64, bytes: u64) -> Self {
         let mut attempt = 0;
         loop {
@@ -192,8 +194,8 @@ impl Machine {
         }
     }
 
-    /// A machine such as there are: two to four levels before memory is counted, of the sizes,
-    /// latencies, and kinds that processors from phones to servers have.
+    /// Returns a realistic machine: two to four cache levels, with sizes, latencies and policies as
+    /// found in processors from phones to servers.
     pub fn random(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let cycle_ns = 1.0 / (1.0 + 4.0 * rng.f64());
@@ -234,7 +236,7 @@ fn pick<'a, T>(rng: &mut Rng, choices: &'a [T]) -> &'a T {
     &choices[rng.usize(0..choices.len())]
 }
 
-/// Replacement that this number of ways can have.
+/// Returns a replacement policy that is possible with this number of ways.
 fn policy(rng: &mut Rng, ways: u32) -> Policy {
     match rng.u32(0..100) {
         0..45 if ways.is_power_of_two() => Policy::TreePlru,
@@ -245,7 +247,7 @@ fn policy(rng: &mut Rng, ways: u32) -> Policy {
 
 fn random_l1(rng: &mut Rng, cycle_ns: f64) -> Cache {
     let kib = *pick(rng, &[16, 32, 32, 32, 48, 64, 64, 128]);
-    // Without aliases a way is a page: 4 KiB, and 16 KiB on machines with large first caches.
+    // To avoid aliases, a way is as large as a page: 4 KiB, or 16 KiB on machines with a large L1.
     let virtually = rng.f64() < 0.88;
     let ways = match (kib, virtually) {
         (48, true) => 12,
@@ -283,7 +285,7 @@ fn random_l2(rng: &mut Rng, cycle_ns: f64, l1: &Cache) -> Cache {
             (4096, 16),
         ],
     );
-    // A cache not larger than its predecessor is only built as its victim cache.
+    // A cache that is not larger than the previous one must be its victim cache.
     let victim = rng.f64() < 0.08 || kib << 10 <= l1.size_bytes;
     Cache {
         size_bytes: kib << 10,
@@ -315,7 +317,7 @@ fn random_l3(rng: &mut Rng, cycle_ns: f64, l2: &Cache) -> Cache {
     }
 }
 
-/// A memory-side cache, where it would make sense.
+/// Draws a memory-side cache, if one makes sense.
 fn random_l4(rng: &mut Rng, l3: &Cache) -> Option<Cache> {
     let size_bytes = *pick(rng, &[64_u64, 128]) << 20;
     (size_bytes >= 2 * l3.size_bytes).then(|| Cache {

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recorded noise of a virtual machine.
+//! Noise recorded in a virtual machine.
 //!
-//! The recordings are `data/*.txt`, with the conditions in their heads. A row is the time per load
-//! in one window of each of four chains, relative to the minimum; rows are in chronological order,
-//! so that disturbances over several windows are preserved.
+//! The recordings are `data/*.txt`; their conditions are in the file headers. A row is the time per
+//! load in one window of each of four chains, relative to the minimum. Rows are in chronological
+//! order, so that interference over several consecutive windows is preserved.
 //!
-//! Left out: that neighbours take room in a cache away, which is up to [`Moves`](crate::Moves).
+//! Cache capacity taken by other guests is modelled by [`Moves`](crate::Moves).
 
-/// Times of windows over those of the quietest, row by row in the order of their recording.
+/// Window times relative to the quietest window, in chronological order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Noise {
     rows: Vec<[f64; Noise::CLASSES]>,
 }
 
 impl Noise {
-    /// Chains the size of a first, second, third cache, and of memory.
+    /// Number of recorded chains, sized to fit L1, L2, L3, and memory.
     pub const CLASSES: usize = 4;
 
-    /// Without noise.
+    /// Returns no noise.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Recorded while other virtual machines were at work, and little in this one.
+    /// Returns noise recorded while other virtual machines were busy and this one was nearly idle.
     pub fn idle() -> Self {
         Self::parse(include_str!("../data/idle.txt"))
     }
 
-    /// Recorded while other programs of the same virtual machine wanted three times the processors
-    /// there are, and other virtual machines were at work.
+    /// Returns noise recorded while other virtual machines were busy and other programs in this one
+    /// would have used three times the available CPUs.
     pub fn busy() -> Self {
         Self::parse(include_str!("../data/busy.txt"))
     }
 
-    /// Lines that begin with a number are rows.
+    /// Parses a recording. Lines that begin with a number are rows.
     fn parse(text: &str) -> Self {
         let row = |line: &str| -> Option<[f64; Self::CLASSES]> {
             let ratios = line.split_whitespace().map(|word| word.parse().ok());
@@ -42,8 +42,9 @@ impl Noise {
         Self { rows: text.lines().filter_map(row).collect() }
     }
 
-    /// The fastest of `windows` consecutive windows, which begin at `start` (wrapped around): how
-    /// many times the quiet time that is, where a load takes `parts` ns in each of the classes.
+    /// Returns the slowdown of the fastest of `windows` consecutive windows from `start` on
+    /// (wrapped around), relative to the quiet time. Without noise, a load takes `parts` ns in each
+    /// of the classes.
     pub(crate) fn fastest(&self, start: u64, windows: usize, parts: [f64; Self::CLASSES]) -> f64 {
         let quiet: f64 = parts.iter().sum();
         if self.rows.is_empty() || quiet <= 0.0 {

@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One set of a cache: replacement, and how often lines that take turns are found in it.
+//! One cache set: its replacement policy, and the hit ratio of cyclically loaded lines.
 
 use crate::machine::Policy;
 use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A set: the lines in its ways and what its policy remembers.
+/// A set: the lines in its ways, and its replacement policy's state.
 #[derive(Clone, Debug)]
 pub(crate) struct Set {
-    /// [`Policy::Lru`]: least recently used first; else in order of the ways.
+    /// Lines by way; least recently used first for [`Policy::Lru`].
     ways: Vec<Option<u64>>,
     policy: Policy,
-    /// [`Policy::TreePlru`]: nodes in heap order, bit `i` for node `i`, root 1. Set: go right.
+    /// For [`Policy::TreePlru`]: tree nodes in heap order, bit `i` for node `i`, root 1. If set,
+    /// the victim is to the right.
     tree: u64,
 }
 
 impl Set {
-    /// An empty set.
+    /// Creates an empty set.
     pub(crate) fn new(ways: u32, policy: Policy) -> Self {
         Self { ways: vec![None; ways as usize], policy, tree: 0 }
     }
 
-    /// Looks for a line and marks it as used.
+    /// Marks a line as used. Returns `false` if the set does not hold it.
     pub(crate) fn touch(&mut self, line: u64) -> bool {
         let Some(way) = self.way_of(Some(line)) else { return false };
         self.mark(way);
         true
     }
 
-    /// Takes a line in that it does not hold; the line that makes room.
+    /// Inserts a line that the set does not hold, and returns the line that it evicts, if any.
     pub(crate) fn insert(&mut self, line: u64, rng: &mut Rng) -> Option<u64> {
         let way = self.way_of(None).unwrap_or_else(|| match self.policy {
             Policy::Lru => 0,
@@ -41,7 +42,7 @@ impl Set {
         evicted
     }
 
-    /// Takes a line out.
+    /// Removes a line. Returns `false` if the set does not hold it.
     pub(crate) fn remove(&mut self, line: u64) -> bool {
         let Some(way) = self.way_of(Some(line)) else { return false };
         self.ways[way] = None;
@@ -65,7 +66,7 @@ impl Set {
         while node > 1 {
             let parent = node / 2;
             let bit = 1 << parent;
-            // A left child has an even number.
+            // Left children have even numbers.
             self.tree = if node % 2 == 0 { self.tree | bit } else { self.tree & !bit };
             node = parent;
         }
@@ -80,17 +81,17 @@ impl Set {
     }
 }
 
-/// The hit ratio when `lines` lines of a set with this many `ways` are loaded cyclically.
+/// Returns the hit ratio when `lines` lines are loaded cyclically into a set with `ways` ways.
 ///
-/// They all stay if there is a way for each. Else:
+/// If there is a way for each line, all loads hit. Otherwise:
 ///
-/// - [`Policy::Lru`] drops each line just before its next turn: none hits.
-/// - [`Policy::TreePlru`]: as long as all loads miss, each turns the bits on its path around, so
-///   that the halves of every part of the tree make room in turn, and a line stays for as many
-///   misses as there are ways. Its next turn comes later: none hits.
-/// - [`Policy::Random`] has no closed form but for one line too many, where the line that is out is
-///   one of `ways` others with equal chance, so that there are 2 misses in `ways` + 1 loads. It is
-///   simulated, to within 0.02.
+/// - [`Policy::Lru`] evicts each line just before its next load, so no load hits.
+/// - [`Policy::TreePlru`]: as long as all loads miss, each miss flips the bits on its path, so that
+///   the subtrees of every node are used alternately, and a line stays for as many misses as there
+///   are ways. Its next load comes later, so no load hits.
+/// - [`Policy::Random`] has no closed form, except for one line too many: the missing line is any
+///   of the `ways` others with equal probability, which gives 2 misses in `ways` + 1 loads. The
+///   ratio is simulated, to within 0.02.
 pub fn hit_rate(policy: Policy, ways: u32, lines: u64) -> f64 {
     if lines <= u64::from(ways) {
         return 1.0;
@@ -101,10 +102,10 @@ pub fn hit_rate(policy: Policy, ways: u32, lines: u64) -> f64 {
     }
 }
 
-/// Turns before the counting begins, by when the first fill is forgotten.
+/// Traversals before counting begins, after which the initial fill no longer matters.
 const WARM_TURNS: u64 = 16;
-/// Loads that are counted: the spread of a share of as many, were they independent, is at most
-/// 0.5 / sqrt(8192) = 0.006.
+/// Loads counted. If they were independent, the standard deviation of the hit ratio would be at
+/// most 0.5 / sqrt(8192) = 0.006.
 const COUNTED_LOADS: u64 = 8192;
 
 fn simulated(policy: Policy, ways: u32, lines: u64) -> f64 {
@@ -124,10 +125,11 @@ fn simulated(policy: Policy, ways: u32, lines: u64) -> f64 {
     hits as f64 / (counted_turns * lines) as f64
 }
 
-/// By policy and ways.
+/// Hit ratio tables by policy and number of ways.
 type Tables = BTreeMap<(Policy, u32), Arc<[f64]>>;
 
-/// [`hit_rate`] for 0 up to [`TABLED_PER_WAY`] lines per way; computed once for each kind of set.
+/// Returns the table of [`hit_rate`] for 0 to [`TABLED_PER_WAY`] lines per way, computed once per
+/// kind of set.
 pub(crate) fn hit_rates(policy: Policy, ways: u32) -> Arc<[f64]> {
     static TABLES: Mutex<Tables> = Mutex::new(Tables::new());
     let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,7 +140,7 @@ pub(crate) fn hit_rates(policy: Policy, ways: u32) -> Arc<[f64]> {
     Arc::clone(table)
 }
 
-/// Beyond as many lines per way nothing hits: the last of random replacement are e^-6.
+/// Lines per way beyond which hits are negligible: e^-6 with random replacement.
 const TABLED_PER_WAY: u64 = 6;
 
 #[cfg(test)]
@@ -158,7 +160,7 @@ mod tests {
         lines.iter().map(&mut load).collect()
     }
 
-    /// By hand: 1 2, then 1 again makes 2 the oldest, which 3 drops.
+    /// By hand: after 1, 2 and again 1, line 2 is the oldest, so 3 evicts it.
     #[test]
     fn least_recently_used() {
         assert_eq!(
@@ -167,8 +169,9 @@ mod tests {
         );
     }
 
-    /// By hand, 4 ways: 1 2 3 4 fill; 4 came last, so both halves' bits point to 1; 1 is used, so
-    /// the root points right, whose bit points to 3: 5 drops 3, though 2 is older.
+    /// By hand for 4 ways: 1, 2, 3, 4 fill the set; after 4, the bits in both levels point to 1;
+    /// after using 1, the root points right, where the bit points to 3. So 5 evicts 3, although 2
+    /// is older.
     #[test]
     fn tree_of_bits() {
         let loads = [1, 2, 3, 4, 1, 5, 2, 4, 3];
@@ -198,7 +201,7 @@ mod tests {
         assert_eq!(hit_rate(Policy::Lru, 8, 9), 0.0);
     }
 
-    /// One line too many: misses 2 times in ways + 1, by the chain of its states.
+    /// One line too many: 2 misses in `ways` + 1 loads, from the Markov chain of the states.
     #[test]
     fn random_replacement_with_one_line_too_many() {
         for ways in [2, 4, 8, 16] {
@@ -208,7 +211,7 @@ mod tests {
         }
     }
 
-    /// Many ways: h = exp(-lines / ways (1 - h)), by iteration.
+    /// With many ways, compares with the fixed point of h = exp(-lines / ways (1 - h)).
     #[test]
     fn random_replacement_in_large_sets() {
         for per_way in [2, 3, 4] {

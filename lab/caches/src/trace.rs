@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Curves from the chase itself: every load goes through the sets.
+//! Computes curves by simulating the chase: every load is looked up in the sets.
 //!
-//! A load that hits in a cache brings its line into the inclusive caches before it. A line evicted
-//! from a cache goes to the next one if that is a victim cache, otherwise it is dropped; lines
-//! evicted from an inclusive cache are also invalidated in those before it. A victim cache gives up
-//! a line on a hit.
+//! A load that hits in a cache inserts its line into the nearer inclusive caches. A line evicted
+//! from a cache moves to the next one if that is a victim cache, otherwise it is dropped; lines
+//! evicted from an inclusive cache are also invalidated in the nearer ones. A line that hits in a
+//! victim cache is removed from it.
 //!
-//! Left out: translation, whose share is computed as for [`analytic`](crate::analytic()).
+//! The cost of address translation is computed as for [`analytic`](crate::analytic()).
 
 use crate::curve::{Parts, Pass, Point, curve, passes};
 use crate::machine::{Cache, Inclusion, Index, LINE_BYTES, Machine, Policy};
@@ -15,12 +15,13 @@ use crate::seed::mix;
 use crate::set::Set;
 use fastrand::Rng;
 
-/// Pages of 4 KiB within which a page-local chase stays before it goes on to another such stretch.
+/// Lines in a box of 32 pages of 4 KiB, within which a page-local chase stays before moving on to
+/// another box.
 const BOX_LINES: u64 = 32 * 4096 / LINE_BYTES;
 
-/// The time of a load in page-local chains of these sizes, for each of `passes`. The same arguments
-/// give the same times, whatever other sizes are requested. It takes about 100 ns per line and
-/// traversal, with up to nine traversals.
+/// Computes the load latency in page-local chains of these sizes, for each of `passes`. The result
+/// for a size depends only on the arguments, not on which other sizes are requested. Takes about
+/// 100 ns per line and traversal, with up to nine traversals.
 pub fn trace(
     machine: &Machine,
     bytes: &[u64],
@@ -60,14 +61,15 @@ fn parts_ns(pass: &Pass, bytes: u64) -> Parts {
 
 const COUNTED_TRAVERSALS: u32 = 1;
 
-/// Traversals until what is found no longer changes: LRU forgets the first fill in one, levels one
-/// after the other; trees of bits and chance take longer.
+/// Returns the number of traversals until the cache contents reach their steady state: with LRU one
+/// per level, because a level settles one traversal after the previous one; tree and random
+/// replacement take longer.
 fn warm_traversals(machine: &Machine) -> u32 {
     let lru = machine.caches.iter().all(|cache| cache.policy == Policy::Lru);
     if lru { machine.caches.len() as u32 } else { 8 }
 }
 
-/// The lines of a chain in the order of a page-local chase.
+/// Returns a chain's lines in page-local chase order.
 fn page_local(lines: u64, rng: &mut Rng) -> Vec<u64> {
     let mut boxes: Vec<u64> = (0..lines.div_ceil(BOX_LINES)).collect();
     rng.shuffle(&mut boxes);
@@ -80,7 +82,7 @@ fn page_local(lines: u64, rng: &mut Rng) -> Vec<u64> {
     order
 }
 
-/// The caches, and what they hold.
+/// Caches and their contents.
 struct Simulated<'a> {
     stretch_lines: u64,
     frames: &'a [u64],
@@ -104,8 +106,8 @@ impl<'a> Simulated<'a> {
         Self { stretch_lines, frames, levels, rng: Rng::with_seed(pass.seed) }
     }
 
-    /// Loads a line, by its number in virtual memory; the level it was found in, that after the
-    /// last for memory.
+    /// Loads a line, given its number in virtual memory. Returns the level in which it was found;
+    /// the number of caches stands for memory.
     fn load(&mut self, line: u64) -> usize {
         let found = (0..self.levels.len()).find(|level| self.set(*level, line).touch(line));
         let found = found.unwrap_or(self.levels.len());
@@ -120,7 +122,7 @@ impl<'a> Simulated<'a> {
         found
     }
 
-    /// Inserts a line into a cache, with the resulting evictions.
+    /// Inserts a line into a cache, and handles the resulting evictions.
     fn insert(&mut self, level: usize, line: u64) {
         let set = self.set_of(level, line);
         let Some(dropped) = self.levels[level].sets[set].insert(line, &mut self.rng) else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Both ways to a curve against cases counted by hand, and against each other.
+//! Compares both methods of computing curves with cases calculated by hand, and with each other.
 
 use linerate_caches::{
     Cache, Inclusion, Index, LINE_BYTES, Machine, Moves, Noise, Point, Policy, Tlb, analytic, trace,
@@ -11,7 +11,7 @@ fn cache(size_bytes: u64, ways: u32, policy: Policy, index: Index, latency_ns: f
     Cache { size_bytes, ways, policy, index, inclusion: Inclusion::Inclusive, latency_ns }
 }
 
-/// No translation, nothing moves.
+/// Returns a machine without TLB misses or changes between passes.
 fn machine(caches: Vec<Cache>) -> Machine {
     Machine {
         caches,
@@ -23,7 +23,7 @@ fn machine(caches: Vec<Cache>) -> Machine {
     }
 }
 
-/// 16 KiB, 64 KiB, and 256 KiB, the last as `last` says.
+/// Returns caches of 16 KiB, 64 KiB and 256 KiB; `last` applies to the last one.
 fn three(policy: Policy, index: Index, last: Inclusion) -> Machine {
     let mut machine = machine(vec![
         cache(16 * KIB, 4, Policy::Lru, Index::Virtual, 1.0),
@@ -42,8 +42,8 @@ fn assert_near(found: f64, expected: f64, within: f64, of: &str) {
     assert!((found / expected - 1.0).abs() <= within, "{of}: {found}, not {expected}");
 }
 
-/// A fitting chain hits, one of twice the size misses, and with a page too many, of 4 KiB in a
-/// cache of 4 ways of 4 KiB each, all sets have a line too many.
+/// A chain that fits always hits, one of twice the size always misses. In a 4-way cache with 4 KiB
+/// ways, one 4 KiB page too many adds a line too many to every set.
 #[test]
 fn one_cache_by_hand() {
     let machine = machine(vec![cache(16 * KIB, 4, Policy::Lru, Index::Virtual, 1.0)]);
@@ -56,7 +56,7 @@ fn one_cache_by_hand() {
     }
 }
 
-/// 18 KiB in 16 KiB: half of the sets have 5 lines for 4 ways, that is 160 of 288 lines.
+/// 18 KiB in a 16 KiB cache: half of the sets have 5 lines for 4 ways, i.e. 160 of 288 lines miss.
 #[test]
 fn half_a_page_too_many_by_hand() {
     let machine = machine(vec![cache(16 * KIB, 4, Policy::Lru, Index::Virtual, 1.0)]);
@@ -67,7 +67,7 @@ fn half_a_page_too_many_by_hand() {
     }
 }
 
-/// A victim cache as large as the one before it: chains of both together stay.
+/// A victim cache as large as the previous cache: chains that fit both together stay in them.
 #[test]
 fn a_victim_cache_adds_its_size_by_hand() {
     let mut machine = machine(vec![
@@ -84,8 +84,8 @@ fn a_victim_cache_adds_its_size_by_hand() {
     assert_eq!((points[0].passes[0], points[1].passes[0]), (4.0, 100.0));
 }
 
-/// Within 16 %, on the way up: 4 passes leave some randomness, and `analytic` has its documented
-/// limits for victim caches.
+/// Agreement is within 16 % on climbs: some randomness remains with 4 passes, and `analytic` is an
+/// approximation for victim caches, as documented.
 #[test]
 fn both_ways_agree() {
     let sizes = [16, 24, 48, 64, 96, 160, 256, 384, 512].map(|kib| kib * KIB);
@@ -107,7 +107,7 @@ fn both_ways_agree() {
     }
 }
 
-/// Other sizes in the same curve, their order, and the number of passes have no effect.
+/// A curve's other sizes, their order, and the number of passes do not affect a time.
 #[test]
 fn a_time_depends_on_nothing_but_its_own_arguments() {
     let machine = Machine::random_within(3, 1 << 20);
@@ -134,7 +134,8 @@ fn noise_only_ever_adds() {
     }
 }
 
-/// A chain that fits the first cache brings nothing into a victim cache behind it.
+/// Division by zero must not occur: a chain that fits L1 puts no lines into a victim cache behind
+/// it.
 #[test]
 fn times_are_numbers() {
     let sizes: Vec<u64> = (0..16).map(|step| (KIB << step).max(64)).collect();
@@ -145,7 +146,7 @@ fn times_are_numbers() {
     }
 }
 
-/// Every other pass, and only what is said to.
+/// Only the selected value changes, and only in every other pass.
 #[test]
 fn what_moves_moves() {
     let mut machine = machine(vec![cache(64 * KIB, 8, Policy::Lru, Index::Virtual, 1.0)]);
@@ -158,7 +159,7 @@ fn what_moves_moves() {
     assert_eq!(points[0].passes, [1.0, 100.0, 1.0]);
 }
 
-/// 8 ns for one load in 64 beyond 4 pages.
+/// Beyond 4 pages, one load in 64 takes 8 ns longer.
 #[test]
 fn translation_misses_once_per_page() {
     let mut machine = machine(vec![cache(64 * KIB, 8, Policy::Lru, Index::Virtual, 1.0)]);
@@ -169,8 +170,8 @@ fn translation_misses_once_per_page() {
     assert_eq!((truth.levels[0].latency_ns, truth.levels[0].latency_high_ns), (1.0, 1.125));
 }
 
-/// Random machines are realizable: whole sets, increasing sizes and latencies, ways that fit the
-/// policy.
+/// Random machines are realizable: integral numbers of sets, increasing sizes and latencies, and
+/// way counts that suit the policy.
 #[test]
 fn machines_are_valid() {
     let (mut close, mut moving) = (0, 0);
@@ -193,6 +194,6 @@ fn machines_are_valid() {
         close += usize::from(!truth.too_close(2.0).is_empty());
         moving += usize::from(truth.levels.iter().any(|level| level.moved));
     }
-    // Enough of both to try a detector on, and few enough to be the exception.
+    // Enough machines of both kinds to test a detector with, but few enough to be the exception.
     assert!((20..400).contains(&close) && (40..400).contains(&moving), "{close} {moving}");
 }

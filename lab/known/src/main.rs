@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program whose instructions are known, to check counters with.
+//! A program with a known number of instructions, for checking counters.
 //!
-//! `known loop N` runs N iterations of a loop of two instructions and exits. `known mixed N M` runs
-//! N phases of that loop and of up to M long system calls, of varying lengths, identical in every
-//! run.
-//! `known counts` counts the loop with an event at a time, then with a group, and prints what the
-//! kernel says, a line each. `known reads` does so by reading the counter from user mode, between
-//! two reads by the kernel. `known regions [CPU]` does so by regions, on that CPU; `known closing
-//! CPU COMMAND` with a command run inside one. Whether the numbers are right is for `cargo xtask
-//! lab` to judge. Left out: rotation and scaling.
+//! `known loop N` runs N iterations of a two-instruction loop and exits. `known mixed N M` runs N
+//! phases of that loop and of up to M long system calls, of varying lengths, identical in every
+//! run. `known counts` counts the loop with one event at a time, then with a group, and prints the
+//! kernel's counts, one per line. `known reads` does so by reading the counter from user mode,
+//! between two reads by the kernel. `known regions [CPU]` does so with regions, on that CPU; `known
+//! closing CPU COMMAND` with a command run inside one of the regions. `cargo xtask lab` checks the
+//! numbers. Multiplexing and scaling are not covered.
+#![forbid(unsafe_code)]
 
+use linerate_counters::known_loops::{INSTRUCTIONS_PER_ITERATION, LOOPS};
 use linerate_counters::user::{UserCounter, with_user_access};
 use linerate_linux::perf::{self, Event, HARDWARE, OpenError, RAW, Request, Selector, Target};
 use linerate_linux::pin_current_thread;
@@ -18,37 +19,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::process::{Command, ExitCode};
 
-/// Instructions of one iteration of [`turns`].
-const INSTRUCTIONS_PER_ITERATION: u64 = 2;
-
-/// Runs a loop of exactly [`INSTRUCTIONS_PER_ITERATION`] instructions `count` times, one of them a
-/// branch. `count` must not be 0.
-#[inline(never)]
+/// Runs a loop of exactly [`INSTRUCTIONS_PER_ITERATION`] instructions, one of them a branch,
+/// `count` times. `count` must not be 0.
 fn turns(count: usize) {
-    assert!(count > 0, "a loop that counts down to 0 starts above it");
-    // SAFETY: changes one register that it owns, and the flags, which are declared as changed.
-    unsafe {
-        #[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
-        std::arch::asm!(
-            "2: subs {0}, {0}, #1",
-            "bne 2b",
-            inout(reg) count => _,
-            options(nomem, nostack),
-        );
-        #[cfg(target_arch = "x86_64")]
-        std::arch::asm!(
-            "2: sub {0}, 1",
-            "jne 2b",
-            inout(reg) count => _,
-            options(nomem, nostack),
-        );
-    }
+    LOOPS[0](count);
 }
 
-#[cfg(not(any(target_arch = "aarch64", target_arch = "arm", target_arch = "x86_64")))]
-compile_error!("write the loop of `turns` for this architecture");
-
-/// Hardware events and how they are requested from the kernel.
+/// Hardware events, with the selectors used in kernel requests.
 const EVENTS: [(&str, Selector); 4] = [
     ("instructions", Selector::new(HARDWARE, 1)),
     ("cycles", Selector::new(HARDWARE, 0)),
@@ -56,10 +33,10 @@ const EVENTS: [(&str, Selector); 4] = [
     ("raw_11", Selector::new(RAW, 0x11)),
 ];
 
-/// From a loop that hardly is one to one that timer interrupts break up many times.
+/// Numbers of iterations, from a single one to a loop that is interrupted by many timer ticks.
 const TURNS: [usize; 3] = [1, 1000, 10_000_000];
 
-/// Often enough to see whether a count repeats.
+/// Repetitions, to check that a count is reproducible.
 const REPETITIONS: usize = 3;
 
 fn open(selector: Selector, leader: Option<&Event>) -> Result<Event, OpenError> {
@@ -68,7 +45,7 @@ fn open(selector: Selector, leader: Option<&Event>) -> Result<Event, OpenError> 
     perf::open(&request, Target::CurrentThread, leader)
 }
 
-/// Prints what the event says about loops of several lengths: `count EVENT TURNS COUNT`.
+/// Prints an event's counts for loops of several lengths: `count EVENT TURNS COUNT`.
 fn count(name: &str, selector: Selector) -> io::Result<()> {
     for turns_now in TURNS {
         for _ in 0..REPETITIONS {
@@ -88,7 +65,7 @@ fn count(name: &str, selector: Selector) -> io::Result<()> {
     Ok(())
 }
 
-/// Prints what a group of instructions and cycles says: `group TURNS INSTRUCTIONS CYCLES ENABLED
+/// Prints the counts of an instructions-and-cycles group: `group TURNS INSTRUCTIONS CYCLES ENABLED
 /// RUNNING`.
 fn count_group() -> io::Result<()> {
     let [(_, instructions), (_, cycles), ..] = EVENTS;
@@ -114,8 +91,8 @@ fn count_group() -> io::Result<()> {
     Ok(())
 }
 
-/// Prints user-mode reads around loops of several lengths, as [`count`] does; then the number of
-/// cases in which a user-mode read is between two reads by the kernel: `between CASES OF`.
+/// Prints user-mode counts for loops of several lengths, like [`count`]; then the number of cases
+/// in which a user-mode read is between two reads by the kernel: `between CASES OF`.
 fn reads() -> io::Result<()> {
     const OF: usize = 1000;
     println!("turn {INSTRUCTIONS_PER_ITERATION}");
@@ -154,22 +131,23 @@ fn reads() -> io::Result<()> {
     Ok(())
 }
 
-/// The longest is short enough that no other process becomes runnable meanwhile.
+/// Iterations in a region. The longest loop is so short that no other process becomes runnable
+/// meanwhile.
 const REGION_ITERATIONS: [usize; 3] = [1, 1000, 1_000_000];
 
-/// Instructions and cycles of user mode.
+/// Returns options that count instructions and cycles in user mode only.
 fn events_of_user() -> Options {
     Options { user_only: true, ..Options::default() }
 }
 
-/// Enters a region around this many iterations. Its name is created and freed outside.
+/// Enters a region for `turns` iterations. The region's name is allocated and freed outside of it.
 fn enter<'a>(regions: &Regions, thread: &'a Thread, turns: usize, repetition: usize) -> Inside<'a> {
     let region = regions.region(&format!("{turns} turns, {repetition}"));
     thread.enter(region)
 }
 
-/// Prints the results of regions around loops of several lengths: the read method, then lines as
-/// [`count`] prints, or `absent EVENT TURNS REASON`.
+/// Prints results for regions around loops of several lengths: the read method, then lines as
+/// printed by [`count`], or `absent EVENT TURNS REASON`.
 fn regions(cpu: Option<u32>) -> io::Result<()> {
     if let Some(cpu) = cpu {
         pin_current_thread(cpu).map_err(io::Error::other)?;
@@ -187,7 +165,7 @@ fn regions(cpu: Option<u32>) -> io::Result<()> {
     Ok(())
 }
 
-/// The same around a loop and a command, which may close the counters.
+/// Like [`regions`], but also runs a command inside one region, which may disable the counters.
 fn closing(cpu: u32, command: &[&str]) -> io::Result<()> {
     pin_current_thread(cpu).map_err(io::Error::other)?;
     let regions = Regions::new(&events_of_user());
@@ -228,10 +206,10 @@ fn print_regions(regions: &Regions) {
 }
 
 /// Runs phases of the loop, up to 0.2 ms in the lab, and of up to `most_calls` system calls, so
-/// that what happens in user mode per unit of time changes all the time.
+/// that the rate of user-mode events changes all the time.
 ///
-/// The calls are long ones: an emulator takes far longer over entering a kernel than over what the
-/// kernel then does.
+/// The calls are long ones, because in an emulator entering the kernel takes far longer than the
+/// work that the kernel does for a short call.
 fn mixed(phases: u32, most_calls: u32) -> io::Result<()> {
     const MOST_TURNS: u32 = 100_000;
     let mut zeros = File::open("/dev/zero")?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Explores all schemes and prints the verdicts: the table of `docs/results/vector-models.md`.
+//! Explores all schemes and prints the table of verdicts for `docs/results/vector-models.md`.
 
 use linerate_vector_models::{document, verdicts};
 

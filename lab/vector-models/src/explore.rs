@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every state that can be reached, and what is wrong with some of them.
+//! Model checker: enumerates every reachable state, and reports defects.
 //!
 //! ```text
 //! states = [all zero]
-//! for each state, in the order in which they were found:
+//! for each state, in the order in which they were found (breadth first):
 //!     for each move from it:
-//!         the first move with a fault is the shortest way to that fault, and leads nowhere
-//!         add where any other leads, unless it is known
-//! for each context: the states from which it may still get through with vectors, backwards from
-//!     the moves by which it does; any other state is the end of its use of vectors
+//!         the first move with a given fault ends a shortest trace to that fault; its target is
+//!             not explored
+//!         add the target of any other move, unless it is known
+//! for each context: mark the states from which it can still complete a use of vectors, searching
+//!     backwards from the moves that complete one; in any other state it is stuck
 //! ```
 //!
-//! Found in the order of their distance, states know the move that found them: following these back
-//! gives a shortest trace. Of what gets stuck only behind a fault, nothing is said.
+//! States are found in the order of their distance from the start, and each records the move that
+//! found it: following these back gives a shortest trace. Contexts that get stuck only after a
+//! defect are not reported.
 
 use crate::machine::{Fault, Machine, Move, Mover, State};
 use crate::preemption::Preemption;
@@ -23,50 +25,50 @@ use std::fmt;
 /// A step of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The context that moved.
+    /// Context that took the step.
     pub who: Mover,
-    /// The name of the line, or what happened.
+    /// Name of the program line or event.
     pub what: &'static str,
 }
 
-/// Defects of a scheme.
+/// Fault of a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// A user reads registers that do not hold what it wrote.
+    /// A user reads registers that do not contain the values that it wrote.
     Corrupts,
-    /// Registers are written behind the stack.
+    /// Registers are written beyond the end of the save stack.
     OverrunsStack,
-    /// A context can never finish its vector code again, whatever happens.
+    /// From some state, a context can never complete its vector code again.
     Stuck,
 }
 
-/// A shortest way to something wrong.
+/// A shortest trace to a defect.
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// Number of tasks among the contexts.
     pub tasks: usize,
-    /// The steps.
+    /// Steps of the trace, in order.
     pub steps: Vec<Step>,
 }
 
 /// Result of an exploration.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// States that can be reached.
+    /// Number of reachable states.
     pub states: usize,
-    /// Defects, each once; empty if the scheme is right.
+    /// First defect of each kind; empty if the scheme is correct.
     pub wrong: Vec<(Wrong, Trace)>,
 }
 
 struct Known {
     state: State,
-    /// The state it was found from, and the step.
+    /// State from which it was found, and the step; `None` for the initial state.
     from: Option<(u32, Step)>,
 }
 
 struct Graph {
     known: Vec<Known>,
-    /// Pairs of states, and who got through with vectors between them.
+    /// Transitions: from, to, and the context that completes a use of vectors in it, if any.
     edges: Vec<(u32, u32, Option<usize>)>,
 }
 
@@ -91,7 +93,7 @@ pub fn explore(scheme: &Scheme, preemption: &Preemption) -> Found {
     Found { states: graph.known.len(), wrong: ends.into_iter().map(trace).collect() }
 }
 
-/// A fault, where it happens, and by which step.
+/// A defect, the state in which it occurs, and the step that causes it.
 type End = (Wrong, u32, Option<Step>);
 
 fn graph(machine: &Machine) -> (Graph, Vec<End>) {
@@ -113,7 +115,8 @@ fn graph(machine: &Machine) -> (Graph, Vec<End>) {
                 ends.push((wrong, place, Some(step)));
             }
             if fault.is_some() {
-                // Behaviour afterwards is not checked, including progress.
+                // The target is not explored. Assume that every context can still make progress
+                // there.
                 graph.edges.extend((0..machine.contexts()).map(|who| (place, place, Some(who))));
                 continue;
             }
@@ -128,7 +131,7 @@ fn graph(machine: &Machine) -> (Graph, Vec<End>) {
     (graph, ends)
 }
 
-/// The first state from which some context never gets through with vectors.
+/// Returns the first state from which some context can never complete a use of vectors.
 fn stuck(machine: &Machine, graph: &Graph) -> Option<u32> {
     let before = Backwards::new(graph);
     let first = |who| {
@@ -150,9 +153,9 @@ fn stuck(machine: &Machine, graph: &Graph) -> Option<u32> {
     Some(u32::try_from(first).expect("states are numbered in 32 bits"))
 }
 
-/// From which states each can be reached in a step.
+/// Predecessors of each state.
 struct Backwards {
-    /// Start of the sources of each state, and the end of the last.
+    /// Start of each state's predecessors in `sources`, followed by the end of the last.
     begins: Vec<usize>,
     sources: Vec<u32>,
 }
@@ -190,7 +193,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// A line for each context switch: the context, and its steps.
+/// Formats one line per context switch: the context and its steps.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let mut last = None;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Schemes by which tasks and interrupts share the vector registers of a processor, and the truth
-//! about them: every interleaving of their steps, explored.
+//! Models of schemes for sharing a processor's vector registers between tasks and interrupts,
+//! checked by exploring every interleaving of their steps.
 //!
-//! The schemes are those of `native/vector_context`, line by line by the same names: the note
-//! AN2581's in its two readings and with its answers to a full stack, and ours. Under each kind of
-//! preemption a scheme is right, or there is a shortest trace that shows why not.
+//! The schemes are those in `native/vector_context`, line by line with the same names: two readings
+//! of Freescale's application note AN2581, each with different reactions to a full stack, and ours.
+//! For each kind of preemption, a scheme is either correct, or there is a shortest trace to a
+//! defect.
 //!
-//! Not modelled: more contexts than `MOST`, compilers that use vectors on their own, systems that
-//! switch tasks in a nesting interrupt, and time.
+//! Not modelled: more contexts than `MOST`, compilers that use vector registers on their own,
+//! systems that switch tasks in a nested interrupt, and time.
 #![forbid(unsafe_code)]
 
 mod explore;

@@ -1,59 +1,61 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One processor with vector registers, memory, tasks, interrupts and a scheduler, as a state and
-//! its successors. Leaves out times, other processors, and what the compiler does.
+//! A model of one processor with vector registers, memory, tasks, interrupts and a scheduler, as a
+//! state and its successors. Time, other processors, and compiler optimizations are not modelled.
 //!
 //! Every task and every interrupt repeats: enter; if admitted, write a unique value to each
-//! register and, later, check that they are still there; leave. There are two registers, saved and
-//! loaded one after the other: a context may be torn. A value is invalidated, in all copies, once
-//! its writer has checked it: a copy restored later counts as wrong.
+//! register and, later, check that the values are still there; leave. There are two registers,
+//! saved and loaded one after the other, so that a saved context may be inconsistent. Once the
+//! writer has checked its value, all copies of it are invalidated: a copy restored later counts as
+//! wrong.
 //!
-//! A context is moved by a step: one line of its program, one register of a line that moves both.
-//! Between any two steps anything may happen that the kind of preemption allows.
+//! A step is one line of a context's program; a line that transfers both registers takes a step for
+//! each. Between any two steps, any event may occur that the kind of preemption allows.
 
 use crate::preemption::{Preemption, Tasks};
 use crate::scheme::{DEPTH, Full, Guard, Line, Op, Pair, Scheme, When};
 
-/// Tasks and interrupts together.
+/// Maximum number of contexts, i.e. tasks and interrupts together.
 pub const MOST: usize = 5;
 const REGISTERS: usize = 2;
-/// Limit of the user count; only a scheme that forgets to decrement reaches it.
+/// Upper limit on the user count, which keeps the state space finite. Only a scheme that forgets to
+/// decrement reaches it.
 const MOST_USERS: u8 = 7;
 const CLAIMED: u8 = 0xff;
 
 type Registers = [u8; REGISTERS];
 
-/// Program position of a context.
+/// A context's program position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 enum Phase {
-    /// It does not run, and may begin.
+    /// Not running; may begin.
     #[default]
     Idle,
-    /// At a line of `enter`.
+    /// At this line of `enter`.
     Enter(u8),
-    /// Between enter and leave.
+    /// Using the registers, between `enter` and `leave`.
     Use(u8),
-    /// At a line of `leave`.
+    /// At this line of `leave`.
     Leave(u8),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 struct Context {
     phase: Phase,
-    /// Of the two registers, those already transferred by the line.
+    /// Registers already transferred by the current line.
     half: u8,
-    /// Its value of the count.
+    /// Its local copy of the user count.
     counted: u8,
-    /// The owner it saw.
+    /// Owner that it read.
     seen: u8,
-    /// Whether it said that it is inside.
+    /// Whether it has declared that it uses vectors.
     inside: bool,
-    /// A task that waits for something.
+    /// Whether it is a sleeping task.
     asleep: bool,
-    /// The registers saved by it, or by the scheduler for it.
+    /// Save area for its registers, used by itself or by the scheduler.
     area: Registers,
 }
 
-/// A task switch of the scheduler in progress.
+/// A task switch in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Switching {
     to: u8,
@@ -61,7 +63,7 @@ struct Switching {
     half: u8,
 }
 
-/// Everything that the future depends on.
+/// The complete state of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub(crate) struct State {
     registers: Registers,
@@ -70,7 +72,7 @@ pub(crate) struct State {
     taken: bool,
     stack: [Registers; DEPTH as usize],
     contexts: [Context; MOST],
-    /// The task whose turn it is.
+    /// Index of the current task.
     task: u8,
     switching: Option<Switching>,
 }
@@ -83,58 +85,58 @@ impl State {
     }
 }
 
-/// The context that moved. Tasks come first, then interrupts, in ascending levels.
+/// Context that takes a step. Tasks come first, then interrupts, in ascending levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mover {
-    /// A task or an interrupt, by its place.
+    /// A task or an interrupt, by its index.
     Context(usize),
-    /// The scheduler.
+    /// The scheduler, which switches tasks.
     Scheduler,
 }
 
-/// Violation in a step.
+/// Defect that occurs in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// A register does not hold what its user wrote.
+    /// A register does not contain the value that its user wrote.
     Corrupted,
-    /// Registers were written behind the stack.
+    /// Registers were written beyond the end of the save stack.
     BeyondStack,
 }
 
-/// A step and where it leads.
+/// A possible step and its result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Move {
-    /// The acting context.
+    /// Context that takes the step.
     pub who: Mover,
-    /// The name of the line, or what happened.
+    /// Name of the program line or event.
     pub what: &'static str,
-    /// The violation.
+    /// Defect, if any.
     pub fault: Option<Fault>,
-    /// The context that completed a use of vectors.
+    /// Context that completed a use of vectors in this step, if any.
     pub completed: Option<usize>,
     /// The next state.
     pub to: State,
 }
 
-/// A scheme under a kind of preemption.
+/// Model of a scheme under a kind of preemption.
 pub(crate) struct Machine<'a> {
     scheme: &'a Scheme,
     preemption: &'a Preemption,
 }
 
 impl<'a> Machine<'a> {
-    /// The machine of a scheme.
+    /// Creates the model.
     ///
     /// # Panics
     ///
-    /// If there are more tasks and interrupts than `MOST`.
+    /// Panics if there are more tasks and interrupts than `MOST`.
     #[must_use]
     pub(crate) fn new(scheme: &'a Scheme, preemption: &'a Preemption) -> Self {
         assert!(preemption.contexts() <= MOST, "more than {MOST} contexts");
         Self { scheme, preemption }
     }
 
-    /// Tasks and interrupts.
+    /// Returns the number of tasks and interrupts.
     #[must_use]
     pub(crate) fn contexts(&self) -> usize {
         self.preemption.contexts()
@@ -148,13 +150,13 @@ impl<'a> Machine<'a> {
         who < self.preemption.tasks
     }
 
-    /// Whether a context is between its begin and its end.
+    /// Returns whether a context has begun and not ended.
     #[must_use]
     pub(crate) fn is_active(state: &State, who: usize) -> bool {
         state.contexts[who].phase != Phase::Idle
     }
 
-    /// All that may happen next.
+    /// Returns all possible next steps.
     #[must_use]
     pub(crate) fn moves(&self, state: &State) -> Vec<Move> {
         let mut moves = Vec::new();
@@ -181,7 +183,7 @@ impl<'a> Machine<'a> {
         self.settle(to, who);
     }
 
-    /// Possible steps of the tasks and their scheduler when no interrupt runs.
+    /// Adds the steps that tasks and the scheduler can take while no interrupt handler runs.
     fn task_moves(&self, state: &State, moves: &mut Vec<Move>) {
         let tasks = self.preemption.tasks;
         let current = usize::from(state.task);
@@ -203,7 +205,7 @@ impl<'a> Machine<'a> {
                     to.contexts[who].asleep = false;
                     moves.push(happened(who, "wakes", to));
                 }
-                // Only the highest ready one runs.
+                // Only the highest-priority ready task runs.
                 match (0..tasks).rev().find(|&who| ready(who)) {
                     Some(who) if who != current => {
                         moves.push(self.turn_to(state, who));
@@ -241,7 +243,8 @@ impl<'a> Machine<'a> {
         happened(who, "gets the processor", to)
     }
 
-    /// Goes past lines that are not for this context, and on to the next phase at the end.
+    /// Skips lines whose condition does not hold for this context. After the last line, moves on to
+    /// the next phase.
     fn settle(&self, state: &mut State, who: usize) {
         let context = &mut state.contexts[who];
         let pair = self.pair(who);
@@ -260,7 +263,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The next step of a task or an interrupt.
+    /// Returns the next step of a task or an interrupt.
     fn step(&self, state: &State, who: usize) -> Move {
         let pair = self.pair(who);
         match state.contexts[who].phase {
@@ -299,7 +302,7 @@ impl<'a> Machine<'a> {
         step
     }
 
-    /// One line of `enter` or `leave`.
+    /// Executes one line of `enter` or `leave`.
     fn line(&self, state: &State, who: usize, line: Line) -> Move {
         let mut to = *state;
         let mut fault = None;
@@ -357,7 +360,7 @@ impl<'a> Machine<'a> {
         Move { fault, ..happened(who, line.name, to) }
     }
 
-    /// To the second register, or to the next line.
+    /// Advances to the second register of the line, or to the next line.
     fn advance(&self, to: &mut State, who: usize, op: Op) {
         let context = &mut to.contexts[who];
         if moves_registers(op) && usize::from(context.half) + 1 < REGISTERS {
@@ -372,7 +375,7 @@ impl<'a> Machine<'a> {
         self.settle(to, who);
     }
 
-    /// A step of the scheduler between two tasks.
+    /// Executes a scheduler step during a task switch.
     fn switch_step(&self, state: &State) -> Move {
         let mut to = *state;
         let mut at = state.switching.expect("the scheduler is at work");
@@ -415,12 +418,13 @@ fn happened(who: usize, what: &'static str, to: State) -> Move {
     Move { who: Mover::Context(who), what, fault: None, completed: None, to }
 }
 
-/// Register value written by a context; 0 is any other value.
+/// Returns the register value that a context writes, which is also its name as an owner; 0 is any
+/// other value.
 fn value(who: usize) -> u8 {
     u8::try_from(who).expect("few contexts") + 1
 }
 
-/// Through, with vectors or without.
+/// Ends a context's run, whether it used vectors or not.
 fn end(context: &mut Context) {
     *context = Context { inside: context.inside, ..Context::default() };
 }
@@ -438,7 +442,7 @@ const fn moves_registers(op: Op) -> bool {
     matches!(op, Op::Save | Op::Restore | Op::Push(_) | Op::Pop(_) | Op::Keep | Op::Fill)
 }
 
-/// Place on the note's stack for this count; none beyond it.
+/// Returns the index in the note's stack for this count; `None` beyond its end.
 fn slot(counted: u8, below: u8) -> Option<usize> {
     let slot = usize::from(counted.checked_sub(below)?);
     (slot < usize::from(DEPTH)).then_some(slot)

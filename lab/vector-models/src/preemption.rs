@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kinds of preemption: which contexts can preempt which. Without frequencies.
+//! Kinds of preemption, i.e. which contexts can preempt which. Frequencies are not modelled.
 
-/// Scheduling of tasks while no interrupt runs.
+/// How tasks are scheduled while no interrupt runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tasks {
-    /// Any task may be given the processor at any time.
+    /// Time slices: any task may get the CPU at any time.
     Sliced,
-    /// The last ready one always runs.
+    /// Fixed priorities: the ready task with the highest index always runs.
     ByPriority {
         /// Whether a task may sleep while it uses vectors.
         may_sleep: bool,
     },
 }
 
-/// A kind of preemption.
+/// A kind of preemption, with the numbers of contexts to explore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preemption {
-    /// Its name in tables.
+    /// Name used in tables.
     pub name: &'static str,
-    /// The explored configuration, in words.
+    /// Description of the explored configuration.
     pub extent: &'static str,
     /// Number of tasks.
     pub tasks: usize,
-    /// Their scheduling.
+    /// How the scheduler switches tasks.
     pub policy: Tasks,
-    /// Number of interrupt levels; each interrupts tasks, the scheduler and lower levels, and ends
+    /// Number of interrupt levels. Each interrupts tasks, the scheduler and lower levels, and ends
     /// before they resume.
     pub interrupts: usize,
 }
 
 impl Preemption {
-    /// Tasks and interrupts.
+    /// Returns the number of tasks and interrupts.
     #[must_use]
     pub fn contexts(&self) -> usize {
         self.tasks + self.interrupts
@@ -39,7 +39,7 @@ impl Preemption {
 
 const BY_PRIORITY: Tasks = Tasks::ByPriority { may_sleep: false };
 
-/// All kinds, from the tamest on.
+/// All kinds, most restricted first.
 pub const PREEMPTIONS: &[Preemption] = &[
     Preemption {
         name: "nested interrupts",

@@ -1,75 +1,76 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The schemes as programs: lines that each touch shared memory or the registers once, in the order
-//! and by the names of the C code (`LR_VEC_STEP`). Leaves out what a line does: `machine`.
+//! The schemes as programs: lines that each access shared memory or the registers once, with the
+//! same order and names as in the C code (`LR_VEC_STEP`). The effect of each line is in `machine`.
 
-/// Effect of a line on shared memory or the registers.
+/// A line's effect on shared memory or the registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Becomes the owner if there is none; else is refused.
+    /// Become the owner if there is none; otherwise, use is refused.
     Claim,
-    /// Leaves no owner.
+    /// Set the owner to none.
     Release,
-    /// Notes who owns the registers.
+    /// Read the registers' owner.
     Look,
-    /// Saves the registers, one after the other, to its own area.
+    /// Save the registers, one after the other, to the context's own area.
     Save,
-    /// Becomes the owner unconditionally.
+    /// Mark the registers as owned, unconditionally.
     Occupy,
-    /// Loads the registers from its own area.
+    /// Load the registers from the context's own area.
     Restore,
-    /// Says that it is inside.
+    /// Declare that the task uses vectors.
     Declare,
-    /// Becomes the owner by its own name.
+    /// Set the owner to this task.
     Own,
-    /// Says that it no longer is inside.
+    /// Declare that the task no longer uses vectors.
     Withdraw,
-    /// The scheduler saves the registers of the task that goes, if that is inside.
+    /// Scheduler: save the outgoing task's registers, if it uses vectors.
     Keep,
-    /// The scheduler is done if the task that comes is not inside, or owns the registers already.
+    /// Scheduler: end the switch if the incoming task does not use vectors, or already owns the
+    /// registers.
     Compare,
-    /// The scheduler makes the task that comes the owner.
+    /// Scheduler: set the owner to the incoming task.
     Give,
-    /// The scheduler loads the registers of the task that comes.
+    /// Scheduler: load the incoming task's registers.
     Fill,
-    /// Counts one user more and keeps the result.
+    /// Increment the user count and remember the result.
     CountUp,
-    /// Counts one user less, after the stack was found full.
+    /// Decrement the user count because the stack is full.
     StepBack,
-    /// Takes the semaphore, or waits.
+    /// Acquire the semaphore, or wait.
     Take,
-    /// Saves the registers to the stack, as many places below what it counted.
+    /// Save the registers to the stack, at the remembered count minus this number.
     Push(u8),
-    /// Gives the semaphore back.
+    /// Release the semaphore.
     HandBack,
-    /// Counts one user less and keeps the result.
+    /// Decrement the user count and remember the result.
     CountDown,
-    /// Keeps the number of users.
+    /// Read the user count and remember it.
     Read,
-    /// Loads the registers from the stack.
+    /// Load the registers from the stack, at the remembered count minus this number.
     Pop(u8),
 }
 
-/// Condition for skipping a line, in terms of the context's own state.
+/// When a line is executed, in terms of the context's own state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Never.
+    /// Always.
     Always,
-    /// Unless the registers were owned when it checked.
+    /// Only if the registers had an owner when the context read it.
     Owned,
-    /// Unless they were not owned.
+    /// Only if the registers had no owner then.
     Unowned,
-    /// Unless it counted more than this.
+    /// Only if the remembered count is above this number.
     Above(u8),
 }
 
-/// A line with its name in the C code.
+/// A program line, with its name in the C code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The name.
+    /// Name in the C code.
     pub name: &'static str,
-    /// Its effect.
+    /// Action of the line.
     pub op: Op,
-    /// Condition for skipping it.
+    /// When it is executed.
     pub when: When,
 }
 
@@ -81,56 +82,56 @@ const fn when(name: &'static str, op: Op, when: When) -> Line {
     Line { name, op, when }
 }
 
-/// The enclosing code of a use of vectors.
+/// Code around a use of vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// Before it.
+    /// Lines executed before the use.
     pub enter: Vec<Line>,
-    /// Behind it.
+    /// Lines executed after the use.
     pub leave: Vec<Line>,
 }
 
-/// Behaviour of a user when the note's stack is full.
+/// Reaction to a full stack in the note's schemes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// No check: the registers are written behind the stack.
+    /// Not checked: registers are written beyond the end of the stack.
     Unseen,
-    /// It uses scalar code.
+    /// The user falls back to scalar code.
     Scalar,
-    /// It tries again.
+    /// The user retries until there is room.
     Spin,
 }
 
-/// Protection of the note's stack.
+/// Mutual exclusion for the note's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// No guard.
+    /// No mutual exclusion.
     None,
-    /// A binary semaphore; who finds it taken tries again.
+    /// A binary semaphore; a context that finds it taken tries again.
     Spin,
     /// A binary semaphore; a task that finds it taken sleeps, an interrupt tries again.
     Sleep,
 }
 
-/// A way to share the registers.
+/// A scheme for sharing the registers between contexts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheme {
-    /// Its name in tables.
+    /// Name in tables.
     pub name: &'static str,
-    /// Steps of tasks.
+    /// How tasks acquire and release the registers.
     pub task: Pair,
-    /// Steps of interrupts.
+    /// How interrupt handlers acquire and release the registers.
     pub interrupt: Pair,
-    /// Steps of the scheduler in a task switch.
+    /// Scheduler code in a task switch.
     pub switch: Vec<Line>,
-    /// For the note's.
+    /// Reaction to a full stack; used only by the note's schemes.
     pub full: Full,
-    /// For the note's.
+    /// How the stack is protected; used only by the note's schemes.
     pub guard: Guard,
 }
 
-/// Capacity of the note's stack here, in contexts; the C code's is 4. A smaller one needs fewer
-/// contexts to fill.
+/// Capacity of the note's stack in this model, in contexts. It is 4 in the C code; with a smaller
+/// stack, fewer contexts suffice to fill it.
 pub const DEPTH: u8 = 1;
 
 /// `lr_vec_enter` and `lr_vec_leave`.
@@ -175,10 +176,11 @@ pub fn switch() -> Vec<Line> {
     ]
 }
 
-/// `note_enter` and `note_leave`; with `pop_first` the counter drops last.
+/// `note_enter` and `note_leave`; with `pop_first`, the count is decremented last.
 #[must_use]
 pub fn note(guard: Guard, full: Full, pop_first: bool) -> Pair {
-    // Each part for who counted more than `above`: the stack is between taking and handing back.
+    // A stack access, executed if the remembered count is above `above`, between acquiring and
+    // releasing the semaphore.
     let guarded = |name: &'static str, op: Op, above: u8| {
         let here = When::Above(above);
         let inner = when(name, op, here);
@@ -216,7 +218,7 @@ impl Scheme {
         Self { name, task: pair, interrupt, switch: Vec::new(), full, guard }
     }
 
-    /// The same without the lines of that name.
+    /// Returns the scheme without the lines of that name.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         let mut scheme = self.clone();
@@ -226,7 +228,7 @@ impl Scheme {
         scheme
     }
 
-    /// The same with neighbours of these names in the other order.
+    /// Returns the scheme with two consecutive lines swapped.
     #[must_use]
     pub fn swapped(&self, first: &str, second: &str) -> Self {
         let mut scheme = self.clone();
@@ -245,7 +247,7 @@ impl Scheme {
         [&mut task.enter, &mut task.leave, &mut interrupt.enter, &mut interrupt.leave, switch]
     }
 
-    /// The names of all lines, each once.
+    /// Returns the names of all lines, deduplicated.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         let (task, interrupt) = (&self.task, &self.interrupt);
@@ -260,7 +262,7 @@ impl Scheme {
     }
 }
 
-/// All schemes, the note's first.
+/// Returns all schemes, those of the note first.
 #[must_use]
 pub fn schemes() -> Vec<Scheme> {
     vec![

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All schemes under all kinds of preemption, as a page. Leaves out the advice that follows.
+//! Verdicts on all schemes under all kinds of preemption, as a Markdown page without conclusions.
 
 use crate::explore::{Found, Wrong, explore};
 use crate::preemption::{PREEMPTIONS, Preemption};
 use crate::scheme::{DEPTH, Scheme, schemes};
 use std::fmt::Write as _;
 
-/// A scheme under a kind of preemption.
+/// Verdict on a scheme under a kind of preemption.
 pub struct Verdict {
-    /// The scheme.
+    /// Explored scheme.
     pub scheme: Scheme,
-    /// The kind of preemption.
+    /// Assumed kind of preemption.
     pub preemption: &'static Preemption,
-    /// The result.
+    /// Result of the exploration.
     pub found: Found,
 }
 
 impl Verdict {
-    /// In a few words.
+    /// Summarizes the verdict in a few words.
     #[must_use]
     pub fn words(&self) -> String {
         let wrong: Vec<String> = self.found.wrong.iter().map(|(w, _)| w.to_string()).collect();
@@ -25,7 +25,7 @@ impl Verdict {
     }
 }
 
-/// Explores everything: seconds, optimised.
+/// Explores all combinations, which takes seconds in an optimized build.
 #[must_use]
 pub fn verdicts() -> Vec<Verdict> {
     let schemes = schemes();
@@ -40,7 +40,7 @@ pub fn verdicts() -> Vec<Verdict> {
     schemes.iter().flat_map(under).collect()
 }
 
-/// The table of verdicts and the shortest trace to each thing that is wrong, in Markdown.
+/// Formats the table of verdicts and the shortest trace to each defect, in Markdown.
 #[must_use]
 pub fn document(verdicts: &[Verdict]) -> String {
     let mut text = String::new();

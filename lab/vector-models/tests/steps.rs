@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The models take the steps of the C code: the same names in the same order.
+//! Checks that the models have the same steps as the C code, with the same names in the same order.
 #![forbid(unsafe_code)]
 
 use linerate_vector_models::{
@@ -8,8 +8,8 @@ use linerate_vector_models::{
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Content of each inline function: the names of its steps and, in their place, the functions that
-/// it calls.
+/// Returns, for each inline function, the names of its steps and of the functions it calls, in
+/// order.
 fn functions(file: &str) -> BTreeMap<String, Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -34,7 +34,7 @@ fn functions(file: &str) -> BTreeMap<String, Vec<String>> {
     found
 }
 
-/// The steps of a function, those of the functions that it calls among them.
+/// Returns a function's steps, including those of the functions it calls.
 fn steps(functions: &BTreeMap<String, Vec<String>>, name: &str) -> Vec<String> {
     let of = functions.get(name).unwrap_or_else(|| panic!("no inline function {name}"));
     of.iter()
@@ -71,7 +71,7 @@ fn the_notes_are_the_steps_of_its_c() {
     let (as_written, mended) =
         (note(Guard::Spin, Full::Scalar, false), note(Guard::Spin, Full::Scalar, true));
     assert_eq!(steps(&file, "note_enter"), names(&as_written.enter));
-    // One function with a branch for each order.
+    // The C function has a branch for each of the two orders.
     let both = [names(&as_written.leave), names(&mended.leave)].concat();
     assert_eq!(steps(&file, "note_leave"), both);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verdicts on the schemes, and a check that each line that a proof rests on is needed.
+//! Checks the verdicts, and that each line on which a scheme's correctness depends is needed.
 #![forbid(unsafe_code)]
 
 use linerate_vector_models::{
@@ -16,7 +16,7 @@ const ENTER_AND_NEST: &str = "enter; interrupts nest";
 const ALL_NEST: &str = "all nest";
 const TASKS: &str = "task_enter and switch; interrupts nest";
 
-/// The kinds of preemption under which a scheme is right.
+/// Kinds of preemption under which each scheme is correct.
 const RIGHT: &[(&str, &[&str])] = &[
     (MENDED, &["nested interrupts", "strict priorities"]),
     (ENTER, EVERYWHERE),
@@ -44,7 +44,7 @@ fn schemes_are_right_where_documented() {
     }
 }
 
-/// The note unmodified: everything that one would expect from reading it.
+/// The unmodified note has the defects that one would expect from reading it.
 #[test]
 fn each_reading_of_the_note_fails_as_expected() {
     let found = verdicts();
@@ -57,10 +57,11 @@ fn each_reading_of_the_note_fails_as_expected() {
     };
     let appendix = "note's appendix: no semaphore, full unseen";
     assert!(is(appendix, "nested interrupts", Wrong::OverrunsStack));
-    // The counter drops before the registers are popped.
+    // The count is decremented before the registers are popped.
     assert!(is("note: no semaphore, full: scalar", "nested interrupts", Wrong::Corrupts));
     assert!(!is("note: no semaphore, full: scalar", "nested interrupts", Wrong::Stuck));
-    // Spinning waits for a context that cannot run; with time slices it can.
+    // With nested interrupts, spinning waits for a context that cannot run; with time slices, that
+    // context can run.
     assert!(is("note: no semaphore, full: spin", "nested interrupts", Wrong::Stuck));
     assert!(!is("note: no semaphore, full: spin", "time slices", Wrong::Stuck));
     let text = "note's text: semaphore spins, full: scalar";
@@ -71,14 +72,15 @@ fn each_reading_of_the_note_fails_as_expected() {
     assert!(!is(asleep, "priorities, sleep inside", Wrong::Stuck));
 }
 
-/// Whether a changed scheme is found wrong where the unchanged one is right.
+/// Returns whether a modified scheme has a defect under a kind of preemption for which the original
+/// is correct.
 fn is_noticed(name: &str, changed: &Scheme) -> bool {
     let right = RIGHT.iter().find(|row| row.0 == name).expect("a right scheme").1;
     let kinds = PREEMPTIONS.iter().filter(|preemption| right.contains(&preemption.name));
     kinds.into_iter().any(|preemption| !explore(changed, preemption).wrong.is_empty())
 }
 
-/// Lines on which no proof rests: what they spare, or why not.
+/// Lines on which correctness does not depend, with their purpose or the reason.
 const SPARING: &[(&str, &str, &str)] = &[
     (MENDED, "read", "last in, first out, the number is what it counted when it entered"),
     (ALL_NEST, "vacate", "handlers would save unneeded registers"),
@@ -88,7 +90,7 @@ const SPARING: &[(&str, &str, &str)] = &[
     (TASKS, "vacate", "the same; the next task owns the registers in any case"),
 ];
 
-/// For each scheme that is right somewhere, each of its lines is left out in turn.
+/// Removes each line in turn from every scheme that is correct under some kind of preemption.
 #[test]
 fn without_any_line_that_a_proof_rests_on_the_proof_fails() {
     let mut wrong = Vec::new();
@@ -120,7 +122,7 @@ fn the_order_of_neighbours_matters_where_the_c_says_so() {
 const SLICED: Preemption =
     Preemption { name: "more", extent: "", tasks: 3, policy: Tasks::Sliced, interrupts: 2 };
 
-/// A context more than the page has, or another mixture of as many.
+/// Explores more contexts than the results page, or other combinations of tasks and interrupts.
 #[test]
 fn what_is_right_stays_right_with_another_task() {
     assert!(explore(&scheme(ENTER), &SLICED).wrong.is_empty());
@@ -129,7 +131,7 @@ fn what_is_right_stays_right_with_another_task() {
     assert!(explore(&scheme(TASKS), &fewer).wrong.is_empty());
 }
 
-/// Nor is anything wrong with the note where two are all that there are.
+/// With only two users, the note has no defect.
 #[test]
 fn the_note_needs_a_third_user_to_go_wrong_under_interrupts() {
     let preemption = Preemption { tasks: 1, interrupts: 1, ..PREEMPTIONS[0] };
@@ -149,7 +151,7 @@ fn traces_are_shortest_and_end_at_the_fault() {
     assert_eq!(*wrong, Wrong::Corrupts);
     let text = trace.to_string();
     assert!(text.ends_with("reads"), "{text}");
-    // Two users are enough for one to be preempted in the middle.
+    // Two users suffice: one is preempted in the middle.
     assert!(!text.contains("task 3"), "{text}");
 }
 

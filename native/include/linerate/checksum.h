@@ -37,23 +37,43 @@ extern "C" {
  */
 uint32_t lr_csum_partial(const void *src, size_t bytes, uint32_t sum);
 
+/* A buffer of lr_csum_burst: bytes bytes at src, which may be null if bytes is 0. */
+struct lr_csum_buffer {
+	const void *src;
+	size_t bytes;
+};
+
 /*
- * Copies bytes from src to dst and returns what lr_csum_partial(src, bytes, sum) would have.
- * The two ranges must not overlap; exactly the named bytes of dst are written, some of them
- * perhaps twice. Either pointer may be null if bytes is 0.
+ * Adds the bytes of each of count buffers to the sum with its index, as lr_csum_partial does: for
+ * all i below count, sums[i] = lr_csum_partial(buffers[i].src, buffers[i].bytes, sums[i]). Either
+ * pointer may be null if count is 0. The buffers may overlap each other, but not sums.
+ *
+ * For a burst of packets whose checksums are verified together: where the variant can (AVX-512), it
+ * sums buffers of up to 255 bytes several at a time, which share what a sum costs apart from
+ * loading its bytes. Lengths may be mixed, but a group of four or eight that contains a longer
+ * buffer is summed one by one. A load that spans several recent narrower stores waits until these
+ * have reached the cache: in a burst, these waits overlap, but for a single header just written
+ * lr_csum_header is faster.
+ */
+void lr_csum_burst(const struct lr_csum_buffer *buffers, uint32_t *sums, size_t count);
+
+/*
+ * Copies bytes from src to dst and returns their sum as lr_csum_partial(src, bytes, sum) does. The
+ * two ranges must not overlap. Exactly the given bytes of dst are written, some of them possibly
+ * twice. Either pointer may be null if bytes is 0.
  */
 uint32_t lr_copy_csum_partial(void *dst, const void *src, size_t bytes, uint32_t sum);
 
 /*
- * The specification, in the interface of the white paper "Enhanced TCP/IP Performance with
- * AltiVec", figure 1, with a length of any size: adds the bytes to sum and returns the complement
- * of the folded result. byte_swap says where an odd last byte goes: 0 puts it into the low half of
- * its word, which is right on little-endian machines, anything else into the high half, which is
- * right on big-endian ones. Two bytes per step: use it to check, not to work.
+ * The specification, with the interface of figure 1 in the white paper "Enhanced TCP/IP Performance
+ * with AltiVec", for lengths of any size: adds the bytes to sum and returns the complement of the
+ * folded result. byte_swap says where an odd last byte goes: 0 puts it into the low half of its
+ * word, which is right on little-endian machines; any other value puts it into the high half, which
+ * is right on big-endian ones. It adds two bytes per step and is only meant for verification.
  */
 uint16_t lr_checksum16(const void *src, size_t bytes, uint32_t sum, int byte_swap);
 
-/* Value of byte_swap of lr_checksum16 on this machine for the sum of RFC 1071. */
+/* The byte_swap argument with which lr_checksum16 computes the RFC 1071 sum on this machine. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define LR_BYTE_SWAP 1
 #else
@@ -61,7 +81,7 @@ uint16_t lr_checksum16(const void *src, size_t bytes, uint32_t sum, int byte_swa
 #endif
 
 /*
- * A sum folded to 16 bits, not complemented. 0 only for a sum of 0.
+ * Folds a sum to 16 bits without complementing it. The result is 0 only if the sum is 0.
  *
  * The first step leaves at most 0xffff + 0xffff = 0x1fffe, the second at most 0xffff.
  */
@@ -79,11 +99,12 @@ static inline uint32_t lr_csum_add(uint32_t a, uint32_t b)
 }
 
 /*
- * Joins the sum of a fragment to the sum of everything before it. offset is the position of the
- * fragment in the message, in bytes: at an odd offset its bytes are in the other halves of their
- * words. Only the parity of offset matters.
+ * Adds the sum of a fragment to the sum of everything before it. offset is the byte position of the
+ * fragment in the message: at an odd offset, every byte falls into the other half of its 16-bit
+ * word. Only the parity of offset matters.
  *
- * Rotating by 8 multiplies by 256 modulo 2^32 - 1, of which 65535 is a divisor.
+ * Rotating by 8 bits multiplies the sum by 256 modulo 2^32 - 1, a multiple of 65535; this is the
+ * same as swapping the bytes of every word.
  */
 static inline uint32_t lr_csum_combine(uint32_t sum, uint32_t fragment, size_t offset)
 {
@@ -107,8 +128,9 @@ static inline uint16_t lr_csum_finish_udp(uint32_t sum)
 }
 
 /*
- * The checksum field after a 16-bit word that it covers changed (RFC 1624, equation 3). All three
- * in network byte order, loaded without swapping. The result may be 0, which UDP must not send.
+ * The new checksum field after a 16-bit word that it covers has changed from before to after (RFC
+ * 1624, equation 3). All values are in network byte order, loaded without swapping. The result may
+ * be 0, which UDP must not send.
  */
 static inline uint16_t lr_csum_update(uint16_t checksum, uint16_t before, uint16_t after)
 {
@@ -116,8 +138,8 @@ static inline uint16_t lr_csum_update(uint16_t checksum, uint16_t before, uint16
 }
 
 /*
- * The same for UDP: a field of 0, no checksum, stays 0, and a checksum of 0 becomes 0xffff (see
- * lr_csum_finish_udp), which lr_csum_update and lr_csum_update32 leave to the caller.
+ * The same for UDP: a field of 0 (no checksum) stays 0, and a new checksum of 0 becomes 0xffff (see
+ * lr_csum_finish_udp). lr_csum_update and lr_csum_update32 leave both cases to the caller.
  */
 static inline uint16_t lr_csum_update_udp(uint16_t checksum, uint16_t before, uint16_t after)
 {
@@ -134,8 +156,8 @@ static inline uint16_t lr_csum_update32(uint16_t checksum, uint32_t before, uint
 }
 
 /*
- * Four bytes from anywhere, in the byte order of the machine. By a packed structure and not by
- * memcpy, which compilers call on machines that load aligned words only.
+ * Unaligned load of 32 bits in the byte order of the machine. Uses a packed structure instead of
+ * memcpy, for which compilers emit a function call on machines without unaligned loads.
  */
 struct lr_word32 {
 	uint32_t value;
@@ -145,7 +167,7 @@ static inline uint32_t lr_load32(const void *src)
 	return ((const struct lr_word32 *)src)->value;
 }
 
-/* The same, as a separate load: compilers would merge several into one vector load. */
+/* The same, kept as a separate load: otherwise compilers merge several into one vector load. */
 static inline uint32_t lr_load32_alone(const void *src)
 {
 	uint32_t word = lr_load32(src);
@@ -154,8 +176,9 @@ static inline uint32_t lr_load32_alone(const void *src)
 }
 
 /*
- * A number as if loaded from a packet in network order. Compilers recognize the shifts and use one
- * instruction if available; for __builtin_bswap32 they call a function otherwise, as on RISC-V.
+ * The value that a 32-bit load of this number in network byte order yields. Compilers recognize the
+ * shifts and emit a single byte-swap instruction if there is one; for __builtin_bswap32 they emit a
+ * function call otherwise, as on RISC-V.
  */
 static inline uint32_t lr_from_network(uint32_t number)
 {
@@ -167,14 +190,15 @@ static inline uint32_t lr_from_network(uint32_t number)
 }
 
 /*
- * Adds a short header of this many 32-bit words, inline and without vector registers: for headers
- * of 20 to 60 bytes, in particular just written ones. A wide load of bytes from recent narrower
- * stores cannot be forwarded and waits for the cache; these loads can.
+ * Adds a header of the given number of 32-bit words to sum, inline and without vector registers:
+ * for headers of 20 to 60 bytes, in particular those just written. A wide load that spans several
+ * recent narrower stores cannot be forwarded from the store buffer and stalls; these 32-bit loads
+ * can.
  */
 static inline uint32_t lr_csum_header(const void *src, size_t words, uint32_t sum)
 {
 	const unsigned char *at = (const unsigned char *)src;
-	/* In two sums, because an addition waits for the one before it. */
+	/* Two accumulators, because each addition waits for the one before it. */
 	uint64_t total = sum, odd = 0;
 	for (; words >= 2; words -= 2, at += 8) {
 		total += lr_load32_alone(at);
@@ -189,8 +213,8 @@ static inline uint32_t lr_csum_header(const void *src, size_t words, uint32_t su
 
 /*
  * The sum of the pseudo-header of TCP and UDP over IPv4 (RFC 9293, 3.1; RFC 768). addresses points
- * to the eight bytes of source and destination in network byte order; bytes is the length of the
- * segment with its header.
+ * to the eight bytes of source and destination address in network byte order; bytes is the length
+ * of the segment including its header.
  */
 static inline uint32_t lr_csum_pseudo_ipv4(const void *addresses, uint8_t protocol, uint16_t bytes)
 {
@@ -198,8 +222,9 @@ static inline uint32_t lr_csum_pseudo_ipv4(const void *addresses, uint8_t protoc
 }
 
 /*
- * The same over IPv6 (RFC 8200, 8.1). addresses points at the 32 bytes of source and final
- * destination; bytes is the upper-layer packet length, next_header that of the upper layer.
+ * The same over IPv6 (RFC 8200, 8.1). addresses points to the 32 bytes of source and final
+ * destination address; bytes is the upper-layer packet length, next_header the protocol number of
+ * the upper layer.
  */
 static inline uint32_t lr_csum_pseudo_ipv6(const void *addresses, uint8_t next_header,
 					   uint32_t bytes)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Copying and filling buffers of packet size.
+ * Copying and filling packet-sized buffers.
  *
  * Lengths are in bytes and may be anything a size_t holds, 0 included; no alignment is required,
  * and pointers may be null if the length is 0. Exactly the given bytes are read and written, some
- * of them perhaps twice; AltiVec loads by aligned vectors (checksum.h). Any number of threads may
- * call at once. The memory must be ordinary cacheable memory: variants use vector stores, and
- * copies of many megabytes non-temporal ones, ordered before the return by a store fence. There is
- * no error to return: an address that cannot be accessed faults as in any code (fault.h has copies
- * that survive that).
+ * of them perhaps twice; AltiVec loads whole aligned vectors (see checksum.h). Any number of
+ * threads may call at once. The memory must be ordinary cacheable memory: variants use vector
+ * stores, and copies of many megabytes non-temporal ones, ordered before the return by a store
+ * fence. There is no error to return: an address that cannot be accessed faults as in any code
+ * (fault.h has copies that survive that).
  */
 #ifndef LINERATE_COPY_H
 #define LINERATE_COPY_H

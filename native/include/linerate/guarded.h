@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The kernels for callers who may not always use vectors: each takes the registers by the rules of
- * vector_context.h, whose header says who may call which way, or else does its work without. Of few
- * bytes it is always done without.
+ * The kernels for callers that may not always use vector registers: each function tries to acquire
+ * the registers by the rules of vector_context.h, which also says which callers may use which of
+ * the two methods below, and uses scalar code if it cannot. Short lengths always use scalar code.
  *
- *	unit	the registers of this processor
- *	nest	null: as lr_vec_enter does; else as lr_vec_nest does, by a handler that ends before
- * 	whom it interrupted goes on, and its area
+ *	unit	the vector registers of this processor
+ *	nest	null to acquire them as lr_vec_enter does; otherwise the save area with which to
+ *		acquire them as lr_vec_nest does, in a handler that ends before the interrupted
+ *		code resumes
  *
- * On bare metal and in a kernel lr_processor_tell (variant.h) says first which vectors there are, but
- * on x86-64; else they use none.
+ * On bare metal and in a kernel, call lr_processor_tell (variant.h) first to declare the available
+ * vector units; without it these functions use no vectors, except on x86-64.
  *
  * Results and contracts are those of lr_csum_partial, lr_copy_csum_partial, lr_copy and lr_fill.
- * Tasks of a scheduler that calls lr_vec_switch need none of this: between lr_vec_task_enter and
- * lr_vec_task_leave they call the kernels themselves.
+ * Tasks of a scheduler that calls lr_vec_switch do not need these functions: between
+ * lr_vec_task_enter and lr_vec_task_leave they call the kernels directly.
  */
 #ifndef LINERATE_GUARDED_H
 #define LINERATE_GUARDED_H

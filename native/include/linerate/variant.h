@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The variants of the kernels: one table of what was compiled, what this processor can run, and the
- * functions. Dispatch, checks, benches and listings all walk it.
+ * The variants of the kernels: one table that says, for each variant, whether it was compiled,
+ * whether this processor can run it, and what its functions are. Dispatch, checks, benchmarks and
+ * listings all iterate over this table.
  *
  * No function uses a register that the processor or the operating system has not enabled. Only the
  * caller knows whether vector registers may be used in its context (a kernel, an interrupt, a
@@ -10,6 +11,8 @@
 #ifndef LINERATE_VARIANT_H
 #define LINERATE_VARIANT_H
 
+#include <linerate/checksum.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +20,7 @@
 extern "C" {
 #endif
 
+/* The kinds of functions; LR_CSUM covers csum_partial and csum_burst. */
 enum { LR_CSUM = 1, LR_COPY_CSUM = 2, LR_COPY = 4, LR_FILL = 8, LR_ALL = 15 };
 
 enum { LR_RUNS = 1, LR_RUNS_WELL = 2 };
@@ -26,30 +30,36 @@ struct lr_variant {
 	const char *name;
 	/* Required CPU features, as named in the manual: "AVX2". */
 	const char *isa;
-	/* Whether the functions touch vector registers. */
+	/* Nonzero if the functions use vector registers. */
 	int vector;
 	/*
-	 * Whether this build holds the functions. Without, they are null and supported() is 0: a
-	 * variant for another architecture, one whose intrinsics the compiler does not have, or a
-	 * vector variant in a build that forbids vector registers (as -mno-sse does).
+	 * Nonzero if this build contains the functions. Otherwise they are null and supported()
+	 * returns 0: the variant is for another architecture, the compiler lacks its intrinsics, or
+	 * it is a vector variant in a build that forbids vector registers (as -mno-sse does).
 	 */
 	int compiled;
 	/*
-	 * Whether this processor and its operating system can run them: 0 if not; LR_RUNS if only
-	 * by name, because it slows the surrounding code more than it gains; LR_RUNS_WELL if the functions
-	 * may be selected.
+	 * Returns 0 if this processor and its operating system cannot run the functions; LR_RUNS if
+	 * they can, but the variant should only be used by name, because it slows the surrounding
+	 * code more than it gains; LR_RUNS_WELL if the functions may be selected.
 	 */
 	int (*supported)(void);
-	/* Which functions are selected, by LR_CSUM and so on, if no later variant takes their place. */
+	/*
+	 * The functions for which this variant is selected, as a mask of LR_CSUM and so on, unless
+	 * a later variant in the table is selected for them.
+	 */
 	unsigned preferred;
-	/* As lr_csum_partial, lr_copy_csum_partial, lr_copy and lr_fill. */
+	/*
+	 * The variant's lr_csum_partial, lr_csum_burst, lr_copy_csum_partial, lr_copy and lr_fill.
+	 */
 	uint32_t (*csum_partial)(const void *src, size_t bytes, uint32_t sum);
+	void (*csum_burst)(const struct lr_csum_buffer *buffers, uint32_t *sums, size_t count);
 	uint32_t (*copy_csum_partial)(void *dst, const void *src, size_t bytes, uint32_t sum);
 	void *(*copy)(void *dst, const void *src, size_t bytes);
 	void *(*fill)(void *dst, uint8_t value, size_t bytes);
 };
 
-/* Arguments of lr_processor_tell. */
+/* Bits of the argument of lr_processor_tell. */
 enum {
 	LR_HAS_NEON = 1,    /* ARM: Advanced SIMD, its registers enabled */
 	LR_HAS_SVE = 2,	    /* AArch64: the Scalable Vector Extension, whatever its length */
@@ -58,34 +68,35 @@ enum {
 };
 
 /*
- * Declares the usable vector units, as LR_HAS_ bits: the processor has them, and the registers are
- * enabled and saved for the callers. Without a declaration, a Linux process with a C library,
- * static or not, detects them by itself; other code uses no vectors: on bare metal and in a kernel,
- * call this. On x86-64 it has no effect, because CPUID is used there. Call it before the first call
- * of any other function of this library.
+ * Declares the usable vector units, as LR_HAS_ bits: the processor has them, and their registers
+ * are enabled and saved for the callers. Without a declaration, a Linux process with a C library,
+ * statically linked or not, detects them by itself; other code uses no vectors, so call this on
+ * bare metal and in a kernel. On x86-64 it has no effect, because CPUID is used there. Call it
+ * before any other function of this library.
  */
 void lr_processor_tell(unsigned features);
 
-/* Every variant there is, from the plainest up; lr_variant_count of them. */
+/* All variants, compiled or not, the most generic first; lr_variant_count of them. */
 extern const struct lr_variant *const lr_variants[];
 extern const size_t lr_variant_count;
 
-/* The variant of that name, or null. It may not be compiled or not be supported. */
+/* The variant of that name, or null. The variant found may not be compiled or not be supported. */
 const struct lr_variant *lr_variant_find(const char *name);
 
 /*
- * The current targets of lr_csum_partial and its siblings: by default, for each function the best
- * that this processor can run, selected at the first call of any of them. The functions may come
- * from different variants; compare them with the table to find out which. name is that of the
- * forced variant, or "selected".
+ * The current targets of lr_csum_partial and its siblings: by default, the best function of each
+ * kind that this processor can run, selected at the first call of any of them. The functions may
+ * come from different variants; to find out which, compare them with the table. name is the name of
+ * the forced variant, or "selected".
  */
 struct lr_variant lr_variant_current(void);
 
 /*
- * Makes lr_csum_partial, lr_copy_csum_partial, lr_copy and lr_fill use one variant from now on, or
- * the best of each again if name is null. Returns 0 on success; LR_UNKNOWN, LR_NOT_COMPILED or
- * LR_NOT_SUPPORTED without any change. Running calls in other threads finish in the variant they
- * began with; calls that race with the change use either: both give the same result.
+ * Makes lr_csum_partial, lr_csum_burst and their siblings use one variant from now on or,
+ * if name is null, the best of each again. Returns 0 on success; LR_UNKNOWN, LR_NOT_COMPILED or
+ * LR_NOT_SUPPORTED with nothing changed. Calls already running in other threads finish in the
+ * variant they began with; calls that race with the change use either variant: both give the same
+ * result.
  */
 int lr_variant_force(const char *name);
 

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Sharing of vector registers, where no operating system saves them: interrupt handlers, tasks of a
- * small kernel, signal handlers, fibres.
+ * Sharing of vector registers where no operating system saves them: among interrupt handlers, tasks
+ * of a small kernel, signal handlers, fibers.
  *
  * A unit represents the vector registers of one processor, and there is one struct lr_vec_unit for
  * each. Its owner field shows whether the registers hold values that are still needed. Code that
  * uses vectors is enclosed by a call that acquires the registers and one that releases them. There
  * are three pairs of these, for three kinds of callers:
  *
- *	lr_vec_enter, lr_vec_leave	any context. Returns 0 while another has the registers: use
- *					scalar code then. Saves nothing, ever.
- *	lr_vec_nest, lr_vec_unnest	contexts that end before the interrupted one resumes: interrupt
- *					handlers, signal handlers. Saves the registers, if in
- *					use, into an area of the caller's.
- *	lr_vec_task_enter, _task_leave	tasks of a scheduler that calls lr_vec_switch. Never refused;
- *					saved only if preempted between the two.
+ *	lr_vec_enter, lr_vec_leave	any context. Returns 0 while another context owns the
+ *					registers: use scalar code then. Never saves registers.
+ *	lr_vec_nest, lr_vec_unnest	contexts that end before the interrupted one resumes:
+ *					interrupt handlers, signal handlers. Saves registers in
+ *					use to an area that the caller provides.
+ *	lr_vec_task_enter, _task_leave	tasks of a scheduler that calls lr_vec_switch. Never
+ *					refused; registers are saved only if the task is preempted
+ *					between the two.
  *
  * The first two pairs may be mixed on one unit, and so may the last two. The first and the last may
- * not: lr_vec_task_enter never refuses, and would take the registers from a user inside.
+ * not: lr_vec_task_enter never refuses, and would take the registers from a caller between
+ * lr_vec_enter and lr_vec_leave.
  *
- * Which is right under which preemption is explored state by state by linerate's models, step by
- * step as LR_VEC_STEP names them; docs/vector-context.md has the verdicts. What must hold:
+ * linerate's models check each pair under each kind of preemption exhaustively, state by state, in
+ * the steps named by LR_VEC_STEP; docs/vector-context.md has the results. Requirements:
  *
  *   - All users of a unit run on its processor while using it. With several processors, code
  *     between enter and leave must not migrate.
@@ -30,10 +32,11 @@
  *     handler (MSR[VEC]): there lr_vec_on and lr_vec_off enclose everything else.
  *   - PowerPC: interrupts and switches end with a stwcx., so that no reservation outlives its
  *     context. Processors need not compare its address with that of the lwarx.
- *   - No code may touch vectors outside, but compilers do: a function that they compile with vectors
- *     may store and load some wherever it begins and ends. So the function that makes these calls is
- *     compiled without (native/kernels/no_vectors.h, -mno-altivec, -mgeneral-regs-only, or assembly),
- *     and calls another that uses vectors. So is everything else, the scheduler included.
+ *   - No code may use vector registers outside these pairs. But in a function compiled with vectors
+ *     enabled, compilers may save and restore some on entry and exit. Therefore the function that
+ *     makes these calls is compiled with vectors disabled (native/kernels/no_vectors.h,
+ *     -mno-altivec, -mgeneral-regs-only, or assembly) and calls another function that uses them.
+ *     Everything else is compiled with vectors disabled too, including the scheduler.
  *   - AArch64 with SVE, not under Linux: lr_processor_tell (variant.h) has declared LR_HAS_SVE
  *     before the first save. Otherwise only the first 128 bits of each vector are saved.
  *
@@ -45,7 +48,7 @@
  * and opmask registers, and MXCSR. Not saved: floating-point registers that are not vector
  * registers (x87, those of PowerPC), ZA of SME, AMX.
  *
- * LR_VEC is 1 where all this is, and elsewhere 0: nothing is declared then.
+ * LR_VEC is 1 on the supported architectures; elsewhere it is 0 and nothing is declared.
  */
 #ifndef LINERATE_VECTOR_CONTEXT_H
 #define LINERATE_VECTOR_CONTEXT_H
@@ -56,7 +59,7 @@
 #if defined(__powerpc__) && !defined(__SPE__)
 #define LR_VEC 1
 #define LR_VEC_ALIGNMENT 16
-/* 32 vectors, VSCR, VRSAVE and what is left of its 16 bytes. */
+/* 32 vectors, VSCR, and VRSAVE padded to 16 bytes. */
 #define LR_VEC_AREA_BYTES (34 * 16)
 #elif defined(__x86_64__)
 #define LR_VEC 1
@@ -67,9 +70,10 @@
 #define LR_VEC 1
 #define LR_VEC_ALIGNMENT 16
 /*
- * The bytes of the longest vector of SVE among the processors this will run on, 16 where there is
- * none: it makes the area smaller, and must be the same in everything that is linked together. A
- * processor whose vectors are longer is refused by lr_vec_nest.
+ * Length in bytes of the longest SVE vector of all processors that this will run on; 16 if none has
+ * SVE. A smaller value makes the save area smaller. It must be the same in everything that is
+ * linked together. On a processor with longer vectors, lr_vec_save returns 0, and so does
+ * lr_vec_nest if it has to save.
  */
 #ifndef LR_VEC_SVE_BYTES
 #define LR_VEC_SVE_BYTES 256
@@ -79,15 +83,15 @@
 #elif defined(__arm__) && __ARM_ARCH >= 7
 #define LR_VEC 1
 #define LR_VEC_ALIGNMENT 8
-/* 32 registers of 8 bytes, FPSCR and as much again. */
+/* 32 registers of 8 bytes, and FPSCR padded to 8 bytes. */
 #define LR_VEC_AREA_BYTES (32 * 8 + 8)
 #else
 #define LR_VEC 0
 #endif
 
 /*
- * Marks points between steps where an interrupt may occur; tests define it to hook in there. A step
- * is the code after its name, up to the next.
+ * Names the step that begins here and extends to the next LR_VEC_STEP. Interrupts may occur between
+ * any two steps; tests define this macro to inject them there.
  */
 #ifndef LR_VEC_STEP
 #define LR_VEC_STEP(name)
@@ -99,20 +103,25 @@
 extern "C" {
 #endif
 
-/* Room for all vector registers. */
+/* Save area for all vector registers. */
 struct lr_vec_area {
 	uint8_t bytes[LR_VEC_AREA_BYTES];
 } __attribute__((aligned(LR_VEC_ALIGNMENT)));
 
-/* The vector registers of one processor. All zero: not owned. */
+/* The vector registers of one processor. All zero means not owned. */
 struct lr_vec_unit {
-	/* 0 if no value in the registers is wanted; else a task's address, or LR_VEC_CLAIMED. */
+	/*
+	 * 0 if no value in the registers is still needed; otherwise the address of the owning task,
+	 * or LR_VEC_CLAIMED.
+	 */
 	uintptr_t owner;
 };
 
 #define LR_VEC_CLAIMED ((uintptr_t)1)
 
-/* State of the interrupted user, on the handler's stack from nest to unnest. */
+/*
+ * State of the interrupted context, kept on the handler's stack from lr_vec_nest to lr_vec_unnest.
+ */
 struct lr_vec_nest {
 	uintptr_t owner;
 	struct lr_vec_area area;
@@ -120,30 +129,33 @@ struct lr_vec_nest {
 
 /* State that a scheduler keeps for each task that uses vectors. Initially all zero. */
 struct lr_vec_task {
-	/* Whether the task is between lr_vec_task_enter and lr_vec_task_leave. */
+	/* Nonzero while the task is between lr_vec_task_enter and lr_vec_task_leave. */
 	uintptr_t inside;
 	struct lr_vec_area area;
 };
 
 /*
- * Saves all vector registers. 1; or 0 if the area is too small for those of this processor (see
- * LR_VEC_SVE_BYTES), and then nothing was done. The registers keep their values.
+ * Saves all vector registers, whose values are unchanged. Returns 1; or 0, having done nothing, if
+ * the area is too small for the registers of this processor (see LR_VEC_SVE_BYTES).
  */
 int lr_vec_save(struct lr_vec_area *area);
 
-/* Gives the registers the values they had when area was saved. */
+/* Restores the values that the registers had when area was saved. */
 void lr_vec_restore(const struct lr_vec_area *area);
 
-/* Keeps the compiler from moving what it has in memory across; the processor sees its own order. */
+/*
+ * Compiler barrier. No hardware barrier is needed: a processor sees its own accesses in program
+ * order.
+ */
 #define LR_VEC_ORDER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #define LR_VEC_LOAD(from) __atomic_load_n(from, __ATOMIC_RELAXED)
 #define LR_VEC_STORE(to, value) __atomic_store_n(to, value, __ATOMIC_RELAXED)
 
-/* 1 if there was no owner, and the owner is LR_VEC_CLAIMED now. */
+/* Atomically makes LR_VEC_CLAIMED the owner if there is none. Returns 1 if it did, else 0. */
 static inline int lr_vec_claim(uintptr_t *owner)
 {
 #if defined(__aarch64__) && defined(__LP64__)
-	/* In instructions: what compilers make of the builtin is, by default, a call of their library. */
+	/* Assembly, because by default compilers turn the builtin into a call of their library. */
 	uintptr_t found;
 	uint32_t failed;
 	__asm__ volatile("1:\tldxr %0,%2\n\tcbnz %0,2f\n\tstxr %w1,%3,%2\n\tcbnz %w1,1b\n2:"
@@ -158,10 +170,10 @@ static inline int lr_vec_claim(uintptr_t *owner)
 }
 
 /*
- * Acquires the registers, unless they are owned: returns 1 if they may be used until lr_vec_leave;
- * 0 if not, and then lr_vec_leave must not be called. Correct under any preemption, because a
- * preempted owner finds the registers unchanged: no other user was admitted, except those that nest
- * and restore what they found.
+ * Acquires the registers unless they are owned. Returns 1 if they may be used until lr_vec_leave;
+ * otherwise 0, and then lr_vec_leave must not be called. Correct under any preemption, because a
+ * preempted owner finds the registers unchanged: no other context could acquire them, except callers of
+ * lr_vec_nest, which restore what they found.
  */
 static inline int lr_vec_enter(struct lr_vec_unit *unit)
 {
@@ -180,10 +192,10 @@ static inline void lr_vec_leave(struct lr_vec_unit *unit)
 }
 
 /*
- * Acquires the registers, and saves the values that another user still needs. Returns 1; or 0 if
- * lr_vec_save does: use scalar code, and do not call lr_vec_unnest. Code interrupted anywhere here,
- * or between the two calls, is not affected: an interrupting user either finds the unit owned and
- * restores the registers, or finds it free without needed values.
+ * Acquires the registers and saves the values that another context still needs. Returns 1; or 0 if
+ * lr_vec_save fails: use scalar code then, and do not call lr_vec_unnest. An interrupt anywhere in
+ * here, or between the two calls, does no harm: its handler either finds the unit owned, and then
+ * saves and restores the registers, or finds it free while they hold no needed values.
  */
 static inline int lr_vec_nest(struct lr_vec_unit *unit, struct lr_vec_nest *nest)
 {
@@ -214,9 +226,9 @@ static inline void lr_vec_unnest(struct lr_vec_unit *unit, const struct lr_vec_n
 }
 
 /*
- * Acquires the registers for the calling task. First the task declares itself, then it becomes the
- * owner: in the reverse order, a task preempted between the two would resume undeclared, no longer
- * own the unit, and write to registers that count as another task's.
+ * Acquires the registers for the calling task. The task first sets inside, then becomes the owner.
+ * In the reverse order, a task preempted between the two would resume with inside not set and no
+ * longer own the unit, and would write to registers that belong to another task.
  */
 static inline void lr_vec_task_enter(struct lr_vec_unit *unit, struct lr_vec_task *task)
 {
@@ -239,12 +251,14 @@ static inline void lr_vec_task_leave(struct lr_vec_unit *unit, struct lr_vec_tas
 }
 
 /*
- * For a scheduler, whenever the processor goes from one task to another, on whatever stack, before
- * to runs; either may be null: a task without vectors. It is not called again before it returns, but
- * handlers that nest may come anywhere in it: hence a task owns the registers before they are filled.
- * 1; or 0 if lr_vec_save answers so, which no processor does whose vectors fit LR_VEC_SVE_BYTES.
+ * For a scheduler to call, on any stack, whenever the processor switches from one task to another,
+ * before to runs. Either task may be null, which stands for a task without vectors. It must not be
+ * called again before it returns, but handlers that nest may interrupt it anywhere; this is why it
+ * sets the owner before it loads the registers. Returns 1, or 0 if lr_vec_save fails, which no
+ * processor does whose vectors fit LR_VEC_SVE_BYTES.
  *
- * Values that a task left in the registers stay there, if no other user owned them meanwhile.
+ * If no other context has owned the registers since to last ran, they still hold its values and are
+ * not reloaded.
  */
 static inline int lr_vec_switch(struct lr_vec_unit *unit, struct lr_vec_task *from,
 				struct lr_vec_task *to)
@@ -265,8 +279,8 @@ static inline int lr_vec_switch(struct lr_vec_unit *unit, struct lr_vec_task *fr
 
 #if defined(__powerpc__)
 /*
- * For privileged code of PowerPC that may run with vectors disabled, as handlers do: enables them,
- * and returns the machine state for lr_vec_off. Around the calls above, not within.
+ * For privileged PowerPC code that may run with vectors disabled, as handlers do: enables them and
+ * returns the previous machine state for lr_vec_off. These two calls enclose the ones above.
  */
 static inline uintptr_t lr_vec_on(void)
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * lr_vec_enter and lr_vec_leave of vector_context.h, which says who may call them, for functions in
- * assembly, through the C preprocessor (.S):
+ * lr_vec_enter and lr_vec_leave for functions written in preprocessed assembly (.S).
+ * vector_context.h says who may call them.
  *
- *	LR_VEC_ENTER unit, scratch, scalar	to scalar if another context has the registers
+ *	LR_VEC_ENTER unit, scratch, scalar	branches to scalar if another has the registers
  *	LR_VEC_LEAVE unit, scratch
  *
- * unit is a register that holds the address of the struct lr_vec_unit and keeps it, scratch one whose
- * value is lost: written as in instructions on x86-64, r5, and as numbers elsewhere, 5. Flags, and cr0
- * of PowerPC, are lost too; on AArch64 none. scalar is a label near enough for a conditional branch;
- * the code there must not leave. A function with several exits leaves at one, to which the others
- * branch. For PowerPC there are also
+ * unit is a register that holds the address of the struct lr_vec_unit and is preserved; scratch is
+ * a register whose value is lost. Registers are given by name without the percent sign on x86-64,
+ * and by number elsewhere. Flags (cr0 on PowerPC) are lost too, except on AArch64. scalar is a
+ * label within reach of a conditional branch; the code there must not use LR_VEC_LEAVE. A function
+ * with several exits has one LR_VEC_LEAVE, to which the others branch. For PowerPC there are also
  *
- *	LR_VEC_NEST unit, nest, scratch		lr_vec_nest and lr_vec_unnest; nest is a register with
- *	LR_VEC_UNNEST unit, nest, scratch	the address of the struct lr_vec_nest, and keeps it
+ *	LR_VEC_NEST unit, nest, scratch		lr_vec_nest and lr_vec_unnest; nest is a register
+ *	LR_VEC_UNNEST unit, nest, scratch	with the address of the struct lr_vec_nest, preserved
  *
- * for handlers that have no stack for a call; r0 is lost as well.
+ * for handlers that have no stack for a call; the value of r0 is lost as well.
  */
 #ifndef LINERATE_VECTOR_CONTEXT_ASM_H
 #define LINERATE_VECTOR_CONTEXT_ASM_H
@@ -36,7 +36,7 @@
 #define LR_VEC_COMPARE cmpwi
 #endif
 
-/* The owner becomes the address of the unit: not 0, and at hand. */
+/* Makes the address of the unit the owner: it is not 0, and already in a register. */
 .macro LR_VEC_ENTER unit, scratch, scalar
 771:	LR_VEC_LOAD_RESERVED \scratch, 0, \unit
 	LR_VEC_COMPARE \scratch, 0
@@ -50,7 +50,7 @@
 	LR_VEC_STORE_OWNER \scratch, 0(\unit)
 .endm
 
-/* All vectors at nest + 16 and, behind them, VSCR and VRSAVE. */
+/* Applies the instruction to v0 to v31, stored from nest + 16 on; VSCR and VRSAVE follow. */
 .macro LR_VEC_ALL what, nest, scratch
 	li	\scratch, 16
 	.irp v, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, \
@@ -119,8 +119,9 @@
 
 #elif defined(__x86_64__)
 /*
- * Setting the lowest bit of an owner, which is 0 or 1 where tasks enter, changes nothing if it is set.
- * One instruction: nothing comes between, on one processor.
+ * Sets the lowest bit of the owner, which is 0 or 1 wherever this macro is used, so that an owned
+ * unit does not change. It is a single instruction, so no interrupt on this processor can come in
+ * between.
  */
 .macro LR_VEC_ENTER unit, scratch, scalar
 	btsq	$0, (%\unit)

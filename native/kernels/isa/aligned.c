@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * 64-bit machines that load and store aligned words only, and have no addition of 64 bits with carry:
+ * 64-bit machines that load and store aligned words only and have no 64-bit addition with carry:
  * SPARC V9, RISC-V. No vector registers, no assembly.
  *
  * The first bytes are handled separately until the source is aligned; the rest is then a fragment,
- * which may begin at an odd offset. A word costs a load and three instructions: two sums are kept,
- * of the words modulo 2^64 and of their upper halves, from which the sum of the lower halves
+ * which may begin at an odd offset. Each word takes a load and three instructions. Two sums are
+ * kept, of the words modulo 2^64 and of their upper halves, from which the sum of the lower halves
  * follows:
  *
  *	all += word;  high += word >> 32
- *	low = all - high * 2^32			modulo 2^64, which exceeds what CHUNK bytes can be
+ *	low = all - high * 2^32			modulo 2^64; CHUNK keeps the true value below that
  *
- * Left out: copies between addresses that differ in alignment store bytes.
+ * Copies between addresses that differ in alignment are not optimized: they store single bytes.
  */
 #include "../no_vectors.h"
 
@@ -29,7 +29,10 @@ static int supported(void)
 	return LR_RUNS_WELL;
 }
 
-/* Bytes between two totals: 2^27 words, so that both sums and their total are below 2^60. */
+/*
+ * Bytes summed before the two sums are combined: 2^27 words, so that both sums and their total are
+ * below 2^60.
+ */
 #define CHUNK ((size_t)1 << 30)
 
 typedef uint64_t __attribute__((may_alias)) aligned_word;
@@ -49,7 +52,7 @@ ALWAYS_INLINE void store(uint8_t *at, uint64_t word, const int copy)
 		store64(at, word);
 }
 
-/* The sum of at most CHUNK bytes from an aligned address on. */
+/* The sum of at most CHUNK bytes that begin at an aligned address. */
 ALWAYS_INLINE uint64_t sum_chunk(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
 	uint64_t all = 0, high = 0;
@@ -83,7 +86,7 @@ ALWAYS_INLINE uint64_t sum_from_aligned(uint8_t *dst, const uint8_t *src, size_t
 	return add_carry(total, sum_chunk(dst, src, bytes, copy));
 }
 
-/* Bytes before an aligned address, at most as many as there are. */
+/* Number of bytes up to the next aligned address, but no more than there are. */
 ALWAYS_INLINE size_t head_of(const uint8_t *at, size_t bytes)
 {
 	const size_t unaligned = -(uintptr_t)at & 7;

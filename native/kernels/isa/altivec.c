@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * PowerPC with AltiVec: vectors of 16 bytes that are loaded and stored only where their address is
- * a multiple of 16, which the body of the other vectors is not made for. Leaves out lengths for
- * which words are cheaper.
+ * PowerPC with AltiVec: vectors of 16 bytes that can be loaded and stored only at multiples of 16,
+ * for which the shared body of other vector variants (body.h) is not suited. Lengths for which
+ * words are faster are left to the variant "ppc".
  *
- * Loads ignore the last four bits of an address: lvx from any byte yields the aligned 16 among
- * which it is. Every load here is from the address of a named byte. The others of its 16 are in
- * the same page and line, and are masked or shifted out.
+ * Loads ignore the last four bits of an address: lvx from any byte loads the aligned 16 bytes that
+ * contain it. Every load here uses the address of a byte of the buffer. The other bytes of its 16
+ * are in the same page and line, and are masked or shifted out.
  *
- * The sum uses aligned vectors of the source, with bytes outside of it masked in the first and the
- * last. Words are then those of even addresses: the sum of a source at an odd address has its bytes
- * swapped, and is swapped back.
+ * The sum uses aligned vectors of the source; bytes outside of it are masked off in the first and
+ * the last. Words therefore begin at even addresses: for a source at an odd address, the bytes of
+ * the sum are swapped, and are swapped back at the end.
  *
  *	source	. . . . . p q r s t | u v w x ... | y z . . . . . . . .
  *	masked	0 0 0 0 0 p q r s t | u v w x ... | y z 0 0 0 0 0 0 0 0
  *
- * A copy stores aligned vectors of the destination. Each is shifted out of two neighbours of the
- * source, of which one is kept from the vector before. The first and the last 16 bytes are copied
- * by words as well; vectors store over what they share with these.
+ * A copy stores aligned vectors of the destination. Each is shifted out of two neighbouring vectors
+ * of the source, one of which is kept from the previous step. The first and the last 16 bytes are
+ * also copied by words, whose bytes the vectors partly overwrite.
  *
  *	p = the vector around the first byte
  * for each aligned vector d of the destination, from the first whole one on, and s its source:
  *		n = the vector around s + 15, the last byte that d needs
  *		store the 16 bytes of p, n that begin at s;	p = n
  *
- * If source and destination are aligned to each other, n is all of it.
+ * If source and destination have the same alignment, n alone is stored.
  */
 #if defined(__powerpc__) && !defined(__SPE__)
 #if defined(__ALTIVEC__)
 #define COMPILED
-/* By default the others are built without vectors; these, with them. */
+/*
+ * Little-endian ABIs build without AltiVec only by choice; for big-endian ones that is the default.
+ */
 #elif defined(__BIG_ENDIAN__) && !defined(_SOFT_FLOAT)
 #define COMPILED
 #endif
@@ -48,9 +50,10 @@
 #define NEEDED LR_HAS_ALTIVEC
 
 /*
- * SHIFT: to of the bytes of before and after those that NUMBERS of an address has put into the
- * register numbers: the last n of before, the rest from after, where n is the address modulo 16;
- * none of before if it is 0. In a register of a little-endian machine the bytes are reversed.
+ * SHIFT: combines bytes of the vectors before and after into to, as given by the register numbers,
+ * which NUMBERS has set from an address: the last n bytes of before, the rest from after, where n
+ * is the address modulo 16; none of before if n is 0. In a register of a little-endian machine the
+ * bytes are reversed.
  */
 #if LR_BYTE_SWAP
 #define NUMBERS "lvsr"
@@ -62,7 +65,7 @@
 #define SHIFT(to, before, after, numbers) "vperm " to "," after "," before "," numbers "\n\t"
 #endif
 
-/* Registers 7, zeros, and 15, ones. */
+/* v7 holds zeros, v15 ones. */
 #define CONSTANTS WORDS_OF_1 "vspltisw 7,0\n\tvspltisw 15,-1\n\t"
 
 /* Clears the bytes of v before an address, or those from it on. */
@@ -83,10 +86,13 @@
 			 "12", "13", "14", "16")
 #define SUM_TURN SUM_FIRST_4 SUM_NEXT_4 "addi %[src],%[src],128\n\t"
 
-/* The sum of FEW to PIECE bytes, as if the words were those of even addresses. */
+/* The sum of FEW to PIECE bytes, taken in words that begin at even addresses. */
 ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 {
-	/* Behind the first vector. Modulo VEC this is where the message ends. */
+	/*
+	 * Number of bytes after the first vector. Modulo VEC, it is the offset of the end of the message
+	 * in its last vector.
+	 */
 	const size_t left = bytes + (uintptr_t)src % VEC - VEC;
 	uint32_t total;
 	INDEX_VARIABLES
@@ -107,7 +113,10 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 	return total;
 }
 
-/* Four vectors with the one before them, two, one: 6 is kept, 5 the numbers of the shift. */
+/*
+ * Copy four, two or one vectors, shifted: v6 keeps the vector before them, v5 holds the shift
+ * numbers.
+ */
 #define SHIFTED_4(AT, PLUS, before, v0, v1, v2, v3)                                          \
 	AT("lvx", "%[src]", v0, v1, v2, v3)                                                  \
 	SHIFT("16", before, v0, "5") SHIFT("17", v0, v1, "5")                                \
@@ -124,7 +133,7 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 	"stvx 16,0,%[dst]\n\tvor 6,8,8\n\taddi %[src],%[src],16\n\t" PLUS(0, "16")
 #define SHIFTED_KEEP "vor 6,11,11\n\t"
 
-/* The same where nothing is shifted. */
+/* The same without shifting. */
 #define STRAIGHT_4(AT, PLUS, before, v0, v1, v2, v3)                                         \
 	AT("lvx", "%[src]", v0, v1, v2, v3) AT("stvx", "%[dst]", v0, v1, v2, v3)             \
 	PLUS(0, v0) PLUS(1, v1) PLUS(0, v2) PLUS(1, v3)
@@ -135,7 +144,10 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 	"lvx 8,0,%[src]\n\tstvx 8,0,%[dst]\n\taddi %[src],%[src],16\n\t" PLUS(0, "8")
 #define STRAIGHT_KEEP
 
-/* HOW is SHIFTED or STRAIGHT, PLUS is ADD or NO_ADD; FIRST and LAST sum what is not stored here. */
+/*
+ * HOW is SHIFTED or STRAIGHT, PLUS is ADD or NO_ADD; FIRST and LAST sum the bytes that are not
+ * stored by vectors.
+ */
 #define STEP(bytes) "addi %[src],%[src]," bytes "\n\taddi %[dst],%[dst]," bytes "\n\t"
 #define MOVE(HOW, PLUS, FIRST, LAST)                                                         \
 	TURNS HOW##_BEGIN FIRST INDICES                                                      \
@@ -144,14 +156,16 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 	     HOW##_4(AT_FIRST, PLUS, "6", "8", "9", "10", "11") HOW##_KEEP STEP("64"),       \
 	     HOW##_2(PLUS) STEP("32"), HOW##_1(PLUS), LAST)
 
-/* src is 15 past the bytes for dst: the shift numbers, and the previous vector. */
+/*
+ * src is 15 bytes past the byte that goes to dst. Loads the shift numbers and the previous vector.
+ */
 #define SHIFTED_BEGIN "li %[i7],-15\n\t" SHIFT_NUMBERS " 5,%[i7],%[src]\n\tlvx 6,%[i7],%[src]\n\t"
 #define STRAIGHT_BEGIN
 
 /*
- * The bytes before the first stored vector, and after the last: a partial vector each. The message
- * begins at the fifth index in the destination, at the sixth in the source; its last byte is 16 -
- * left % 16 before src.
+ * Sum the bytes before the first stored vector, and after the last: a partial vector each. On
+ * entry, the fifth index register holds the start of the message in the destination and the sixth
+ * its start in the source; its last byte is 16 - left % 16 before src.
  */
 #define FIRST_OF_SUM(SHIFT_IT)                                                               \
 	CONSTANTS NO_SUMS_2 "andi. %[i7],%[i5],15\n\tbeq 0,7f\n\t"                           \
@@ -164,8 +178,8 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 #define OF_SUM , [total] "=o"(total)
 
 /*
- * Copies FEW bytes and more, at most PIECE if sum is set; returns the sum then, as if the words
- * were those of even addresses of the destination.
+ * Copies FEW or more bytes, at most PIECE if sum is set; then also returns their sum, taken in
+ * words that begin at even addresses of the destination.
  */
 ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t bytes,
 				  const int shifted, const int sum)
@@ -206,7 +220,10 @@ ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t bytes
 	return total;
 }
 
-/* A multiple of VEC bytes to an aligned address; at least one vector, the last perhaps twice. */
+/*
+ * Fills a multiple of VEC bytes at an aligned address, at least one vector; the last one may be
+ * stored twice.
+ */
 ALWAYS_INLINE void fill_vectors(uint8_t *dst, size_t bytes, const uint8_t *vector)
 {
 	INDEX_VARIABLES
@@ -223,7 +240,10 @@ ALWAYS_INLINE void fill_vectors(uint8_t *dst, size_t bytes, const uint8_t *vecto
 			 : OF_LOOP CLOBBERED);
 }
 
-/* Joins the sum of a piece whose vectors began at an address. */
+/*
+ * Adds the sum of a piece whose bytes began at that address, swapping its bytes if the address is
+ * odd.
+ */
 ALWAYS_INLINE uint32_t join(uint32_t seed, uint32_t sum, const uint8_t *began)
 {
 	const unsigned turn = (unsigned)((uintptr_t)began & 1) * 8;

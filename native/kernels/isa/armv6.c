@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * ARM in 32 bits, from ARMv6 on, without vector registers: many words in one load, added with carry.
+ * 32-bit ARM from ARMv6 on, without vector registers: many words per load, added with carry.
  *
- * Such a load needs an aligned address; so the first bytes are summed separately until the source
- * is aligned, and the rest is then a fragment, which may begin at an odd offset. Stores of single
- * words may be unaligned there; in a build with -mno-unaligned-access they are byte stores.
+ * Such a load needs an aligned address, so the first bytes are summed separately until the source
+ * is aligned; the rest is then a fragment, which may begin at an odd offset. Stores of single words
+ * may be unaligned on these processors; in a build with -mno-unaligned-access they are byte stores.
  */
 #include "../no_vectors.h"
 
@@ -23,9 +23,9 @@ static int supported(void)
 }
 
 /*
- * A multiple of 64 bytes, and not 0, aligned to 4. One chain across iterations: neither the
- * comparison nor the branch touches the carry. 20 instructions for 64 bytes. Registers that may be
- * the frame pointer (r7, r11) stay as they are.
+ * Sums a nonzero multiple of 64 bytes, aligned to 4, in one chain across all iterations: neither
+ * the comparison nor the branch changes the carry. 20 instructions per 64 bytes. Registers that may
+ * be the frame pointer (r7, r11) are not used.
  */
 ALWAYS_INLINE uint32_t sum_blocks(uint32_t sum, const uint8_t *src, size_t bytes)
 {
@@ -53,7 +53,7 @@ ALWAYS_INLINE uint32_t sum_blocks(uint32_t sum, const uint8_t *src, size_t bytes
 	return sum;
 }
 
-/* 16 bytes, aligned to 4. */
+/* Sums 16 bytes, aligned to 4. */
 ALWAYS_INLINE uint32_t add_16(uint32_t sum, uint8_t *dst, const uint8_t *src, const int copy)
 {
 	const uint32_t *const words = __builtin_assume_aligned(src, 4);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* x86-64 with AVX2: 32 bytes in a vector. */
+/* x86-64 with AVX2: vectors of 32 bytes. */
 #if defined(__x86_64__) && defined(__SSE2__) && __has_include(<avx2intrin.h>)
 #define COMPILED
 #endif

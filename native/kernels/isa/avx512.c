@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* x86-64 with AVX-512 as of Skylake-X: 64 bytes in a vector, masks for parts of it. */
+/* x86-64 with AVX-512 as of Skylake-X: vectors of 64 bytes, with masks for parts of a vector. */
 #if defined(__x86_64__) && defined(__SSE2__) && __has_include(<avx512bwintrin.h>)
 #define COMPILED
 #endif

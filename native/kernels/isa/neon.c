@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * ARM with NEON, in 32 bits from ARMv7 on and in 64: 16 bytes in a vector. Little-endian only: on
+ * ARM with NEON, 32-bit from ARMv7 on and 64-bit: vectors of 16 bytes. Little-endian only: on
  * big-endian machines a vector of bytes is not a vector of words.
  */
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #elif defined(__aarch64__) && defined(__ARM_NEON)
 #define COMPILED
 #elif defined(__GCC_IEC_559) && !__GCC_IEC_559
-/* gcc's only error would be about floating-point types: -mgeneral-regs-only. */
+/* With -mgeneral-regs-only, gcc would only report an error about floating-point types. */
 #elif defined(__arm__) && __ARM_ARCH >= 7 && __ARM_ARCH_PROFILE == 'A' && defined(__ARM_FP)
 #define COMPILED
 #if defined(__clang__)
@@ -37,10 +37,13 @@
 #define VEC 16
 #define ENDS "ends_overlap.h"
 
-/* Words are added as they are. */
+/* Words are added as unsigned, so nothing is missing. */
 #define MISSING 0u
 
-/* Lanes: where the compiler has to see bytes as lanes it copies them. */
+/*
+ * Vectors have the type of lanes: compilers copy a vector of bytes when it is reinterpreted as
+ * lanes.
+ */
 typedef uint32x4_t vec;
 
 static int supported(void)

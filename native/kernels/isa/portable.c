@@ -2,14 +2,17 @@
 /* C for any machine: 64-bit words, no vector registers, no assembly. */
 #include "../no_vectors.h"
 
+#include "../burst.h"
 #include "../words.h"
+
+#define VARIANT portable
 
 static int supported(void)
 {
 	return LR_RUNS_WELL;
 }
 
-/* Maximum length for a call of sum_words. */
+/* Largest length passed to sum_words. */
 #define CHUNK ((size_t)1 << 30)
 
 ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t bytes, uint32_t seed,
@@ -43,6 +46,8 @@ void *lr_fill_portable(void *dst, uint8_t value, size_t bytes)
 	return dst;
 }
 
+BURST_ONE_BY_ONE
+
 const struct lr_variant lr_variant_portable = {
 	.name = "portable",
 	.isa = "C",
@@ -51,6 +56,7 @@ const struct lr_variant lr_variant_portable = {
 	.supported = supported,
 	.preferred = LR_ALL,
 	.csum_partial = lr_csum_partial_portable,
+	.csum_burst = lr_csum_burst_portable,
 	.copy_csum_partial = lr_copy_csum_partial_portable,
 	.copy = lr_copy_portable,
 	.fill = lr_fill_portable,

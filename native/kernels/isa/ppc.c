@@ -16,7 +16,7 @@ static int supported(void)
 	return LR_RUNS_WELL;
 }
 
-/* On the 64-bit architecture the sum has 64 bits, on the other 32 already. */
+/* Folds a sum to 32 bits: it has 64 on the 64-bit architecture, and 32 already on the other. */
 ALWAYS_INLINE uint32_t folded(uintptr_t sum)
 {
 	return sizeof sum == sizeof(uint32_t) ? (uint32_t)sum : fold64(sum);

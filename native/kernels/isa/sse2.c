@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* x86-64 as every one is: 16 bytes in a vector. */
+/* Any x86-64 processor: vectors of 16 bytes. */
 #if defined(__x86_64__) && defined(__SSE2__) && __has_include(<emmintrin.h>)
 #define COMPILED
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * AArch64 with SVE: vectors as long as the processor has them, from 16 to 256 bytes.
+ * AArch64 with SVE: vectors of the processor's own length, from 16 to 256 bytes.
  *
- * Their length is known only while running, so that the bodies of the other vectors do not fit; nor
- * are they needed: under a predicate every number of bytes is a vector, which reads and writes no
- * others. Words go in fours into lanes of 64 bits, by the instruction that multiplies words and adds
- * neighbours, the other factor being 1:
+ * The length is known only at run time, so the body of the other vector variants (body.h) cannot be
+ * used; nor is it needed: with a predicate, a vector can hold any number of bytes, and no others
+ * are read or written. Words are added in fours to 64-bit lanes, by the instruction that multiplies
+ * words and adds neighbours; the other factor is 1:
  *
- *	while 4 vectors are left:	lanes a, b, c, d += words of one each
- *	while bytes are left:		lane a += words of as many as a vector holds
+ *	while 4 vectors are left:	lanes a, b, c, d += the words of one vector each
+ *	while bytes are left:		lanes a += the words of up to one vector
  *
  * Not supported: big-endian machines, where a vector of bytes is not a vector of words, and
  * compilers that allow the instructions only for whole files (clang without flags).
@@ -21,6 +21,7 @@
 #endif
 #endif
 
+#include "../burst.h"
 #include "../kernels.h"
 
 #define VARIANT sve
@@ -32,11 +33,14 @@
 #include <arm_sve.h>
 
 /*
- * Bytes between two totals: of 2^39 words no sum reaches 2^55, of all lanes together.
+ * Bytes summed before the lanes are added up: 2^39 words, whose sum over all lanes is below 2^55.
  */
 #define CHUNK ((uint64_t)1 << 40)
 
-/* With vectors as short as those of NEON, NEON is better: fewer instructions for the same bytes. */
+/*
+ * If vectors are as short as NEON's, NEON is better: it takes fewer instructions for the same
+ * bytes.
+ */
 static int supported(void)
 {
 	if (!lr_processor_runs(LR_HAS_SVE))
@@ -119,6 +123,8 @@ void *lr_fill_sve(void *dst, uint8_t value, size_t bytes)
 	return dst;
 }
 
+BURST_ONE_BY_ONE
+
 const struct lr_variant lr_variant_sve = {
 	.name = NAME(VARIANT),
 	.isa = ISA,
@@ -128,6 +134,7 @@ const struct lr_variant lr_variant_sve = {
 	/* Copies and fills of NEON take fewer instructions up to vectors of 32 bytes. */
 	.preferred = LR_CSUM | LR_COPY_CSUM,
 	.csum_partial = lr_csum_partial_sve,
+	.csum_burst = lr_csum_burst_sve,
 	.copy_csum_partial = lr_copy_csum_partial_sve,
 	.copy = lr_copy_sve,
 	.fill = lr_fill_sve,

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * 64-bit PowerPC with VSX as of POWER8: 16 bytes in a vector, from any address. Earlier processors
- * with VSX trap on some of these addresses. Leaves out lengths for which words are cheaper.
+ * 64-bit PowerPC with VSX as of POWER8: vectors of 16 bytes, at any address. Earlier processors
+ * with VSX trap on some unaligned addresses. Lengths for which words are faster are left to the
+ * variant "ppc".
  *
  * Vectors start at the first byte. A partial rest is loaded as the 16 bytes that end with it, and
  * the sum masks off bytes already summed. With an odd number, words would be misread: an odd last
  * byte is excluded and added separately.
  *
- * lxvd2x loads two doublewords, which on little-endian machines come in the wrong order, and
- * stxvd2x puts them back in it: neither a sum nor a copy minds.
+ * On little-endian machines, lxvd2x loads the two doublewords of a vector in swapped order, and
+ * stxvd2x swaps them back: neither sums nor copies are affected.
  */
 #if defined(__powerpc64__)
 #if defined(__ALTIVEC__)
 #define COMPILED
-/* As in altivec.c. */
+/* Same condition as in altivec.c. */
 #elif defined(__BIG_ENDIAN__) && !defined(_SOFT_FLOAT)
 #define COMPILED
 #endif
@@ -29,19 +30,22 @@
 
 #define NEEDED LR_HAS_VSX
 
-/* 16 bytes of nothing, then 16 of everything: from the n-th on, a mask of the last n. */
+/*
+ * 16 bytes of zeros, then 16 of ones: the vector loaded from offset n is a mask that keeps the last
+ * n bytes.
+ */
 static const uint8_t keep_last[2 * VEC] __attribute__((aligned(VEC))) = {
 #define KEEP_4 0xff, 0xff, 0xff, 0xff
 	[VEC] = KEEP_4, KEEP_4, KEEP_4, KEEP_4,
 };
 
-/* Register n of AltiVec is 32 + n of VSX. */
+/* AltiVec register n is VSX register 32 + n. */
 #define ADD_4(v0, v1, v2, v3) ADD(0, v0) ADD(1, v1) ADD(2, v2) ADD(3, v3)
 #define SUM_FIRST_4 AT_FIRST("lxvd2x", "%[src]", "40", "41", "42", "43") ADD_4("8", "9", "10", "11")
 #define SUM_NEXT_4 AT_NEXT("lxvd2x", "%[src]", "44", "45", "46", "47") ADD_4("12", "13", "14", "15")
 #define STEP_SRC(bytes) "addi %[src],%[src]," bytes "\n\t"
 
-/* The sum of FEW to PIECE bytes, without one that is odd. */
+/* The sum of FEW to PIECE bytes, without the last one if their number is odd. */
 ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 {
 	uint32_t total;
@@ -79,7 +83,7 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 	     IF_MORE(MASK "addi %[i7],%[i7],-16\n\tlxvd2x 40,%[i7],%[src]\n\t"               \
 		     "stxvd2x 40,%[i7],%[dst]\n\t" SUM_MASKED))
 
-/* Copies FEW bytes and more. */
+/* Copies FEW or more bytes. */
 ALWAYS_INLINE void move(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
 	INDEX_VARIABLES
@@ -90,7 +94,7 @@ ALWAYS_INLINE void move(uint8_t *dst, const uint8_t *src, size_t bytes)
 			 : OF_LOOP CLOBBERED);
 }
 
-/* Copies FEW to PIECE bytes, and an odd last one; returns the sum without that. */
+/* Copies FEW to PIECE bytes; returns their sum, without the last byte if their number is odd. */
 ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
 	const size_t last = bytes - 1;
@@ -109,7 +113,7 @@ ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t bytes
 	return total;
 }
 
-/* The byte that a sum leaves out, in its half of a word. */
+/* The odd last byte, which the sums above leave out, in its half of a word; 0 if there is none. */
 ALWAYS_INLINE uint32_t odd_byte(const uint8_t *src, size_t bytes)
 {
 	const uint32_t last = bytes & 1 ? src[bytes - 1] : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The accesses of aarch64.h, for aarch64.txt. */
+/* The register accesses of aarch64.h, to be compared with aarch64.txt. */
 #include "../aarch64.h"
 #include "head.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The accesses of apb.h, for apb.txt. */
+/* The register accesses of apb.h, to be compared with apb.txt. */
 #include "../apb.h"
 
 #define O(name, number) \

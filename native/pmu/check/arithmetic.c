@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Checks the arithmetic of the headers, without register access, against a 64-bit counter with only
- * the lower part visible, and against the selector decoding of AN2581, "AltiVec, multiprocessing",
- * for the MPC7400. Runs on any machine; prints differences, and the number of comparisons.
+ * Checks the arithmetic of the headers, without register access: counts against a 64-bit counter of
+ * which only the lower part is visible, and selections against the decoding of AN2581, "AltiVec,
+ * multiprocessing", for the MPC7400. Runs on any machine; prints differences, and the number of
+ * comparisons.
  */
 #include <stdio.h>
 
@@ -46,7 +47,10 @@ static void compare_wide(void)
 			}
 }
 
-/* Short by a turn just where the flag is set and the step was a turn or more; below two turns. */
+/*
+ * Expects a count to be reported as short exactly if the flag is set and the step was 2^32 or more,
+ * for steps below 2 * 2^32.
+ */
 static void compare_short(void)
 {
 	size_t from, i;
@@ -60,7 +64,10 @@ static void compare_short(void)
 				const uint64_t step = steps[i] + ((uint64_t)turn << 32);
 				const uint64_t count = steps[from] + step;
 				const int overflowed = count >> 32 != 0;
-				/* A second wrap leaves the register below: that is not seen. */
+				/*
+				 * After a second wrap the register is below its old value, which is
+				 * not detected.
+				 */
 				const int is_short = turn && count >> 32 == 1;
 
 				compare("may be short",
@@ -70,7 +77,7 @@ static void compare_short(void)
 			}
 }
 
-/* A count of 64 bits, before and after its interrupt was taken. */
+/* Compares 64-bit counts, before and after the interrupt of a wrap was taken. */
 static void compare_wraps(void)
 {
 	uint32_t wraps;
@@ -127,7 +134,10 @@ static uint32_t selected(uint32_t mmcr0, uint32_t mmcr1, uint32_t counter)
 	}
 }
 
-/* Each counter in turn, between registers of zeros and of ones; the others stay. */
+/*
+ * Selects every event on each counter, in registers of all zeros and all ones; the other selections
+ * must not change.
+ */
 static void compare_selections(void)
 {
 	uint32_t counter, other, event;
@@ -154,7 +164,10 @@ static void compare_selections(void)
 #define CODE(name, code, prose) code,
 #define ALSO(name, code) { LR_MPC74XX_##name, code },
 
-/* Every event of a table has a counter, and fits each that has it. */
+/*
+ * Expects that every event of a table has a counter, and that its selection fits the field of each
+ * counter that has it.
+ */
 static void compare_codes(const uint32_t *codes, size_t count, uint32_t counters)
 {
 	size_t i;
@@ -177,7 +190,7 @@ static void compare_tables(void)
 	static const uint32_t of_7450[] = { LR_MPC74XX_EVENTS(CODE) };
 	static const uint32_t of_7400[] = { LR_MPC7400_EVENTS(CODE) };
 	static const uint32_t also[][2] = { LR_MPC74XX_ALSO(ALSO) };
-	/* Counters, the last selection that some have in common, and which. */
+	/* Number of counters, a selection, and the mask of counters that have it in common. */
 	static const uint32_t common[][3] = {
 		{ 6, 1, 0x7e }, { 6, 2, 0x1e },	 { 6, 7, 0x1e },  { 6, 8, 0x16 },
 		{ 6, 13, 0x16 }, { 6, 14, 0x06 }, { 6, 22, 0x06 }, { 4, 4, 0x1e },
@@ -202,7 +215,10 @@ static void compare_tables(void)
 	compare("not in common there", lr_ppc74xx_counters_for(4, 5), 0);
 }
 
-/* Whether the events from `from` on find counters among those that are free: by trying all. */
+/*
+ * Returns nonzero if the events from `from` on can be assigned to the free counters, by trying all
+ * assignments.
+ */
 static int can_place(const struct lr_ppc74xx_event *events, uint32_t from, uint32_t count,
 		     uint32_t taken)
 {
@@ -217,7 +233,7 @@ static int can_place(const struct lr_ppc74xx_event *events, uint32_t from, uint3
 	return 0;
 }
 
-/* Each event has one counter, which has it, and no counter two. */
+/* Returns nonzero if each event has a counter that can count it, and no counter has two events. */
 static int is_placed(const struct lr_ppc74xx_event *events, uint32_t count, const uint32_t *by)
 {
 	uint32_t counter, seen = 0;
@@ -232,7 +248,10 @@ static int is_placed(const struct lr_ppc74xx_event *events, uint32_t count, cons
 	return seen == (1u << count) - 1;
 }
 
-/* Synthetic events; a set is refused exactly if brute force finds no assignment. */
+/*
+ * Places synthetic events, and expects that a set is refused exactly if brute force finds no
+ * assignment.
+ */
 static void compare_placing(void)
 {
 	struct lr_ppc74xx_event events[6];
@@ -244,7 +263,7 @@ static void compare_placing(void)
 
 		for (i = 0; i < count; i++) {
 			random = random * 1664525u + 1013904223u;
-			/* Few counters each, otherwise any assignment would work. */
+			/* Few counters per event, because otherwise any assignment would work. */
 			events[i].counters = random >> 16 & random >> 24 & 0x7e;
 			if (!events[i].counters)
 				events[i].counters = 2u << (random >> 10) % 6;
@@ -262,7 +281,10 @@ static void compare_placing(void)
 	}
 }
 
-/* Selector of a table's event on a counter: PM_SNOOP_RETRY differs on each of three. */
+/*
+ * Checks the selection of an event on each counter: PM_SNOOP_RETRY has a different one on each of
+ * three.
+ */
 static void compare_adding(void)
 {
 	struct lr_ppc74xx_event event = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The accesses of arm1176.h, for arm1176.txt. */
+/* The register accesses of arm1176.h, to be compared with arm1176.txt. */
 #include "../arm1176.h"
 #include "head.h"
 

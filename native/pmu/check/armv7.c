@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The accesses of armv7.h, for armv7.txt. */
+/* The register accesses of armv7.h, to be compared with armv7.txt. */
 #include "../armv7.h"
 #include "head.h"
 

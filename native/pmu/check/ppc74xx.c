@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The accesses of ppc74xx.h, for ppc74xx.txt. */
+/* The register accesses of ppc74xx.h, to be compared with ppc74xx.txt. */
 #include "../ppc74xx.h"
 #include "head.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The accesses of x86.h, for x86.txt. */
+/* The register accesses of x86.h, to be compared with x86.txt. */
 #include "../x86.h"
 
 void barrier(void);
@@ -8,7 +8,7 @@ void barrier(void)
 	lr_x86_barrier();
 }
 
-/* The index is in ecx already: the fourth argument of a function. */
+/* As the fourth argument of the function, the index is already in ecx. */
 void read(uint64_t a, uint64_t b, uint64_t c, uint32_t index);
 void read(uint64_t a, uint64_t b, uint64_t c, uint32_t index)
 {

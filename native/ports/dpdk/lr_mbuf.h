@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Sums of DPDK's packet buffers by the kernels, in the shape of rte_raw_cksum() and
- * rte_raw_cksum_mbuf(). A header of inline functions: it needs DPDK's headers, and of its libraries
- * none. docs/ports.md says where to call it and what to measure.
+ * Checksums of DPDK packet buffers by the kernels, with the interface of rte_raw_cksum() and
+ * rte_raw_cksum_mbuf(). All functions are inline: only DPDK's headers are needed, none of its
+ * libraries. docs/ports.md says where to call it and what to measure.
  *
- * A sum of sums in protocols (the pseudo-header, the complement, UDP's 0) is made with
- * linerate/checksum.h or DPDK's own functions: these here return what those take.
+ * For the rest of a protocol's checksum (the pseudo-header, the complement, UDP's 0), use
+ * linerate/checksum.h or DPDK's own functions: they take what these functions return.
  */
 #ifndef LINERATE_PORTS_MBUF_H
 #define LINERATE_PORTS_MBUF_H
@@ -15,8 +15,8 @@
 #include <rte_mbuf_core.h>
 
 /*
- * The folded sum of bytes from any address, not complemented: what rte_raw_cksum() returns, also
- * for lengths at which that one's 32 bits would wrap.
+ * The folded sum of bytes at any address, not complemented: the result of rte_raw_cksum(), but also
+ * right for lengths at which its 32-bit sum would wrap.
  */
 static inline uint16_t lr_raw_cksum(const void *src, size_t bytes)
 {
@@ -24,12 +24,12 @@ static inline uint16_t lr_raw_cksum(const void *src, size_t bytes)
 }
 
 /*
- * The folded sum of bytes of a packet in any number of segments, from an offset in the packet:
- * returns 0 and sets *cksum, or -1 without setting it if the packet is too short. Segments may have
- * any length, odd ones and 0 included.
+ * The folded sum of part of a packet in any number of segments, beginning at an offset in the
+ * packet: returns 0 and sets *cksum, or returns -1 without setting it if the packet is too short.
+ * Segments may have any length, including odd ones and 0.
  *
- * At an odd offset a segment's bytes are in the other halves of their words: its sum is rotated
- * before it is joined (lr_csum_combine), and no carry is lost.
+ * The sum of a segment that begins at an odd offset is rotated by 8 bits before it is added
+ * (lr_csum_combine), and no carry is lost.
  */
 static inline int lr_raw_cksum_mbuf(const struct rte_mbuf *packet, uint32_t offset,
 				    uint32_t bytes, uint16_t *cksum)

@@ -42,7 +42,7 @@ void lr_linux_end(void)
 	kernel_neon_end();
 }
 
-/* Not SVE: the kernel keeps no part of its registers beyond the first 16 bytes for itself. */
+/* Not SVE: for its own use, the kernel provides only the first 16 bytes of each vector. */
 static void tell(void)
 {
 	lr_processor_tell(system_supports_fpsimd() ? LR_HAS_NEON : 0);
@@ -88,7 +88,7 @@ static void tell(void)
 }
 #endif
 
-/* The targets; by kind 0 without vectors, 1 with. */
+/* The targets: element 0 without vectors, element 1 with vectors. */
 static uint32_t (*csum[2])(const void *src, size_t bytes, uint32_t sum);
 static uint32_t (*copy_csum[2])(void *dst, const void *src, size_t bytes, uint32_t sum);
 
@@ -120,7 +120,7 @@ void lr_linux_select(void)
 	}
 }
 
-/* Steps of an even length leave every byte in its half of a 16-bit word. */
+/* Steps have an even length, so that every byte stays in its half of a 16-bit word. */
 static size_t step(size_t bytes)
 {
 	BUILD_BUG_ON(LR_LINUX_STEP_BYTES % 2);

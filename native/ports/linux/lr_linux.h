@@ -6,8 +6,8 @@
  * docs/ports.md where to call this and what to measure. Not for user memory: these functions do not
  * survive faults.
  *
- * Do not export these names as csum_partial or memcpy: what Linux itself calls by those runs before
- * caches and vectors are set up, and on memory of devices.
+ * Do not export these functions under the names csum_partial or memcpy: Linux itself calls those
+ * before caches and vectors are set up, and on device memory.
  */
 #ifndef LINERATE_PORTS_LINUX_H
 #define LINERATE_PORTS_LINUX_H
@@ -16,41 +16,45 @@
 
 /*
  * Fewer bytes are summed without vectors. Before vectors may be used, the 32 16-byte registers of
- * the owning task are saved, and restored before it resumes: about as many bytes as the gain over
- * general registers. Wider registers cost more; measure.
+ * the owning task are saved, and they are restored before it resumes; at this length, that costs
+ * about as much as vectors gain over general registers. Wider registers cost more: measure.
  */
 #ifndef LR_LINUX_VECTOR_BYTES
 #define LR_LINUX_VECTOR_BYTES 512
 #endif
 
-/* Bytes between two chances for others to run: preemption is off while vectors are in use. */
+/*
+ * Bytes summed per begin and end, between which preemption is disabled; other tasks may run in
+ * between.
+ */
 #ifndef LR_LINUX_STEP_BYTES
 #define LR_LINUX_STEP_BYTES 4096
 #endif
 
 /*
- * Chooses from the table what the functions below call: of each kind the last variant that the
- * processor runs well. Before the first of them, once, in a task; not while others call them.
+ * Selects the variants that the functions below call: the last scalar one and the last vector one
+ * in the table that the processor runs well. Call it once, from a task, before any of those
+ * functions, and not while another task runs one.
  */
 void lr_linux_select(void);
 
 /*
- * Makes the functions below call these instead. scalar touches no vector registers; vector may be
- * null. Not while others call them.
+ * Makes the functions below call these variants instead. scalar must not use vector registers;
+ * vector may be null. Do not call it while another task runs one of those functions.
  */
 void lr_linux_use(const struct lr_variant *scalar, const struct lr_variant *vector);
 
 /*
- * Takes the vector registers and returns 1, or returns 0 where that may not be: in an interrupt, on
- * a processor without, and wherever else the kernel says no. Between begin and end do not sleep and
- * do not begin again.
+ * Acquires the vector registers and returns 1, or returns 0 if they may not be used: in an
+ * interrupt, on a processor without them, and wherever else the kernel does not allow it. Between
+ * begin and end, do not sleep and do not call begin again.
  */
 int lr_linux_begin(void);
 void lr_linux_end(void);
 
 /*
- * As lr_csum_partial and lr_copy_csum_partial, of kernel memory, in any context: with vectors where
- * they may be used and there is enough to do, and without where not.
+ * As lr_csum_partial and lr_copy_csum_partial, for kernel memory, in any context: with vectors if
+ * they may be used and the length is worth it, otherwise without.
  */
 uint32_t lr_linux_csum(const void *src, size_t bytes, uint32_t sum);
 uint32_t lr_linux_copy_csum(void *dst, const void *src, size_t bytes, uint32_t sum);

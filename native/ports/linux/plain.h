@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Takes back macros that Linux includes before every file and that are words of the compiler: the
- * kernels write __attribute__((noinline)) and mean it. To be included by -include, for the files of
- * the kernels only.
+ * Undefines macros that Linux defines before every file and whose names are also names of compiler
+ * attributes: the kernels write __attribute__((noinline)). Include it with -include, only for the
+ * files of the kernels.
  */
 #undef fallthrough
 #undef inline

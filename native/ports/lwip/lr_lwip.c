@@ -8,8 +8,8 @@
 #define HEADER_BYTES 60
 
 /*
- * lwIP sums headers right after it wrote their fields, where a wide load would wait for the
- * stores: lr_csum_header loads no wider than they are.
+ * lwIP sums headers right after writing their fields, when a wider load would stall until the
+ * stores are complete: lr_csum_header uses loads that are no wider than those stores.
  */
 uint16_t lr_lwip_chksum(const void *src, int bytes)
 {

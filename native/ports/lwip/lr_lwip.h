@@ -4,8 +4,9 @@
  * lr_lwip.c and the kernels. lwIP itself is unchanged. docs/ports.md describes other settings and
  * what to measure.
  *
- * lwIP calls these from whatever context runs the stack; where that may not touch vector registers,
- * force a scalar variant first (linerate/variant.h). Sums are not complemented, as lwIP wants them.
+ * lwIP calls these from whatever context runs the stack; if that context may not use vector
+ * registers, force a scalar variant first (linerate/variant.h). Sums are not complemented, as lwIP
+ * expects.
  */
 #ifndef LINERATE_PORTS_LWIP_H
 #define LINERATE_PORTS_LWIP_H
@@ -15,19 +16,22 @@
 #include <stdint.h>
 
 /*
- * The folded sum of bytes from any address, in memory order; bytes is not negative. 0 only if all
- * bytes are 0.
+ * The folded sum of bytes at any address, in the byte order of memory; bytes must not be negative.
+ * 0 only if all bytes are 0.
  */
 uint16_t lr_lwip_chksum(const void *src, int bytes);
 
-/* The same while copying; the ranges do not overlap. */
+/* The same while copying; the ranges must not overlap. */
 uint16_t lr_lwip_chksum_copy(void *dst, const void *src, uint16_t bytes);
 
 #define LWIP_CHKSUM lr_lwip_chksum
 #define LWIP_CHKSUM_COPY(dst, src, bytes) lr_lwip_chksum_copy(dst, src, bytes)
-/* tcp_write() with TCP_WRITE_FLAG_COPY then sums what it copies; retransmission sums nothing. */
+/*
+ * tcp_write() with TCP_WRITE_FLAG_COPY then sums the bytes as it copies them, and retransmissions
+ * need no sum.
+ */
 #define LWIP_CHECKSUM_ON_COPY 1
-/* Not SMEMCPY, whose lengths are small constants that a compiler makes a few moves of. */
+/* Not SMEMCPY: its lengths are small constants, for which compilers emit a few moves. */
 #define MEMCPY(dst, src, bytes) lr_copy(dst, src, bytes)
 
 #endif

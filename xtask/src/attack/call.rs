@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One call of the program: its arguments, its files and its environment; and how it ended.
+//! A call, which is one invocation of the program (arguments, files and environment), and its
+//! result.
 
 use super::PATIENCE;
 use crate::command::root;
@@ -12,35 +13,34 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum number of bytes read from each output.
+/// Maximum bytes read from each output.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
-/// A call.
+/// A call of the program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Call {
-    /// Its arguments.
+    /// Command-line arguments.
     pub(crate) words: Vec<String>,
-    /// A shell line that runs the call as `"$@"`; empty for none.
+    /// Shell command line that runs the call as `"$@"`; empty if the call runs without a shell.
     pub(crate) shell: String,
     /// Additional environment variables.
     pub(crate) environment: Vec<(&'static str, String)>,
-    /// Files in the call's folder, which it must leave unchanged.
+    /// Files in the call's directory, which it must leave unchanged.
     pub(crate) files: Vec<(String, Vec<u8>)>,
-    /// Exit statuses that are valid in addition to those of every command.
+    /// Exit statuses that are valid in addition to those documented for every command.
     pub(crate) statuses: &'static [i32],
-    /// Whether the call may be refused without a message on stderr, because stderr is closed or
-    /// full.
+    /// Whether an error without a message is acceptable, because stderr is closed or full.
     pub(crate) is_mute: bool,
 }
 
 /// Exit status and output of a call.
 #[derive(Debug)]
 pub(crate) struct Done {
-    /// `None` if the call ran into the time limit.
+    /// Exit status (`Ok`) or terminating signal (`Err`); `None` if the time limit was reached.
     pub(crate) status: Option<Result<i32, i32>>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    /// Inputs that were changed.
+    /// Input files that the call changed.
     pub(crate) changed: Vec<String>,
 }
 
@@ -57,18 +57,18 @@ impl Call {
         self
     }
 
-    /// Runs the call within a shell line.
+    /// Runs the call from a shell command line, which refers to it as `"$@"`.
     pub(crate) fn within(mut self, shell: &str) -> Self {
         self.shell = shell.to_owned();
         self
     }
 
-    /// Accepts these exit statuses, too.
+    /// Accepts these exit statuses as well.
     pub(crate) fn may_end_with(self, statuses: &'static [i32]) -> Self {
         Self { statuses, ..self }
     }
 
-    /// Allows stderr to be closed.
+    /// Accepts errors without a message, because stderr is closed or full.
     pub(crate) fn mute(self) -> Self {
         Self { is_mute: true, ..self }
     }
@@ -95,7 +95,7 @@ impl Call {
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdout(File::create(&outputs[0]).map_err(at)?);
         command.stderr(File::create(&outputs[1]).map_err(at)?);
-        // A separate process group, to kill the call with everything it has started.
+        // In a separate process group, so that the call can be killed with all its child processes.
         let mut child = command.process_group(0).spawn().map_err(at)?;
         let status = wait(&mut child).map_err(at)?;
         let [stdout, stderr] = outputs.map(|file| head(&file));
@@ -107,7 +107,7 @@ impl Call {
     }
 }
 
-/// Waits for the exit status or the signal that ended the call; `None` if it had to be killed.
+/// Waits for the exit status or terminating signal; `None` if the call had to be killed.
 fn wait(child: &mut Child) -> io::Result<Option<Result<i32, i32>>> {
     let begun = Instant::now();
     loop {
@@ -134,7 +134,7 @@ fn head(file: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The call as it would be typed in the folder `in` below its own.
+/// Formats the call as a command line to be run in `in`, the subdirectory with the call's files.
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, value) in &self.environment {
@@ -176,7 +176,7 @@ pub(crate) fn capture() -> Result<Vec<u8>, String> {
     Ok(whole[..end].to_vec())
 }
 
-/// Creates a call for the edge router of the examples with its capture, shortened.
+/// Creates a call whose files are the examples' edge router and a shortened copy of its capture.
 pub(crate) fn edge(line: &str) -> Result<Call, String> {
     let path = stored("examples/edge.toml")?;
     Ok(Call::new(line).file("edge.toml", path).file("edge.pcapng", capture()?))

@@ -3,7 +3,7 @@
 
 use linerate_record::random::Random;
 
-/// Bytes with which formats end, begin or escape something.
+/// Bytes with a special meaning in common formats.
 const MEANT: &[u8] = b"\0\xff\x7f\x80{}[]\",:\n\r-+eE.0\x1b";
 
 /// Returns a copy with one to eight changes: bytes flipped, set, removed, duplicated or cut off.
@@ -67,7 +67,7 @@ pub(crate) fn renumbered(json: &str, random: &mut Random) -> String {
     text
 }
 
-/// Returns the start and end of the values that are numbers.
+/// Returns the start and end of each numeric value.
 fn numbers(json: &str) -> Vec<(usize, usize)> {
     let is_of_number = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
     let values = json.match_indices(": ").map(|(at, _)| at + 2);

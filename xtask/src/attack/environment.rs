@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options, streams, output files, environments, signals.
+//! Generates calls with unusual options, standard streams, output files, environments and signals.
 
 use super::call::{Call, edge, stored};
 use super::{Random, Size};
 
-/// One short call of each command, in a folder with the edge router and a record.
+/// One short call per command, in a directory with the edge router and a record.
 const COMMANDS: [&str; 24] = [
     "run --time 60ms edge.toml",
     "run --check edge.toml",
@@ -142,7 +142,7 @@ pub(crate) fn options(random: &mut Random, size: Size) -> Result<Vec<Call>, Stri
     chosen.into_iter().map(call).collect()
 }
 
-/// Returns calls with streams that are closed, full, or gone.
+/// Returns calls whose standard streams are closed, full, or broken pipes.
 pub(crate) fn streams(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     const STREAMS: [&str; 9] = [
         "\"$@\" > /dev/full",
@@ -201,7 +201,7 @@ pub(crate) fn places(random: &mut Random, size: Size) -> Result<Vec<Call>, Strin
     chosen.into_iter().map(call).collect()
 }
 
-/// Returns calls whose outputs are their inputs: the judge detects whether an input was changed.
+/// Returns calls whose output file is also an input; the judge detects changed inputs.
 pub(crate) fn overwrites(_: &mut Random, _: Size) -> Result<Vec<Call>, String> {
     let lines = [
         "run -q --time 60ms --record edge.toml edge.toml",
@@ -223,7 +223,7 @@ pub(crate) fn overwrites(_: &mut Random, _: Size) -> Result<Vec<Call>, String> {
     lines.into_iter().map(call).collect()
 }
 
-/// Returns calls in environments that lack something.
+/// Returns calls in environments that lack variables, file systems or permissions.
 pub(crate) fn environments(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     const SHELLS: &[&str] = &[
         "env -i \"$@\"",
@@ -259,7 +259,8 @@ pub(crate) fn environments(random: &mut Random, size: Size) -> Result<Vec<Call>,
     ];
     let all = COMMANDS.iter().flat_map(|line| SHELLS.iter().map(move |shell| (*line, *shell)));
     let chosen = size.some(all.collect(), 16, random);
-    // 126 and 127: this machine has no such tool, or the tool's loader has no file descriptor left.
+    // 126 and 127: this machine lacks the tool, or the tool's loader has run out of file
+    // descriptors.
     let call = |(line, shell): (&str, &str)| {
         let call = command(line)?.within(shell).may_end_with(&[1, 126, 127]);
         // The file that would receive the messages cannot be written either.
@@ -268,7 +269,7 @@ pub(crate) fn environments(random: &mut Random, size: Size) -> Result<Vec<Call>,
     chosen.into_iter().map(call).collect()
 }
 
-/// Returns calls that receive signals at random moments.
+/// Returns calls that receive signals at random times.
 pub(crate) fn signals(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     const LONG: [&str; 9] = [
         "run --time 2s edge.toml",

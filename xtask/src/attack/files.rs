@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Damaged captures, records, and output of other profilers.
+//! Generates calls with damaged captures, damaged records, and damaged output of other profilers.
 
 use super::call::{Call, capture, edge, stored};
 use super::damage::{damaged, renumbered};
 use super::{Random, Size};
 
-/// Creates a call with the edge router on this capture.
+/// Creates a call that runs the edge router on this capture.
 fn on_capture(line: &str, capture: Vec<u8>) -> Result<Call, String> {
     let mut call = edge(line)?;
     call.files[1].1 = capture;
@@ -28,7 +28,7 @@ fn pcap(magic: u32, link: u32, records: &[(u32, u32, usize)]) -> Vec<u8> {
     file
 }
 
-/// Returns handmade captures: magic numbers, link types, lengths.
+/// Returns handmade captures with unusual magic numbers, link types and lengths.
 fn by_hand() -> Vec<Vec<u8>> {
     let sound = [(60, 60, 60), (60, 60, 60)];
     let mut all = Vec::new();
@@ -56,7 +56,7 @@ fn by_hand() -> Vec<Vec<u8>> {
     all
 }
 
-/// Returns calls with damaged captures, which are checked; some are run.
+/// Returns calls with damaged captures. All are checked, and some are run.
 pub(crate) fn captures(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let whole = capture()?;
     let mut inputs = size.some(by_hand(), 12, random);
@@ -93,7 +93,7 @@ pub(crate) fn foreign_inputs(random: &mut Random, size: Size) -> Result<Vec<Call
     Ok(chosen.into_iter().map(|(input, line)| Call::new(line).file("x", input.clone())).collect())
 }
 
-/// Kinds of the stored records.
+/// Kinds of stored records.
 const KINDS: [&str; 12] = [
     "answers", "budget", "doctor", "kernels", "memory", "plan", "regions", "run", "stat",
     "strands", "tcp", "tune",
@@ -161,7 +161,7 @@ ip4-lookup                        active             10000            2560000   
        2.31e1          256.00
 ";
 
-/// Returns calls with damaged output of other profilers.
+/// Returns calls with damaged output from other profilers.
 pub(crate) fn dumps(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let dump = stored("examples/netra-sample.dump")?;
     let texts = [&dump[..], PERF_JSON.as_bytes(), PERF_CSV.as_bytes(), VPP.as_bytes()];

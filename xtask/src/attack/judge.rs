@@ -7,36 +7,44 @@ use linerate_record::{Figure, Record};
 /// Exit statuses documented for every command.
 const DOCUMENTED: [i32; 3] = [0, 1, 2];
 
-/// Additional statuses of commands that start another program, as with env(1).
+/// Additional exit statuses of commands that start another program; the same as those of env(1).
 const OF_ENV: [i32; 3] = [125, 126, 127];
 
-/// Returns the problem, or `None` if there is none.
+/// Returns the finding about a call; `None` if it ended acceptably.
 pub(crate) fn judge(call: &Call, done: &Done) -> Option<String> {
     if !done.changed.is_empty() {
-        return Some(format!("inputs are changed or gone: {}", done.changed.join(", ")));
+        return Some(format!("inputs changed or missing: {}", done.changed.join(", ")));
     }
     if done.stderr.contains("panicked at") || done.stderr.contains("memory allocation of") {
         return Some(format!("it panicked: {}", first_line(&done.stderr)));
     }
     let status = match done.status {
-        None => return Some("it did not end in its time".to_owned()),
-        Some(Err(signal)) => return Some(format!("signal {signal} killed it")),
+        None => return Some("did not end within the time limit".to_owned()),
+        Some(Err(signal)) => return Some(format!("killed by signal {signal}")),
         Some(Ok(status)) => status,
     };
     let is_stat = call.words.first().is_some_and(|word| word == "stat");
     let is_known = DOCUMENTED.contains(&status)
-        || is_stat && OF_ENV.contains(&status)
+        || is_stat && (OF_ENV.contains(&status) || is_status_of_killed(status, done))
         || call.statuses.contains(&status);
     if !is_known {
         return Some(format!("exit status {status}: {}", first_line(&done.stderr)));
     }
     if [2, 125].contains(&status) && done.stderr.is_empty() && !call.is_mute {
-        return Some(format!("exit status {status} without a word"));
+        return Some(format!("exit status {status} without a message"));
     }
     if done.stderr.contains('\u{1b}') || done.stdout.contains('\u{1b}') {
-        return Some("an escape sequence went to the output".to_owned());
+        return Some("the output contains an escape sequence".to_owned());
     }
     record_of(call, done).and_then(|json| wrong_record(&json))
+}
+
+/// Returns whether `status` means that the command started by linerate was killed by a signal, and
+/// the report says so. Without such a report, the signal may have killed linerate itself, run by a
+/// shell.
+fn is_status_of_killed(status: i32, done: &Done) -> bool {
+    let stated = format!("killed by signal {} ", status - 128);
+    status > 128 && (done.stderr.contains(&stated) || done.stdout.contains(&stated))
 }
 
 fn first_line(text: &str) -> &str {
@@ -65,7 +73,7 @@ fn wrong_figure(figure: &Figure) -> Option<&'static str> {
     let Some(value) = figure.as_number() else {
         let is_told = figure.reason.as_ref().is_some_and(|reason| !reason.is_empty());
         let is_text = matches!(figure.value, linerate_record::Scalar::Text(_));
-        return (!is_told && !is_text).then_some("no value and no reason");
+        return (!is_told && !is_text).then_some("neither a value nor a reason");
     };
     let is_above = figure.low.is_some_and(|low| low > value);
     let is_below = figure.high.is_some_and(|high| high < value);
@@ -89,12 +97,16 @@ mod tests {
         {
             assert_eq!(judge(call, &done), None);
         }
+        let killed = done(137, "The command was killed by signal 9 (SIGKILL) after 119 ms");
+        assert_eq!(judge(&stat, &killed), None);
         let panicked = "thread 'main' panicked at src/main.rs";
         for (call, done) in [
             (&run, done(2, "")),
             (&run, done(101, panicked)),
             (&run, done(1, panicked)),
             (&run, done(127, "no")),
+            (&run, killed),
+            (&stat, done(137, "The command took 119 ms")),
             (&run, done(0, "\u{1b}[2J")),
             (&run, Done { status: Some(Err(9)), ..done(0, "") }),
             (&run, Done { status: None, ..done(0, "") }),

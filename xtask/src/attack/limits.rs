@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Little memory, few threads, a small share of a processor.
+//! Generates calls with little memory, few threads, or a small CPU quota.
 
 use super::call::{Call, edge, stored};
 use super::{Random, Size};
 use std::path::Path;
 use std::process;
 
-/// A call of each command that uses memory or threads.
+/// One call of each command that uses memory or threads.
 const COMMANDS: [&str; 23] = [
     "run -q --time 60ms edge.toml",
     "run --check edge.toml",
@@ -61,20 +61,18 @@ pub(crate) fn limits(random: &mut Random, size: Size) -> Result<Vec<Call>, Strin
             .map(str::to_owned),
     );
     let calls = each(&shells, 16, random, size)?;
-    // Programs that the command starts, such as Valgrind's, may be denied memory, too, and die.
+    // Programs started by the command, such as Valgrind's, may also run out of memory and fail.
     let calls = calls.into_iter().map(|call| call.may_end_with(&[126, 127]));
     // The files that would receive the messages cannot be written either.
     Ok(calls.map(|call| if call.shell.contains("-f 0") { call.mute() } else { call }).collect())
 }
 
-/// Returns calls with few threads, run as a user to whom the limit applies.
+/// Returns calls with a limit on the number of threads, run as a user to whom the limit applies.
 pub(crate) fn threads(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     const AS_GUEST: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
     let tried = process::Command::new("sh").args(["-c", &format!("{AS_GUEST} true")]).output();
     if !tried.is_ok_and(|tried| tried.status.success()) {
-        return Err(
-            "only root, with setpriv(1), becomes a user whose threads are limited".to_owned()
-        );
+        return Err("requires root and setpriv(1) to become a user with a thread limit".to_owned());
     }
     let shell = |threads: u32| {
         format!(
@@ -86,8 +84,8 @@ pub(crate) fn threads(random: &mut Random, size: Size) -> Result<Vec<Call>, Stri
     Ok(calls.into_iter().map(|call| call.may_end_with(&[126, 127])).collect())
 }
 
-/// Returns a shell line that runs a call in a separate control group, which the shell creates and
-/// removes: `files` are the limit files of cgroup version 2 and version 1, with their contents.
+/// Returns a shell command line that runs a call in its own control group, which the shell creates
+/// and removes. `files` are the limit files for cgroup versions 2 and 1, with their contents.
 fn grouped(controller: &str, [unified, old]: [(&str, String); 2]) -> Result<String, String> {
     let is_unified = Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
     let folder = if is_unified { "" } else { controller };
@@ -100,11 +98,11 @@ fn grouped(controller: &str, [unified, old]: [(&str, String); 2]) -> Result<Stri
     let tried = process::Command::new("bash").args(["-c", &shell, "bash", "true"]).output();
     match tried.is_ok_and(|tried| tried.status.success()) {
         true => Ok(shell),
-        false => Err(format!("no control group of `{controller}` can be made here")),
+        false => Err(format!("cannot create a control group of `{controller}` here")),
     }
 }
 
-/// Memory groups.
+/// Returns calls in control groups with a memory limit.
 pub(crate) fn memory_groups(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let shell = |mib: u64| {
         let bytes = (mib << 20).to_string();
@@ -114,7 +112,7 @@ pub(crate) fn memory_groups(random: &mut Random, size: Size) -> Result<Vec<Call>
     each(&shells, 10, random, size)
 }
 
-/// Returns calls that are limited to a fifth of a processor.
+/// Returns calls in control groups with a quota of a fifth of a CPU.
 pub(crate) fn cpu_groups(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let limits = [("cpu.max", "20000 100000".to_owned()), ("cpu.cfs_quota_us", "20000".to_owned())];
     each(&[grouped("cpu", limits)?], 3, random, size)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet path files: values, structures, special files.
+//! Generates calls with unusual packet path files: bad values, bad structure, and special files in
+//! their place.
 
 use super::call::{Call, edge};
 use super::damage::damaged;
 use super::{Random, Size};
 
-/// Sections of a small path, each with its keys.
+/// Sections of a small path, with their keys.
 const PATH: [(&str, &[&str]); 8] = [
     ("", &["name = \"x\"", "kernels = \"selected\""]),
     ("[line]", &["rate = \"10Gb/s\"", "ports = 1"]),
@@ -26,7 +27,7 @@ const PATH: [(&str, &[&str]); 8] = [
     ("[run]", &["time = \"60ms\"", "rate = \"max\"", "burst = 32", "ring = 256"]),
 ];
 
-/// Values that a key does not expect.
+/// Values that most keys do not accept.
 const VALUES: &[&str] = &[
     "0",
     "1",
@@ -103,7 +104,7 @@ fn path_with(section: usize, key: usize, value: &str) -> String {
     text
 }
 
-/// Returns calls that try every key with every value: all are checked, and some are run.
+/// Returns calls for every combination of key and value. All are checked, and some are run.
 pub(crate) fn values(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let keys = PATH.iter().enumerate();
     let keys = keys.flat_map(|(at, (_, lines))| (0..lines.len()).map(move |line| (at, line)));
@@ -163,8 +164,8 @@ pub(crate) fn structures(random: &mut Random, size: Size) -> Result<Vec<Call>, S
     Ok(texts.into_iter().map(call).collect())
 }
 
-/// Returns calls with devices, pipes, folders and the like in place of a path, a capture, a record
-/// and a sink.
+/// Returns calls with devices, pipes, directories and the like in place of a path file, a capture,
+/// a record or a sink.
 pub(crate) fn special_files(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     const FILES: [&str; 14] = [
         "/dev/zero",

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Links in built pages: each has to lead to a file of the book, and its anchor to an element.
+//! Checks the links in built pages: each must lead to a file in the book, and its anchor to an
+//! element.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Pages that mdBook makes for use elsewhere: links in the first are relative to the page that
-/// includes it, those in the second to the root of a server.
+/// Pages that mdBook generates for use at other addresses: links in the first are relative to the
+/// page that includes it, links in the second to the server's root.
 const NOT_PAGES: [&str; 2] = ["toc.html", "404.html"];
 
-/// The parts of a page that matter for links.
+/// A page's links and anchors.
 #[derive(Default)]
 struct Page {
     links: Vec<String>,
     anchors: BTreeSet<String>,
 }
 
-/// Returns the links within `folder` that lead nowhere, as `PAGE: LINK`.
+/// Returns the dead links within `folder`, as `PAGE: LINK`.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// Returns an error if the directory cannot be read.
 pub(super) fn dead_links(folder: &Path) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     collect(folder, &mut files).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -45,7 +46,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the links and anchors of a page, outside scripts.
+/// Returns a page's links and anchors, outside scripts.
 fn page(html: &str) -> Page {
     let mut page = Page::default();
     let mut in_script = false;
@@ -61,7 +62,7 @@ fn page(html: &str) -> Page {
     page
 }
 
-/// Returns the value of an attribute in double quotes.
+/// Returns an attribute's double-quoted value.
 fn attribute(tag: &str, name: &str) -> Option<String> {
     let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
     let (value, _) = rest.split_once('"')?;
@@ -91,7 +92,7 @@ fn leads_somewhere(from: &Path, link: &str, pages: &BTreeMap<PathBuf, Page>) -> 
     page.is_some_and(|page| anchor.is_empty() || page.anchors.contains(anchor))
 }
 
-/// Resolves a link on page `from` to a path from the root of the book.
+/// Resolves a link on page `from` to a path from the book's root.
 fn resolve(from: &Path, file: &str) -> PathBuf {
     let mut path = from.parent().unwrap_or(Path::new("")).to_owned();
     for part in Path::new(file).components() {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Causes of failed steps, extracted from the output of their programs.
+//! Finds the cause of a step's failure in the output of its programs.
 
 use crate::command::root;
 use std::fs;
 use std::path::Path;
 
-/// Text in lines that show the cause of a failure, together with the lines after them.
-const TELLTALES: &[&str] = &["FAILED", "error: ", "error[", "SUMMARY:", "*** ["];
+/// Texts that mark lines with the cause of a failure. The lines that follow are shown too.
+const TELLTALES: &[&str] = &["FAILED", "error: ", "error[", "SUMMARY:", "*** [", "verdict=fail"];
 const FOLLOWING: usize = 5;
-/// As many lines as a person will read.
+/// Maximum lines to show.
 const TELLING: usize = 80;
 const LAST: usize = 15;
 
-/// Returns the lines that look like the cause: telltales, and what test programs print about failed
-/// tests.
+/// Returns the lines that probably show the cause: marked lines, and test programs' output about
+/// failed tests.
 fn telling<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     let (mut follow, mut is_in_failures) = (0, false);
     let mut found = Vec::new();
@@ -31,14 +31,14 @@ fn telling<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     found
 }
 
-/// Returns the cause of a failure according to a step's log.
-pub(super) fn cause(step: &str, log: &Path) -> String {
+/// Returns the cause of a failure: what the step itself found, and what its log shows.
+pub(super) fn cause(step: &str, found: &str, log: &Path) -> String {
     let bytes = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text.lines().collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(LAST));
     format!(
-        "why `{step}` failed (all of it: {}):\n{}\n...\n{}",
+        "cause of the failure of `{step}` (full log: {}):\n{found}\n{}\n...\n{}",
         log.strip_prefix(root()).unwrap_or(log).display(),
         telling(before).join("\n"),
         last.join("\n")

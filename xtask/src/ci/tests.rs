@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The steps are selected and run as intended.
+//! Tests that steps are selected and run as intended.
 
 use super::{LANES, STEPS, Step, choose, parallel, side_by_side};
 use std::sync::{Barrier, Mutex};
@@ -50,7 +50,7 @@ fn steps_are_chosen_by_a_part_of_their_names() {
     assert!(why.contains("`nothing`") && why.contains("\n  ring under Miri"), "{why}");
 }
 
-/// The order on the page is the table's, and steps that run in parallel come last.
+/// The page lists the steps in table order, with those that run in parallel last.
 #[test]
 fn steps_that_run_alone_stand_first_and_names_are_unique() {
     assert!(STEPS.is_sorted_by_key(|step| step.uses.is_some()));

@@ -7,8 +7,7 @@ use crate::lab;
 use crate::outcome::{Outcome, judge};
 use std::process::Command;
 
-/// Returns the installed toolchain that `name` starts, if rustup has one; it is never downloaded
-/// here.
+/// Returns the installed toolchain that rustup resolves `name` to, if any; never downloads one.
 fn toolchain(name: &str) -> Result<String, String> {
     let list = output(program("rustup", &["toolchain", "list"]))?;
     let list = String::from_utf8_lossy(&list);
@@ -30,7 +29,7 @@ pub(super) fn oldest_compiler(version: &str, packages: &[&str]) -> Outcome {
     }
 }
 
-/// Builds what guest programs need, with the compiler that builds those programs.
+/// Builds the crates needed by guest programs with the compiler that builds those programs.
 pub(super) fn oldest_compiler_of_base_crates() -> Outcome {
     let packages = [
         ["-p", "linerate-record"],
@@ -54,10 +53,11 @@ pub(super) fn oldest_compiler_of_base_crates() -> Outcome {
     }
 }
 
-/// Tests for the one structure that two threads share without locks.
+/// Selects the tests of the ring, the only structure that two threads share without locks.
 const RING_TESTS: &[&str] = &["-p", "linerate-dataplane", "--lib", "ring::"];
 
-/// Runs the ring tests; running none is a failure, since the filter may no longer match the module.
+/// Runs the ring tests. Running none is a failure, because the filter may no longer match the
+/// module.
 fn run_ring_tests(command: Command) -> Outcome {
     let mut ran = 0;
     let status = status_with_lines(command, |line| {
@@ -86,7 +86,7 @@ pub(super) fn ring_under_thread_sanitizer() -> Outcome {
         Err(why) => return Outcome::Skipped(why),
     };
     // `--target` keeps build scripts and procedural macros out of the sanitizer. The standard
-    // library is not instrumented; the atomics of the ring are inlined and therefore covered.
+    // library is not instrumented; the ring's atomics are inlined and therefore covered.
     let args = [&["test", "--target", "host-tuple"], RING_TESTS].concat();
     let mut command = cargo_of(&toolchain, &args);
     command.env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");

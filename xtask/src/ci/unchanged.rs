@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Steps that need not be rerun: nothing they read has changed since they last passed here.
+//! Avoids rerunning steps whose inputs have not changed since they last passed.
 //!
-//! A step that compiles only files of its own and takes minutes names those files. Their contents,
-//! the tool versions and the processor form a key; the key of the last pass, and what was skipped
-//! in it, is in a file under `target/ci/passed`. A failure removes the file.
+//! A slow step that compiles only its own files lists those files. Their contents, the tool
+//! versions and the processor form a key; the key of the last pass is stored with the skipped tests
+//! in a file under `target/ci/passed`. A failure removes the file.
 
 use super::Step;
 use crate::command::{output, program, root};
@@ -15,11 +15,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Folders below the inputs that hold results.
+/// Names of directories with results, which are not hashed as inputs.
 const RESULTS: [&str; 3] = ["build", "cache", "target"];
 
-/// Programs whose version determines what a step does, each with the arguments that print that
-/// version.
+/// Programs whose version determines what a step does, with the arguments that print that version.
 const TOOLS: &[&[&str]] = &[
     &["cc", "--version"],
     &["clang", "--version"],
@@ -43,7 +42,7 @@ const TOOLS: &[&[&str]] = &[
     &["uname", "-r"],
 ];
 
-/// Returns the outcome of the step's last pass, if nothing has changed since.
+/// Returns the result of the step's last pass, if nothing has changed since.
 pub(super) fn earlier_pass(step: &Step) -> Option<Outcome> {
     let passed = fs::read_to_string(file(step)?).ok()?;
     let (key, skips) = passed.split_once('\n')?;
@@ -51,10 +50,10 @@ pub(super) fn earlier_pass(step: &Step) -> Option<Outcome> {
     is_same.then(|| Outcome::Passed(skips.lines().map(str::to_owned).collect()))
 }
 
-/// Stores a pass for the next run; any other outcome removes an earlier one.
+/// Stores a pass for the next run, or removes the stored one if the step did not pass.
 ///
-/// The files are read after the step ran: an intermediate change yields a key with which no run
-/// passed only if it happened between the step's own read and this one.
+/// The inputs are hashed after the step has run. A change made in the meantime goes unnoticed only
+/// if the step had already read the file.
 pub(super) fn keep(step: &Step, outcome: &Outcome) {
     let Some(file) = file(step) else { return };
     let key = match outcome {
@@ -69,7 +68,7 @@ pub(super) fn keep(step: &Step, outcome: &Outcome) {
     };
 }
 
-/// Returns the file for a step's pass, or `None` for a step that always runs.
+/// Returns the file for a step's pass; `None` for a step that always runs.
 fn file(step: &Step) -> Option<PathBuf> {
     let folder = super::folder().join("passed");
     (!step.inputs.is_empty()).then(|| folder.join(super::file_name(step)))
@@ -86,8 +85,8 @@ fn key_of(inputs: &[&str]) -> io::Result<u64> {
     Ok(hasher.finish())
 }
 
-/// Hashes the tools, and the processor's capabilities. A missing tool has a value of its own, so
-/// that a step is rerun once the tool is installed.
+/// Hashes the tools and the processor's capabilities. A missing tool is hashed as missing, so that
+/// a step is rerun once the tool is installed.
 fn machine() -> u64 {
     let mut hasher = DefaultHasher::new();
     for tool in TOOLS {
@@ -99,7 +98,7 @@ fn machine() -> u64 {
     hasher.finish()
 }
 
-/// Hashes the names and contents of the files at and below `path`, in order of name.
+/// Hashes the names and contents of the files at and below `path`, in name order.
 fn add(path: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
     if !path.is_dir() {
         path.hash(hasher);

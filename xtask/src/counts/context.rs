@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Instructions that it takes to acquire and release the vector registers, on emulated
+//! Counts the instructions for acquiring and releasing the vector registers, on emulated
 //! architectures.
 //!
-//! `lab/icount/context.c` does each operation once between two marks; the plugin counts in between.
+//! `lab/icount/context.c` performs each operation once between two marks, and the plugin counts the
+//! instructions between them.
 
 use super::targets::{A57, G4, TARGETS, Target};
 use super::{BUILD, DRIVER, address_of, archive, run};
@@ -10,14 +11,14 @@ use crate::command::{output, program, root};
 use std::fmt::Write as _;
 use std::fs;
 
-/// Targets to count on: one per architecture.
+/// Targets to count on, one per architecture.
 const COUNTED: &[&str] = &[G4, A57, "ARMv7 (Cortex-A7)", "x86-64 (no AVX-512)"];
 
-/// Bounds for the G4.
+/// Upper bounds on the G4's instruction counts, by operation.
 const BOUNDS: &[(&str, u64)] =
     &[("enter and leave", 20), ("nest and unnest, a user interrupted", 160)];
 
-/// Operations with their number of instructions.
+/// Operations with their instruction counts.
 type Costs = Vec<(String, u64)>;
 
 /// Measures every target whose tools are installed.
@@ -66,7 +67,8 @@ fn costs(target: &Target) -> Result<Costs, String> {
     read(&names, &marks).ok_or_else(|| format!("cannot read `{names}` and `{marks}`"))
 }
 
-/// The last of every four marks ends the second repetition; the first name is empty.
+/// Combines the operations' names with their counts. Every fourth mark ends an operation's second
+/// repetition. The first operation, `nothing`, is the overhead, which is subtracted.
 fn read(names: &str, marks: &str) -> Option<Costs> {
     let all = |line: &str| line.split(' ').next()?.parse::<u64>().ok();
     let counts: Option<Vec<u64>> = marks.lines().skip(3).step_by(4).map(all).collect();
@@ -93,12 +95,12 @@ fn judge(all: &[(&'static Target, Costs)]) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures the counts and compares them with the goals.
+/// Counts, and compares the counts with their bounds.
 pub(super) fn check() -> Result<(), String> {
     judge(&measure()?)
 }
 
-/// Counts, prints the table of the page, and judges the counts.
+/// Counts, prints the table for the documentation, and compares the counts with their bounds.
 pub(crate) fn print() -> Result<(), String> {
     let all = measure()?;
     let mut text = String::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The counts as tables.
+//! Formats the counts as Markdown tables.
 
 use super::goals::{ARCHIVE, BYTES, Base, GOALS, Goal, archives, reached};
 use super::sizes::Sizes;
@@ -8,7 +8,7 @@ use super::{Counts, Variant};
 use std::fmt::Write;
 
 const FUNCTIONS: &[&str] = &["checksum", "copy+checksum", "copy", "fill"];
-/// As in `lab/icount/calls.c`.
+/// Lengths in bytes, as in `lab/icount/calls.c`.
 const LENGTHS: &[u64] = &[20, 64, 576, 1460, 8000];
 const NONE: &str = "-";
 
@@ -29,7 +29,7 @@ pub(super) fn document(all: &[Counts], skips: &[String]) -> String {
 }
 
 fn goals(all: &[Counts]) -> String {
-    let mut text = "## What was asked\n\n\
+    let mut text = "## Goals\n\n\
         | where | variant | function, 1460 bytes | to | at most | reached |\n\
         |---|---|---|---|---|---|\n"
         .to_owned();
@@ -104,7 +104,7 @@ fn table(counts: &Counts, function: &str) -> String {
     text + "\n"
 }
 
-/// Returns `None` for a variant without the function.
+/// Returns a variant's table row; `None` if it lacks the function.
 fn row(counts: &Counts, variant: &Variant, function: &str) -> Option<String> {
     let name = variant.name.as_str();
     let at = |bytes, offsets| counts.count(name, function, bytes, offsets);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Targets for the counts, at the payload size of an Ethernet frame, and bounds against
+//! Targets for the counts at the payload size of an Ethernet frame, and bounds that catch
 //! regressions.
 //!
-//! If a target is not reached, the bound is the value that was reached, and both are printed.
+//! Where a target was missed, the bound is the value that was reached, and both are printed.
 
 use super::Counts;
 use super::sizes::Sizes;
@@ -10,20 +10,20 @@ use super::targets::{A57, G4, SVE_32, SVE_64};
 
 pub(super) const BYTES: u64 = 1460;
 
-/// What a count is divided by.
+/// Divisor of an instruction count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     /// The best variant without vectors.
     Scalar,
     /// `lr_checksum16`.
     Reference,
-    /// The plain loop, including its store for a copy.
+    /// The plain loop, which for a copy includes its stores.
     Plain,
     /// AltiVec with the white paper's loop over `vaddcuw`: `lab/icount/carries.c`.
     Carries,
 }
 
-/// A bound for a ratio.
+/// Upper bound on a ratio of instruction counts.
 #[derive(Debug)]
 pub(super) struct Goal {
     pub(super) target: &'static str,
@@ -32,7 +32,7 @@ pub(super) struct Goal {
     pub(super) offsets: u64,
     pub(super) base: Base,
     pub(super) asked: f64,
-    /// The target; or the value that was reached, as a guard against regressions.
+    /// The target or, if missed, the value that was reached, as a guard against regressions.
     pub(super) at_most: f64,
 }
 
@@ -59,7 +59,7 @@ pub(super) const GOALS: &[Goal] = &[
     Goal { at_most: 0.42, ..goal(COPY_SUM, 1, Base::Scalar, 0.40) },
     goal(COPY_SUM, 0, Base::Plain, 0.2),
     goal(COPY_SUM, 1, Base::Plain, 0.2),
-    // The loop in use must win; otherwise the other has to become a variant too.
+    // The loop in use must win; otherwise the other one should become a variant.
     goal(SUM, 0, Base::Carries, 1.0),
     goal(SUM, 1, Base::Carries, 1.0),
     goal(COPY_SUM, 0, Base::Carries, 1.0),
@@ -73,12 +73,13 @@ pub(super) const GOALS: &[Goal] = &[
     Goal { at_most: 0.33, ..aarch64(SVE_64, "sve", 1, 0.65 / 4.0) },
 ];
 
-/// Text size of the whole archive for the G4, in bytes, as printed by `size`.
+/// Upper bound on the text size of the whole archive for the G4, in bytes, as printed by `size`.
 pub(super) const ARCHIVE: u64 = 16 << 10;
-/// Reached at -O2 with the fault-surviving copies; everything else is within ARCHIVE.
-const REACHED: u64 = 16_800;
+/// Size reached at -O2 with the fault-surviving copies, including 800 bytes for burst checksums.
+/// All other builds are within [`ARCHIVE`].
+const REACHED: u64 = 17_600;
 
-/// Returns the builds for the G4, their text size in bytes, and the bound.
+/// Returns the G4 builds, their text size in bytes, and the bound.
 pub(super) fn archives(sizes: &Sizes) -> [(&'static str, u64, u64); 4] {
     [
         ("`-O2`", sizes.all.text, REACHED),
@@ -88,7 +89,7 @@ pub(super) fn archives(sizes: &Sizes) -> [(&'static str, u64, u64); 4] {
     ]
 }
 
-/// Returns the ratio for a goal, if its target was counted.
+/// Returns a goal's ratio, if its target was counted.
 pub(super) fn reached(goal: &Goal, all: &[Counts]) -> Option<f64> {
     let counts = all.iter().find(|counts| counts.target.name == goal.target)?;
     let base = match goal.base {
@@ -100,7 +101,7 @@ pub(super) fn reached(goal: &Goal, all: &[Counts]) -> Option<f64> {
     counts.ratio(goal.variant, base, goal.function, BYTES, goal.offsets)
 }
 
-/// Succeeds if all testable targets are met; otherwise returns the failures.
+/// Checks the goals of all targets that were counted. The error lists those that are not met.
 pub(super) fn judge(all: &[Counts]) -> Result<(), String> {
     let mut misses = Vec::new();
     for goal in GOALS {

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sizes of the archive: what `size` prints, and how much of it is code.
+//! Computes the archive's text size, as printed by `size`, and how much of it is code.
 
 use std::collections::BTreeMap;
 
-/// The copies that survive a fault, which a stack may leave out: the objects from `native/fault`.
+/// Objects from `native/fault`: fault-surviving copies, which a stack may omit.
 const FAULT: [&str; 2] = ["copy.o", "lookup.o"];
 
-/// Returns whether an object belongs to the sharing of vector registers in `native/vector_context`:
-/// not part of the kernels, which a stack may use without it, and not included in the sizes here.
+/// Returns whether an object belongs to `native/vector_context`, which shares the vector registers.
+/// It is not part of the kernels and they can be used without it, so the sizes exclude it.
 fn is_of_vector_context(object: &str) -> bool {
     object == "guarded.o" || object.starts_with("save_")
 }
 
-/// Size of an object, or of several, in bytes.
+/// Total size of one or more objects, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Size {
-    /// Instructions.
+    /// Instructions, in bytes.
     pub(super) code: u64,
-    /// The text size according to `size`: includes constants, fault tables, and unwind tables.
+    /// Text size according to `size`, including constants, fault tables and unwind tables.
     pub(super) text: u64,
 }
 
-/// Sizes of the archive at two optimisation levels.
+/// The archive's sizes at two optimisation levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub(super) all: Size,
@@ -30,7 +30,7 @@ pub(super) struct Sizes {
     pub(super) small_without_fault: Size,
 }
 
-/// Computes the sizes from the objects as measured, and those compiled for size.
+/// Computes the sizes from the objects compiled at -O2 and at -Os.
 pub(super) fn of(objects: &BTreeMap<String, Size>, small: &BTreeMap<String, Size>) -> Sizes {
     let kernels = |(name, _): &(&String, &Size)| !FAULT.contains(&name.as_str());
     Sizes {
@@ -48,7 +48,7 @@ fn sum<'a>(sizes: impl Iterator<Item = &'a Size>) -> Size {
     })
 }
 
-/// Parses the output of `size -A` for an archive into sizes by object.
+/// Parses `size -A` output for an archive into sizes by object.
 pub(super) fn read(sizes: &str) -> BTreeMap<String, Size> {
     let (mut all, mut object) = (BTreeMap::<String, Size>::new(), String::new());
     for line in sizes.lines() {
@@ -75,7 +75,8 @@ pub(super) fn read(sizes: &str) -> BTreeMap<String, Size> {
     all
 }
 
-/// Returns whether it is the section with that name, or a part of it: `.text.unlikely` of `.text`.
+/// Returns whether a section has this name or is a subsection of it, such as `.text.unlikely` of
+/// `.text`.
 fn is(section: &str, name: &str) -> bool {
     section.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

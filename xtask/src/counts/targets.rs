@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Targets for counting instructions: processors, flags, and patterns of vector instructions.
+//! Targets for counting instructions: their processors, compiler flags, and patterns of vector
+//! instructions.
 
 use crate::machines::{self, Machine};
 
@@ -10,18 +11,20 @@ pub(super) struct Target {
     pub(super) machine: &'static Machine,
     pub(super) cpu: &'static str,
     pub(super) flags: &'static str,
-    /// Prefixes of vector instructions, or of their registers without the number.
+    /// Prefixes of the mnemonics of vector instructions.
     pub(super) mnemonics: &'static [&'static str],
+    /// Prefixes of the names of vector registers, such as `v` for `v0`.
     pub(super) registers: &'static [&'static str],
-    /// Mask and value of the instruction bits that identify a vector instruction which the emulator
-    /// does not know by name.
+    /// Mask and value of the opcode bits that identify a vector instruction, for instructions that
+    /// the emulator cannot name.
     pub(super) opcode: Option<(u32, u32)>,
 }
 
 const ALTIVEC: &[&str] = &["v", "lv", "stv", "lxv", "stxv", "xx", "mtvsr"];
 const AARCH64: &[&str] = &["v", "q", "d", "s", "z", "p"];
 
-/// Bits 28 to 25 are 0010 (Arm Architecture Reference Manual for A-profile, C4.1).
+/// Opcode pattern of SVE instructions: bits 28 to 25 are 0010 (Arm Architecture Reference Manual
+/// for A-profile, C4.1).
 const SVE: (u32, u32) = (0xf << 25, 0b0010 << 25);
 
 impl Target {
@@ -44,12 +47,12 @@ impl Target {
         Self { name, machine, cpu, flags: "", mnemonics: &[], registers: &[], opcode }
     }
 
-    /// Returns a tool from the target's compiler toolchain.
+    /// Returns a tool from the target's toolchain.
     pub(super) fn tool(&self, name: &str) -> String {
         self.machine.tool(name)
     }
 
-    /// Returns the build folder, below the common one.
+    /// Returns the name of the target's build directory within the common one.
     pub(super) fn folder(&self) -> String {
         self.name.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
     }

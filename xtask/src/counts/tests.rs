@@ -11,7 +11,7 @@ const LINES: &str = "call none 0 0 0 0\n\
                      ppc checksum 1460 0 0 1\n\
                      altivec checksum 1460 0 1 1\n\
                      SKIP vsx\n";
-/// The first of every two is the code between calls.
+/// Plugin output. The first of every two marks is the code between calls.
 const MARKS: &str = "900 0 0\n11 2 0\n70 0 0\n6612 6600 0\n70 0 0\n1692 1680 0\n70 0 0\n812 800 0\n\
                      70 0 0\n252 240 200\n";
 
@@ -67,8 +67,7 @@ fn calls_without_counts_and_counts_without_calls_are_errors() {
 fn a_ratio_above_its_bound_is_named() {
     let small = counts(LINES, MARKS);
     let misses = judge(&[small]).unwrap_err();
-    // Counts missing from the input are reported as well; the sum, at 0.3 of the scalar one, is
-    // not.
+    // Counts missing from the input are reported too; the sum, at 0.3 of the scalar count, is not.
     let missed = |offsets: u64| {
         misses.lines().any(|line| {
             line.contains("\"checksum\"")
@@ -121,7 +120,7 @@ fn the_document_holds_counts_ratios_and_sizes() {
     let text = document(&[counts(LINES, MARKS)], &["RISC-V: no riscv64-linux-gnu-gcc".to_owned()]);
     // A variant that lacks one of a table's lengths has no row in it.
     let parts = [
-        "## What was asked",
+        "## Goals",
         "| 0.350 | 0.300 |",
         "| `-O2` | 16500, missed | 16384 | 12000 |",
         "| `-Os` | 11500 | 16384 | 10000 |",

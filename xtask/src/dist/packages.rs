@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packages for Debian and for systems with rpm, built with the tools of each.
+//! Builds Debian and RPM packages, each with its own tools.
 
 use super::{FOLDER, VERSION, cannot, entries, make, try_in_bare_root, write};
 use crate::command::{output, program, root};
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 const SUMMARY: &str = "performance engineering for packet software";
 const DESCRIPTION: &str = "Finds out why packet software misses line rate, and fixes it.";
 
-/// Builds the packages whose tools are installed; returns their names. `names` are the names of the
-/// processor.
+/// Builds the packages whose tools are installed, and returns their names. `names` are the
+/// architecture's names in Debian and in RPM.
 ///
 /// # Errors
-/// A tool fails, or a file cannot be copied.
+/// Returns an error if a tool fails, or if a file cannot be copied.
 pub(super) fn build(
     packed: &Path,
     [debian, rpm]: [&str; 2],
@@ -36,8 +36,7 @@ pub(super) fn build(
     Ok(built)
 }
 
-/// Copies the files below `tree` to where they belong on a system; returns their paths on that
-/// system.
+/// Copies the files to their installation paths below `tree`, and returns these paths.
 fn install(packed: &Path, tree: &Path) -> Result<Vec<String>, String> {
     let doc = "usr/share/doc/linerate";
     let completions = [
@@ -98,7 +97,7 @@ fn rpm_package(files: &[String], processor: &str, folder: &Path) -> Result<Strin
     let top = folder.join("rpm");
     make(&top)?;
     write(&top.join("linerate.spec"), spec.as_bytes())?;
-    // The program is final: it is not stripped, and nothing else is compressed or rewritten.
+    // The program is packaged as it is: not stripped, and nothing else is compressed or rewritten.
     let defines = [
         format!("_topdir {}", top.display()),
         "__os_install_post %{nil}".to_owned(),

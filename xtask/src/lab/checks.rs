@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands run in a guest, and the expected answers.
+//! Commands to run in a guest, and checks of their output.
 
 mod known;
 mod memory;
 mod records;
+mod sampling;
 
 use super::guest::{Answer, Guest, Question};
 use super::module;
 
-/// The result of a check.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) holds: bool,
-    /// The result, with its numbers.
+    /// Describes the result, with its numbers.
     pub(crate) sentence: String,
 }
 
-/// Builds the finding that a claim holds if `found` is `Ok`; a sentence in both cases.
+/// Converts the result of a check to a finding. The claim holds if `found` is `Ok`; both variants
+/// hold a sentence.
 fn finding(found: Result<String, String>) -> Finding {
     match found {
         Ok(sentence) => Finding { holds: true, sentence },
@@ -37,6 +39,7 @@ pub(crate) fn plan(guest: &Guest) -> Vec<Question> {
     }
     plan.extend(records::plan());
     plan.push(memory::plan());
+    plan.extend(sampling::plan());
     if guest.port.is_some() {
         plan.push(question("port", &format!("insmod /bin/{}", module::FILE)));
         let unload = format!("rmmod {}; dmesg", module::NAME);
@@ -49,7 +52,7 @@ fn question(name: &str, command: &str) -> Question {
     Question { name: name.replace(' ', "_"), command: command.to_owned() }
 }
 
-/// Checks the answers to them.
+/// Checks the answers to the commands in [`plan`].
 pub(crate) fn judge(guest: &Guest, answers: &[Answer]) -> Vec<Finding> {
     let answer = |name: &str| {
         let name = name.replace(' ', "_");
@@ -64,6 +67,7 @@ pub(crate) fn judge(guest: &Guest, answers: &[Answer]) -> Vec<Finding> {
     }
     findings.extend(records::judge(answer));
     findings.push(memory::judge(answer));
+    findings.extend(sampling::judge(answer));
     if let Some(vector) = guest.port {
         let log = answer("port log").output;
         findings.push(finding(module::judge(&log, &module::agrees(vector))));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The compiler from the guests' distribution, and programs built with it.
+//! The guest distribution's compiler, and programs built with it.
 //!
-//! rustup's compilers cannot use the distribution's standard libraries, or the other way round, so
-//! compiler and libraries come from one source package. cargo is the current one.
+//! rustup's compilers cannot use the distribution's standard libraries, and the distribution's
+//! compiler cannot use rustup's, so compiler and libraries come from one source package. cargo is
+//! the one already in use.
 
 use super::packages::{Package, Packages};
 use super::{Obstacle, cache};
@@ -13,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The version of all packages built from the compiler's source package.
+/// Version of all packages built from the compiler's source package.
 const VERSION: &str = "1.85.0+dfsg3-1~deb12u3";
 
 const fn of_compiler(name: &'static str, architecture: &'static str) -> Package {
@@ -36,7 +37,7 @@ const COMPILER: [Package; 4] = [
 /// Programs in the probe's workspace that run in guests.
 const PROGRAMS: [&str; 3] = ["linerate-probe", "known", "self_measurement"];
 
-/// Returns the compiler as a command that cargo can call, if it has been unpacked.
+/// Returns the compiler as a command for cargo, if it has been unpacked.
 pub(crate) fn installed() -> Option<PathBuf> {
     let command = command_file();
     command.exists().then_some(command)
@@ -76,7 +77,7 @@ fn wrapper(prefix: &Path) -> String {
     )
 }
 
-/// Returns a cargo command that uses this compiler and a separate target folder.
+/// Returns a cargo command that uses this compiler and a separate target directory.
 pub(crate) fn cargo_with(compiler: &Path, arguments: &[&str]) -> Command {
     let mut command = cargo(arguments);
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
@@ -90,8 +91,8 @@ pub(crate) fn cargo_with(compiler: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Builds the programs that run in guests, for a target and the distribution's name of its
-/// architecture; returns their files.
+/// Builds the programs that run in guests and returns their files. Takes the target, and the
+/// distribution's name for the target's architecture.
 pub(crate) fn build(
     packages: &mut Packages,
     triple: &str,
@@ -101,7 +102,8 @@ pub(crate) fn build(
     let arguments =
         ["build", "--quiet", "--release", "--locked", "--workspace", "--target", triple];
     let mut command = cargo_with(&compiler, &arguments);
-    // Run from there, because cargo looks for its configuration in the directory it is started in.
+    // In the probe's directory, because cargo searches for its configuration from its working
+    // directory.
     command.current_dir(root().join("probe"));
     let target = command.get_envs().find(|(name, _)| *name == "CARGO_TARGET_DIR");
     let target = target.and_then(|(_, value)| value).map(PathBuf::from).unwrap_or_default();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guest: a kernel of the distribution and a few programs on an emulated board.
+//! A guest: a distribution kernel and a few programs on an emulated board.
 //!
-//! Time and counts in a guest are a function of the instructions it executes: QEMU advances the
-//! clock by 1 ns per instruction (`-icount shift=0`), skips idle time (`sleep=off`), and nothing
-//! from outside reaches the guest: no network, a fixed calendar, no random seed, no address
-//! randomization. Two runs of the same files agree to the last count.
+//! Time and counts in a guest depend only on the instructions that it executes. QEMU advances the
+//! clock by 1 ns per instruction (`-icount shift=0`) and skips idle time (`sleep=off`). Nothing
+//! from outside reaches the guest: it has no network, a fixed date, no random seed and no address
+//! randomization. Two runs with the same files yield exactly the same counts.
 //!
 //! The guest runs a plan of commands and exits. The commands' output comes back over its console,
 //! framed by `lab/init`.
@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The kernel build's name for the architecture, and the prefix of its tools.
+/// An architecture's name in the kernel's build system, and the prefix of its tools.
 #[derive(Clone, Copy)]
 pub(crate) struct Toolchain {
     pub(crate) architecture: &'static str,
@@ -32,52 +32,53 @@ impl Toolchain {
     }
 }
 
-/// A board, its processor, and its software.
+/// An emulated board with its processor and software.
 pub(crate) struct Guest {
-    /// As in `cargo xtask lab NAME`.
+    /// Name of the guest, as in `cargo xtask lab NAME`.
     pub(crate) name: &'static str,
     /// The guest's target triple.
     pub(crate) triple: &'static str,
-    /// The emulator.
+    /// Emulator command.
     pub(crate) emulator: &'static str,
     pub(crate) board: &'static str,
     pub(crate) processor: &'static str,
     pub(crate) kernel: Package,
     pub(crate) busybox: Package,
-    /// `compatible` property for the node `pmu` in the device tree, if QEMU leaves that node empty.
+    /// `compatible` property for the device tree node `pmu`, if QEMU leaves that node empty.
     pub(crate) counters: Option<&'static str>,
-    /// Linux' name for the PMU.
+    /// Linux's name for the PMU.
     pub(crate) pmu: &'static str,
     /// Whether the kernel lets user mode read the counters.
     pub(crate) has_user_reads: bool,
     /// Tools that build modules for the guest.
     pub(crate) toolchain: Toolchain,
     /// Whether several processors can be emulated while instructions are counted. The emulator then
-    /// runs the processors in turn, and a kernel that waits for another processor has to signal
-    /// that it is waiting (the instruction `yield`), or waits until its time slice ends: minutes,
-    /// for each module unloaded.
+    /// runs the processors in turn. A kernel that waits for another processor must therefore
+    /// execute `yield`, otherwise it waits until its time slice ends, which takes minutes for each
+    /// module that is unloaded.
     pub(crate) yields: bool,
-    /// Vector variant that the kernels' port to Linux must check in this guest; `None` if the port
-    /// is not loaded there.
+    /// Vector variant that the kernels' Linux port must check in this guest; `None` if the port is
+    /// not loaded there.
     pub(crate) port: Option<&'static str>,
 }
 
-/// How a board differs from its default.
+/// Changes to a board's default configuration.
 #[derive(Clone, Copy)]
 pub(crate) struct Variation {
     pub(crate) processors: u32,
-    /// Appended to the processor's name.
+    /// Properties to append to the processor's name.
     pub(crate) properties: &'static str,
-    /// Whether the device tree is to describe the counters where QEMU's does not.
+    /// Whether to add the PMU to the device tree if QEMU's device tree does not describe it.
     pub(crate) names_counters: bool,
-    /// Whether time is derived from instructions, and instructions are counted.
+    /// Whether to derive time from the instruction count, which also makes the emulator count
+    /// instructions.
     pub(crate) is_exact: bool,
 }
 
 pub(crate) const PLAIN: Variation =
     Variation { processors: 1, properties: "", names_counters: true, is_exact: true };
 
-/// A command for a guest to run, and a name by which to find its answer.
+/// A command to run in a guest, with a name that identifies its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     pub(crate) name: String,
@@ -89,32 +90,34 @@ pub(crate) struct Question {
 pub(crate) struct Answer {
     pub(crate) name: String,
     pub(crate) status: i32,
-    /// Its standard output.
+    /// Standard output of the command.
     pub(crate) output: String,
-    /// Its standard error.
+    /// Standard error of the command.
     pub(crate) errors: String,
 }
 
-/// Longer than any plan takes on a loaded machine; a guest that hangs is killed.
+/// Time limit for a guest, longer than any plan takes on a loaded machine. A guest that hangs is
+/// killed.
 const LIMIT_S: &str = "480";
 
-/// 64 MiB would be enough; the kernel and its page table need some more.
+/// Guest memory. 64 MiB would suffice for the programs; the kernel and its page table need more.
 const MEMORY_MIB: &str = "256";
 
-/// Only requested output on the console; exit if the kernel panics; no address randomization,
-/// neither of the kernel nor of programs.
+/// Kernel arguments: only requested output on the console; exit if the kernel panics; no address
+/// randomization of the kernel or of programs.
 const KERNEL_ARGUMENTS: &str = "console=ttyAMA0 quiet loglevel=1 panic=-1 nokaslr norandmaps";
 
-/// Returns the interrupt of the counters on QEMU's board: private 7, level high, for this many CPUs
-/// (`VIRTUAL_PMU_IRQ` in its include/hw/arm/virt.h; cells as in Linux' arm,gic.yaml), in
-/// hexadecimal.
+/// Returns the device tree cells, in hexadecimal, of the PMU interrupt on QEMU's board: private
+/// interrupt 7, level high, for this many CPUs (`VIRTUAL_PMU_IRQ` in QEMU's include/hw/arm/virt.h;
+/// cells as in Linux' arm,gic.yaml).
 fn counters_interrupt(processors: u32) -> [String; 3] {
     let every_processor = (1 << processors) - 1;
     ["1".to_owned(), "7".to_owned(), format!("{:x}", every_processor << 8 | 4)]
 }
 
 impl Guest {
-    /// Runs the plan; `prefix` holds the unpacked packages, `programs` go to the guest's /bin.
+    /// Runs the plan in the guest. `prefix` is the directory with the unpacked packages; `programs`
+    /// are copied to the guest's /bin.
     pub(crate) fn ask(
         &self,
         prefix: &Path,
@@ -162,7 +165,7 @@ impl Guest {
         command
     }
 
-    /// Builds the board's device tree with its counters described, as the firmware of a real board
+    /// Builds the board's device tree with its counters described, as a real board's firmware
     /// would.
     fn device_tree(
         &self,
@@ -180,7 +183,7 @@ impl Guest {
         Ok(tree)
     }
 
-    /// Packs the archive that the kernel unpacks into its memory.
+    /// Packs the initramfs, which the kernel unpacks into its memory.
     fn pack(
         &self,
         prefix: &Path,
@@ -207,7 +210,7 @@ impl Guest {
     }
 }
 
-/// Packs a folder into an archive next to it.
+/// Packs a directory into an archive next to it.
 pub(crate) fn archive(folder: &Path) -> Result<PathBuf, String> {
     let archive = folder.with_extension("cpio");
     let mut pack = program("sh", &["-c", PACK, "sh"]);
@@ -216,12 +219,12 @@ pub(crate) fn archive(folder: &Path) -> Result<PathBuf, String> {
     Ok(archive)
 }
 
-/// Names sorted, IDs and owners fixed, times removed: everything that differs between two machines
-/// and could reach the guest.
+/// Command that packs a directory reproducibly, with sorted names, fixed IDs and owners, and no
+/// times, so that nothing that differs between two machines can reach the guest.
 const PACK: &str = "find . -exec touch -h -d @0 {} + && find . -mindepth 1 | LC_ALL=C sort |
     cpio --quiet --reproducible -R 0:0 -H newc -o > \"$1\"";
 
-/// Formats the plan as `lab/init` reads it.
+/// Formats the plan in the form that `lab/init` reads.
 fn written(plan: &[Question]) -> String {
     plan.iter().map(|Question { name, command }| format!("run {name} {command}\n")).collect()
 }
@@ -237,7 +240,7 @@ pub(crate) fn kernel(prefix: &Path) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("{} has no kernel", boot.display()))
 }
 
-/// Runs the emulator; returns what the guest wrote to its console.
+/// Runs the emulator and returns what the guest wrote to its console.
 pub(crate) fn run(emulator: Command) -> Result<String, String> {
     let ended = finish(emulator)?;
     match ended.status.code() {

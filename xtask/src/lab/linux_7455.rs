@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Linux on an emulated MPC7455, the processor of the documents: big-endian, 32 bits, AltiVec.
+//! Linux on an emulated MPC7455, the processor in the documents: big-endian, 32 bits, AltiVec.
 //!
-//! The distribution does not have a kernel for it, but has the source for one: that is built once
-//! per version and `lab/linux-7455/config`, and only the parts of the tree that are needed to build
-//! modules are kept. One program, `lab/linux-7455/init.c`, is all that runs there; it loads
-//! modules. Time is the host's. The same kernel is started on an MPC750, which has no AltiVec.
+//! The distribution has the source of a kernel for it, but no binary. The kernel is built again
+//! only if its version or `lab/linux-7455/config` changes. Only the parts of the tree needed to
+//! build modules are kept. The only program that runs in the guest is `lab/linux-7455/init.c`,
+//! which loads modules. The guest's time is the host's. The same kernel is started on an MPC750,
+//! which has no AltiVec.
 
 use super::guest::{Toolchain, answers, run};
 use super::packages::{Package, Packages, unpacked_version};
@@ -16,23 +17,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// As in `cargo xtask lab NAME`.
+/// Name of the guest, as in `cargo xtask lab NAME`.
 pub(crate) const NAME: &str = "linux-7455";
 
 const SOURCE: Package = Package {
     name: "linux-source-6.1",
     architecture: "all",
     version: KERNEL,
-    // The current version has the same name.
+    // No dependency is needed, because the current version has the same package name.
     current: None,
 };
 
 const TOOLCHAIN: Toolchain = Toolchain { architecture: "powerpc", prefix: "powerpc-linux-gnu-" };
 
-/// The variant for processors with vector units.
+/// The kernels' variant for processors with vector units.
 const VECTOR: &str = "altivec";
 
-/// Commands and files needed here, and the packages that provide them.
+/// Commands and files needed on this machine, and the packages that provide them.
 const TOOLS: [(&str, &str); 10] = [
     ("apt-get", "apt"),
     ("dpkg-deb", "dpkg"),
@@ -46,8 +47,8 @@ const TOOLS: [(&str, &str); 10] = [
     ("qemu-system-ppc", "qemu-system-ppc"),
 ];
 
-/// Code that is not part of this kernel, by far the most of the source; Kconfig files refer to each
-/// other across the whole tree, and stay.
+/// Source directories that this kernel does not need, which contain most of the source code. Their
+/// Kconfig files are kept, because Kconfig files refer to each other across the whole tree.
 const NOT_UNPACKED: [&str; 6] = [
     "*/Documentation/*/*",
     "*/drivers/gpu/*.[ch]",
@@ -57,13 +58,14 @@ const NOT_UNPACKED: [&str; 6] = [
     "*/tools/testing/*",
 ];
 
-/// Files of a built tree that modules need, and the kernel itself.
+/// Files in a built tree that modules need, and the kernel itself.
 const KEPT: [&str; 8] =
     [".config", "Makefile", "Module.symvers", "arch", "include", "scripts", "tools", "vmlinux"];
 
 const KERNEL_ARGUMENTS: &str = "console=ttyPZ0 quiet loglevel=1 panic=-1";
 
-/// Loads the module there, once everything has been fetched and built.
+/// Fetches and builds whatever is missing, loads the module on a processor with AltiVec and on one
+/// without, and checks its messages.
 pub(crate) fn check() -> Result<(), Obstacle> {
     let linux = Linux::with(module::NAME)?;
     let load = |processor: &str, expected: &str| {
@@ -77,7 +79,7 @@ pub(crate) fn check() -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// Returns the folder of the kernel, building it if necessary.
+/// Returns the kernel's directory, building the kernel if necessary.
 pub(super) fn ready() -> Result<PathBuf, Obstacle> {
     check_tools(&TOOLS)?;
     let folder = cache().join(NAME);
@@ -96,14 +98,15 @@ pub(super) fn emulator(processor: &str, folder: &Path, initrd: &Path, told: &str
     emulator
 }
 
-/// The kernel, and the folder that it unpacks: the first process, a module, and what to do.
+/// A kernel, and the directory whose contents it unpacks: the first process, a module, and a list
+/// of module loads.
 pub(super) struct Linux {
     folder: PathBuf,
     unpacked: PathBuf,
 }
 
 impl Linux {
-    /// Fetches and builds what is not there yet.
+    /// Fetches and builds whatever is missing.
     pub(super) fn with(module: &str) -> Result<Self, Obstacle> {
         let folder = ready()?;
         let file = module::build(&folder, TOOLCHAIN, &folder.with_extension(module), module)?;
@@ -112,8 +115,8 @@ impl Linux {
         Ok(Self { folder, unpacked })
     }
 
-    /// Starts the kernel on a processor, where it loads and unloads a module for each of `loads`,
-    /// lines for `lab/linux-7455/init.c`; returns an answer for each.
+    /// Starts the kernel on a processor, and loads and unloads a module there for each entry in
+    /// `loads`. Each entry is a line for `lab/linux-7455/init.c`. Returns one answer per entry.
     pub(super) fn load(&self, processor: &str, loads: &[String]) -> Result<Vec<Answer>, Obstacle> {
         write(
             &self.unpacked.join("loads"),
@@ -148,7 +151,7 @@ fn kernel(packages: &mut Packages, folder: &Path) -> Result<(), Obstacle> {
         .map_err(|error| format!("{}: {error}", configuration.display()))?;
     let stamp = folder.join(".built");
     let built = fs::read_to_string(&stamp).unwrap_or_default();
-    // Regardless of the version it was built from: the archive may have another by now.
+    // The stored version is ignored, because the archive may have a different one by now.
     if built.split_once('\n').is_some_and(|(_, with)| with == text) {
         return Ok(());
     }
@@ -204,7 +207,7 @@ fn remove(path: &Path) -> Result<(), String> {
     removed.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Makes a folder that contains only a first process, compiled from one file.
+/// Makes a directory that contains only a first process, compiled from one file.
 pub(super) fn compile(source: &str, folder: &Path) -> Result<(), String> {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -214,7 +217,7 @@ pub(super) fn compile(source: &str, folder: &Path) -> Result<(), String> {
     output(compile).map(drop)
 }
 
-/// Fills in what the kernel unpacks: the first process and the module.
+/// Fills the directory that the kernel unpacks with the first process and the module.
 fn fill(module: &Path, folder: &Path) -> Result<(), String> {
     compile("lab/linux-7455/init.c", folder)?;
     let name = module.file_name().ok_or("a module has a name".to_owned())?;

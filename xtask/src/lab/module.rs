@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Modules from `kmod`, built for a kernel; and the messages of the kernels' port to Linux,
-//! `kmod/csum_compare`, when it is loaded there.
+//! Builds modules from `kmod` for a kernel, and checks the messages that the kernels' Linux port,
+//! `kmod/csum_compare`, prints when it is loaded.
 
 use super::guest::Toolchain;
 use super::packages::{Packages, unpacked_version};
@@ -18,12 +18,12 @@ pub(crate) const FILE: &str = "csum_compare.ko";
 /// The module's default number of buffers.
 const BUFFERS: &str = "100000";
 
-/// Returns the directory of unpacked kernel headers: one package per release.
+/// Returns the directory that holds the unpacked kernel headers, one package per release.
 fn headers() -> PathBuf {
     cache().join("headers")
 }
 
-/// Builds a module for the kernel of a guest from the distribution.
+/// Builds a module for a guest's distribution kernel.
 pub(crate) fn build_for(
     packages: &mut Packages,
     guest: &guest::Guest,
@@ -40,8 +40,8 @@ pub(crate) fn build_for(
     build(&kernel, guest.toolchain, &prefix.with_extension(module), module)
 }
 
-/// Builds the kernels' port for the distribution's kernel for this type of machine, which nothing
-/// here runs.
+/// Builds the kernels' port for the distribution's kernel for this machine's architecture. The
+/// module is never loaded.
 pub(crate) fn build_for_amd64(packages: &mut Packages) -> Result<PathBuf, Obstacle> {
     let toolchain = Toolchain { architecture: "x86", prefix: "" };
     let of = Release { name: "6.1.0-50-amd64", architecture: "amd64", version: KERNEL };
@@ -49,7 +49,7 @@ pub(crate) fn build_for_amd64(packages: &mut Packages) -> Result<PathBuf, Obstac
     build(&kernel, toolchain, &cache().join("amd64.module"), NAME)
 }
 
-/// A kernel of the distribution: `6.1.0-50-cloud-arm64`.
+/// A distribution kernel: `6.1.0-50-cloud-arm64`.
 struct Release<'a> {
     name: &'a str,
     architecture: &'a str,
@@ -57,7 +57,7 @@ struct Release<'a> {
 }
 
 impl Release<'_> {
-    /// Unpacks the kernel's headers; returns the folder that modules are built with.
+    /// Unpacks the kernel's headers, and returns the directory that modules are built with.
     fn unpack_headers(&self, packages: &mut Packages) -> Result<PathBuf, Obstacle> {
         let Self { name, architecture, version } = self;
         let common = common_headers(name)?;
@@ -66,14 +66,14 @@ impl Release<'_> {
         packages.unpack_exactly(&common, "all", version, &headers())?;
         packages.unpack_exactly("linux-kbuild-6.1", "amd64", version, &headers())?;
         let kernel = headers().join("usr/src").join(own);
-        // The package's own line names the folder in which it would be installed.
+        // The package's own makefile names the directory that the package would be installed in.
         write(&kernel.join("Makefile"), &format!("include ../{common}/Makefile\n"))?;
         Ok(kernel)
     }
 }
 
-/// Returns the package with what the kernels of a release have in common: `6.1.0-50-arm64` is one
-/// flavour of it.
+/// Returns the package with the headers shared by all flavours of a kernel release;
+/// `6.1.0-50-arm64` is one such flavour.
 fn common_headers(release: &str) -> Result<String, String> {
     let mut parts = release.splitn(3, '-');
     match (parts.next(), parts.next(), parts.next()) {
@@ -84,7 +84,7 @@ fn common_headers(release: &str) -> Result<String, String> {
     }
 }
 
-/// Builds a module in `folder` with the build environment of the kernel in the folder `kernel`.
+/// Builds a module in `folder` with the build environment of the kernel in the directory `kernel`.
 pub(crate) fn build(
     kernel: &Path,
     toolchain: Toolchain,
@@ -112,18 +112,18 @@ pub(crate) fn build(
     Ok(folder.join(module).with_extension("ko"))
 }
 
-/// Returns the module's message about a variant that agreed on all buffers.
+/// Returns the message that the module prints if a variant agrees on all buffers.
 pub(crate) fn agrees(variant: &str) -> String {
     format!("{variant}: {BUFFERS} buffers, 0 sums and 0 copies differ")
 }
 
-/// Returns the module's message about a variant that the processor lacks.
+/// Returns the message that the module prints if the processor does not support a variant.
 pub(crate) fn is_elsewhere(variant: &str) -> String {
     format!("{variant}: not on this processor")
 }
 
-/// Returns the module's messages from a kernel log: that all variants agreed, and the line
-/// `expected`; or the problem.
+/// Checks a kernel log: the module must report that all variants agree, print the line `expected`,
+/// and be unloaded. Returns a sentence with the result; the error describes the problem.
 pub(crate) fn judge(log: &str, expected: &str) -> Result<String, String> {
     let said: Vec<&str> =
         log.lines().filter_map(|line| line.split_once("csum_compare: ")).map(|(_, l)| l).collect();
@@ -133,7 +133,7 @@ pub(crate) fn judge(log: &str, expected: &str) -> Result<String, String> {
     if !result.starts_with("PASS: ") {
         Err(format!("{NAME} found differences: {}", said.join("; ")))
     } else if lacks(expected) {
-        Err(format!("{NAME} did not say `{expected}`: {}", said.join("; ")))
+        Err(format!("{NAME} did not print `{expected}`: {}", said.join("; ")))
     } else if lacks("unloaded") {
         Err(format!("{NAME} was not unloaded: {}", said.join("; ")))
     } else {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packages for other architectures, unpacked into a folder in the lab's cache.
+//! Packages for other architectures, unpacked into a directory in the lab's cache.
 //!
-//! apt fetches them with private state: it uses the machine's sources and keys, but neither its
-//! lists nor its database, so that nothing is installed, and no architecture is added, on the
-//! machine. Each package is pinned to the version that the lab was last tested with. Archives do
-//! not keep old versions; if the pinned one is gone, the current one is used and reported.
+//! apt fetches them with private state: it uses the machine's sources and keys, but has its own
+//! lists and database. Nothing is installed on the machine, and no architecture is added to it.
+//! Each package is pinned to the version that the lab was last tested with. Archives do not keep
+//! old versions; if the pinned one is gone, the current one is used and reported.
 
 use super::{Obstacle, note};
 use crate::command::{output, program, status};
@@ -13,36 +13,36 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A package, pinned.
+/// A package, pinned to a version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Package {
     pub(crate) name: &'static str,
     pub(crate) architecture: &'static str,
     pub(crate) version: &'static str,
-    /// The package that depends on the current version of `name`, for packages with the version in
-    /// their name.
+    /// Name of a package that depends on the current version of this one; only for packages whose
+    /// name contains the version.
     pub(crate) current: Option<&'static str>,
 }
 
-/// The architectures whose lists are fetched.
+/// Architectures whose lists are fetched.
 const ARCHITECTURES: [&str; 3] = ["amd64", "arm64", "armhf"];
 
 /// Directory of the host's apt lists.
 const MACHINE_LISTS: &str = "/var/lib/apt/lists";
 
-/// apt with private state, in a folder.
+/// apt with private state, in a directory.
 pub(crate) struct Packages {
     folder: PathBuf,
     is_up_to_date: bool,
 }
 
 impl Packages {
-    /// Uses this folder, which is created when needed.
+    /// Uses this directory, which is created on first use.
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder, is_up_to_date: false }
     }
 
-    /// Unpacks those packages into `prefix` that are not there yet.
+    /// Unpacks each package into `prefix`, unless it is already there.
     pub(crate) fn unpack(&mut self, packages: &[Package], prefix: &Path) -> Result<(), Obstacle> {
         for package in packages {
             let stamp = stamp(prefix, package.name, package.architecture);
@@ -55,7 +55,7 @@ impl Packages {
         Ok(())
     }
 
-    /// Unpacks a package into `prefix`, in exactly this version, if it is not there yet.
+    /// Unpacks exactly this version of a package into `prefix`, unless it is already there.
     pub(crate) fn unpack_exactly(
         &mut self,
         name: &str,
@@ -75,13 +75,13 @@ impl Packages {
             file = self.fetch(&wanted)?;
         }
         let file = file.ok_or_else(|| {
-            Obstacle::Missing(format!("no source of apt has {name} {version} for {architecture}"))
+            Obstacle::Missing(format!("no apt source has {name} {version} for {architecture}"))
         })?;
         extract(&file, prefix)?;
         Ok(write(&stamp, version)?)
     }
 
-    /// Downloads the pinned version, or the current one; returns the file and its version.
+    /// Downloads the pinned version, or the current one, and returns the file and its version.
     fn download(&mut self, package: &Package) -> Result<(PathBuf, String), Obstacle> {
         self.prepare()?;
         let Package { name, architecture, version, current } = package;
@@ -99,12 +99,12 @@ impl Packages {
         };
         let file = self.fetch(&format!("{name}:{architecture}"))?.ok_or_else(|| {
             Obstacle::Missing(format!(
-                "no source of apt has the package {name} for {architecture}; the lab needs the \
+                "no apt source has the package {name} for {architecture}; the lab needs the \
                  archive of Debian 12, or put its cache from another machine into lab/cache"
             ))
         })?;
         let version = version_of(&file)?;
-        note(&format!("{pinned} is gone; took {name} {version}"));
+        note(&format!("{pinned} is no longer available; using {name} {version}"));
         Ok((file, version))
     }
 
@@ -140,7 +140,7 @@ impl Packages {
         command
     }
 
-    /// Creates the folder, once.
+    /// Creates the directory with apt's configuration on the first call.
     fn prepare(&mut self) -> Result<(), Obstacle> {
         let configuration = self.folder.join("apt.conf");
         if configuration.exists() {
@@ -166,7 +166,7 @@ impl Packages {
         }
     }
 
-    /// Fetches the lists, once per instance. A failing source is not an error: only missing
+    /// Fetches the lists, once per instance. A failing source is not an error; only missing
     /// packages are.
     fn update(&mut self) -> Result<(), Obstacle> {
         if !self.is_up_to_date {
@@ -177,12 +177,12 @@ impl Packages {
     }
 }
 
-/// Returns the file that records the version in which a package has been unpacked.
+/// Returns the file that records which version of a package has been unpacked.
 fn stamp(prefix: &Path, name: &str, architecture: &str) -> PathBuf {
     prefix.join(format!(".{name}_{architecture}"))
 }
 
-/// Returns the version in which a package has been unpacked.
+/// Returns which version of a package has been unpacked.
 pub(crate) fn unpacked_version(package: &Package, prefix: &Path) -> Result<String, String> {
     let stamp = stamp(prefix, package.name, package.architecture);
     fs::read_to_string(&stamp).map_err(|e| format!("{}: {e}", stamp.display()))
@@ -197,8 +197,8 @@ fn extract(file: &Path, prefix: &Path) -> Result<(), String> {
     fs::remove_file(file).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-/// Returns apt's configuration for private state in this folder: the sources remain those of the
-/// machine.
+/// Returns the configuration for apt with private state in this directory, using the machine's
+/// sources.
 fn configuration_in(folder: &Path) -> String {
     let folder = folder.display();
     let architectures = ARCHITECTURES.map(|name| format!("\"{name}\"; ")).concat();
@@ -220,7 +220,7 @@ fn version_of(file: &Path) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output(show)?).trim().to_owned())
 }
 
-/// Returns the first name in the first field `Depends` in the output of `apt-cache show`.
+/// Returns the first name in the first `Depends` field in `apt-cache show` output.
 fn first_dependency(shown: &str) -> Option<&str> {
     let names = shown.lines().find_map(|line| line.strip_prefix("Depends: "))?;
     names.split([' ', ',', '|']).find(|name| !name.is_empty())

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters read by their registers: on emulated boards without an operating system, and in guests
-//! with the modules from `kmod`.
+//! Checks counters that are read from PMU registers: on emulated boards without an operating
+//! system, and in guests with the modules from `kmod`.
 //!
-//! `lab/pmu` has one program for ARMv7 and AArch64, which checks what a machine can check by itself
-//! and runs the tutorial's programs. Here it is built, started several times, and judged by what it
-//! cannot know: how many instructions a program has, and that every run prints the same.
+//! `lab/pmu` has a program for ARMv7 and AArch64, which performs the checks that a machine can do
+//! by itself and runs the tutorial's programs. This module builds it, starts it several times, and
+//! checks what the program itself cannot know: each program's number of instructions, and that
+//! every run prints the same.
 
 mod board;
 mod guests;
@@ -17,7 +18,7 @@ use crate::command::log_to;
 use board::BOARDS;
 use std::fs::File;
 
-/// As in `cargo xtask lab NAME`.
+/// Name of the task, as in `cargo xtask lab NAME`.
 pub(crate) const NAME: &str = "pmu";
 
 /// Commands needed here, and the packages that provide them.
@@ -31,7 +32,7 @@ const TOOLS: [(&str, &str); 4] = [
 /// How often each machine is started.
 #[derive(Clone, Copy)]
 pub(crate) enum Extent {
-    /// As often as CI has time for.
+    /// Few starts, to save time in CI.
     Brief,
     Full,
 }
@@ -45,12 +46,12 @@ impl Extent {
     }
 }
 
-/// Output of the machines, for printing.
+/// The machines' output, for the results page.
 #[derive(Default)]
 struct Page {
-    /// Headings, with the text as printed by the machine.
+    /// Headings, each with the text that a machine printed.
     sections: Vec<(String, String)>,
-    /// A line for each machine that was started several times.
+    /// A line per machine that was started several times.
     repeated: String,
 }
 
@@ -59,7 +60,8 @@ impl Page {
         self.sections.push((heading, text.trim_end().to_owned()));
     }
 
-    /// Reports that this many starts of a machine gave identical consoles, of this many bytes.
+    /// Adds a line saying that `runs` starts of a machine produced identical console output of
+    /// `bytes` bytes.
     fn repeats(&mut self, machine: &str, runs: usize, bytes: usize) {
         let line = format!("{machine}: {runs} starts, {bytes} bytes, identical");
         note(&format!("RESULT PASS {line}"));
@@ -68,11 +70,11 @@ impl Page {
     }
 }
 
-/// Checks all machines of one type, and shows what they printed.
+/// A function that checks all machines of one type, and adds their output to the page.
 type Part = fn(Extent, &mut Page) -> Result<(), Obstacle>;
 
-/// Starts every board and every guest, and reports what each showed; returns lines about what could
-/// not be started here.
+/// Starts every board and every guest, and reports each result. Returns one line for each kind of
+/// machine that was skipped because a requirement is missing.
 pub(crate) fn check(extent: Extent) -> Result<Vec<String>, String> {
     show(extent, &mut Page::default())
 }
@@ -110,8 +112,8 @@ fn check_boards(extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// Formats a console for readers: an event that the emulator does not count has no count, rather
-/// than 0.
+/// Formats console output for readers, with `null` rather than 0 as the count of each event that
+/// the emulator does not count.
 fn with_nulls(console: &str) -> String {
     let line = |line: &str| match line.strip_suffix(" 0") {
         Some(event) if line.starts_with("event ") => format!("{event} null\n"),
@@ -120,7 +122,7 @@ fn with_nulls(console: &str) -> String {
     console.lines().map(line).collect()
 }
 
-/// Checks everything, and prints the output of the machines. Other output goes to a log.
+/// Checks everything, and prints the results page; all other output is written to a log.
 pub(super) fn print() -> Result<(), String> {
     let log = super::cache().join("pmu.log");
     let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;

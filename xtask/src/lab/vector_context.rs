@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sharing and saving of vector registers: schemes compared on an emulated MPC7455.
+//! Compares schemes for sharing and saving vector registers, on an emulated MPC7455.
 //!
-//! `lab/vector-context` has a small kernel, built once for each scheme, and a plugin that counts
-//! from outside what it executes. This module builds and runs the images, and judges their output.
-//! The emulator's clock is its instruction count, at 1 ns per instruction: a run repeats to the
-//! last byte on any host, and says nothing about caches and pipelines.
+//! `lab/vector-context` has a small kernel, built once per scheme, and an emulator plugin that
+//! counts the executed instructions. This module builds and runs the images, and checks their
+//! output. The emulator's clock is its instruction count, at 1 ns per instruction: a run repeats to
+//! the last byte on any host, and says nothing about caches and pipelines.
 
 mod an2581;
 mod document;
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// As in `cargo xtask lab NAME`.
+/// Name of the task, as in `cargo xtask lab NAME`.
 pub(super) const NAME: &str = "vector-context";
 
 const TOOLS: [(&str, &str); 3] = [
@@ -32,22 +32,22 @@ const TOOLS: [(&str, &str); 3] = [
     ("qemu-system-ppc", "qemu-system-ppc"),
 ];
 
-/// Number of switches after which the schemes that must be right have shown that they are right,
-/// and (second number of each) those that are wrong that they are wrong.
+/// Number of switches after which a scheme is considered tested: first for schemes that must be
+/// correct, then for those in which the test must find an error.
 const MANY: (u32, u32) = (1_000_000, 100_000);
 const FEW: (u32, u32) = (10_000, 20_000);
-/// Number of repetitions of each scheme, and their duration.
+/// Number of identical runs per scheme; the next constant is the duration of each.
 const REPEATS: usize = 10;
 const SHORT_MS: u32 = 10;
 
 type Results = BTreeMap<Run, Ran>;
 
-/// Returns the result of a scheme with these settings, which must have been run.
+/// Returns the result of a scheme's run with these settings, which must exist.
 fn find<'a>(costs: &'a Results, scheme: &'static str, settings: Settings) -> &'a Ran {
     &costs[&Run { scheme, settings }]
 }
 
-/// The images, and the folder in which they were built.
+/// Images of all schemes, and the directory they were built in.
 struct Images {
     folder: PathBuf,
     symbols: BTreeMap<&'static str, Symbols>,
@@ -70,7 +70,7 @@ impl Images {
         Ok(Self { folder, symbols })
     }
 
-    /// Does the runs, two at a time; returns the results in the order of the runs.
+    /// Executes the runs, two at a time, and returns the results in run order.
     fn all(&self, runs: &[Run]) -> Result<Vec<Ran>, Obstacle> {
         let next = Mutex::new(runs.iter().enumerate());
         let worker = |number: usize| {
@@ -106,8 +106,7 @@ impl Images {
     }
 }
 
-/// Runs everything and prints the tables of the page; then reports anything that is not as it must
-/// be.
+/// Executes all runs and prints the page's tables; then reports any unexpected result.
 pub(super) fn print() -> Result<(), Obstacle> {
     let images = Images::build()?;
     let start = Instant::now();
@@ -127,8 +126,8 @@ pub(super) fn print() -> Result<(), Obstacle> {
     document::goals_missed(&rows, &costs).map_or(Ok(()), |why| Err(Obstacle::Failed(why)))
 }
 
-/// Does the minimum that shows that the images run and that those that must be right are right:
-/// takes seconds.
+/// Executes just enough runs to show that the images work and that the schemes that must be correct
+/// are correct. Takes seconds.
 pub(super) fn check() -> Result<(), Obstacle> {
     let images = Images::build()?;
     let checks = images.results(&plan::checks(FEW.0, FEW.1))?;
@@ -142,7 +141,7 @@ pub(super) fn check() -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// Checks whether Linux traps and saves as the image of `lazy` does.
+/// Checks that Linux traps and saves as often as the `lazy` image.
 pub(super) fn check_linux() -> Result<(), Obstacle> {
     let compared = linux::compare(&Images::build()?)?;
     linux::judge(&compared)?;
@@ -152,14 +151,15 @@ pub(super) fn check_linux() -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// Checks whether the schemes that must be right were right, and the others were caught.
+/// Checks that no error was found in the schemes that must be correct, and that the errors of the
+/// other schemes were found.
 fn judge(checks: &Results) -> Result<(), Obstacle> {
     let faults: Vec<String> =
         checks.iter().filter_map(|(run, ran)| predicted::fault(run, ran)).collect();
     if faults.is_empty() { Ok(()) } else { Err(Obstacle::Failed(faults.join("; "))) }
 }
 
-/// Repeats a short run of every scheme: output and counts must be identical.
+/// Repeats a short run of every scheme; output and counts must be identical.
 fn repeat(images: &Images, times: usize) -> Result<String, Obstacle> {
     let settings = Settings { duration_ms: SHORT_MS, ..BUSY };
     for scheme in SCHEMES {

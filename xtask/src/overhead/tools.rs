@@ -1,27 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tools that monitor a program, each doing the job of `linerate why`: samples, time, waits.
+//! Monitoring tools to compare: some do the job of `linerate why` (sampling, run time, waits), the
+//! others that of `linerate profile` (sampling with call chains) or `linerate top`.
 
 use crate::command::{output, program};
 
-/// A tool.
+/// A monitoring tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tool {
-    /// The same time without a tool.
+    /// No tool; the program runs alone for the same time.
     Nothing,
     Linerate,
     PerfRecord,
     PerfStat,
     Bpftrace,
+    Profile,
+    PerfRecordProcess,
+    Top,
 }
 
-/// All tools; the others are compared with the first.
+/// All tools. The others are compared with the first.
 pub(super) const TOOLS: &[Tool] =
     &[Tool::Nothing, Tool::Linerate, Tool::PerfRecord, Tool::PerfStat, Tool::Bpftrace];
+
+/// The tools that do the job of `linerate profile` or `linerate top`, and the run without a tool
+/// for comparison.
+pub(super) const PROFILERS: &[Tool] =
+    &[Tool::Nothing, Tool::Profile, Tool::PerfRecordProcess, Tool::Top];
 
 /// Cost of a tool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cost {
-    /// The tool's own CPU time, divided by the seconds that it was to monitor.
+    /// The tool's own CPU time divided by the monitoring time, both in seconds.
     pub(super) cpus: f64,
 }
 
@@ -33,6 +42,9 @@ impl Tool {
             Self::PerfRecord => "perf record -a -g -F 499",
             Self::PerfStat => "perf stat -a",
             Self::Bpftrace => "bpftrace: samples, switches, drops, system calls",
+            Self::Profile => "linerate profile -F 999",
+            Self::PerfRecordProcess => "perf record -g -F 999 -p",
+            Self::Top => "linerate top at 2 Hz",
         }
     }
 
@@ -51,14 +63,24 @@ impl Tool {
                  tracepoint:raw_syscalls:sys_enter /pid == {pid}/ {{ @calls = count(); }} \
                  interval:s:{seconds} {{ exit(); }}'"
             ),
+            Self::Profile => format!("{linerate} profile {pid} -F 999 --time {seconds}s --quiet"),
+            Self::PerfRecordProcess => {
+                format!("perf record -g -F 999 -p {pid} -o /dev/null -- sleep {seconds}")
+            }
+            // With a terminal of its own, so that it draws.
+            Self::Top => {
+                format!(
+                    "script -qec '{linerate} top {pid} --time {seconds}s' /dev/null < /dev/null"
+                )
+            }
         }
     }
 
-    /// Monitors a process; returns the cost.
+    /// Monitors a process and returns the cost.
     pub(super) fn watch(self, pid: u32, seconds: u32, linerate: &str) -> Result<Cost, String> {
         let command = self.command(pid, seconds, linerate);
         let limit = format!("{}", seconds + 20);
-        // Mounted only for the tool, if it is not mounted system-wide.
+        // tracefs is mounted only for the tool, if it is not mounted system-wide.
         let line = format!(
             "mount -t tracefs none /sys/kernel/tracing 2> /dev/null; \
              {command} > /dev/null 2>&1 || exit 1; times"
@@ -71,7 +93,7 @@ impl Tool {
     }
 }
 
-/// Returns the CPU seconds of the children, user and system, from the output of a shell's `times`.
+/// Returns the children's user and system CPU seconds from the output of a shell's `times`.
 fn spent(said: &str) -> Option<f64> {
     let seconds = |word: &str| {
         let (minutes, seconds) = word.strip_suffix('s')?.split_once('m')?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs under load to be monitored: one that polls, one that makes system calls.
+//! Monitored programs under load: one that polls, and one that makes system calls.
 
 use super::tools::Cost;
 use crate::command::{output, program};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A program.
+/// A program to be monitored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Program {
     /// DPDK's testpmd on ports without a NIC: nothing but its poll loop.
@@ -19,7 +19,7 @@ pub(super) enum Program {
 
 pub(super) const PROGRAMS: [Program; 2] = [Program::Testpmd, Program::Nginx];
 
-/// Maximum run time of a program, so that none is left behind.
+/// Maximum run time of a program in seconds, so that none is left running.
 const LIMIT: &str = "1200";
 
 const ADDRESS: &str = "127.0.0.1:18099";
@@ -40,10 +40,10 @@ impl Program {
     }
 }
 
-/// testpmd's statistics, printed every second, with their timestamps.
+/// testpmd's statistics, printed every second, with timestamps.
 type Rates = Arc<Mutex<Vec<(Instant, f64)>>>;
 
-/// A running program.
+/// A running program under load.
 pub(super) struct Watched {
     pub(super) program: Program,
     child: Child,
@@ -53,18 +53,18 @@ pub(super) struct Watched {
     _folder: Option<Folder>,
 }
 
-/// A folder that is removed with its program.
+/// A program's temporary directory, removed on drop.
 struct Folder(std::path::PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // The folder's files are small and temporary.
+        // The directory's files are small and temporary.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 impl Watched {
-    /// Starts a program; its load will be measured for this many seconds.
+    /// Starts a program whose load will be measured for this many seconds.
     pub(super) fn start(program: Program, seconds: u32) -> Result<Self, String> {
         let rates = Rates::default();
         let (mut child, folder) = match program {
@@ -92,12 +92,16 @@ impl Watched {
             Program::Testpmd => {
                 let cost = watch(self.pid)?;
                 let rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
-                // A line covers the second before it.
+                // Each line reports the second before it.
                 let first = began + Duration::from_secs(1);
                 let within: Vec<f64> =
                     rates.iter().filter(|(at, _)| *at >= first).map(|(_, rate)| *rate).collect();
                 let mean = within.iter().sum::<f64>() / within.len() as f64;
-                if mean > 0.0 { Ok((cost, mean)) } else { Err("testpmd says no rate".to_owned()) }
+                if mean > 0.0 {
+                    Ok((cost, mean))
+                } else {
+                    Err("testpmd printed no rate".to_owned())
+                }
             }
             Program::Nginx => std::thread::scope(|scope| {
                 let load = scope.spawn(|| wrk(self.seconds));
@@ -164,7 +168,7 @@ fn spawn(words: &[&str]) -> Result<Child, String> {
     command.spawn().map_err(|error| format!("{}: {error}", words[3]))
 }
 
-/// Returns the PID of the program that timeout(1) started.
+/// Returns the PID of the program started by timeout(1).
 fn of_timeout(timeout: u32) -> Result<u32, String> {
     let file = format!("/proc/{timeout}/task/{timeout}/children");
     let children = std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
@@ -197,7 +201,7 @@ fn wrk(seconds: u32) -> Result<f64, String> {
     let said = String::from_utf8_lossy(&said);
     let line = said.lines().find_map(|line| line.trim().strip_prefix("Requests/sec:"));
     let rate = line.and_then(|rate| rate.trim().parse().ok());
-    rate.ok_or_else(|| format!("wrk says no rate: {said}"))
+    rate.ok_or_else(|| format!("wrk printed no rate: {said}"))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks whether every register access assembles to what the manuals specify.
+//! Checks that every register access assembles to the encoding in the manuals.
 //!
-//! For each header in `native/pmu` there is a C file with a function per access and a table of the
-//! expected encodings: the fields as in the manual and the instruction word. The word is compared
-//! twice, with the encoding of the fields and with the output of the compiler's assembler. Nothing
-//! is run; the lab does that, where an emulator exists. The assembly with which `counters` reads
-//! registers is checked against the same tables.
+//! For each header in `native/pmu` there is a C file with one function per access, and a table of
+//! the expected encodings: the fields as given in the manual, and the instruction word. The word is
+//! compared with the encoding of the fields and with the assembler's output. Nothing is executed
+//! here; the lab runs the accesses where an emulator exists. The assembly that `counters` uses to
+//! read registers is checked against the same tables.
 
 use crate::command::{output, program, root, say};
 use crate::fetch::TAG;
@@ -17,12 +17,12 @@ use std::path::Path;
 
 const FOLDER: &str = "native/pmu/check";
 
-/// A header, with a compiler that supports its instructions.
+/// A header, and a compiler for its instructions.
 struct Header {
     name: &'static str,
     machine: &'static Machine,
     flags: &'static [&'static str],
-    /// Prefixes of the instructions that return from a function.
+    /// Prefixes of return instructions.
     leaves: &'static [&'static str],
 }
 
@@ -60,12 +60,12 @@ const HEADERS: [Header; 6] = [
     },
 ];
 
-/// The assembly in `counters`, and the accesses that it consists of, in order.
+/// An assembly file in `counters`, with the register accesses that it contains, in order.
 struct Reader {
     source: &'static str,
     header: &'static str,
     accesses: [&'static str; 5],
-    /// The bits of a word that select the general-purpose register, which a function's table fixes.
+    /// Mask of the instruction bits that select the general-purpose register.
     register: u32,
 }
 
@@ -101,12 +101,12 @@ const FLAGS: [&str; 8] = [
     "-Werror",
 ];
 
-/// Expected content of a function, without the return.
+/// A function's expected instructions, without the return.
 #[derive(Debug, PartialEq, Eq)]
 enum Expected {
-    /// These words; includes the word encoded from the fields, if there are fields.
+    /// Exactly these words, including the word encoded from the fields, if any.
     Words(Vec<String>),
-    /// At most this many instructions.
+    /// Any instructions, but at most this many.
     AtMost(usize),
 }
 
@@ -115,7 +115,7 @@ fn note(line: &str) {
     let _ = say(line);
 }
 
-/// Compares all of them; those without a compiler are skipped.
+/// Compares the accesses in all headers. Headers whose compiler is not installed are skipped.
 pub(super) fn check() -> Outcome {
     let mut skips = Vec::new();
     for header in &HEADERS {
@@ -139,7 +139,7 @@ pub(super) fn check() -> Outcome {
 }
 
 impl Reader {
-    /// Assembles, disassembles, compares.
+    /// Assembles and disassembles the file, and compares its accesses with the table.
     fn compare(&self, header: &Header) -> Result<String, String> {
         let table = header.table()?;
         let source = root().join("crates/counters/src/registers").join(self.source);
@@ -148,8 +148,8 @@ impl Reader {
         Ok(format!("{}: {} accesses as in {}.h", self.source, self.accesses.len(), self.header))
     }
 
-    /// Checks that the accesses are the expected ones, and all are in the code from which faults
-    /// are recovered.
+    /// Checks that the accesses are the expected ones, and that all of them are in the code range
+    /// in which faults are recovered.
     fn judge(
         &self,
         table: &BTreeMap<String, Expected>,
@@ -180,7 +180,7 @@ impl Reader {
     }
 }
 
-/// Returns whether a word of either architecture is an access to a system register or a barrier:
+/// Returns whether a word is an access to a system register or a barrier in either architecture:
 /// for ARM, accesses to coprocessor 15 (A8.8.98) and `isb`; for AArch64, the whole group (C4.1,
 /// "System").
 fn is_of_system(word: u32) -> bool {
@@ -188,7 +188,7 @@ fn is_of_system(word: u32) -> bool {
 }
 
 impl Header {
-    /// Compiles, disassembles and compares; reports how many functions were compared.
+    /// Compiles, disassembles and compares, and reports how many functions were compared.
     fn compare(&self) -> Result<String, String> {
         let table = self.table()?;
         let source = root().join(FOLDER).join(self.name).with_extension("c");
@@ -219,7 +219,7 @@ impl Header {
     }
 }
 
-/// Parses the rows of a table: `name fields = words`, or `name <= number`.
+/// Parses table rows: `name fields = words`, or `name <= number`.
 fn read_table(text: &str) -> Result<BTreeMap<String, Expected>, String> {
     let mut table = BTreeMap::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
@@ -248,7 +248,7 @@ fn row(line: &str) -> Result<(String, Expected), String> {
     Ok((name.to_owned(), Expected::Words(words)))
 }
 
-/// Encodes an instruction word from its fields, according to its format; the register is the
+/// Encodes an instruction word from its fields, according to its format. The register is the
 /// function's argument or result.
 fn word(fields: &str) -> Result<u32, String> {
     let mut fields = fields.split_whitespace();
@@ -256,7 +256,8 @@ fn word(fields: &str) -> Result<u32, String> {
     let numbers: Result<Vec<u32>, _> = fields.map(str::parse).collect();
     let numbers = numbers.map_err(|error| format!("{mnemonic}: {error}"))?;
     match (mnemonic, numbers.as_slice()) {
-        // ARM Architecture Reference Manual ARMv7, A8.8.98 and A8.8.108, condition always, r0.
+        // ARM Architecture Reference Manual ARMv7, A8.8.98 and A8.8.108; condition `always`,
+        // register r0.
         ("mrc" | "mcr", &[coprocessor, opc1, crn, crm, opc2]) => {
             let load = u32::from(mnemonic == "mrc");
             Ok(0xee00_0010
@@ -267,17 +268,18 @@ fn word(fields: &str) -> Result<u32, String> {
                 | opc2 << 5
                 | crm)
         }
-        // Arm Architecture Reference Manual for A-profile, C6.2, x0.
+        // Arm Architecture Reference Manual for A-profile, C6.2; register x0.
         ("mrs" | "msr", &[op0, op1, crn, crm, op2]) => {
             let load = u32::from(mnemonic == "mrs");
             Ok(0xd500_0000 | load << 21 | op0 << 19 | op1 << 16 | crn << 12 | crm << 8 | op2 << 5)
         }
-        // Programming Environments Manual for 32-bit PowerPC; halves of the number swapped, r3.
+        // Programming Environments Manual for 32-bit PowerPC; the halves of the number are swapped;
+        // register r3.
         ("mfspr" | "mtspr", &[number]) => {
             let code = if mnemonic == "mfspr" { 339 } else { 467 };
             Ok(31 << 26 | 3 << 21 | (number & 31) << 16 | (number >> 5) << 11 | code << 1)
         }
-        // 12-bit offset from r0; loads to r0, or stores from r1.
+        // Loads and stores with a 12-bit offset from r0: to r0, or from r1.
         ("ldr", &[number]) => Ok(0xe590_0000 | (4 * number)),
         ("str", &[number]) => Ok(0xe580_1000 | (4 * number)),
         _ => Err(format!("`{mnemonic}` with {} numbers is not a known format", numbers.len())),
@@ -328,7 +330,7 @@ fn faults(
         }
     }
     let missing = table.keys().filter(|name| !functions.contains_key(*name));
-    faults.extend(missing.map(|name| format!("{name} is not in the file")));
+    faults.extend(missing.map(|name| format!("{name} is missing from the file")));
     faults
 }
 

@@ -12,10 +12,10 @@ const RESULTS: [&str; 5] = [
 ];
 
 /// Common programs that pages call in addition to ours.
-const COMMON: [&str; 5] = ["cat", "grep", "mkdir", "sed", "tail"];
+const COMMON: [&str; 8] = ["cat", "grep", "head", "mkdir", "sed", "tail", "tr", "uptime"];
 
 /// Shell keywords and built-ins in figure commands.
-const SHELL: [&str; 5] = ["for", "do", "done", "done'", "wait"];
+const SHELL: [&str; 6] = ["for", "do", "done", "done'", "echo", "wait"];
 
 const TEXT: &str = "a\n```\n$ b\n```\n```console\n$ c \\\n  d\nl1d_misses  1,000  x\n$ e\n```\nf\n\
                     > `$ g`\n\n| old |\n\n<!-- end -->\nh\n";
@@ -90,8 +90,8 @@ fn counts_that_moved_are_found() {
     assert!(compare("L1  32 KiB\nnoise  1 %\n", "L1  48 KiB\n").is_err());
 }
 
-/// Returns whether a package (or any package, if `None`) has an example or a bench: a folder or a
-/// file.
+/// Returns whether a package (or any package, if `None`) has an example or bench with this name, as
+/// a directory or a file.
 fn has(package: Option<&str>, name: &str) -> bool {
     let home = package.map(|package| package.trim_start_matches("linerate-"));
     let home = home.map(|home| if home == "linerate" { "cli" } else { home });
@@ -103,8 +103,8 @@ fn has(package: Option<&str>, name: &str) -> bool {
     })
 }
 
-/// Checks whether a program is cargo with something from this repository, one of ours, or one that
-/// every system has; the error says what is wrong.
+/// Checks that a program is cargo with something from this repository, one of ours, or one that
+/// every system has. The error describes the problem.
 fn is_ours(command: &str) -> Result<(), String> {
     for name in programs(command) {
         let known = ["cargo"].iter().chain(&OWN).chain(&COMMON).chain(&SHELL);

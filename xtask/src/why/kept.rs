@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs stored in a folder, one file each: `3-root-with-00000000deadbeef`. A whole bench takes
-//! longer than a machine stays quiet: its parts are stored one after the other, and assembled here.
+//! Reads runs stored in a directory, one file each: `3-root-with-00000000deadbeef`. All runs
+//! together take longer than a machine can be kept idle, so they can be stored in parts and
+//! evaluated together. The current rules are applied to the stored observations again, so that a
+//! changed rule can be tried on all stored runs at once.
 
 use super::scene::{self, Ran, Rights};
 use super::score::Tried;
@@ -9,15 +11,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Reads the runs in a folder, in the order of the seeds. Runs without their counterpart count as
-/// failed.
+/// Reads the runs in a directory, in seed order. Runs without their counterpart count as failed.
 pub(super) fn read<'a>(folder: &Path, seeds: &'a [Seed]) -> Result<Vec<Tried<'a>>, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     let mut runs = BTreeMap::<String, Ran>::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let text = fs::read_to_string(entry.path()).map_err(failed)?;
-        runs.insert(entry.file_name().to_string_lossy().into_owned(), scene::parse(&text)?);
+        let name = entry.file_name().to_string_lossy().into_owned();
+        runs.insert(name, scene::explained_again(&text)?);
     }
     let all = [Rights::Root, Rights::User];
     let of_each = seeds.iter().flat_map(|seed| all.iter().map(move |rights| (seed, *rights)));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run of a seed: two network namespaces, the programs in them, `linerate why` next to them.
+//! One run of a seed: two network namespaces, the programs in them, and `linerate why`.
 //!
-//! This program sets up the scene: it is started again inside new namespaces (`unshare`), as root
-//! or as a user without privileges outside. Every program has a time limit and a separate session,
-//! and is ended with the scene.
+//! xtask sets up the scene by starting itself again inside new namespaces (`unshare`), either as
+//! root or as a user who has no privileges outside. Every program has a time limit and its own
+//! session, and is terminated at the end of the scene.
 
 use super::seeds::{QUOTA, RECEIVING_CPU, SETTINGS, Seed};
 use crate::command::{output, program, root};
-use linerate_record::Record;
 use linerate_record::figure::{Figure, Scalar};
+use linerate_record::{Body, Record};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,25 +39,25 @@ impl Rights {
 pub(super) struct Ran {
     pub finding: String,
     pub sentence: String,
-    /// Percent: value, low, high.
+    /// Predicted gain in percent: value, low, high.
     pub gain: Option<(f64, f64, f64)>,
     pub overhead_percent: Option<f64>,
     /// Units of work per second over the window, from the seed's counter.
     pub rate: Option<f64>,
-    /// The random parameters.
+    /// Random parameter values, by name.
     pub variables: BTreeMap<String, String>,
 }
 
 /// Owner of an unprivileged process: `nobody`.
 const NOBODY: &str = "65534";
-/// Maximum lifetime of a program in a scene.
+/// Maximum lifetime of a scene's programs.
 const LIMIT_S: &str = "40";
-/// Time until the programs have started and the load is steady.
+/// Time after the programs start until the load is steady.
 const SETTLE: Duration = Duration::from_millis(2_500);
-/// The target of `why`.
+/// Length of the window observed by `why`.
 const WINDOW: &str = "3s";
 
-/// Returns a requirement of the seed that this machine lacks.
+/// Returns a requirement of the seed that this machine does not meet; `None` if it meets all.
 pub(super) fn lacks(seed: &Seed, rights: Rights, may_change_settings: bool) -> Option<String> {
     let is_there = |program: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -65,15 +65,15 @@ pub(super) fn lacks(seed: &Seed, rights: Rights, may_change_settings: bool) -> O
         folders.any(|folder: PathBuf| folder.join(program).exists())
     };
     let lack = |need: &String| match need.as_str() {
-        QUOTA if !is_root() => Some("control groups take root".to_owned()),
+        QUOTA if !is_root() => Some("control groups require root".to_owned()),
         QUOTA => None,
-        SETTINGS if !is_root() => Some("its setting takes root".to_owned()),
+        SETTINGS if !is_root() => Some("its setting requires root".to_owned()),
         SETTINGS if !may_change_settings => {
             Some("it changes a setting of the whole system: --settings".to_owned())
         }
         SETTINGS => None,
         RECEIVING_CPU if rights == Rights::User => {
-            Some("it takes root to choose the CPU that receives".to_owned())
+            Some("choosing the receiving CPU requires root".to_owned())
         }
         RECEIVING_CPU => None,
         program => (!is_there(program)).then(|| format!("{program} is not installed")),
@@ -85,18 +85,19 @@ pub(super) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0)
 }
 
-/// The tools for a run.
+/// Program and directory for a run.
 pub(super) struct Tools<'a> {
-    /// The program that explains the run.
+    /// Path of the `linerate` program to test.
     pub linerate: &'a Path,
-    /// Folder for the rate and the record of each run.
+    /// Directory to store each run's rate and record in; `None` to store nothing.
     pub keep: Option<&'a Path>,
 }
 
 /// Runs a seed, or its control, in separate namespaces.
 ///
 /// # Errors
-/// The scene could not be set up, or `linerate why` did not produce a record.
+/// Returns an error if the scene could not be set up, or if `linerate why` did not produce a
+/// record.
 pub(super) fn run(
     seed: &Seed,
     is_seeded: bool,
@@ -130,7 +131,7 @@ pub(super) fn run(
     Ok(Ran { variables: seed.variables(is_seeded, random), ..ran })
 }
 
-/// Stores the output of a run.
+/// Stores a run's output.
 fn keep(
     folder: &Path,
     (seed, rights): (&Seed, Rights),
@@ -144,14 +145,29 @@ fn keep(
     written.map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// Parses the output of a run: the rate on a line, or an empty line, then the record.
+/// Parses a run's output: the rate on a line, or an empty line, then the record.
 pub(super) fn parse(text: &str) -> Result<Ran, String> {
-    let (head, record) = text.split_once('\n').unwrap_or((text, ""));
-    let record = Record::from_json(record).map_err(|error| error.to_string())?;
-    Ok(Ran { rate: head.parse().ok(), ..read(&record) })
+    let (rate, record) = stored(text)?;
+    Ok(Ran { rate, ..read(&record) })
 }
 
-/// Returns a command in separate namespaces, to which the program must be added.
+/// Returns the rate and the record of a run's output.
+fn stored(text: &str) -> Result<(Option<f64>, Record), String> {
+    let (head, record) = text.split_once('\n').unwrap_or((text, ""));
+    let record = Record::from_json(record).map_err(|error| error.to_string())?;
+    Ok((head.parse().ok(), record))
+}
+
+/// Like [`parse`], but with the findings of the current rules.
+pub(super) fn explained_again(text: &str) -> Result<Ran, String> {
+    let (rate, mut record) = stored(text)?;
+    if let Body::Why(why) = &mut record.body {
+        why.findings = linerate_explain::why::explain(&why.observation);
+    }
+    Ok(Ran { rate, ..read(&record) })
+}
+
+/// Returns a command that runs in separate namespaces; the caller adds the program.
 fn in_namespaces(rights: Rights, limit_s: &str) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "2", limit_s]);
@@ -162,8 +178,8 @@ fn in_namespaces(rights: Rights, limit_s: &str) -> Command {
     command
 }
 
-/// Checks whether namespaces can be created with these privileges, and this program can be reached
-/// from them.
+/// Checks that namespaces can be created with these privileges, and that this program is accessible
+/// in them.
 pub(super) fn try_namespaces(rights: Rights) -> Result<(), String> {
     let me = own_program()?;
     let mut command = in_namespaces(rights, "10");
@@ -171,8 +187,8 @@ pub(super) fn try_namespaces(rights: Rights) -> Result<(), String> {
     output(command).map(drop)
 }
 
-/// Returns the file of this program. Cargo may have replaced it since it was started, when it built
-/// the workspace with other features; the kernel then marks the name of the old file as deleted.
+/// Returns this program's path. Cargo may have replaced the file after the start, by building the
+/// workspace with other features; the kernel then marks the old name as deleted.
 fn own_program() -> Result<PathBuf, String> {
     let path = std::env::current_exe().map_err(|error| error.to_string())?;
     let replaced = path.to_str().and_then(|name| name.strip_suffix(" (deleted)"));
@@ -197,7 +213,7 @@ fn read(record: &Record) -> Ran {
     }
 }
 
-/// A system-wide setting, restored when dropped.
+/// A system-wide setting, restored on drop.
 struct Setting<'a>(&'a str);
 
 impl<'a> Setting<'a> {
@@ -223,7 +239,7 @@ impl Drop for Setting<'_> {
     }
 }
 
-/// A cgroup with a CPU quota, removed when dropped.
+/// A cgroup with a CPU quota, removed on drop.
 struct Group {
     folder: PathBuf,
 }
@@ -263,7 +279,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The cgroup's processes are being ended: it can be removed once the last has exited.
+        // The cgroup's processes are being terminated; it can be removed once the last has exited.
         for _ in 0..50 {
             if fs::remove_dir(&self.folder).is_ok() {
                 return;
@@ -274,7 +290,7 @@ impl Drop for Group {
     }
 }
 
-/// The programs of a scene, by interpreter; ended when dropped.
+/// A scene's running programs, in the order in which they were started; terminated on drop.
 struct Stage {
     folder: PathBuf,
     variables: BTreeMap<String, String>,
@@ -285,7 +301,8 @@ struct Stage {
 /// record.
 ///
 /// # Errors
-/// The scene could not be set up, or `linerate why` did not produce a record.
+/// Returns an error if the scene could not be set up, or if `linerate why` did not produce a
+/// record.
 pub(super) fn inside(
     seed: &Seed,
     is_seeded: bool,
@@ -378,8 +395,8 @@ impl Stage {
         Ok((rate, record))
     }
 
-    /// Checks that the load and the interfering programs, started from this child on, ran to the
-    /// end.
+    /// Checks that the load and the interfering programs are still running; `first` is the index of
+    /// the first of them.
     fn check_running(&mut self, first: usize) -> Result<(), String> {
         for (number, child) in self.children.iter_mut().enumerate().skip(first) {
             if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
@@ -399,7 +416,8 @@ impl Stage {
             true => command.arg("nsenter").arg(format!("--net=/run/netns/{}", seed.from)),
             false => command.args(["ip", "netns", "exec", &seed.from]),
         };
-        // Only in this program's mount namespace; does nothing where mounting is not permitted.
+        // Takes effect only in this program's mount namespace, and does nothing where mounting is
+        // not permitted.
         const TRACE: &str = "mount -t tracefs none /sys/kernel/tracing 2> /dev/null; exec \"$@\"";
         command.args(["sh", "-c", TRACE, "sh"]).arg(linerate);
         command.args(["why", "-t", WINDOW, "--json", "--quiet"]).args(pids);
@@ -419,7 +437,7 @@ impl Stage {
 
     fn count(&self, seed: &Seed) -> Result<Option<f64>, String> {
         let Some(counter) = &seed.counter else { return Ok(None) };
-        // If an interface is explained alone, its counters are those in its namespace.
+        // If a single interface is explained, the counters are those in its namespace.
         let counter = match seed.watch_interface {
             Some(_) => format!("ip netns exec {} {counter}", seed.from),
             None => counter.clone(),
@@ -449,8 +467,8 @@ impl Stage {
         let errors = log.try_clone().map_err(|error| error.to_string())?;
         let mut command = Command::new("setsid");
         command.args(["timeout", "-k", "1", LIMIT_S, "sh", "-c", snippet]).envs(&self.variables);
-        // Some snippets write to the working directory, and some end when their input does: it
-        // stays open.
+        // Some snippets write to the working directory, and some end at the end of their input,
+        // which is therefore kept open.
         command.current_dir(&self.folder).stdin(Stdio::piped()).stdout(log).stderr(errors);
         let child = command.spawn().map_err(|error| format!("`{snippet}`: {error}"))?;
         let session = child.id();

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Accuracy of `linerate why`.
+//! Scores the answers of `linerate why`.
 
 use super::scene::{Ran, Rights};
 use super::seeds::Seed;
 use linerate_record::stats::median;
 use std::fmt::Write;
 
-/// The answer that claims nothing.
+/// Answer without a claim.
 const CANNOT_TELL: &str = "cannot_tell";
-/// The answer that there is no bottleneck.
+/// Answer that there is no bottleneck.
 const NOTHING_WRONG: &str = "nothing_wrong";
 
-/// A seed with its runs at one privilege level.
+/// A seed's runs at one privilege level.
 pub(super) struct Tried<'a> {
     pub seed: &'a Seed,
     pub rights: Rights,
-    /// Runs with the seed, each paired with a run without it immediately after or before; no second
-    /// run for a null case.
+    /// Runs with the seed, each paired with a run without it, immediately before or after. A null
+    /// case has no second run.
     pub pairs: Vec<(Ran, Option<Ran>)>,
     /// Why runs are missing.
     pub failed: Vec<String>,
@@ -27,7 +27,7 @@ pub(super) struct Tried<'a> {
 pub(super) enum Worth {
     Right,
     CannotTell,
-    /// Names something else.
+    /// The answer names another cause.
     Wrong,
 }
 
@@ -39,8 +39,8 @@ fn of_seeded(seed: &Seed, finding: &str) -> Worth {
     }
 }
 
-/// Scores a run without the seed: an answer that names the seed's cause is a false alarm, unless
-/// that cause limits the control run as well, and so is any other answer that does not hold there.
+/// Scores a run without the seed. An answer that names a cause is a false alarm unless the seed
+/// lists that cause as a limit of the control run too.
 fn of_control(seed: &Seed, finding: &str) -> Worth {
     match finding {
         CANNOT_TELL => Worth::CannotTell,
@@ -50,7 +50,7 @@ fn of_control(seed: &Seed, finding: &str) -> Worth {
     }
 }
 
-/// Counts of answers.
+/// Counts of answers by score.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Score {
     pub seeds: u32,
@@ -104,9 +104,9 @@ impl Tried<'_> {
             score.false_alarms +=
                 u32::from(of_control(self.seed, &control.finding) == Worth::Wrong);
         }
-        // The gain of a right answer is tested against the median of the measured gains: a single
-        // pair on a shared machine is not reliable. In whole percent, as shown: rates of equal runs
-        // differ by some tenths.
+        // The predicted gain of a right answer is compared with the median measured gain, because a
+        // single pair on a shared machine is not reliable. Both are rounded to whole percent, as
+        // shown, because rates of equal runs differ by some tenths.
         let Some(measured) = median(&self.measured_gains()) else { return };
         for (with, _) in &self.pairs {
             let is_right = of_seeded(self.seed, &with.finding) == Worth::Right;
@@ -119,14 +119,14 @@ impl Tried<'_> {
     }
 }
 
-/// Returns the score of everything that was tried with these privileges.
+/// Returns the score for everything tried with these privileges.
 pub(super) fn score(tried: &[Tried<'_>], rights: Rights) -> Score {
     let mut score = Score::default();
     tried.iter().filter(|tried| tried.rights == rights).for_each(|t| t.add_to(&mut score));
     score
 }
 
-/// Formats the page: the scores, then what was wrong, then all results.
+/// Formats the results page: the scores, then the wrong answers, then all results.
 pub(super) fn page(tried: &[Tried<'_>]) -> String {
     let mut page = String::new();
     page.push_str(

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The seeds as described in `lab/why/seeds.toml`, which also explains its terms.
+//! Reads the seeds from `lab/why/seeds.toml`, which also explains its terms.
 
 use crate::command::root;
 use linerate_record::random::Random;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// Folder of the seeds and the sender.
+/// Directory with the seeds and the sender.
 pub(super) const FOLDER: &str = "lab/why";
 
-/// Requirements other than programs.
+/// Requirements other than programs: this constant and the next two.
 pub(super) const QUOTA: &str = "quota";
 /// See [`QUOTA`].
 pub(super) const SETTINGS: &str = "settings";
 /// See [`QUOTA`].
 pub(super) const RECEIVING_CPU: &str = "receiving-cpu";
 
-/// A bottleneck with a known cause, and the same run without it.
+/// A bottleneck with a known cause, and the control run without that cause.
 #[derive(Clone, Debug)]
 pub(super) struct Seed {
     pub id: String,
@@ -41,7 +41,7 @@ pub(super) struct Seed {
     without: BTreeMap<String, String>,
 }
 
-/// Returns all seeds, in the order of the file.
+/// Returns all seeds, in file order.
 pub(super) fn all() -> Result<Vec<Seed>, String> {
     let file = root().join(FOLDER).join("seeds.toml");
     let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
@@ -117,8 +117,7 @@ impl Seed {
         })
     }
 
-    /// Returns the variables of a run: one value from each list, the same with the seed and without
-    /// it.
+    /// Returns a run's variables: one value from each list, the same with the seed and without it.
     pub(super) fn variables(&self, is_seeded: bool, random: u64) -> BTreeMap<String, String> {
         let mut draws = Random::new(random);
         let mut pick = |values: &Vec<String>| values[draws.below(values.len())].clone();

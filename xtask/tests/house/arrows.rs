@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Permitted dependencies between crates.
 //!
-//! The rule covers dependencies of every kind: a crate is built *and tested* without anything above
-//! it, so that it stays usable alone and its tests cannot depend on the crates that they are meant
-//! to support. A test that needs two crates without an arrow between them belongs in a crate that
-//! sees both, which in the end is `cli`.
+//! The rule covers dependencies of every kind: a crate is built *and tested* without any crate
+//! above it, so that it remains usable alone and its tests cannot depend on the crates that they
+//! are meant to support. A test that needs two crates without an arrow between them belongs in a
+//! crate that depends on both; `cli` depends on all.
 
 use crate::tree::{File, files, root};
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use std::fs;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// Each folder with a manifest, and the crates it depends on; `(tests)` follows those that only its
-/// tests, benches and examples see. A row only names rows above it, which rules out cycles.
+/// Each directory with a manifest, and the crates it depends on; `(tests)` marks those used only by
+/// its tests, benches and examples. A row only names rows above it, which rules out cycles.
 /// ARCHITECTURE.md prints this table.
 const ARROWS: &[(&str, &[&str])] = &[
     ("record", &[]),
@@ -23,7 +23,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("trial", &["record", "linux", "machine"]),
     ("counters", &["record", "linux", "machine"]),
     ("doctor", &["record", "linux", "machine", "counters"]),
-    ("stat", &["record", "linux", "machine", "counters", "doctor"]),
+    ("cachesim", &[]),
+    ("stat", &["record", "linux", "machine", "counters", "doctor", "cachesim (tests)"]),
     ("observe", &["record", "linux", "machine", "trial", "counters", "doctor"]),
     ("regions", &["record", "linux", "machine", "counters", "doctor"]),
     ("lab/caches", &["record"]),
@@ -37,8 +38,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("stage-api", &["record", "path", "linux", "machine", "trial", "kernels", "dataplane"]),
     ("stages", &["stage-api"]),
+    ("plugin", &["linux", "stage-api"]),
     ("examples/rlp", &["stage-api"]),
     ("tcpbench", &["record", "linux", "machine", "trial", "kernels"]),
+    ("stream", &["record", "linux", "machine", "trial", "observe"]),
     ("plan", &["record", "path"]),
     ("report", &["record", "plan"]),
     ("cmt", &["record", "path", "plan", "report (tests)"]),
@@ -58,6 +61,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trial",
             "counters",
             "doctor",
+            "cachesim",
             "stat",
             "regions (tests)",
             "hierarchy",
@@ -67,9 +71,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "kernelbench",
             "dataplane",
             "stage-api",
+            "plugin",
             "stages",
             "examples/rlp",
             "tcpbench",
+            "stream",
             "plan",
             "cmt",
             "explain",
@@ -79,7 +85,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("lab/vector-models", &[]),
-    ("xtask", &["record", "lab/vector-models"]),
+    ("xtask", &["explain", "record", "lab/vector-models"]),
     ("probe", &["record", "linux", "machine", "counters", "doctor", "stat", "memory"]),
     ("lab/known", &["record", "linux", "counters", "regions"]),
 ];
@@ -97,15 +103,15 @@ fn package(folder: &str) -> String {
     }
 }
 
-/// Returns the package of a dependency: its key, unless the entry, or the workspace's entry it
-/// refers to, renames it.
+/// Returns a dependency's package: its key, unless the entry, or the workspace's entry it refers
+/// to, renames it.
 fn resolve<'a>(key: &'a str, entry: &'a Value, shared: &'a Table) -> &'a str {
     let inherited = entry.get("workspace").and_then(Value::as_bool) == Some(true);
     let entry = if inherited { shared.get(key).unwrap_or(entry) } else { entry };
     entry.get("package").and_then(Value::as_str).unwrap_or(key)
 }
 
-/// Follows the name of a crate that only tests, benches and examples see.
+/// Suffix for crates used only by tests, benches and examples.
 const TESTS: &str = " (tests)";
 
 /// Returns the dependency tables in a manifest or in one of its `target.*` sections, each with
@@ -119,7 +125,7 @@ fn dependencies(section: &Table) -> impl Iterator<Item = (&str, &Value, bool)> {
         })
 }
 
-/// Returns the edges from a manifest to folders in this workspace, named as in [`ARROWS`], each
+/// Returns the edges from a manifest to directories in this workspace, named as in [`ARROWS`], each
 /// with its key in the manifest. A package's own tests with other features do not count as an edge.
 fn edges(folder: &str, manifest: &Table, shared: &Table) -> BTreeMap<String, String> {
     let targets = manifest.get("target").and_then(Value::as_table).into_iter().flatten();
@@ -134,7 +140,7 @@ fn edges(folder: &str, manifest: &Table, shared: &Table) -> BTreeMap<String, Str
             false => edges.entry(target.to_owned()).or_insert(key.to_owned()),
         };
     }
-    // Dependencies of the crate are visible to its tests as well.
+    // The crate's dependencies are visible to its tests as well.
     let marked = |edge: &str| edge.strip_suffix(TESTS).is_some_and(|edge| edges.contains_key(edge));
     let doubled: Vec<String> = edges.keys().filter(|edge| marked(edge)).cloned().collect();
     edges.retain(|edge, _| !doubled.contains(edge));
@@ -161,7 +167,7 @@ fn forbidden(folder: &str, manifest: &Table, shared: &Table) -> Vec<String> {
 }
 
 /// Describes the arrows from `folder` that its manifest, or its code, does not use. `code`: the
-/// folder's Rust files, each with whether only tests, benches and examples see it.
+/// directory's Rust files, each with whether only tests, benches and examples see it.
 fn unused(folder: &str, manifest: &Table, shared: &Table, code: &[(bool, String)]) -> Vec<String> {
     let edges = edges(folder, manifest, shared);
     let is_written = |target: &str, key: &str| {
@@ -179,7 +185,7 @@ fn unused(folder: &str, manifest: &Table, shared: &Table, code: &[(bool, String)
     row(folder).iter().filter_map(|target| fault(&target)).collect()
 }
 
-/// Returns the Rust files of a folder, each with whether only tests, benches and examples see it.
+/// Returns a directory's Rust files, each with whether only tests, benches and examples see it.
 /// Modules located elsewhere (`#[path]`) belong to the file that names them.
 fn code_of(folder: &str, files: &[File]) -> Vec<(bool, String)> {
     let at = match root().join("crates").join(folder).exists() {
@@ -201,7 +207,7 @@ fn code_of(folder: &str, files: &[File]) -> Vec<(bool, String)> {
         .collect()
 }
 
-/// Returns the programs that a manifest builds from files outside its folder.
+/// Returns the programs that a manifest builds from files outside its directory.
 fn programs_elsewhere(folder: &str, manifest: &Table) -> Vec<(bool, String)> {
     let programs = manifest.get("bin").and_then(Value::as_array).into_iter().flatten();
     let paths = programs.filter_map(|program| program.get("path")?.as_str());
@@ -241,7 +247,7 @@ fn every_dependency_follows_an_arrow() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// An unused permission invites use.
+/// Unused permissions would invite unwanted dependencies.
 #[test]
 fn every_arrow_is_followed() {
     let (shared, files) = (shared_dependencies(), files());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The book contains every page in docs/: `SUMMARY.md` is its table of contents.
+//! Checks that the book contains every page in docs/: `SUMMARY.md` is its table of contents.
 
 use crate::tree::files;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! No circular references between the files of a crate except parent and child: dependencies can be
-//! followed in one direction. A parent may hold types that its children share, and it names the
-//! children; any other cycle means that an item is in the wrong file.
+//! Checks for circular references between a crate's files, except between parent and child. A
+//! parent may define types that its children share, and it names the children; any other cycle
+//! means that an item is in the wrong file.
 //!
 //! Only paths that begin with `crate`, `super` or `self` are followed, outside of tests. Names
 //! re-exported by an ancestor count as the ancestor's.
@@ -10,10 +10,10 @@ use crate::tidy::paths_of;
 use crate::tree::{File, files};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The names leading to a module, from the root of its crate.
+/// The names leading to a module, from its crate's root.
 type Module = Vec<String>;
 
-/// Files by crate: the folder that contains its `src`, and the module of each file.
+/// Files by crate: the directory that contains its `src`, and each file's module.
 type Crates<'a> = BTreeMap<&'a str, BTreeMap<Module, &'a File>>;
 
 fn crates(files: &[File]) -> Crates<'_> {
@@ -27,7 +27,7 @@ fn crates(files: &[File]) -> Crates<'_> {
     crates
 }
 
-/// Returns the module of a file below `src`, or `None` for tests.
+/// Returns the module of a file below `src`; `None` for tests.
 fn module(inside: &str) -> Option<Module> {
     let mut names: Module = inside.strip_suffix(".rs")?.split('/').map(str::to_owned).collect();
     if names.iter().any(|name| name == "tests" || name.ends_with("_tests")) {
@@ -66,7 +66,7 @@ fn target(path: &[String], here: &Module, all: &BTreeMap<Module, &File>) -> Opti
     Some(names)
 }
 
-/// Returns the references of each module, including its children but not its ancestors.
+/// Returns each module's references, including its children but not its ancestors.
 fn references(all: &BTreeMap<Module, &File>) -> BTreeMap<Module, BTreeSet<Module>> {
     let of = |(here, file): (&Module, &&File)| {
         let paths = paths_of(&file.path, tested(&file.text));
@@ -78,8 +78,7 @@ fn references(all: &BTreeMap<Module, &File>) -> BTreeMap<Module, BTreeSet<Module
     all.iter().map(of).collect()
 }
 
-/// Returns everything that is reachable from a module; includes the module itself only if it is on
-/// a cycle.
+/// Returns everything reachable from a module; includes the module itself only if it is on a cycle.
 fn reached(from: &Module, edges: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<Module> {
     let mut reached = BTreeSet::new();
     let mut open: Vec<&Module> = vec![from];
@@ -93,7 +92,7 @@ fn reached(from: &Module, edges: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSe
     reached
 }
 
-/// Describes the cycles in a crate: sets of modules that reach one another.
+/// Describes a crate's cycles: sets of modules that reach one another.
 fn circles(folder: &str, all: &BTreeMap<Module, &File>) -> BTreeSet<String> {
     let edges = references(all);
     let reached: BTreeMap<&Module, BTreeSet<Module>> =

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decisions state whether they are in force, and those that are name only files that exist.
+//! Checks that every decision states whether it is in force, and that those in force name only
+//! files that exist.
 
 use crate::tree::{File, files, root};
 
 const FOLDER: &str = "docs/decisions/";
 
-/// Top-level folders by which a name in a decision is recognized as a file.
+/// Top-level directories that identify a name in a decision as a file.
 const FOLDERS: [&str; 8] =
     ["crates/", "docs/", "examples/", "kmod/", "lab/", "native/", "probe/", "xtask/"];
 

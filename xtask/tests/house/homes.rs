@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One home for each small helper: its telltale text may appear only in the listed files.
+//! Checks that each small helper is defined only once: text typical of its definition may appear
+//! only in the listed files.
 
 use crate::suites::test_part;
 use crate::tree::{File, files};
 
-/// Home of a helper.
+/// Where to search for a helper's definition.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     /// All Rust files, in full.
@@ -15,15 +16,15 @@ enum Reach {
     Manifests,
 }
 
-/// Something that the tree contains only once.
+/// A helper that the tree should contain only once.
 struct Thing {
     /// Files to search.
     reach: Reach,
     /// Text that only its definition contains.
     marks: &'static [&'static str],
-    /// The files that may contain it, and the reason for each.
+    /// Files that may contain it, with the reason.
     homes: &'static [(&'static str, &'static str)],
-    /// The replacement.
+    /// Function or module to use instead.
     instead: &'static str,
 }
 
@@ -74,6 +75,7 @@ const THINGS: &[Thing] = &[
             ("crates/record/src/random.rs", "sequences that are the same in every version"),
             ("crates/dataplane/src/meter.rs", "a draw in each iteration, whose cost is measured"),
             ("crates/trial/examples/engine_accuracy.rs", "work whose steps wait for each other"),
+            ("crates/cachesim/tests/model/reference.rs", "the draw of the model, which is in C"),
             ("crates/cmt/tests/reference/cycle_by_cycle.rs", "what the simulator is held against"),
             ("crates/stages/src/chase.rs", "the place that a frame leads to, in its cost"),
             ("examples/rlp/src/trial.rs", "the text of a stream, a multiplication for 8 bytes"),
@@ -121,7 +123,6 @@ const THINGS: &[Thing] = &[
         marks: &["libc::sigaction(", "libc::signal(", "libc::sigprocmask(", "signal_hook"],
         homes: &[
             ("crates/linux/src/signal.rs", "what signals do to a command"),
-            ("crates/linux/src/illegal.rs", "going on where an instruction is forbidden"),
             ("crates/linux/src/child.rs", "a child begins with what it would have had"),
         ],
         instead: "linerate_linux::signal",
@@ -141,7 +142,7 @@ const THINGS: &[Thing] = &[
 ];
 
 impl Reach {
-    /// Returns the lines of a file, by number.
+    /// Returns a file's lines with their numbers.
     fn lines(self, file: &File) -> Vec<(usize, &str)> {
         let is_rust = file.extension() == "rs";
         let is_manifest = file.path == "Cargo.toml" || file.path.ends_with("/Cargo.toml");
@@ -159,7 +160,7 @@ impl Reach {
     }
 }
 
-/// Describes the lines of a file that contain a thing whose home is elsewhere.
+/// Describes a file's lines that contain a helper belonging in another file.
 fn strays(file: &File, things: &[Thing]) -> Vec<String> {
     let mut strays = Vec::new();
     for thing in things {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Relative links in Markdown lead to files that exist, and their anchors to headings there.
+//! Checks that relative links in Markdown lead to existing files, and their anchors to headings
+//! there.
 
 use crate::tree::{files, root};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +31,7 @@ fn targets(markdown: &str) -> Vec<&str> {
     found
 }
 
-/// Returns the anchors of a page's headings, as GitHub and mdBook name them: lower case, letters,
+/// Returns the anchors of a page's headings, as named by GitHub and mdBook: lower case, letters,
 /// digits, `-` and `_`, a hyphen for each space; a repeated one is numbered.
 fn anchors(markdown: &str) -> BTreeSet<String> {
     let mut times = BTreeMap::new();
@@ -52,7 +53,7 @@ fn anchors(markdown: &str) -> BTreeSet<String> {
     found
 }
 
-/// Returns the links in the file `path` that lead nowhere.
+/// Returns the dead links in the file `path`.
 fn dead<'a>(path: &Path, markdown: &'a str) -> Vec<&'a str> {
     let leads_nowhere = |target: &&str| {
         if ["https://", "http://", "mailto:"].iter().any(|s| target.starts_with(s)) {

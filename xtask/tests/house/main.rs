@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rules for the source tree, applied by plain `cargo test`. What the compiler, clippy and
-//! rustfmt can check is left to them.
+//! Rules for the source tree, applied by plain `cargo test`. What the compiler, clippy and rustfmt
+//! can check is left to them.
 #![forbid(unsafe_code)]
 
 mod arrows;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Published content of `kernels`, whose C code is outside its folder and reached through a
-//! symbolic link.
+//! Checks the published content of `kernels`, whose C code is outside its directory and reached
+//! through a symbolic link.
 
 use crate::tree::{files, root};
 use std::process::Command;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words in a file that a person reads: its comments, strings, prose, and the names it defines.
-//! Code, inline code and output blocks are left out.
+//! Extracts a file's words that people read: comments, strings, prose, and the names it defines.
+//! Code, inline code and output blocks are excluded.
 
 use crate::tree::File;
 
-/// A lower-case word, or something that interrupts a phrase.
+/// A lower-case word, or a break that ends a phrase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Word(String),
@@ -38,7 +38,7 @@ const SCRIPT: Syntax =
 /// Keywords that precede the name in a definition.
 const DEFINE: [&str; 8] = ["fn", "struct", "enum", "trait", "mod", "type", "const", "static"];
 
-/// Returns the words of a file, in order; empty for a type of file that is not read.
+/// Returns a file's words, in order; empty for file types without prose.
 pub(crate) fn words(file: &File) -> Vec<Placed> {
     let prose = match file.extension() {
         "md" => markdown(&file.text),
@@ -71,7 +71,7 @@ fn markdown(text: &str) -> String {
     without_code(&prose)
 }
 
-/// Returns a line of Markdown without the targets of its links.
+/// Returns a line of Markdown without its link targets.
 fn without_targets(line: &str) -> String {
     let mut parts = line.split("](");
     let mut kept = parts.next().unwrap_or_default().to_owned();
@@ -82,7 +82,7 @@ fn without_targets(line: &str) -> String {
     kept
 }
 
-/// Replaces inline code by `|`; the end of a paragraph closes an unmatched backtick.
+/// Replaces inline code by `|`. The end of a paragraph closes an unmatched backtick.
 fn without_code(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     for paragraph in text.split_inclusive("|\n") {
@@ -220,7 +220,7 @@ fn character(text: &str, syntax: &Syntax) -> Option<usize> {
     chars.next().filter(|(_, c)| *c == '\'').map(|(at, _)| at + 1)
 }
 
-/// Returns the content of a string without escapes and without words in braces.
+/// Returns a string's content without escapes and without words in braces.
 fn plain(inside: &str) -> String {
     let mut plain = String::with_capacity(inside.len());
     let mut chars = inside.chars();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The project's vocabulary: which words a clean folder does not use. `style.toml` lists them.
+//! Checks the project's vocabulary: words that a clean directory must not use, as listed in
+//! `style.toml`.
 
 use crate::prose::{Placed, Token, words};
 use crate::tree::{File, files};
@@ -7,7 +8,7 @@ use std::collections::BTreeMap;
 
 const DATA: &str = include_str!("style.toml");
 
-/// A word that is not used.
+/// A word that must not be used, with its phrases and exceptions.
 struct Entry {
     word: String,
     phrases: Vec<Vec<String>>,
@@ -15,7 +16,7 @@ struct Entry {
     allowed: Vec<Vec<String>>,
 }
 
-/// Files that may use some of the words.
+/// Files that may use some of these words.
 struct Quote {
     paths: Vec<String>,
     words: Vec<String>,
@@ -103,7 +104,7 @@ impl Style {
 }
 
 impl Entry {
-    /// Returns the line and the words of each use that is not allowed.
+    /// Returns the line and words of each use that is not allowed.
     fn faults(&self, tokens: &[Placed]) -> Vec<(usize, String)> {
         // Lengths of the allowed phrases that begin at each token; most tokens have none.
         let mut allowed = BTreeMap::new();

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unit tests are deterministic: they read no clock and do not retry until something works.
-//! Anything that must be measured belongs in a program of the accuracy suite (`cargo xtask
-//! accuracy`).
+//! Checks that unit tests are deterministic: they read no clock, and do not retry until something
+//! works. Anything that must be measured belongs in the accuracy suite (`cargo xtask accuracy`).
 
 use crate::tidy::paths_of;
 use crate::tree::{File, files};
 
-/// Names that tests once used to forgive failures in some of several runs.
+/// Names that indicate that a test tolerates failures in some of several runs.
 const SECOND_CHANCES: &[&str] = &["TRIES", "RETRIES", "ATTEMPTS", "retry", "some_try"];
 
 /// Ends of paths that read a wall clock.
 const CLOCKS: &[&[&str]] = &[&["Instant", "now"], &["SystemTime", "now"], &["monotonic_ns"]];
 
-/// Files whose tests may read a clock, and why.
+/// Files whose tests may read a clock, with the reason.
 const READERS: &[(&str, &str)] = &[
     ("crates/cli/tests/command/interrupt.rs", "ends a test whose program hangs"),
     ("crates/linux/src/child.rs", "an end is stamped with the clock that is read"),
@@ -21,7 +20,7 @@ const READERS: &[(&str, &str)] = &[
     ("crates/memory/src/window.rs", "a window is held against the clock around it"),
 ];
 
-/// Returns the test part of a Rust file, and the number of lines before it.
+/// Returns a Rust file's test part, and the number of lines before it.
 pub(crate) fn test_part(file: &File) -> Option<(&str, usize)> {
     let is_all = file.path.contains("/tests/") || file.path.ends_with("/tests.rs");
     if is_all {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Required and forbidden content in source files. Each ban names the replacement.
+//! Checks for required and forbidden content in source files. Each ban names the replacement.
 //!
 //! Words that are banned as text are assembled with `concat!` here, so that this file passes.
 
@@ -9,8 +9,8 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 const SPDX: &str = "SPDX-License-Identifier: MIT OR Apache-2.0";
 
 /// Crates with `unsafe` code: system calls, clock and topology probes, counter reads and the C
-/// interface for regions, the C kernels and peers to compare them with, buffers and rings; a C
-/// stack that is loaded; loops of known instructions.
+/// interface for regions, the C kernels and peers to compare them with, buffers and rings; C
+/// stages and a C stack that are loaded.
 const UNSAFE_CRATES: &[&str] = &[
     "linux",
     "machine",
@@ -20,8 +20,8 @@ const UNSAFE_CRATES: &[&str] = &[
     "kernels",
     "kernelbench",
     "dataplane",
+    "plugin",
     "tcpbench",
-    "lab",
 ];
 
 /// Crates that only compute.
@@ -30,18 +30,18 @@ const PURE_CRATES: &[&str] =
 
 const MAX_COLUMNS: usize = 100;
 
-/// A longer file contains two ideas.
+/// Maximum lines per file; a longer file should be split by topic.
 const MAX_LINES: usize = 500;
 
-/// Text that no file may contain, and what to write instead. Paths on one developer's machine mean
-/// nothing to the next developer.
+/// Text that no file may contain, with the replacement; for example, paths that exist only on one
+/// developer's machine.
 const TEXT_BANS: &[(&str, &str)] = &[
     (concat!("/ho", "me/"), "a path from the root of the repository"),
     (concat!("/ro", "ot/"), "a path from the root of the repository"),
     (concat!("FIX", "ME"), "an issue, or the repair itself"),
 ];
 
-/// Text that no Rust file may contain, and what to write instead.
+/// Text that no Rust file may contain, with the replacement.
 const RUST_BANS: &[(&str, &str)] = &[
     (concat!("to", "do!("), "the code, or an error that says what is not supported"),
     (concat!("unimple", "mented!("), "the code, or an error that says what is not supported"),
@@ -49,7 +49,7 @@ const RUST_BANS: &[(&str, &str)] = &[
     (concat!("db", "g!("), "nothing, or a figure in the record"),
 ];
 
-/// Ends of paths that pure crates may not use, and what to use instead.
+/// Ends of paths that pure crates may not use, with the replacement.
 const PURE_BANS: &[(&[&str], &str)] = &[
     (&["std", "fs"], "take the text as an argument; `cli` reads and writes files"),
     (&["std", "net"], "core::net for addresses; sockets belong to `linux`"),
@@ -124,7 +124,7 @@ fn written_paths(file: &File) -> Vec<Written> {
     paths_of(&file.path, &file.text)
 }
 
-/// Returns the lines that contain a banned text, as `line: what is banned; instead ...`.
+/// Returns the lines that contain banned text, as `line: banned text; instead ...`.
 fn banned_text(text: &str, bans: &[(&str, &str)]) -> Vec<String> {
     let mut faults = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -188,13 +188,13 @@ fn length(file: &File) -> Option<String> {
     (lines > MAX_LINES).then_some(why)
 }
 
-/// Returns whether the file is source: written by a person and read by a machine.
+/// Returns whether a file is source code: written by people and read by a compiler or interpreter.
 fn is_source(file: &File) -> bool {
     matches!(file.extension(), "rs" | "toml" | "sh" | "py" | "c" | "h" | "S")
         || file.text.starts_with("#!/")
 }
 
-/// Returns everything that is wrong with a file.
+/// Returns all faults of a file.
 fn faults(file: &File) -> Vec<String> {
     let mut faults = banned_text(&file.text, TEXT_BANS);
     if is_source(file) && !file.text.lines().take(2).any(|line| line.contains(SPDX)) {
@@ -220,7 +220,7 @@ fn the_tree_is_tidy() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Returns the faults of a synthetic file with a valid header.
+/// Returns the faults in a synthetic file with a valid header.
 fn faults_of(path: &str, body: &str) -> Vec<String> {
     let text = format!("// {SPDX}\n{body}");
     faults(&File { path: path.to_owned(), text })

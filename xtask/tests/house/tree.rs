@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The text files in the repository.
+//! The repository's text files.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ impl File {
         Path::new(&self.path).extension().and_then(|e| e.to_str()).unwrap_or("")
     }
 
-    /// Returns the file's folder under `crates/`, or its top-level folder.
+    /// Returns the file's directory under `crates/`, or its top-level directory.
     pub(crate) fn package(&self) -> &str {
         let mut parts = self.path.split('/');
         match parts.next() {
@@ -32,7 +32,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the root")
 }
 
-/// Returns every text file except those that git and cargo keep for themselves.
+/// Returns every text file, except those in git's and cargo's directories.
 pub(crate) fn files() -> Vec<File> {
     let mut files = Vec::new();
     collect(root(), &mut files);
@@ -43,9 +43,9 @@ pub(crate) fn files() -> Vec<File> {
 fn collect(folder: &Path, files: &mut Vec<File>) {
     let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     for entry in entries {
-        let entry = entry.expect("folder entries can be read");
+        let entry = entry.expect("the folder's entries are readable");
         let path = entry.path();
-        // A folder, or in a worktree a file that names the folder.
+        // A directory, or in a worktree a file that names the directory.
         if entry.file_name() == ".git" {
             continue;
         }

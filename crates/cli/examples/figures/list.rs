@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of requested figures.
+//! Parses the TOML lists of figures to print.
 
 use serde::Deserialize;
 
@@ -24,7 +24,7 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Name of the command in the table.
+    /// Returns the name by which the table refers to this command.
     pub(crate) fn name(&self) -> String {
         let plain = || self.run.replace(" --json", "").replace(" --quiet", "");
         self.name.clone().unwrap_or_else(|| format!("`{}`", plain()))
@@ -49,11 +49,11 @@ pub(crate) struct Figure {
     pub(crate) truth: Option<Truth>,
 }
 
-/// The true value, which the figure's interval should contain.
+/// The true value, which a figure's interval should contain.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Truth {
-    /// In the unit of the record, before `scale`.
+    /// A number in the record's unit, before applying `scale`.
     Number(f64),
     Place(String),
 }
@@ -67,12 +67,12 @@ impl Figure {
         self.what.as_deref().unwrap_or(&self.at)
     }
 
-    /// A value as printed in the table.
+    /// Formats a value for the table.
     pub(crate) fn shown(&self, value: f64) -> String {
         format!("{value:.*}{}", self.digits, self.unit)
     }
 
-    /// Lower and upper limits; `None` for one that is not given.
+    /// Returns the figure's lower and upper limits, each `None` if not set.
     pub(crate) fn range(&self) -> (Option<f64>, Option<f64>) {
         let around = self.wanted.zip(self.within);
         let low = self.low.or(around.map(|(wanted, within)| wanted - within));
@@ -80,7 +80,7 @@ impl Figure {
         (low, high)
     }
 
-    /// Whether the value and the required value are within the limits; `None` without limits.
+    /// Returns whether a value is within the limits; `None` if there are none.
     pub(crate) fn holds(&self, value: f64) -> Option<bool> {
         let (low, high) = self.range();
         let is_in = |x: f64| low.is_none_or(|low| x >= low) && high.is_none_or(|high| x <= high);
@@ -94,8 +94,8 @@ mod tests {
     use super::List;
     use std::path::Path;
 
-    /// Checks the lists next to the result pages. Other TOML files there contain no commands and
-    /// are skipped.
+    /// Reads the lists next to the result pages. Other TOML files there contain no commands and are
+    /// skipped.
     #[test]
     fn the_lists_of_the_pages_can_be_read() {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");

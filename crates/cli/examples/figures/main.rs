@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Prints figures from records as Markdown tables for result pages: the value from one run of each
-//! command, or the median of several runs, next to the required value.
+//! Prints figures from records as Markdown tables for result pages: the value from a single run of
+//! each command or the median of several, next to the required value.
 //!
 //! ```text
 //! figures LIST.toml [--rounds N]
@@ -10,26 +10,26 @@
 //! The list is a TOML file:
 //!
 //! ```text
-//! rounds = 5                     runs of each command, all commands once per round; default 1
-//! machine = true                 begin with the machine that the first record was made on
-//! each = true                    a second table with a row per run
+//! rounds = 5                     runs of each command; a round runs all commands once; default 1
+//! machine = true                 start with the machine on which the first record was made
+//! each = true                    add a table with one row per run
 //! [[command]]
-//! run = "linerate run --json x"  a line for sh that prints one record or several
-//! name = "configuration 1"       in the table; default: `run` without --json and --quiet
-//! page = "budget.md"             where more of it is
+//! run = "linerate run --json x"  shell command that prints one or more records
+//! name = "configuration 1"       name in the table; default: `run` without --json and --quiet
+//! page = "budget.md"             page with more details
 //! [[command.figure]]
-//! at = "kpps"                    see `place`
-//! what = "packet rate"           in the table; default: `at`
-//! scale = 1e-3                   what the value is multiplied by; default 1
-//! digits = 1                     behind the point; default 0
-//! unit = " %"                    behind the value
-//! wanted = 224                   what the value should be
-//! within = 11                    how far it may be off
-//! low = 1.45, high = 2           instead of `within`: the least and the most it may be
-//! truth = "stated_kpps"          a number or a place: in how many runs does the interval hold it?
+//! at = "kpps"                    path of the figure in the record: see `place`
+//! what = "packet rate"           name in the table; default: `at`
+//! scale = 1e-3                   factor applied to the value; default 1
+//! digits = 1                     number of decimals; default 0
+//! unit = " %"                    text after the value
+//! wanted = 224                   required value
+//! within = 11                    tolerance: maximum difference from `wanted`
+//! low = 1.45, high = 2           limits, instead of `within`
+//! truth = "stated_kpps"          true value, a number or a path; counts intervals with it
 //! ```
 //!
-//! A figure that misses its requirement is marked in its row; it is not an error.
+//! A figure that misses its requirement is marked in its row, but is not an error.
 
 mod list;
 mod place;
@@ -79,7 +79,7 @@ fn one_machine(json: &str) -> Result<String, String> {
     records.first().map(|record| machine(&record.provenance)).ok_or_else(|| "no record".to_owned())
 }
 
-/// Machine and program from a record's provenance, as a list.
+/// Returns the machine and program from a record's provenance, as a Markdown list.
 fn machine(of: &Provenance) -> String {
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
     format!(
@@ -95,7 +95,7 @@ fn machine(of: &Provenance) -> String {
     )
 }
 
-/// Runs the commands of a list and tabulates their figures.
+/// Runs the commands in a list and tabulates their figures.
 fn of_list(text: &str, rounds: Option<usize>) -> Result<String, String> {
     let list: List = toml::from_str(text).map_err(|error| error.to_string())?;
     let rounds = rounds.or(list.rounds).unwrap_or(1);
@@ -115,7 +115,7 @@ fn of_list(text: &str, rounds: Option<usize>) -> Result<String, String> {
     Ok(text)
 }
 
-/// Runs a command and returns the records that it prints. Its exit status is ignored.
+/// Runs a command and returns the records it prints, ignoring its exit status.
 fn run(command: &Command) -> Result<Printed, String> {
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &command.run]).stdin(Stdio::null()).stderr(Stdio::inherit());
@@ -128,7 +128,7 @@ fn run(command: &Command) -> Result<Printed, String> {
     }
 }
 
-/// Parses concatenated records; skips other output before the first one.
+/// Parses concatenated records, skipping any output before the first.
 fn records(text: &str) -> Result<Printed, String> {
     let start = if text.starts_with('{') { 0 } else { text.find("\n{").unwrap_or(text.len()) };
     let values = serde_json::Deserializer::from_str(&text[start..]);

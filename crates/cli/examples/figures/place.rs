@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Path to a figure within the records of a run.
+//! Looks up a figure in the records of a run, given its path.
 //!
 //! ```text
-//! kpps                                      a figure by its name
-//! /rows/0/task/workers                      a value of the body; parts are keys or numbers
-//! /regions/name=program/events/1/count      `KEY=VALUE` is the first of a list that has it;
+//! kpps                                      the figure with this name
+//! /rows/0/task/workers                      a value of the body; components are keys or indices
+//! /regions/name=program/events/1/count      `KEY=VALUE` selects the first matching list entry;
 //!                                           `~` in a value stands for `/`
 //! 2:kpps                                    in the second record of the run
 //! tuned_kpps over baseline_kpps             a quotient
@@ -20,7 +20,7 @@ pub(crate) struct Found {
     pub(crate) interval: Option<(f64, f64)>,
 }
 
-/// Returns the value at a path; the error explains why there is no number.
+/// Returns the value at a path, or an error that explains why it is not a number.
 pub(crate) fn find(records: &[Record], place: &str) -> Result<Found, String> {
     if let Some((above, under)) = place.split_once(" over ") {
         let value = find(records, above)?.value / find(records, under)?.value;
@@ -55,7 +55,7 @@ fn step<'v>(value: &'v Value, part: &str) -> Option<&'v Value> {
     match (value, part.split_once('=')) {
         (Value::Array(list), Some((key, wanted))) => {
             let wanted = wanted.replace('~', "/");
-            // Numbers are compared in their JSON form.
+            // Numbers are compared as JSON.
             let shown = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
             let is_wanted = |one: &&Value| one.get(key).map(shown).as_ref() == Some(&wanted);
             list.iter().find(is_wanted)

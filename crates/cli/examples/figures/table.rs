@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures of all runs as tables.
+//! Tabulates the figures of all runs.
 
 use crate::Printed;
 use crate::list::{Command, Figure, List, Truth};
@@ -9,15 +9,15 @@ use linerate_report::markdown_table;
 
 const ABSENT: &str = "-";
 
-/// Values of one figure from all runs of its command.
+/// One figure's values from all runs of its command.
 struct Row<'l> {
     command: &'l Command,
     figure: &'l Figure,
-    /// The scaled value of each run.
+    /// Scaled value from each run.
     values: Vec<f64>,
-    /// Reason for the first missing value.
+    /// Reason for the first missing value; `None` if no value is missing.
     reason: Option<String>,
-    /// Number of runs whose interval contains the true value, and number of runs that have both an
+    /// How many runs have an interval that contains the true value, and how many runs have both an
     /// interval and a true value.
     held: Option<(usize, usize)>,
 }
@@ -85,13 +85,13 @@ impl<'l> Row<'l> {
     }
 }
 
-/// A column: its heading, and a function that returns the cell for a given row.
+/// A column: its heading, and a function that renders a row's cell.
 type Column = (String, Cell);
 
 type Cell = fn(&Row<'_>) -> String;
 
-/// One row per figure; below the table, the number of figures that meet their requirement and the
-/// reasons for missing values.
+/// Returns a table with one row per figure, followed by how many figures meet their requirements
+/// and why values are missing.
 pub(crate) fn table(list: &List, runs: &[Vec<Printed>]) -> Result<String, String> {
     let rows: Vec<Row<'_>> = list
         .command
@@ -110,7 +110,7 @@ pub(crate) fn table(list: &List, runs: &[Vec<Printed>]) -> Result<String, String
     Ok(markdown_table(&heads, cells) + &notes(&rows))
 }
 
-/// The non-empty columns.
+/// Returns the non-empty columns.
 fn columns(rows: &[Row<'_>], has_rounds: bool) -> Vec<Column> {
     let any = |has: fn(&Row<'_>) -> bool| rows.iter().any(has);
     let has_range = any(|row| row.figure.range() != (None, None));
@@ -152,7 +152,7 @@ fn notes(rows: &[Row<'_>]) -> String {
     holds.into_iter().chain(absent).collect()
 }
 
-/// One row for each run of each command.
+/// Returns a table with one row per run of each command.
 pub(crate) fn each(list: &List, runs: &[Vec<Printed>]) -> Result<String, String> {
     let figures = &list.command.first().ok_or("the list has no command")?.figure;
     let heads: Vec<String> = figures.iter().map(|figure| format!(">{}", figure.name())).collect();

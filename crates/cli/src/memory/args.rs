@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The arguments of `linerate memory`.
 
+use super::events::Chase;
 use crate::emit::Output;
 use crate::help_text::{examples, paragraphs};
 use crate::parse::cpu;
@@ -11,25 +12,26 @@ use linerate_record::memory::{Effort, PageKind};
 use linerate_record::units::{memory_size, parse_memory_size};
 
 const AFTER: &str = "\
-Chases pointers through growing working sets, in windows of 2 ms or less. Windows in which something
-else ran are dropped, so a busy machine makes intervals wider, not wrong. Results that cannot be
-determined are omitted, with the reason.
+Chases pointers through growing working sets, in windows of 2 ms or less. Preempted windows are
+dropped, so on a busy machine the intervals get wider, not wrong. If a result cannot be determined,
+the report gives the reason.
 
-The size of a level is the part of it available to this program now. Its latency is that of a
-dependent load: an upper bound where loads overlap. Memory use stays below the point where the
-machine or the control group would swap.
+The size of a cache level is the part that this program can use now. Latency is measured with
+dependent loads, so it is an upper bound for loads that overlap. Memory use stays below the point
+where the machine or the cgroup would swap.
 
 The record is stored as this machine's profile in $XDG_STATE_HOME/linerate
-(~/.local/state/linerate), unless a private cache was not found or passes were too few. stat --tier
-sim simulates the caches of the profile, and run and tune use it to report the cost of packets that
-do not fit the caches. Examples:
+(~/.local/state/linerate), unless a private cache was not found or there were too few passes. stat
+--tier sim simulates the caches of the profile, and run and tune use it to report the cost of
+packets that do not fit in the caches. Examples:
 
   linerate memory
   linerate memory --quick --max 64M
   linerate memory --full --all --svg curves
+  linerate memory --quick --events --caches arm1176
   linerate memory --json | jq '.summary.levels[] | {name, size_bytes, latency_ns}'
 
-Exit status 2: too little memory, or interrupted; the results so far are printed.";
+Exit status 2: not enough memory, or interrupted; partial results are printed.";
 
 #[derive(Debug, Args)]
 #[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
@@ -46,12 +48,25 @@ pub(crate) struct MemoryArgs {
     /// Measure on this CPU (default: the first one that `run` would use)
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
     pub(crate) cpu: Option<u32>,
-    /// Page size of the curves: base or huge (default: huge if available)
+    /// Page size for the latency curves: base or huge (default: huge if available)
     #[arg(long, value_name = "PAGES", value_parser = pages)]
     pub(crate) pages: Option<PageKind>,
     /// Print everything: every size, the histograms, the events
     #[arg(long)]
     pub(crate) all: bool,
+    /// Also print events per load for every size
+    ///
+    /// Simulated if they cannot be counted here, or with --caches.
+    #[arg(long)]
+    pub(crate) events: bool,
+    /// Caches to simulate, as in stat --tier sim
+    ///
+    /// --machine is an alias.
+    #[arg(long, value_name = "NAME", alias = "machine")]
+    pub(crate) caches: Option<String>,
+    /// Walk a chain and exit (run by --events under the simulator)
+    #[arg(long, value_name = "BYTES:LINE:LOADS", hide = true)]
+    pub(crate) chase: Option<Chase>,
     #[command(flatten)]
     pub(crate) plots: Plots,
     /// Do not store the record as this machine's profile
@@ -65,7 +80,7 @@ pub(crate) struct MemoryArgs {
 }
 
 impl MemoryArgs {
-    /// Measuring effort.
+    /// Returns how long to measure.
     pub(crate) fn effort(&self) -> Effort {
         match (self.quick, self.full) {
             (true, _) => Effort::Quick,
@@ -82,8 +97,8 @@ fn size(text: &str) -> Result<u64, String> {
     }
     let least = memory_size(LEAST_BYTES as f64);
     Err(format!(
-        "{text} is too little memory to measure with; the minimum is {least} \
-                 ({LEAST_BYTES} bytes)"
+        "{text} is not enough memory for a measurement; the minimum is {least} ({LEAST_BYTES} \
+                 bytes)"
     ))
 }
 

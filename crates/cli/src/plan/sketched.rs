@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A path generated from another program's record.
+//! Generates a path from another program's record.
 
 use crate::failure::Failure;
 use crate::kinds::specs;
 use clap::Args;
 use linerate_path::check::{Described, read_to_plan};
 use linerate_path::costs::GivenCosts;
+use linerate_path::model::PacketClass;
 use linerate_path::spec::State;
 use linerate_plan::sketch::{Known, Sketch, sketch, text};
 use linerate_record::Record;
@@ -35,7 +36,7 @@ pub(super) struct Sketching {
     /// Packets the program handled, if its record does not count them
     #[arg(long, value_name = "N", value_parser = crate::import::packets, requires = "from")]
     packets: Option<f64>,
-    /// The program's tick rate in GHz, if its record does not have it
+    /// The program's tick rate in GHz, if its record lacks it
     #[arg(long, value_name = "GHZ", value_parser = crate::budget::clock, requires = "from")]
     clock: Option<f64>,
 }
@@ -45,7 +46,7 @@ fn state(text: &str) -> Result<State, String> {
 }
 
 impl Sketching {
-    /// Rejects options that have no effect with a path file, or with a record from `run` or `tune`.
+    /// Rejects options that have no effect with a path file or with a record of `run` or `tune`.
     pub(super) fn refuse(&self, is_run: bool) -> Result<(), Failure> {
         let of_path = [
             ("--out", self.out.is_some()),
@@ -57,8 +58,8 @@ impl Sketching {
         let of_record = of_record.into_iter().filter(|_| is_run);
         match of_path.into_iter().chain(of_record).find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(Failure::new(format!(
-                "{option} applies only to records of other programs (regions, import, why); a \
-                 PATH.toml already sets it"
+                "{option} has no effect with this PATH.toml and record: it applies only to a path \
+                 derived from another program's record (regions, import, why)"
             ))),
             None => Ok(()),
         }
@@ -72,7 +73,7 @@ impl Sketching {
             .map_err(|lacking| Failure::new(format!("--from {name}: {lacking}")))
     }
 
-    /// The path parsed from the generated path file, and the text of that file.
+    /// Parses the generated path file. Returns the path and the text.
     pub(super) fn described(
         &self,
         drawn: &Sketch,
@@ -87,29 +88,34 @@ impl Sketching {
     }
 }
 
-/// The path in a file, with its costs replaced by those in the record.
+/// Returns the path in a file, with costs replaced by those in the record.
 pub(super) fn recosted(
     mut described: Described,
     drawn: &Sketch,
     file: &Path,
 ) -> Result<Described, Failure> {
     let name = file.display();
+    let classes = described.path.stages.iter().map(|stage| stage.only);
     let Some(costs) = &mut described.costs else {
         return Err(Failure::new(format!(
-            "--from {name}: the path has no [costs] section for its figures; create a path that \
-             has one: linerate plan --from {name} --out FILE"
+            "--from {name}: the path has no [costs] section for these figures; `linerate plan \
+             --from {name} --out FILE` creates a path file that has one"
         )));
     };
     let GivenCosts { from, stages, .. } = costs;
-    for stage in stages {
+    for (stage, only) in stages.iter_mut().zip(classes) {
         let measured = drawn.stages.iter().find(|one| one.name == stage.name).ok_or_else(|| {
             Failure::new(format!(
-                "--from {name}: no measurement of `{}`; it has {}",
+                "--from {name}: the record has no measurement of `{}`, only of {}",
                 stage.name,
                 drawn.stages.iter().map(|one| &*one.name).collect::<Vec<_>>().join(", ")
             ))
         })?;
-        (stage.ns, stage.reach) = (Some(measured.ns), measured.reach);
+        stage.ns = Some(measured.ns);
+        match only {
+            PacketClass::All => stage.reach = measured.reach,
+            _ => stage.processed = (measured.reach / stage.reach).min(1.0),
+        }
         stage.assumed.clear();
     }
     from.clone_from(&drawn.from);

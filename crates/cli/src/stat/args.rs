@@ -8,25 +8,35 @@ use clap::{ArgGroup, Args};
 use linerate_counters::event::{self, NameMissing};
 use linerate_record::Tier;
 use linerate_record::units::parse_duration;
-use linerate_stat::{DEFAULT_THRESHOLD, Per};
+use linerate_stat::{DEFAULT_THRESHOLD, Per, Simulator};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const AFTER: &str = "\
-Events: portable names of --list (instructions, l1d_misses, task_clock_ns), names of this processor,
-raw codes in hexadecimal (r08), sysfs syntax (cpu/event=0x08,umask=0x01/) and tracepoints
+Events: portable names from --list (instructions, l1d_misses, task_clock_ns), this processor's
+names, raw codes in hexadecimal (r08), sysfs syntax (cpu/event=0x08,umask=0x01/) and tracepoints
 (net:netif_rx). The suffix :u counts user mode only. An event that cannot be counted is printed as
 \"-\" (null in the record) with the reason; the others are still counted.
 
 Tiers: hw (hardware counters, kernel and user), user (hardware counters, user mode only), sw (kernel
-events and clocks), sim (Valgrind simulates instructions, branches and caches; 50 to 100 times
-slower). The default is the best of the first three that works here; linerate doctor says why the
-others do not.
+events and clocks), sim (simulated instructions, branches, caches and TLBs, 20 to 100 times slower;
+uses QEMU if present, else Valgrind, which simulates no TLBs). The default is the best of the first
+three that works here; linerate doctor says why the others do not work.
 
 Caches of --tier sim: os (sizes reported by the system), profile (sizes measured by linerate
-memory), arm1176, cortex_a7, cortex_a53, cortex_a72, g4, ultrasparc_t1, ultrasparc_t2, or
+memory), arm1176, cortex_a7, cortex_a53, cortex_a72, g4, ultrasparc_t1, ultrasparc_t2, zen5, or
 size/ways/line for each cache: i1=32K/8/64,d1=32K/8/64,ll=8M/16/64.
+
+QEMU (package qemu-user) simulates every level and also runs programs of other architectures:
+--caches arm1176 with an ARMv6 binary. l2= and l3= may end in /inclusive, /exclusive or /victim; d1=
+may end in /around or /through; every cache may end in /fifo or /random. dtlb=64/4 (entries/ways),
+itlb= and tlb2= set the TLBs, and page=4K sets the page size. These items may follow a name:
+--caches os,dtlb=96,tlb2=2048/16.
+
+--hot counts by function, in all processes of the command: a table, all functions in the record, and
+folded stacks for flame graphs by linerate export --format folded. TMPDIR needs 160 bytes for each
+instruction that is executed at least once, up to 640 MiB.
 
 With more events than counters, event sets get time slices in random order. Counts are then scaled
 to the total time and printed in [brackets], with their error.
@@ -37,26 +47,27 @@ to the total time and printed in [brackets], with their error.
   linerate stat --pid 4711 --threads --time 10s
   linerate stat --cpu 2-3 --interval 1s --time 10s -e task_clock_ns,net:netif_rx
   linerate stat --tier sim -m cache --baseline before.json -- ./router -n 1000
+  linerate stat --tier sim --hot=l1d_misses -- ./router -n 1000
 
---baseline judges each cost (an event, the time) that both records have on the same tier, with an
-interval (--repeat 6 or more) or simulated with the same caches. The report says which costs were
-judged. The environment is on the stack of a program, so its size changes some counts: make both
-records under env -i. Each record has that size, and the report says if the sizes differ.
+--baseline judges each cost (event or time) that both records measured on the same tier, either with
+an interval (--repeat 6 or more) or by simulating the same caches. The report says which costs were
+judged. The environment is on a program's stack, so its size affects some counts: make both records
+under env -i. Records include that size, and the report says if the sizes differ.
 
-The command keeps stdin, stdout and stderr. The result goes to stderr when it exits, so that stdout
-belongs to the command; -o FILE writes the result to a file, -o - to stdout. With --pid, --cpu and
---list, the result goes to stdout. The same holds for --json: since the command may write to stderr,
-scripts read the JSON from -o FILE.
+The command keeps stdin, stdout and stderr. The result goes to stderr when the command exits, so
+that stdout belongs to the command; -o FILE writes it to a file and -o - writes it to stdout. With
+--pid, --cpu and --list, the result goes to stdout. JSON goes to the same place: since the command
+may write to stderr too, scripts should read the JSON from -o FILE.
 
   linerate stat --json -o counts.json -- ./router -n 1000000
 
-After --time, counting stops and the command gets SIGTERM; its work from then on is counted only
-with --tier sim.
+When the --time limit is reached, counting stops and the command gets SIGTERM; what it does after
+that is counted only with --tier sim.
 
-Exit status: that of the command (with --repeat, the first that is not 0), or 128 + n if signal n
-killed it; 127 not found; 126 not executable; 125 stat itself failed, no event of a process or CPU
-could be counted, or no figure could be judged against --baseline; 1 the command succeeded, but
-there is a regression.";
+Exit status: the command's own (with --repeat, the first that is not 0), or 128 + n if signal n
+killed the command; 127 not found; 126 not executable; 125 stat itself failed, no event of a process
+or CPU could be counted, or no figure could be judged against --baseline; 1 the command succeeded,
+but there is a regression.";
 
 #[derive(Debug, Args)]
 #[command(
@@ -80,8 +91,8 @@ pub(crate) struct StatArgs {
     #[arg(
         long,
         conflicts_with_all = [
-            "record", "events", "metrics", "tier", "caches", "per", "threads", "interval",
-            "repeat", "time", "slice", "seed", "strict", "baseline", "explain",
+            "record", "events", "metrics", "tier", "caches", "simulator", "hot", "per", "threads",
+            "interval", "repeat", "time", "slice", "seed", "strict", "baseline", "explain",
         ]
     )]
     pub(crate) list: bool,
@@ -95,15 +106,29 @@ pub(crate) struct StatArgs {
     pub(crate) metrics: Vec<String>,
     /// Evidence tier: hw, user, sw or sim (default: best)
     ///
-    /// The default is the best tier of hardware events that works here, without sim.
+    /// Default: the best of hw, user and sw that works here.
     #[arg(long, value_parser = tier)]
     pub(crate) tier: Option<Tier>,
     /// Caches to simulate with --tier sim
     ///
-    /// Default: those of the baseline, else as measured here, else as reported by the system. Names
-    /// are listed below.
-    #[arg(long, value_name = "NAME")]
+    /// Default: the baseline's, otherwise as measured here, otherwise as reported by the system.
+    /// Names are listed below. --machine is an alias.
+    #[arg(long, value_name = "NAME", alias = "machine")]
     pub(crate) caches: Option<String>,
+    /// Simulator for --tier sim: qemu or valgrind
+    ///
+    /// Default: the baseline's, otherwise qemu if installed, otherwise valgrind.
+    #[arg(long, value_name = "NAME", value_parser = simulator, hide_short_help = true)]
+    pub(crate) simulator: Option<Simulator>,
+    /// Count by function too (default: instructions)
+    ///
+    /// With --tier sim, in QEMU: prints the functions with the highest counts of EVENT, and their
+    /// source lines where the program has debug information.
+    #[arg(
+        long, value_name = "EVENT", num_args = 0..=1, default_missing_value = "instructions",
+        require_equals = true
+    )]
+    pub(crate) hot: Option<String>,
     /// Also print counts per event, or per N units of work
     #[arg(long, value_name = "EVENT|N")]
     pub(crate) per: Option<Per>,
@@ -123,17 +148,17 @@ pub(crate) struct StatArgs {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) time: Option<Duration>,
     /// Time slice of an event set (default: 2ms)
-    #[arg(long, value_name = "TIME", value_parser = slice)]
+    #[arg(long, value_name = "TIME", value_parser = slice, hide_short_help = true)]
     pub(crate) slice: Option<Duration>,
     /// Random seed for the order of slices
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
     /// Fail when an event cannot be counted
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Compare with this record: status 1 if a cost grew
+    /// Compare with this record; exit status 1 if a cost grew
     ///
-    /// Status 125 if no cost could be judged.
+    /// Exit status 125 if no cost could be judged.
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
     /// Regression threshold in percent
@@ -158,22 +183,22 @@ pub(crate) struct StatArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventList(pub(crate) Vec<String>);
 
-/// Parses a share given in percent: 0.001 is 0.1 %.
+/// A share parsed from a percentage: 0.1 % is 0.001.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Percent(pub(crate) f64);
 
 impl StatArgs {
-    /// Destination of the result: if there is a command, stdout belongs to it.
+    /// Returns where the result goes. If a command is run, stdout belongs to that command.
     pub(crate) fn destination(&self) -> Destination<'_> {
         Destination::of(self.to.as_deref(), !self.command.is_empty())
     }
 
-    /// Result file, if the result goes to a file.
+    /// Returns the result file, if there is one.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.destination().file()
     }
 
-    /// Regression threshold, as a share.
+    /// Returns the regression threshold as a fraction.
     pub(crate) fn threshold(&self) -> f64 {
         self.threshold.map_or(DEFAULT_THRESHOLD, |Percent(share)| share)
     }
@@ -190,6 +215,14 @@ fn tier(text: &str) -> Result<Tier, String> {
         "sw" => Ok(Tier::Sw),
         "sim" => Ok(Tier::Sim),
         _ => Err("expected hw, user, sw or sim".to_owned()),
+    }
+}
+
+fn simulator(text: &str) -> Result<Simulator, String> {
+    match text {
+        "qemu" => Ok(Simulator::Qemu),
+        "valgrind" => Ok(Simulator::Valgrind),
+        _ => Err("expected qemu or valgrind".to_owned()),
     }
 }
 
@@ -212,7 +245,8 @@ fn time(text: &str) -> Result<Duration, String> {
     duration(text, Duration::from_millis(1), 365 * DAY)
 }
 
-/// Shorter slices would mostly be spent switching event sets; longer ones would delay the next set.
+/// Parses the duration of a slice. Shorter slices would be spent mostly on switching event sets;
+/// longer ones would keep each set waiting too long for its next slice.
 fn slice(text: &str) -> Result<Duration, String> {
     duration(text, Duration::from_micros(500), Duration::from_secs(1))
 }

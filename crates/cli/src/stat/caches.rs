@@ -2,12 +2,13 @@
 //! Caches that `--tier sim` simulates.
 //!
 //! ```text
-//! --caches NAME     those
-//! --caches os       this machine's, as the system states them
-//! --caches profile  this machine's, as `linerate memory` measured them
-//! none of these     those of the baseline, if they are this machine's: else there is no verdict
-//!                   else as measured, if that is known and differs
-//!                   else as stated
+//! --caches NAME     the caches with this name
+//! --caches NAME,... the same, with some caches, TLBs or page sizes replaced
+//! --caches os       this machine's caches, as reported by the OS
+//! --caches profile  this machine's caches, as measured by `linerate memory`
+//! no option         the baseline's caches, if they are this machine's (with other caches, the two
+//!                   records could not be compared); otherwise the measured caches, if they are
+//!                   known and differ from those reported by the OS; otherwise as with `os`
 //! ```
 
 use super::StatArgs;
@@ -16,9 +17,10 @@ use crate::failure::Failure;
 use linerate_hierarchy::profile::{Profile, Seen};
 use linerate_memory::profile;
 use linerate_record::{Body, Record, Tier};
+use linerate_stat::Simulator;
 use linerate_stat::sim::Geometry;
 
-/// The requested caches; `None` for those that the system states.
+/// Returns the requested caches; `None` for those reported by the OS.
 pub(super) fn caches(
     args: &StatArgs,
     baseline: Option<&Record>,
@@ -27,20 +29,48 @@ pub(super) fn caches(
         return Err(Failure::new("--caches applies to simulation only: add --tier sim"));
     }
     match args.caches.as_deref() {
-        Some("os") => Geometry::this_machine().map(Some).map_err(Failure::new),
-        Some("profile") => {
-            let none = "this machine has no profile; create one: linerate memory";
-            let stored = profile::load().map_err(Failure::new)?;
-            measured(&stored.ok_or_else(|| Failure::new(none))?.profile).map(Some)
-        }
-        Some(name) => Geometry::parse(name).map(Some).map_err(Failure::new),
+        Some(text) => given(text).map(Some),
         None if args.tier == Some(Tier::Sim) => Ok(by_default(args.output.quiet(), baseline)),
         None => Ok(None),
     }
 }
 
-/// Cache geometry if no option is given. A missing profile is not an error. If the system does not
-/// state its caches either, the simulator reports that.
+/// Parses the argument of `--caches`.
+pub(crate) fn given(text: &str) -> Result<Geometry, Failure> {
+    let (name, items) = text.split_once(',').unwrap_or((text, ""));
+    let geometry = match name {
+        "os" => Geometry::this_machine().map_err(Failure::new)?,
+        "profile" => {
+            let none = "no machine profile; create one with `linerate memory`";
+            let stored = profile::load().map_err(Failure::new)?;
+            measured(&stored.ok_or_else(|| Failure::new(none))?.profile)?
+        }
+        _ => return Geometry::parse(text).map_err(Failure::new),
+    };
+    geometry.with(items).map_err(Failure::new)
+}
+
+/// Returns the requested simulator or, by default, the baseline's, because counts from different
+/// simulators cannot be compared.
+pub(super) fn simulator(
+    args: &StatArgs,
+    baseline: Option<&Record>,
+) -> Result<Option<Simulator>, Failure> {
+    if args.simulator.is_some() && args.tier != Some(Tier::Sim) {
+        return Err(Failure::new("--simulator applies to simulation only: add --tier sim"));
+    }
+    let of_baseline = baseline.and_then(|record| match &record.body {
+        Body::Stat(before) => before.caches.as_ref().map(|caches| match caches.machine {
+            Some(_) => Simulator::Qemu,
+            None => Simulator::Valgrind,
+        }),
+        _ => None,
+    });
+    Ok(args.simulator.or(of_baseline))
+}
+
+/// Returns the default cache geometry. A missing profile is not an error. If the OS does not report
+/// the caches either, the simulator reports the error.
 fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
     if let Some(Body::Stat(before)) = baseline.map(|record| &record.body)
         && let Some(caches) = before.caches.as_ref().filter(|c| Geometry::is_of_this_machine(c))
@@ -54,8 +84,8 @@ fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
             if !quiet {
                 let (age, file) = (stored.age(), stored.file.display());
                 emit::say(&format!(
-                    "linerate: simulating the caches measured {age} ago ({file}); for those the \
-                     system reports: --caches os\n"
+                    "linerate: simulating the caches measured {age} ago ({file}); \
+                     --caches os simulates the caches that the system reports\n"
                 ));
             }
             Some(geometry)
@@ -63,33 +93,35 @@ fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
         Ok(_) => None,
         Err(reason) => {
             if !quiet {
-                emit::say(&format!("warning:    caches as reported by the system: {reason}\n"));
+                emit::say(&format!(
+                    "warning:    simulating the caches that the system reports: {reason}\n"
+                ));
             }
             None
         }
     }
 }
 
-/// This machine's caches, with the sizes measured in a profile. The size of the instruction cache
-/// is always the stated one, since pointer chases cannot measure it.
+/// Returns this machine's caches with the sizes measured in a profile. The instruction cache always
+/// has the size reported by the OS, since pointer chases cannot measure it.
 fn measured(profile: &Profile) -> Result<Geometry, Failure> {
     let stated = Geometry::this_machine().map_err(Failure::new)?;
     let [d1, ll] = profile.levels();
     let shapes = stated.caches();
     let note = format!(
-        "i1 as stated; {}; {}",
+        "i1 as reported; {}; {}",
         sentence("d1", d1, shapes.d1.bytes),
         sentence("ll", ll, shapes.ll.bytes)
     );
     stated.resized(d1.instead(), ll.instead(), &note).map_err(Failure::new)
 }
 
-/// States where the size of a cache comes from.
+/// Describes where a cache size comes from.
 fn sentence(name: &str, seen: Seen, stated: u64) -> String {
     match seen {
-        Seen::AsStated => format!("{name} measured, same as stated"),
-        Seen::Instead(_) => format!("{name} as measured (stated: {} KiB)", stated >> 10),
-        Seen::No => format!("{name} as stated, not measured"),
+        Seen::AsStated => format!("{name} measured, same as reported"),
+        Seen::Instead(_) => format!("{name} as measured (reported: {} KiB)", stated >> 10),
+        Seen::No => format!("{name} as reported, not measured"),
     }
 }
 
@@ -99,9 +131,9 @@ mod tests {
 
     #[test]
     fn only_what_was_seen_is_called_measured() {
-        assert_eq!(sentence("d1", Seen::AsStated, 48 << 10), "d1 measured, same as stated");
+        assert_eq!(sentence("d1", Seen::AsStated, 48 << 10), "d1 measured, same as reported");
         let instead = sentence("ll", Seen::Instead(6 << 20), 32 << 20);
-        assert_eq!(instead, "ll as measured (stated: 32768 KiB)");
-        assert_eq!(sentence("ll", Seen::No, 32 << 20), "ll as stated, not measured");
+        assert_eq!(instead, "ll as measured (reported: 32768 KiB)");
+        assert_eq!(sentence("ll", Seen::No, 32 << 20), "ll as reported, not measured");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate stat --list`: the available events and metric sets.
+//! `linerate stat --list`: available events and metric sets.
 
 use linerate_counters::catalog::{Catalog, EventInfo};
 use linerate_counters::event::Class;
@@ -7,7 +7,7 @@ use linerate_counters::metrics::{self, Metric, MetricSet};
 use linerate_report::{Style, paragraph};
 use serde_json::{Value, json};
 
-/// The list, as tables or as JSON.
+/// Returns the list, as tables or as JSON.
 pub(super) fn list(is_json: bool, style: &Style) -> String {
     let catalog = Catalog::of_this_machine();
     match is_json {
@@ -55,16 +55,16 @@ fn as_json(catalog: &Catalog) -> Value {
     })
 }
 
-/// Column width of the names.
+/// Column width for names.
 const NAME: usize = 24;
 
-/// Indentation of the text after a name.
+/// Indentation of text after a name.
 const INDENT: usize = 4;
 
 fn as_text(catalog: &Catalog, style: &Style) -> String {
     let whose = match catalog.is_known_processor() {
-        true => "table of this processor",
-        false => "no table for this processor: the kernel's generic events",
+        true => "this processor's table",
+        false => "only the kernel's generic events; linerate has no event table for this processor",
     };
     let head = format!("Hardware events ({}): {whose}", catalog.table());
     let mut text = paragraph(&head, 0, style);

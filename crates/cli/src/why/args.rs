@@ -13,9 +13,9 @@ use std::time::Duration;
 
 const AFTER: &str = "\
 Users can watch their own processes. Root sees more: which threads preempted the program, kernel
-samples and packet drop reasons. Nothing is changed on the system, and the program is neither
-stopped nor attached to. --details lists what could not be read, with the command that changes it.
-docs/commands/why.md lists the causes it can find, with their thresholds and limits. Examples:
+samples and packet drop reasons. No system setting is changed, and the program is neither stopped
+nor attached to. --details lists what could not be read, with the command that makes it readable.
+docs/commands/why.md lists the causes that can be found, with their thresholds and limits. Examples:
 
   linerate why --demo
   linerate why $(pidof dpdk-testpmd)
@@ -25,8 +25,8 @@ docs/commands/why.md lists the causes it can find, with their thresholds and lim
   linerate why --name unbound --every 60s --json >> why.ndjson
 
 If a command is given, standard output belongs to it: the report goes to stderr, or to the -o file.
-The command gets SIGTERM when the window ends. A bundle contains addresses and process names, but no
-packets, no environment, and command lines only with --with-command-line.
+The command gets SIGTERM when the window ends. A bundle contains addresses and process names, but
+neither packets nor environment variables; it contains command lines only with --with-command-line.
 
 Exit status: 0 with a finding, 1 if the finding of --demo is wrong, 2 if there is nothing to
 watch.";
@@ -61,7 +61,7 @@ pub(crate) struct WhyArgs {
     // Role of a child process of the demo.
     #[arg(long, hide = true, requires = "demo", value_enum, value_name = "PART")]
     pub(super) demo_part: Option<Part>,
-    /// Watch this long, e.g. 500ms or 10s (default: 5s)
+    /// Watch for this long, e.g. 500ms or 10s (default: 5s)
     #[arg(long, short = 't', value_name = "TIME", value_parser = duration)]
     pub(super) time: Option<f64>,
     /// Line rate to reach, e.g. 10Gb/s
@@ -71,7 +71,7 @@ pub(crate) struct WhyArgs {
     pub(super) line: Option<f64>,
     /// Write one JSON file to attach to a bug report
     ///
-    /// Contains the record and that of `linerate doctor`.
+    /// Contains this record and the one of `linerate doctor`.
     #[arg(long, value_name = "FILE", conflicts_with = "every")]
     pub(super) bundle: Option<PathBuf>,
     /// Include command lines, which may contain secrets
@@ -94,21 +94,21 @@ pub(crate) struct WhyArgs {
     pub(super) output: Output,
 }
 
-/// Default window in seconds: long enough for 50 quota periods, short enough to wait for.
+/// Default window in seconds: long enough for 50 CPU quota periods, yet short enough to wait for.
 const WINDOW_S: f64 = 5.0;
 
 impl WhyArgs {
-    /// Duration of a window.
+    /// Returns the length of a window.
     pub(super) fn window(&self) -> Duration {
         Duration::from_secs_f64(self.time.unwrap_or(WINDOW_S))
     }
 
-    /// Destination of the result: if there is a command, stdout belongs to it.
+    /// Returns where the result goes. If a command is run, stdout belongs to that command.
     pub(crate) fn destination(&self) -> Destination<'_> {
         Destination::of(self.to.as_deref(), !self.command.is_empty())
     }
 
-    /// Result file, if the result goes to a file.
+    /// Returns the result file, if there is one.
     pub(super) fn file(&self) -> Option<&Path> {
         self.destination().file()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A single file to attach to a bug report: the records of `why` and `doctor`.
+//! A single file to attach to a bug report, with the records of `why` and `doctor`.
 
 use crate::doctor;
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use std::fs;
 /// Placeholder for an omitted command line.
 const LEFT_OUT: &str = "linerate why (command line omitted)";
 
-/// The bundle as JSON.
+/// Returns the bundle as JSON.
 pub(super) fn bundle(record: &Record, with_command_line: bool) -> Result<String, Failure> {
     let value = |record: &Record| -> Result<Value, Failure> {
         let json = record.to_json_pretty().map_err(Failure::new)?;
@@ -36,7 +36,7 @@ pub(super) fn bundle(record: &Record, with_command_line: bool) -> Result<String,
     Ok(format!("{bundle:#}\n"))
 }
 
-/// Command lines, by process ID, of the watched processes that are still running.
+/// Returns the command lines of observed processes that are still running, by process ID.
 fn command_lines(record: &Record) -> Value {
     let Body::Why(report) = &record.body else { return Value::Null };
     let one = |pid: &u32| {

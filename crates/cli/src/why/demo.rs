@@ -2,19 +2,20 @@
 //! `linerate why --demo`: a program that loses packets for a known reason, explained like any
 //! other.
 //!
-//! Two child processes run the demo in their own user and network namespaces. This does not require
-//! root and changes nothing outside the namespaces:
+//! The demo consists of two child processes in their own user and network namespaces. The demo does
+//! not require root, and changes nothing outside these namespaces:
 //!
 //! ```text
 //! this program --starts--> sender: enters a user and a network namespace, starts
-//!                          receiver: enters a network namespace of its own
-//!              <--PID----- sender: joins both by a veth pair, sends 20,000 datagrams per second
-//!   observes the receiver, as it would observe anything
-//!              --closes--> the sender's standard input, who closes the receiver's
-//!              <--counts-- what both counted themselves: the truth
+//!                          receiver: enters its own network namespace
+//!                          sender: connects both by a veth pair, waits until a datagram arrives
+//!              <--PID----- sender: sends 20,000 datagrams per second
+//!   observes the receiver like any other program
+//!              --closes--> the sender's standard input; the sender then closes the receiver's
+//!              <--counts-- datagrams sent and received, as counted by the children: the truth
 //! ```
 //!
-//! Each child exits when its standard input is closed or its time limit expires.
+//! A child exits when its stdin is closed or its time limit expires.
 
 mod parts;
 mod scene;
@@ -36,29 +37,28 @@ use std::time::Duration;
 const NEAR: &str = "demo0";
 const FAR: &str = "demo1";
 
-/// Datagrams that the sender sends per second.
+/// Datagrams sent per second.
 const PER_SECOND: f64 = 20_000.0;
 
-/// Pause of the receiver between reads.
+/// How long the receiver pauses between reads.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Size of the receive buffer requested by the receiver. The kernel grants twice as much, which
-/// holds some 85 short datagrams (768 bytes each, including overhead), but 200 arrive during a
-/// pause.
+/// Receive buffer size that the receiver requests. The kernel doubles it, which is enough for some
+/// 85 short datagrams (768 bytes each, including overhead), but 200 arrive during a pause.
 const BUFFER_BYTES: u32 = 32 << 10;
 
-/// Loss shares that differ by less than this are considered equal. They may differ because the
-/// observation covers only part of the time that the children count.
+/// Loss rates that differ by less than this are considered equal. They may differ because the
+/// observation covers only part of the time during which the children count.
 const TOLERANCE: f64 = 0.05;
 
-/// Like [`TOLERANCE`], but for a machine without idle CPUs, where the loss changes from moment to
-/// moment, and more time passes between reading one counter and the next.
+/// Like [`TOLERANCE`], but for machines without idle CPUs, where loss rates fluctuate and more time
+/// passes between reads of different counters.
 const TOLERANCE_BUSY: f64 = 0.15;
 
-/// Share of idle CPU time below which a machine counts as busy.
+/// Fraction of idle CPU time below which a machine counts as busy.
 const BUSY: f64 = 0.1;
 
-/// Role of a child process in the demo.
+/// Role of a child process of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Part {
     Sender,
@@ -66,7 +66,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// Name of the role on the command line.
+    /// Returns the role's name on the command line.
     fn name(self) -> &'static str {
         match self {
             Self::Sender => "sender",
@@ -84,7 +84,7 @@ pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure>
     let shown = show(args, &record)?;
     let (agrees, sentence) = compare(&record, truth);
     let text = linerate_report::why_truth(&sentence, &super::style(args));
-    // A script reads only the record.
+    // With --json, the reader is a script, which expects only the record.
     if args.output.json() {
         emit::say(&text);
     } else {
@@ -93,16 +93,17 @@ pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure>
     Ok(if agrees { shown } else { Answer::No })
 }
 
-/// Whether the diagnosis matches the truth, and a sentence comparing the two.
+/// Returns whether the diagnosis matches the truth, and a sentence that compares them.
 fn compare(record: &Record, truth: Truth) -> (bool, String) {
     let share = truth.lost_share();
     let happened = format!(
-        "of {} packets sent, the receiver ({} KiB buffer, read every {} ms) got {}: {:.1} % lost",
+        "of {} packets sent, the receiver got {} ({:.1} % lost): it reads every {} ms, and its \
+         SO_RCVBUF is {} KiB, which the kernel doubles",
         truth.sent,
-        BUFFER_BYTES >> 10,
-        PAUSE.as_millis(),
         truth.received,
-        100.0 * share
+        100.0 * share,
+        PAUSE.as_millis(),
+        BUFFER_BYTES >> 10
     );
     let Body::Why(report) = &record.body else { return (false, happened) };
     let cause = report.findings.first().map_or(Cause::CannotTell, |first| first.cause);
@@ -124,22 +125,22 @@ fn compare(record: &Record, truth: Truth) -> (bool, String) {
         (false, false) => (
             false,
             format!(
-                "{happened}. The diagnosis does not agree: {said}. Please report it, with the file \
-                 that --bundle writes."
+                "{happened}. The diagnosis does not agree: {said}. Please report this, and attach \
+                 the file that --bundle writes."
             ),
         ),
     }
 }
 
-/// Share of idle time, averaged over all CPUs, if it could be read.
+/// Returns the mean idle fraction over all CPUs, if readable.
 fn idle_share(report: &WhyReport) -> Option<f64> {
     let cpus = &report.observation.cpus;
     let idle: f64 = cpus.iter().map(|cpu| cpu.idle).sum();
     (!cpus.is_empty()).then(|| idle / cpus.len() as f64)
 }
 
-/// Share of the packets for the receiver that the ledger reports as lost; the others were received.
-/// The interface counts them, too, but is read at another moment.
+/// Returns the fraction of packets for the receiver that the ledger reports as lost. The interface
+/// counts them too, but is read at a different time.
 fn lost_share(report: &WhyReport) -> Option<f64> {
     let lost = ledger(&report.observation).lost()? as f64;
     let received = report.observation.packets.as_ref()?.packets as f64;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Format, length and colour of results.
+//! Tests the format, length and colour of results.
 
 use crate::rig::{Folder, command, edge};
 use linerate_record::fixtures;
 
-/// Runs the program without `LINERATE_DETAILS` and with the given environment variables; returns
+/// Runs the program without `LINERATE_DETAILS` and with the given environment variables. Returns
 /// its stdout.
 fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = command(arguments);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rejected input. Each error must state the reason and a remedy.
+//! Tests rejected input. Every error must state the reason and a remedy.
 
 use crate::rig::{EDGE_TIME, Folder, a_processor, edge, pcap, refused, split_path, udp};
 use std::fs;
 
-/// Line and column, counted from 1, of `part`, which must occur exactly once in `text`.
+/// Returns the 1-based line and column of `part`, which must occur exactly once in `text`.
 fn place(text: &str, part: &str) -> String {
     assert_eq!(text.matches(part).count(), 1, "{part}");
     let before = text.split(part).next().unwrap_or_default();
@@ -64,7 +64,7 @@ fn a_path_that_cannot_be_read_is_refused() {
     }
 }
 
-/// pcap file with this link type.
+/// Returns a pcap file with this link type.
 fn of_link_type(link_type: u8) -> Vec<u8> {
     let mut file = pcap([&udp(1)[..]]);
     file[20] = link_type;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Resource limits: infinite files, memory, file sizes, threads. A failure is reported in one
+//! Tests resource limits: infinite files, memory, file sizes, threads. A failure is reported in one
 //! sentence and leaves no files behind.
 
 use crate::rig::{Done, Folder, a_share_of_the_processors, answered, command, linerate, refused};
@@ -104,7 +104,7 @@ fn a_limit_of_file_sizes_is_an_error_and_leaves_no_file() {
     assert_eq!(left, 0, "files are left in the state folder");
 }
 
-/// Signals that the program handles must not be ignored in the commands it starts.
+/// Signals that the program handles must not be ignored in commands it starts.
 #[test]
 fn a_counted_command_still_dies_of_the_limit_of_file_sizes() {
     let folder = Folder::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the regions of a user's own program to a plan for that program, without hand-written TOML.
+//! From the regions of a user's own program to a plan for it, without hand-written TOML.
 
 use crate::rig::{Done, Folder, answered, linerate, record, refused};
 use linerate_record::plan::PlanReport;
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// The most recently built static regions library. Cargo may have kept older ones.
+/// Returns the most recently built static regions library, as Cargo may have kept older ones.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own file");
     let folder = test.parent().expect("it is in a folder");
@@ -79,8 +79,8 @@ fn library() -> PathBuf {
     files.max_by_key(built).expect("the library was built for this test")
 }
 
-/// Compiles and runs the program; returns the file of the record that it writes about its regions.
-/// `None` if there is no C compiler.
+/// Compiles and runs the program. Returns the record that it writes about its regions; `None`
+/// without a C compiler.
 fn regions(folder: &Folder, arguments: &[&str]) -> Option<String> {
     let source = folder.write("program.c", PROGRAM);
     let program = folder.file("program");
@@ -129,7 +129,7 @@ fn a_program_measured_by_regions_is_planned_without_a_line_of_toml() {
     let line = plan.line_rate_kpps.expect("a line was given");
     assert!((line - 1e7 / ((256.0 + 20.0) * 8.0)).abs() < 1.0, "{line}");
     assert!(hold.predicted_kpps.high.is_some_and(|high| high <= line * 1.000_001), "{hold:?}");
-    // The written file describes the same path. It can be edited, and planned again with or without
+    // The written file describes the same path. It can be edited and planned again, with or without
     // the record.
     let again = plan_of(&answered(0, &["plan", &out, "--workers", "4", "--json"]));
     assert_eq!((again.mapping.clone(), again.line_rate_kpps), (plan.mapping, plan.line_rate_kpps));

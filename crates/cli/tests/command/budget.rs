@@ -58,17 +58,19 @@ fn this_machine_has_a_clock_and_no_guess_at_instructions() {
     assert!((cycles - 67.2 * 3.0).abs() < 1e-9);
     assert_eq!(json["summary"]["instructions_per_packet"], Value::Null);
     let done = linerate(&["budget", "--clock", "3"]);
+    // Lines break according to the length of the processor's name.
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(done.stdout.contains("set --ipc"), "{}", done.stdout);
-    assert!(done.stdout.contains("(clock from --clock; "), "{}", done.stdout);
+    assert!(words(&done.stdout).contains("(clock from --clock; "), "{}", done.stdout);
     let done = linerate(&["budget", "--clock", "3", "--machine", "t1"]);
-    assert!(done.stdout.contains("; the clock from --clock)"), "{}", done.stdout);
+    assert!(words(&done.stdout).contains("; clock from --clock)"), "{}", done.stdout);
     let done = linerate(&["budget"]);
     if done.status == Some(2) && done.stderr.contains("the core clock is unknown") {
         println!("SKIP: {}", done.stderr);
         return;
     }
-    let text = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains(" GHz (95 % interval), tier sw; cores"), "{text}");
+    let text = words(&done.stdout);
+    assert!(text.contains(" GHz (95 % interval, evidence tier sw); cores"), "{text}");
 }
 
 #[test]
@@ -114,7 +116,7 @@ fn the_roofline_is_drawn_where_limits_are_known() {
     }
     std::fs::remove_file(&plot).expect("it was written");
     let done = linerate(&[&args[..], &["t1", "--frame", "64"]].concat());
-    assert!(done.stderr.contains("two or more frame sizes") && done.status == Some(0), "{done:?}");
+    assert!(done.stderr.contains("at least two frame sizes") && done.status == Some(0), "{done:?}");
     let done = linerate(&[&args[..], &["this", "--clock", "3"]].concat());
     assert!(done.stderr.contains("[bandwidth]") && done.status == Some(0), "{done:?}");
     assert!(!std::path::Path::new(&plot).exists());

@@ -9,8 +9,8 @@ use crate::rig::{
 use crate::rig::{EDGE_PACKETS, udp};
 use linerate_record::run::CutSegments;
 
-/// A path that replays `packets` packets of `capture`, with additional source keys, and writes them
-/// to `out`.
+/// Returns a path that replays `packets` packets of `capture`, with additional source keys, and
+/// writes them to `out`.
 fn path(capture: &str, keys: &str, packets: u64, out: &str) -> String {
     format!(
         "[source]\nkind = \"capture\"\nfile = {capture:?}\n{keys}\n[[stage]]\nkind = \"parse\"\n\
@@ -18,8 +18,8 @@ fn path(capture: &str, keys: &str, packets: u64, out: &str) -> String {
     )
 }
 
-/// A TCP frame with the timestamp option and `payload` bytes of payload, as captured with checksum
-/// offload.
+/// Returns a TCP frame with the timestamp option and `payload` bytes of payload, as captured with
+/// checksum offload.
 fn tcp(payload: usize, flags: u8) -> Vec<u8> {
     let total = (20 + 32 + payload) as u16;
     let mut frame = vec![2; 12];
@@ -32,7 +32,7 @@ fn tcp(payload: usize, flags: u8) -> Vec<u8> {
     frame
 }
 
-/// A pcap file of frames truncated to at most `snap` bytes.
+/// Returns a pcap file of frames truncated to at most `snap` bytes.
 fn snapped(frames: &[Vec<u8>], snap: usize) -> Vec<u8> {
     let mut file = Vec::new();
     for frame in frames {
@@ -76,15 +76,15 @@ fn joined_segments_are_cut_to_what_the_wire_carries() {
     let file = folder.write("rest.toml", path(&capture, &rest, 1, &out));
     let done = linerate(&["run", &file]);
     assert_eq!(done.status, Some(0), "{done:?}");
-    assert!(done.stderr.contains("mostly for `joined_segments` (1 packet"), "{}", done.stderr);
+    assert!(done.stderr.contains("mostly due to `joined_segments` (1 packet"), "{}", done.stderr);
     assert!(done.stdout.contains("\nleft out    99."), "{}", done.stdout);
     let whole = format!("{keep}\nbuffer_bytes = 65407");
     let file = folder.write("whole.toml", path(&capture, &whole, 2, &out));
     answered(0, &["run", &file]);
 }
 
-/// A TCP segment as the sender's stack passes it to the interface: the checksum covers only the
-/// pseudo-header.
+/// Returns a TCP segment as the sender's stack passes it to the interface: the checksum covers only
+/// the pseudo-header.
 fn unfinished(mut frame: Vec<u8>) -> Vec<u8> {
     let transport_bytes = frame.len() as u32 - 34;
     let addresses = frame[26..34].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
@@ -165,7 +165,7 @@ fn a_stage_that_found_nothing_to_do_is_a_warning() {
     let offer = format!("packets = {EDGE_PACKETS}");
     let busy = folder.write("busy.toml", edge(&[(EDGE_TIME, offer.as_str())]));
     let done = linerate(&["run", &busy]);
-    assert!(!done.stderr.contains("nothing to do"), "{}", done.stderr);
+    assert!(!done.stderr.contains("did nothing with"), "{}", done.stderr);
     for word in ["stage", "counted", "mappings made", "permitted by rule", "by default route"] {
         assert!(done.stdout.contains(word), "{word} not in {}", done.stdout);
     }
@@ -175,7 +175,8 @@ fn a_stage_that_found_nothing_to_do_is_a_warning() {
     let elsewhere = format!("{}203.0.113.0/24{}", &inside[..at], &inside[end..]);
     let done = linerate(&["run", &folder.write("idle.toml", elsewhere)]);
     let said = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    for word in ["`nat44` had nothing to do for", "`inside` = 203.0.113.0/24 matches none"] {
+    for word in ["`nat44` did nothing with", "`inside` = 203.0.113.0/24 matches no source address"]
+    {
         assert!(said.contains(word), "{word} not in {said}");
     }
 }
@@ -226,10 +227,10 @@ fn a_part_of_a_capture_is_replayed() {
     assert_eq!(sampled + rest, EDGE_PACKETS);
     let file = folder.write("path.toml", path(EDGE_CAPTURE, "skip = 8000", 8, &out));
     let said = refused(&["run", "--check", &file]);
-    assert!(said.contains("select none of its 7300 packets"), "{said}");
+    assert!(said.contains("select none of the 7300 packets"), "{said}");
 }
 
-/// The whole file exceeds available memory; part of it does not.
+/// The whole file exceeds available memory, but part of it does not.
 #[test]
 fn a_long_capture_is_refused_by_the_memory_of_what_is_replayed() {
     let folder = Folder::new();

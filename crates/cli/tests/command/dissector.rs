@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An independent check of the stages: tshark must not find errors in the captures they write.
+//! An independent check of the stages: tshark must not find errors in captures they write.
 
 use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder};
 use crate::rig::{edge, pcap, report, udp, workers};
@@ -28,7 +28,7 @@ pub(crate) struct Judgement {
     pub(crate) good: [u64; FIELDS.len()],
 }
 
-/// Whether tshark is installed; prints a note if not.
+/// Returns whether tshark is installed; prints a note if not.
 pub(crate) fn is_installed() -> bool {
     let mut found = Command::new("tshark");
     let found = found.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());

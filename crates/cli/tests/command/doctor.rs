@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate doctor`: on any machine, the answer is complete, and people and scripts get the same
-//! one.
+//! `linerate doctor` gives a complete answer on any machine, and the same one to people and
+//! scripts.
 
 use crate::rig::{Folder, answered, linerate, record, refused};
 use crate::validator::Validator;
@@ -56,7 +56,7 @@ fn what_does_not_work_is_null_with_a_reason_and_a_command() {
     }
 }
 
-/// The timestamp counter tier and the model tier have no prerequisites.
+/// The tiers for the timestamp counter and for models have no prerequisites.
 #[test]
 fn some_tiers_work_anywhere() {
     let (_, report) = examined();
@@ -93,8 +93,7 @@ fn the_record_is_written_only_to_the_requested_path() {
     assert!(refused(&["doctor", "surplus"]).contains("surplus"));
 }
 
-/// Without a PATH, Valgrind is not found: the simulator is unavailable and everything else
-/// unchanged.
+/// Without a PATH, Valgrind is not found: the simulator is unavailable, but nothing else changes.
 #[test]
 fn reports_missing_valgrind() {
     let output = crate::rig::command(&["doctor", "--json"]).env("PATH", "").output();
@@ -107,8 +106,8 @@ fn reports_missing_valgrind() {
     let valgrind = report.observations.iter().find(|o| o.name == "valgrind").expect("looked for");
     assert_eq!((valgrind.verdict, valgrind.value.as_deref()), (Verdict::Missing, Some("none")));
     let fix = valgrind.fix.as_deref();
-    // Without a `PATH`, no package manager is found either that could install it.
-    assert_eq!(fix, Some("echo \"$PATH\"  # install Valgrind in one of these"));
+    // Without a PATH, no package manager is found either that could install it.
+    assert_eq!(fix, Some("echo \"$PATH\"  # install Valgrind in one of these directories"));
 }
 
 #[test]
@@ -126,5 +125,5 @@ fn every_fix_is_a_line_for_a_shell() {
 fn help_says_that_nothing_is_changed() {
     let done = linerate(&["doctor", "--help"]);
     assert_eq!(done.status, Some(0));
-    assert!(done.stdout.contains("No setting is changed"), "{}", done.stdout);
+    assert!(done.stdout.contains("No settings are changed"), "{}", done.stdout);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The path file reference, compared with the actual stages.
+//! Compares the path file reference with the actual stages.
 
 use crate::rig::answered;
 use linerate_path::check::read;
@@ -9,7 +9,7 @@ use linerate_stages::{KINDS, specs};
 
 const REFERENCE: &str = include_str!("../../../../docs/path.md");
 
-/// The fenced code blocks of the reference that are in the given language.
+/// Returns the reference's fenced code blocks in the given language.
 fn blocks(language: &str) -> Vec<String> {
     let opening = format!("```{language}\n");
     let block = |part: &str| part.split("```").next().unwrap_or_default().to_owned();
@@ -42,7 +42,7 @@ fn the_example_of_the_reference_is_a_path_of_real_stages() {
     }
 }
 
-/// Registered sources.
+/// Returns the registered sources.
 fn sources() -> Vec<SourceSpec> {
     linerate_rlp::app::EXTENSION.sources.iter().map(|kind| kind.spec).collect()
 }
@@ -50,7 +50,7 @@ fn sources() -> Vec<SourceSpec> {
 #[test]
 fn the_reference_has_every_key() {
     // The reference does not list the kinds of stage: `linerate stages` does.
-    let expected = help(Kinds { stages: &[], sources: &sources() });
+    let expected = help(Kinds { stages: &[], sources: &sources(), plugins: &[] });
     assert!(
         blocks("text").contains(&expected),
         "docs/path.md must contain this block:\n```text\n{expected}```"
@@ -59,7 +59,7 @@ fn the_reference_has_every_key() {
 
 #[test]
 fn the_reference_of_keys_holds_with_the_real_stages() {
-    let help = help(Kinds { stages: &specs(), sources: &sources() });
+    let help = help(Kinds { stages: &specs(), sources: &sources(), plugins: &[] });
     let [reference] = &blocks("text")[..] else { panic!("docs/path.md has one list of keys") };
     for line in reference.lines().filter(|line| *line != "  kind - a word; required") {
         assert!(help.lines().any(|said| said == line), "`{line}` in docs/path.md is not so");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Findings and answers for runs that these tests make.
+//! Findings and answers for runs measured by these tests.
 
 use crate::rig::{Folder, answered, edge, linerate, record, report};
 use linerate_record::Body;

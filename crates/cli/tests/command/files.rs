@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that commands read and write: naming a file twice, or naming one that cannot be written,
+//! Tests files that commands read and write. Naming a file twice, or one that cannot be written,
 //! must not lose data.
 
 use crate::rig::{Done, EDGE_CAPTURE, Folder, linerate};
@@ -7,7 +7,7 @@ use linerate_record::Record;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// Directory with a one-stage path that replays a copy of the edge capture.
+/// Creates a directory with a one-stage path that replays a copy of the edge capture.
 fn folder() -> Folder {
     let folder = Folder::new();
     fs::copy(EDGE_CAPTURE, folder.file("in.pcapng")).expect("it can be copied");
@@ -18,7 +18,7 @@ fn folder() -> Folder {
 const PATH: &str =
     "[source]\nkind = \"capture\"\nfile = \"in.pcapng\"\n[[stage]]\nkind = \"parse\"\n";
 
-/// All files of a directory with their contents.
+/// Returns all files of a directory with their contents.
 fn contents(folder: &Folder) -> Vec<(String, Vec<u8>)> {
     let mut all: Vec<_> = fs::read_dir(folder.file(""))
         .expect("a folder")
@@ -32,7 +32,7 @@ fn contents(folder: &Folder) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Runs a command that must fail before it changes any file.
+/// Runs a command that must fail before changing any file.
 fn refused(folder: &Folder, arguments: &[&str], why: &str) {
     let before = contents(folder);
     let done = linerate(arguments);
@@ -157,7 +157,7 @@ fn options_that_were_replaced_name_the_new_one() {
     refused(&folder, &["budget", "--ceilings", "ceilings.svg"], "--svg DIR writes");
 }
 
-/// `-` means standard input or output wherever a file is expected.
+/// `-` means stdin or stdout wherever a file is expected.
 #[test]
 fn a_dash_is_standard_input_and_output() {
     let folder = folder();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ctrl-C ends a command early, with a report of the measurements so far.
+//! Tests that Ctrl-C ends a command early, with a report of the measurements so far.
 
 use crate::records::assert_conserved;
 use crate::rig::{Done, EDGE_STAGES, EDGE_WORKERS, Folder};
@@ -10,11 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Time after which a command is considered hung; shorter than the duration requested of the
-/// command.
+/// Time after which a command is considered hung, which is shorter than the requested duration.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Whether the program handles SIGINT (2).
+/// Returns whether the program handles SIGINT (2).
 fn listens(child: &Child) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id()));
     let status = status.unwrap_or_default();
@@ -32,8 +31,8 @@ fn wait_until(mut holds: impl FnMut() -> bool, what: &str) {
     }
 }
 
-/// CPU time used so far by all threads of the program, in milliseconds: utime plus stime from
-/// proc(5), whose ticks are 10 ms on every machine.
+/// Returns the CPU time used so far by all the program's threads, in milliseconds: utime plus stime
+/// from proc(5), in ticks of 10 ms on all machines.
 fn cpu_ms(child: &Child) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
     // The program's name is in parentheses and may contain any character.
@@ -42,9 +41,8 @@ fn cpu_ms(child: &Child) -> u64 {
     (ticks(12) + ticks(13)) * 10
 }
 
-/// Starts a command, interrupts it once it has used `work_ms` of CPU time, and waits for it to
-/// exit. CPU time does not depend on other programs. The work requested of the command takes
-/// several times as long.
+/// Starts a command, interrupts it after `work_ms` of CPU time, and waits for it to exit. CPU time
+/// does not depend on other programs, and the requested work takes several times as long.
 fn interrupted(arguments: &[&str], work_ms: u64) -> Done {
     let _share = a_share_of_the_processors();
     let mut command = command(arguments);
@@ -63,8 +61,8 @@ fn interrupted(arguments: &[&str], work_ms: u64) -> Done {
     while start.elapsed() < PATIENCE && child.try_wait().is_ok_and(|status| status.is_none()) {
         sleep(Duration::from_millis(10));
     }
-    // This has no effect on a process that has exited. One that is still running is killed, and
-    // thus has no exit status.
+    // No effect on a process that has exited. One that is still running is killed and has no exit
+    // status.
     child.kill().expect("a child can be ended");
     let status = child.wait().expect("a child can be waited for").code();
     let [stdout, stderr] = [stdout, stderr].map(|reader| reader.join().expect("it read"));
@@ -129,7 +127,7 @@ fn a_sweep_of_the_kernels_prints_the_cases_it_has() {
     }
 }
 
-/// The measurement is interrupted before or after its first results.
+/// Interrupts the measurement before or after its first results.
 #[test]
 fn a_measurement_of_memory_prints_what_it_has() {
     for work in [0, 300] {

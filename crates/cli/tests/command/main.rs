@@ -7,6 +7,7 @@
 mod appearance;
 mod bad_input;
 mod bounds;
+mod branches;
 mod bridge;
 mod budget;
 mod captures;
@@ -19,6 +20,7 @@ mod files;
 mod interrupt;
 mod kernels;
 mod memory;
+mod new_stage;
 mod odd_packets;
 mod placement;
 mod plan;
@@ -31,7 +33,9 @@ mod rig;
 mod rlp;
 mod stat;
 mod status;
+mod stream;
 mod tcp;
+mod top;
 #[path = "../../../record/tests/json/validator.rs"]
 mod validator;
 mod variants;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate memory`: contents of its record on any machine, rejected options, behaviour with
+//! Tests `linerate memory`: contents of its record on any machine, rejected options, behaviour with
 //! little memory, and use of its profile by other commands. No test asserts a time.
 
 use crate::rig::{Done, Folder, answered, command, edge, linerate, record, refused};
@@ -27,7 +27,7 @@ fn parsed(json: &str) -> MemoryReport {
     report(&record(json)).clone()
 }
 
-/// One measurement shared by several tests.
+/// Returns a measurement that several tests share.
 fn small() -> &'static str {
     static JSON: OnceLock<String> = OnceLock::new();
     JSON.get_or_init(|| answered(0, &[&SMALL[..], &["--json"]].concat()))
@@ -100,10 +100,10 @@ fn what_cannot_be_done_is_refused_with_what_can() {
         (&["--max", "1e9"], "unknown unit"),
         (&["--max", "64MB"], "decimal units are not supported"),
         (&["--max", "16777216T"], "out of range"),
-        (&["--max", "0"], "too little memory"),
-        (&["--max", "1"], "1 is too little memory"),
+        (&["--max", "0"], "not enough memory"),
+        (&["--max", "1"], "1 is not enough memory"),
         (&["--max", "262143"], "the minimum is 256 KiB (262144 bytes)"),
-        (&["--max", "4K"], "too little memory"),
+        (&["--max", "4K"], "not enough memory"),
         (&["--cpu", "99999"], "not available to this process"),
         (&["--cpu", "-1"], "invalid CPU number '-1'"),
         (&["--pages", "giant"], "expected base or huge"),
@@ -117,7 +117,7 @@ fn what_cannot_be_done_is_refused_with_what_can() {
     }
 }
 
-/// A limit larger than the machine's memory causes neither swapping nor an error.
+/// A limit beyond the machine's memory causes neither swapping nor an error.
 #[test]
 fn requests_are_limited_to_the_machine() {
     let largest = u64::MAX.to_string();
@@ -168,8 +168,8 @@ fn one_processor_is_enough() {
     assert!(report.loaded.iter().all(|row| row.threads == 0), "{:?}", report.loaded);
 }
 
-/// Base pages are used on request. Huge pages are used on request if the system grants them;
-/// otherwise, the report explains why they are not.
+/// Base pages are used on request, and so are huge pages if the system grants them. Otherwise, the
+/// report explains why not.
 #[test]
 fn requested_pages_are_used_or_refused_with_a_reason() {
     let of =
@@ -198,7 +198,7 @@ fn people_get_a_report_and_a_plot() {
     assert!(all.lines().count() > done.stdout.lines().count(), "{all}");
 }
 
-/// The tables of `linerate memory` are not split, so a width below 80 columns is treated as 80.
+/// The tables of `linerate memory` cannot be split, so a width below 80 columns is treated as 80.
 #[test]
 fn lines_have_the_requested_width_for_memory() {
     for (columns, wanted) in [("60", 80), ("90", 90)] {
@@ -210,7 +210,7 @@ fn lines_have_the_requested_width_for_memory() {
     }
 }
 
-/// A directory for the state of a command, i.e. its stored profile.
+/// A directory for a command's state, that is, its stored profile.
 struct Home(Folder);
 
 impl Home {
@@ -223,7 +223,7 @@ impl Home {
         Done { status: output.status.code(), stdout, stderr }
     }
 
-    /// The file with the stored profile, if there is one.
+    /// Returns the file with the stored profile, if there is one.
     fn profile(&self) -> Option<std::path::PathBuf> {
         let files = std::fs::read_dir(self.0.file("state/linerate")).ok()?;
         let files: Vec<_> = files.map(|entry| entry.expect("a file").path()).collect();
@@ -231,24 +231,23 @@ impl Home {
         files.into_iter().next()
     }
 
-    /// The file in which this machine's profile would be stored.
+    /// Returns the file in which this machine's profile would be stored.
     fn place(&self) -> String {
         let sentence = self.reported().sentence;
         let place = sentence
-            .split_once("(it would be stored in ")
+            .split_once("(the profile would be stored in ")
             .and_then(|(_, rest)| rest.split_once("):"));
         place.expect("there is none yet").0.to_owned()
     }
 
-    /// What `doctor` reports about the profile.
+    /// Returns the observation of `doctor` about the profile.
     fn reported(&self) -> Observation {
         let record = record(&self.run(&["doctor", "--json"]).stdout);
         let Body::Doctor(report) = record.body else { panic!("a record of doctor") };
         report.observations.into_iter().find(|o| o.name == "memory_profile").expect("it is there")
     }
 
-    /// A home with a profile of this machine to which `change` was applied, whether or not the
-    /// result is suitable.
+    /// Returns a home with this machine's profile after applying `change`, suitable or not.
     fn with_profile(change: impl Fn(&mut MemoryReport)) -> Self {
         let home = Self(Folder::new());
         let mut profile = record(small());
@@ -280,7 +279,7 @@ fn a_profile_is_kept_unless_it_is_none() {
     );
     let done = home.run(&["memory", "--quick"]);
     assert_eq!(done.status, Some(0), "{done:?}");
-    // On a busy machine there may be no profile; the command then says why.
+    // On a busy machine, there may be no profile; the command then says why.
     match home.profile() {
         Some(file) => {
             let said = format!("note:       stored as this machine's profile: {}", file.display());
@@ -367,11 +366,10 @@ fn simulated_caches_are_those_of_the_profile() {
     assert_eq!(simulated(&home, &["--caches", "os"]).expect("as before").0, stated);
     let unseen = Home::with_profile(|report| last_level(report, OsVerdict::Unseen));
     let (as_stated, _) = simulated(&unseen, &["--caches", "profile"]).expect("as before");
-    let note = "i1 as stated; d1 measured, same as stated; ll as stated, not measured";
+    let note = "i1 as reported; d1 measured, same as reported; ll as reported, not measured";
     assert!(as_stated.note.ends_with(note), "{as_stated:?}");
 
-    // A run that is compared with a baseline simulates the same caches as the baseline, whichever
-    // those are.
+    // A run compared with a baseline simulates the same caches, whichever those are.
     let kept = home.0.file("baseline.json");
     for (caches, wanted) in [("os", &stated), ("profile", &measured)] {
         simulated(&home, &["--caches", caches, "--record", &kept]).expect("as before");
@@ -380,7 +378,7 @@ fn simulated_caches_are_those_of_the_profile() {
     }
 }
 
-/// Uses a profile according to which the caches hold hardly any packets.
+/// Uses a profile in which caches hold hardly any packets.
 #[test]
 fn a_run_reports_the_cost_of_packets_beyond_the_cache() {
     let tiny = |report: &mut MemoryReport| {
@@ -423,4 +421,12 @@ fn a_run_reports_the_cost_of_packets_beyond_the_cache() {
     let figures = record(&without.stdout).figures();
     let reason = figures["packets_level"].reason.clone();
     assert!(reason.is_some_and(|reason| reason.contains("linerate memory")), "{figures:?}");
+}
+
+/// Walks the chain that --events simulates; caches without it would be ignored.
+#[test]
+fn simulated_events_have_a_program_of_their_own() {
+    assert_eq!(answered(0, &["memory", "--chase", "4096:64:000000001000"]), "");
+    assert!(refused(&["memory", "--chase", "10:64:1"]).contains("out of range"));
+    assert!(refused(&["memory", "--caches", "g4"]).contains("add --events"));
 }

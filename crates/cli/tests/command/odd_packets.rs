@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Captures with unusable packets: the good packets are replayed, and the others are counted by
+//! Tests captures with unusable packets: good packets are replayed, and others are counted by
 //! cause.
 
 use crate::records::assert_conserved;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 const GOOD: u64 = 40;
 
-/// An ARP request, padded to the minimum frame size.
+/// Returns an ARP request, padded to the minimum frame size.
 fn arp() -> Vec<u8> {
     let mut frame = vec![0xff; 6];
     frame.extend([2, 0, 0, 0, 0, 8, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1]);
@@ -17,8 +17,8 @@ fn arp() -> Vec<u8> {
     frame
 }
 
-/// Frames that the edge router cannot use, each with the stage that drops it and the expected
-/// cause. The stage is empty for frames that are rejected when the capture is read.
+/// Frames that the edge router cannot use, with the stage that drops them and the expected cause.
+/// The stage is empty for frames rejected when reading the capture.
 fn odd() -> Vec<(Vec<u8>, &'static str, &'static str)> {
     let good = udp(9);
     let mut bad_length = good.clone();
@@ -42,7 +42,7 @@ fn odd() -> Vec<(Vec<u8>, &'static str, &'static str)> {
     ]
 }
 
-/// A capture of good packets with odd ones in between.
+/// Returns a capture of good packets with odd ones in between.
 fn capture(odd: &[Vec<u8>]) -> Vec<u8> {
     let good: Vec<_> = (0..GOOD as u8).map(udp).collect();
     let rest = good.iter().skip(odd.len());

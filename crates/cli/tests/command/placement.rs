@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The mapping does not affect the output: each flow has the same packets in the same order.
+//! Tests that the mapping does not affect the output: each flow has the same packets in the same
+//! order.
 
 use crate::records::assert_conserved;
 use crate::rig::{EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder, edge, report, workers};
@@ -9,9 +10,9 @@ use std::collections::BTreeMap;
 /// Number of packets: more than the capture contains, so that flows repeat.
 const PACKETS: u64 = 10_000;
 
-/// Flow key of a packet (of the inner packet if it is tunnelled): addresses, protocol, and the
-/// field that distinguishes hosts behind one translated address, i.e. ports, echo identifier, or
-/// fragment identification.
+/// Returns a packet's flow key (that of the inner packet if tunnelled): addresses, protocol, and
+/// the field that distinguishes hosts behind one translated address, which is ports, echo
+/// identifier, or fragment identification.
 fn flow(frame: &[u8]) -> Vec<u8> {
     const ETHERNET: usize = 14;
     const TUNNEL: usize = 20 + 4;
@@ -34,7 +35,7 @@ fn flow(frame: &[u8]) -> Vec<u8> {
 
 type Flows = BTreeMap<Vec<u8>, Vec<Vec<u8>>>;
 
-/// Packets written by the edge router under this mapping, by flow.
+/// Returns the packets written by the edge router under this mapping, by flow.
 fn written(folder: &Folder, segments: &[(usize, u32)]) -> Flows {
     let out = folder.file("out.pcap");
     let sink = format!("[sink]\nkind = \"capture\"\nfile = {out:?}\n\n[run]");

@@ -84,11 +84,11 @@ fn a_run_is_planned_from() {
     );
     refused(
         &["--machine", "t1", "--from", &run, EDGE],
-        &["--from has times measured on another machine"],
+        &["--from: times measured on another machine"],
     );
     let other = folder.file("other.toml");
     std::fs::write(&other, PATH).expect("the folder can be written");
-    refused(&["--from", &run, &other], &["--from", "it used a different path"]);
+    refused(&["--from", &run, &other], &["--from", "the run used a different path"]);
     refused(&["--from", &plan, EDGE], &["the record has no packet costs"]);
     refused(&["--from", &plot, EDGE], &["plan.svg", "not JSON"]);
 }
@@ -106,11 +106,11 @@ fn a_path_of_foreign_stages_is_planned_and_not_run() {
     let done = linerate(&["run", "--check", &file]);
     assert_eq!(done.status, Some(2));
     assert!(done.stderr.contains("'kind' cannot be 'classify'"), "{}", done.stderr);
-    assert!(done.stderr.contains("'linerate plan'"), "{}", done.stderr);
+    assert!(done.stderr.contains("can be planned, not run"), "{}", done.stderr);
     let workers = "[mapping]\nworkers = [{ stages = [\"classify\"], replicas = 3 }, \
                    { stages = [\"shape\"] }]\n";
     std::fs::write(&file, format!("{PATH}{workers}")).expect("as before");
-    refused(&["--workers", "3", &file], &["needs 4 workers and 3 are available", "--workers"]);
+    refused(&["--workers", "3", &file], &["needs 4 workers, but only 3 are", "--workers"]);
     refused(&["--machine", "t1", &file], &["[costs] has no instructions for `shape`"]);
     refused(&["--workers", "0", &file], &["--workers"]);
     refused(&["--machine", "t9", &file], &["t1, t2"]);
@@ -139,7 +139,7 @@ fn the_document_s_application_is_planned_on_its_processor() {
     refused(&["--machine", "t1", "--workers", "33", RLP], &["--workers 33", "32 strands"]);
     refused(
         &["--machine", "t1", "--workers", "31", RLP],
-        &["needs 12 workers, 20 run outside it", "31 are available"],
+        &["needs 12 workers and [[costs.neighbours]] needs 20", "31 are available"],
     );
     refused(&[RLP], &["[costs] has no nanoseconds for `PDSN_RXTX`", "--machine t1"]);
     let folder = Folder::new();

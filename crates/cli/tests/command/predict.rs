@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate tune --from`: predictions from a stored tuning, without packets.
+//! `linerate tune --from`: predictions from a stored `tune` record, without packets.
 
 use crate::rig::{Done, Folder, answered, edge, linerate, record, refused, tuned};
 use linerate_record::tune::{Candidate, TuneReport};
 use linerate_record::{Body, fixtures};
 
-/// All properties of a candidate that are known before it runs.
+/// Returns everything about a candidate that is known before it runs.
 fn predicted(report: &TuneReport) -> Vec<Candidate> {
     let unmeasured = |one: &Candidate| Candidate {
         measured_kpps: None,
@@ -40,7 +40,8 @@ fn a_prediction_from_a_record_says_that_nothing_was_run() {
     let Done { status, stdout, stderr } = linerate(&["tune", "--from", &file, "--record", &again]);
     assert_eq!(status, Some(0), "{stderr}");
     let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains(&format!("kept not run: predicted from {file}")), "{stdout}");
+    let kept = format!("kept nothing was run; the rates are predicted from {file}");
+    assert!(words.contains(&kept), "{stdout}");
     assert_eq!(answered(0, &["report", &again]), stdout);
     let again = record(&std::fs::read_to_string(&again).expect("it was written"));
     assert_eq!(again.provenance.cpu, record(stored).provenance.cpu, "that of what was measured");

@@ -2,6 +2,7 @@
 //! `linerate profile`: its record, its output formats, and rejected input.
 
 use crate::rig::{Folder, linerate, record, refused};
+use crate::why::has;
 use linerate_record::{Body, Scalar};
 use std::process::{Command, Stdio};
 
@@ -43,7 +44,7 @@ fn costs_are_per_packet_of_an_interface() {
     let packets = report.packets.as_ref().expect("lo was named");
     let cost = &report.functions[0].ns_per_packet;
     match packets.packets {
-        0 => assert_eq!(cost.reason.as_deref(), Some("there were no packets")),
+        0 => assert_eq!(cost.reason.as_deref(), Some("no packets were counted")),
         n => {
             let all = report.cpu_s * 1e9 / n as f64;
             assert!(cost.as_number().is_some_and(|ns| ns > 0.0 && ns <= all), "{cost:?}");
@@ -78,6 +79,89 @@ fn a_profile_is_exported_for_other_viewers() {
     assert!(done.status.success(), "{done:?}");
     let refused = linerate(&["export", "--format", "flame-graph", "/dev/null"]);
     assert_eq!(refused.status, Some(2), "{refused:?}");
+}
+
+#[test]
+fn the_instructions_of_the_hottest_function_have_its_samples() {
+    if cfg!(not(target_arch = "x86_64")) {
+        return println!("SKIP: instructions are decoded on x86-64 only");
+    }
+    let record = sampled(&["--annotate", "-F", "1999"]);
+    let Body::Profile(report) = &record.body else { panic!("{record:?}") };
+    let annotated = report.annotated.as_ref().unwrap_or_else(|| panic!("{:?}", report.unread));
+    let function = &report.functions[annotated.function as usize];
+    assert_eq!(annotated.samples, function.samples, "{function:?}");
+    let of_instructions: u64 = annotated.instructions.iter().map(|one| one.samples).sum();
+    assert_eq!(of_instructions, annotated.samples);
+    let address = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+    let addresses: Vec<u64> =
+        annotated.instructions.iter().map(|one| address(&one.address)).collect();
+    assert!(addresses.is_sorted_by(|a, b| a < b), "{addresses:?}");
+    assert!(annotated.instructions.iter().all(|one| !one.text.contains("(bad)")), "{annotated:?}");
+    // A function without samples is named in the record, which is complete otherwise.
+    let none = sampled(&["--annotate=no_such_function"]);
+    let Body::Profile(report) = &none.body else { panic!("{none:?}") };
+    assert!(report.annotated.is_none() && report.samples > 0);
+    let reasons: Vec<&str> = report.unread.iter().map(|one| one.reason.as_str()).collect();
+    assert!(reasons.iter().any(|reason| reason.contains("'no_such_function'")), "{reasons:?}");
+}
+
+#[test]
+fn a_timeline_has_every_sample_once_and_all_slices() {
+    let record = sampled(&["--timeline", "--iface", "lo"]);
+    let Body::Profile(report) = &record.body else { panic!("{record:?}") };
+    let timeline = report.timeline.as_ref().expect("it was asked for");
+    for thread in &timeline.threads {
+        let samples: u64 = thread.samples.iter().map(|&n| u64::from(n)).sum();
+        assert_eq!(samples, report.threads[thread.thread as usize].samples);
+    }
+    // The first slice may begin before the window, which begins at 0.
+    for pair in timeline.slices[1..].windows(2) {
+        let gap = pair[1].begins_s - pair[0].begins_s - pair[0].seconds;
+        assert!(gap.abs() < 1e-6, "{pair:?}");
+    }
+    assert!(timeline.slices.iter().all(|slice| slice.lost.is_some() && slice.packets.is_some()));
+    assert!(timeline.losses.as_ref().is_some_and(|counter| counter.contains("of lo")));
+}
+
+#[test]
+fn views_of_a_record_are_printed_again() {
+    let folder = Folder::new();
+    let file = &folder.file("profile.json");
+    let words = ["profile", "--quiet", "-t", "300ms", "--timeline", "--record", file];
+    let made = linerate(&[&words[..], &BUSY].concat());
+    assert!(made.status == Some(0) && made.stderr.contains("scale       a column is"), "{made:?}");
+    let report = |form| linerate(&["report", file, "--quiet", "--format", form]);
+    let icicle = report("icicle").stdout;
+    assert!(icicle.contains("sha256sum") && icicle.contains("a column is"), "{icicle}");
+    assert!(report("timeline").stdout.contains("a cell is"));
+    let svg = linerate(&["export", file, "--format", "timeline"]).stdout;
+    assert!(svg.starts_with("<svg ") && svg.contains("class=\"l4\""), "{svg}");
+    let none = report("annotated").stdout;
+    assert!(none.contains("linerate profile --annotate"), "{none}");
+    let doctor = linerate(&["doctor", "--quiet", "--format", "icicle"]);
+    assert!(doctor.stderr.contains("needs a `linerate profile` record"), "{doctor:?}");
+}
+
+/// Go's pprof reads the same format as Parca, Pyroscope and speedscope.
+#[test]
+fn go_reads_the_exported_profile() {
+    if !has("go") {
+        return;
+    }
+    let folder = Folder::new();
+    let (file, exported) = (&folder.file("profile.json"), &folder.file("p.pb.gz"));
+    let words = ["profile", "--quiet", "-t", "300ms", "--record", file];
+    assert_eq!(linerate(&[&words[..], &BUSY].concat()).status, Some(0));
+    let export = crate::rig::command(&["export", file, "--format", "pprof"]).output();
+    std::fs::write(exported, export.expect("it starts").stdout).expect("a file");
+    let read = Command::new("go").args(["tool", "pprof", "-raw", exported]).output();
+    let read = read.expect("go starts");
+    let text = String::from_utf8_lossy(&read.stdout);
+    if !read.status.success() && text.is_empty() {
+        return println!("SKIP: go has no pprof: {}", String::from_utf8_lossy(&read.stderr));
+    }
+    assert!(text.contains("cpu/nanoseconds") && text.contains("sha256sum"), "{text}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::rig::{Folder, linerate, refused};
 use crate::validator::Validator;
 use linerate_regions::{Options, Regions};
 
-/// Writes a record of this test program's own regions; returns its file.
+/// Writes a record of this test program's own regions. Returns its file.
 pub(crate) fn recorded(folder: &Folder) -> String {
     let file = folder.file("regions.json");
     let events = vec!["page_faults".to_owned(), "no_such_event".to_owned()];

@@ -31,7 +31,7 @@ const PACKETS: &[Walk] = &[
     walk("report", &["report", "{run-flows}"]),
 ];
 
-/// On a busy machine, the first command may give no answer; the second always does.
+/// On a busy machine, the first command may have no answer; the second one always does.
 const TUNINGS: &[Walk] = &[
     walk("tune", &["tune", "{edge}", "--time", "200ms"]),
     walk("tune-from", &["tune", "--from", "{stored tune}"]),
@@ -78,6 +78,7 @@ const TCP: &[Walk] = &[
         shown: &["--all"],
     },
     walk("tcp-law", &["tcp", "--law", "--stack", "smoltcp"]),
+    walk("stream", &["stream", "--buffer", "auto", "--message", "1K,64K", "--time", "600ms"]),
 ];
 
 const COUNTS: &[Walk] = &[
@@ -122,7 +123,8 @@ const OTHERS: &[Walk] = &[
 
 const ALL: [&[Walk]; 7] = [PACKETS, TUNINGS, MACHINES, TCP, COUNTS, SIMULATED, OTHERS];
 
-/// The command that creates this kind of record. A new kind needs a command here and thus a test.
+/// Returns the command that creates this kind of record. A new kind requires a command here and
+/// thus a test.
 fn command_of(body: &Body) -> &'static str {
     match body {
         Body::Run(_) => "run",
@@ -136,6 +138,7 @@ fn command_of(body: &Body) -> &'static str {
         Body::Strands(_) => "import",
         Body::Answers(_) => "explain",
         Body::Plan(_) => "plan",
+        Body::Stream(_) => "stream",
         Body::Tcp(_) => "tcp",
         Body::Why(_) => "why",
         Body::Profile(_) => "profile",
@@ -143,7 +146,7 @@ fn command_of(body: &Body) -> &'static str {
     }
 }
 
-/// The stored fixture record of a kind.
+/// Returns the stored fixture record of a kind.
 fn stored(kind: &str) -> &'static str {
     fixtures::ALL.iter().find(|(name, _)| *name == kind).expect("it is stored").1
 }
@@ -168,8 +171,8 @@ fn input(folder: &Folder, word: &str) -> String {
     }
 }
 
-/// Creates the records in order, prints each with `report`, and asserts that stdout is the same
-/// byte by byte and that no other warnings are printed.
+/// Creates the records in order, prints each with `report`, and asserts that stdout is identical
+/// and that no other warnings are printed.
 fn assert_shown_again(folder: &Folder, walks: &[Walk]) {
     for Walk { name, words, shown } in walks {
         let file = folder.file(&format!("{name}.json"));
@@ -229,7 +232,7 @@ fn counts_are_shown_again() {
     let folder = Folder::new();
     assert_shown_again(&folder, COUNTS);
     let refusal = refused(&["report", "--format", "rpistat", &regions::recorded(&folder)]);
-    assert!(refusal.contains("needs a record of `linerate stat`"), "{refusal}");
+    assert!(refusal.contains("needs a `linerate stat` record"), "{refusal}");
 }
 
 #[test]
@@ -244,7 +247,7 @@ fn what_others_measured_is_shown_again() {
     assert_shown_again(&Folder::new(), OTHERS);
 }
 
-/// The commands that can write records, according to their help.
+/// Returns the commands that can write records, according to their help.
 fn commands_that_record() -> Vec<String> {
     let help = answered(0, &["--help"]);
     // Below each heading, there is one command per line. Lines that list options begin with a dash.

@@ -22,8 +22,7 @@ pub(crate) const EDGE_PACKETS: u64 = 7_300;
 pub(crate) const EDGE_STAGES: [&str; 7] =
     ["parse", "verify", "filter", "nat44", "forward", "gre_encap", "count"];
 
-/// Lock for the CPUs. Most tests share it; tests whose results depend on other load hold it
-/// exclusively.
+/// CPU lock. Most tests share it; tests whose results depend on other load hold it exclusively.
 static PROCESSORS: RwLock<()> = RwLock::new(());
 
 /// Waits until no command uses the CPUs exclusively, then holds a share of them.
@@ -31,7 +30,7 @@ pub(crate) fn a_share_of_the_processors() -> RwLockReadGuard<'static, ()> {
     PROCESSORS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Exit status and output of a command.
+/// How a command ended and what it printed.
 #[derive(Debug)]
 pub(crate) struct Done {
     /// The exit status; `None` after a signal.
@@ -40,9 +39,8 @@ pub(crate) struct Done {
     pub(crate) stderr: String,
 }
 
-/// The program with its arguments and empty standard input. It finds no profile of this machine,
-/// because the profile's directory cannot be created. It prints every table, since most tests look
-/// for one.
+/// Returns the program with its arguments and empty stdin. There is no machine profile, because its
+/// directory cannot be created. Prints every table, since most tests search for one.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.args(arguments).stdin(Stdio::null());
@@ -50,8 +48,8 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Whether the parent of these tests had the signal ignored, as nohup(1) and a shell's `&` do. If
-/// so, the commands started here ignore it too.
+/// Returns whether these tests' parent ignored the signal, as nohup(1) and a shell's `&` do. If so,
+/// commands started here ignore it too.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").expect("the kernel tells");
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
@@ -75,9 +73,9 @@ pub(crate) fn linerate_alone(arguments: &[&str]) -> Done {
     finished(arguments)
 }
 
-/// Runs `tune --json` with additional arguments and exclusive use of the CPUs. Returns `None` if
-/// the machine was too busy to determine the stage costs; the command must then have reported that,
-/// printed its baseline, and written no path.
+/// Runs `tune --json` with additional arguments and exclusive use of the CPUs; `None` if the
+/// machine was too busy to determine stage costs. The command must then have reported that, printed
+/// its baseline, and written no path.
 pub(crate) fn tuned(arguments: &[&str], out: Option<&str>) -> Option<(String, TuneReport)> {
     let written = out.map_or(Vec::new(), |out| vec!["--out", out]);
     let done = linerate_alone(&[&["tune"], arguments, &["--json"], &written].concat());
@@ -120,7 +118,7 @@ pub(crate) fn record(json: &str) -> Record {
     Record::from_json(json).unwrap_or_else(|error| panic!("{error}: {json}"))
 }
 
-/// Report of a `run` that must exit with status 0.
+/// Returns the report of a `run` that must exit with status 0.
 pub(crate) fn report(arguments: &[&str]) -> RunReport {
     match record(&answered(0, arguments)).body {
         Body::Run(report) => *report,
@@ -136,7 +134,7 @@ impl Folder {
         Self(TempDir::new().expect("a folder for temporary files"))
     }
 
-    /// Path of a file in the directory, existing or not.
+    /// Returns the path of a file in the directory, existing or not.
     pub(crate) fn file(&self, name: &str) -> String {
         self.0.path().join(name).to_str().expect("UTF-8 paths").to_owned()
     }
@@ -149,7 +147,8 @@ impl Folder {
     }
 }
 
-/// The edge router's path with these changes. Each replaces a text that must occur exactly once.
+/// Returns the edge router's path with these changes, each of which replaces a string that must
+/// occur exactly once.
 pub(crate) fn edge(changes: &[(&str, &str)]) -> String {
     let capture = format!("\"{EDGE_CAPTURE}\"");
     [("\"edge.pcapng\"", capture.as_str())].iter().chain(changes).fold(
@@ -166,7 +165,7 @@ pub(crate) const EDGE_WORKERS: &str = "{ stages = [\"parse\", \"verify\", \"filt
                                        \"nat44\", \"forward\", \"gre_encap\", \"count\"] },";
 pub(crate) const EDGE_TIME: &str = "time = \"2s\"";
 
-/// `workers` entries for segments with these numbers of stages and replicas.
+/// Returns the `workers` entries for segments with these numbers of stages and replicas.
 pub(crate) fn workers(stages: &[&str], segments: &[(usize, u32)]) -> String {
     let mut rest = stages;
     let mut text = String::new();
@@ -179,7 +178,7 @@ pub(crate) fn workers(stages: &[&str], segments: &[(usize, u32)]) -> String {
     text
 }
 
-/// A path with a generator and stages without parameters, each on its own worker.
+/// Returns a path with a generator and stages without parameters, each on its own worker.
 pub(crate) fn split_path(kinds: &[&str], run: &str) -> String {
     let mut text = "[source]\nkind = \"generator\"\n".to_owned();
     for kind in kinds {
@@ -189,7 +188,7 @@ pub(crate) fn split_path(kinds: &[&str], run: &str) -> String {
     text + &format!("[mapping]\nworkers = [{}]\n[run]\n{run}\n", workers(kinds, &segments))
 }
 
-/// A pcap file of these frames.
+/// Returns a pcap file of these frames.
 pub(crate) fn pcap<'a>(frames: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut writer = PcapWriter::new(Vec::new()).expect("memory can be written");
     for frame in frames {
@@ -198,7 +197,7 @@ pub(crate) fn pcap<'a>(frames: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     writer.finish().expect("memory can be written")
 }
 
-/// One's complement checksum over 16-bit words, as in the IPv4 header.
+/// Computes the one's complement checksum over 16-bit words, as in the IPv4 header.
 fn checksum(header: &[u8]) -> u16 {
     let words = header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
     let mut sum: u32 = words.sum();
@@ -208,7 +207,8 @@ fn checksum(header: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// A UDP/IPv4 packet without a UDP checksum, from host `host` on the inside of the edge router.
+/// Returns a UDP/IPv4 packet without a UDP checksum, from host `host` on the inside of the edge
+/// router.
 pub(crate) fn udp(host: u8) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x08, 0x00];
     frame.extend([0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0]);
@@ -221,7 +221,7 @@ pub(crate) fn udp(host: u8) -> Vec<u8> {
     frame
 }
 
-/// A CPU the program may use.
+/// Returns a CPU the program may use.
 pub(crate) fn a_processor() -> String {
     let allowed = linerate_linux::allowed_cpus().expect("the kernel tells");
     allowed.first().expect("this test runs somewhere").to_string()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The example paths of the Radio Link Protocol, run the way a user would run them.
+//! Runs the Radio Link Protocol example paths the way a user would.
 
 use crate::records::assert_conserved;
 use crate::rig::{Folder, answered, linerate, record, refused};
@@ -40,8 +40,8 @@ fn every_path_runs_anywhere_and_reports_the_rate_per_flow() {
             number(name).is_some_and(|number| (number - wanted).abs() <= 1e-9 * wanted)
         };
         assert!(is("line_rate_kpps", 4.0 * line_kpps), "{name}");
-        // If other programs are running, a worker may get no CPU time during the measurement. The
-        // rate is then missing, or 0.
+        // If other programs are running, a worker may get no CPU time during the measurement, and
+        // the rate is missing or 0.
         match number("flow_kpps") {
             Some(kpps) => assert!(is("flow_line_share", kpps / line_kpps), "{name}: {kpps} kpps"),
             None => assert!(value["figures"]["flow_line_share"]["reason"].is_string(), "{name}"),
@@ -54,7 +54,10 @@ fn prints_the_rate_of_a_flow_next_to_its_line() {
     let file = format!("{EXAMPLES}/rlp-merged.toml");
     let said = answered(0, &["run", "--time", "500ms", &file]);
     let line = said.lines().find(|line| line.starts_with("per flow")).expect("it is said");
-    assert!(line.contains("on each of 4, ") && line.contains("of 1 Gb/s at 342 bytes"), "{line}");
+    assert!(
+        line.contains("on each of 4 ports, ") && line.contains("of 1 Gb/s at 342 bytes"),
+        "{line}"
+    );
 }
 
 #[test]
@@ -96,7 +99,7 @@ fn a_path_that_drops_everything_says_where_and_why_and_what_to_do() {
     let said = linerate(&["run", "--goal", "1kpps", "--quiet", &file]);
     assert_eq!(said.status, Some(2), "{said:?}");
     assert!(
-        said.stderr.contains("whether the goal is met: no packet reached the sink"),
+        said.stderr.contains("whether the goal is met, because no packet reached the sink"),
         "{said:?}"
     );
     let asked = linerate(&["explain", &kept, "--ask", "bottleneck"]);

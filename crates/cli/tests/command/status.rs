@@ -38,7 +38,7 @@ fn the_status_says_whether_a_goal_is_met() {
     assert_status_of_goal(&folder, &fast, "line", 900e12 / 8.0 / 1538.0 / 1e3);
 }
 
-/// A path whose second worker panics at packet 777 of those that it gets from the first.
+/// Returns a path whose second worker panics at the 777th packet it receives from the first.
 fn broken(folder: &Folder) -> String {
     let text = split_path(&["parse", "fault"], "packets = 100000");
     let fault = "kind = \"fault\"\nname = \"guard\"\npacket = 777";
@@ -118,8 +118,8 @@ fn a_full_disk_is_a_failure_and_a_reader_gone_is_none() {
     }
 }
 
-/// Runs the program from a shell, with `redirect` applied to its standard output; returns its exit
-/// status and its stderr.
+/// Runs the program from a shell, with `redirect` applied to its stdout. Returns its exit status
+/// and stderr.
 fn redirected(redirect: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let output = std::process::Command::new("sh")
         .args(["-c", &format!("exec \"$0\" \"$@\" {redirect}"), env!("CARGO_BIN_EXE_linerate")])
@@ -155,7 +155,7 @@ fn a_lost_result_is_a_failure() {
     let (found, said) = redirected("1</dev/null", &["stages"]);
     assert_eq!(found, Some(2), "{said}");
     assert!(said.contains("cannot write the result"), "{said}");
-    // Output that goes elsewhere does not need stdout, and output to /dev/null is not an error.
+    // Output to a file does not need stdout, and output to /dev/null is not an error.
     let elsewhere = ["stat", "--output", &other, "--", "true"];
     assert_eq!(redirected(">&-", &elsewhere).0, Some(0));
     assert_eq!(redirected(">&-", &["stat", "-q", "--", "true"]).0, Some(0), "it goes to stderr");

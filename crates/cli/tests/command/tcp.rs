@@ -31,8 +31,8 @@ fn measured(arguments: &[&str]) -> (TcpReport, Value) {
     }
 }
 
-/// Asserts that a figure, if present, is positive. A missing figure must have a reason: other
-/// programs may have occupied the CPU all the time.
+/// Asserts that a figure, if present, is positive. A missing figure must have a reason, as other
+/// programs may have used up the CPU.
 fn assert_positive(figure: &Figure) {
     match figure.as_number() {
         Some(number) => assert!(number > 0.0, "{figure:?}"),

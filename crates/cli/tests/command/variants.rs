@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernels of a path: every variant gives the same packets, unknown variants are rejected, and the
-//! kernels' share of time is reported.
+//! Tests the kernels of a path: every variant gives the same packets, unknown variants are
+//! rejected, and the kernels' share of time is reported.
 
 use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder, answered, edge};
 use crate::rig::{record, refused, report, tuned, workers};
@@ -92,12 +92,12 @@ fn a_run_reports_kernel_shares_per_stage() {
     assert!(text.contains("kernels of  worker  kernel") && text.contains("checksum"), "{text}");
     // Which variant is fastest, and by how much, depends on the machine.
     let last: Vec<&str> = text.lines().rev().take(3).collect();
-    let advice = ["calls of this path", "time in kernel calls", "time of `selected`"];
+    let advice = ["this path's calls", "kernel calls", "would speed up this path"];
     assert!(advice.iter().any(|words| last.iter().any(|line| line.contains(words))), "{text}");
 }
 
-/// If the path file forces a variant, a tuning switches to other kernels only after measuring them.
-/// The file that it writes names the kernels it keeps.
+/// If the path file forces a variant, a tuning session switches to other kernels only after
+/// measuring them. The file it writes names the kernels it keeps.
 #[test]
 fn a_tuning_that_keeps_other_kernels_has_tried_them() {
     let folder = Folder::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate why` on real processes: the demo, and effects on watched programs.
+//! Tests `linerate why` on real processes: the demo, and effects on observed programs.
 
 use crate::rig::{Done, Folder, a_share_of_the_processors, command, linerate, record, refused};
 use linerate_record::Body;
@@ -9,7 +9,7 @@ use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-/// Whether users may create namespaces here; prints a note if not.
+/// Returns whether users may create namespaces here; prints a note if not.
 fn has_namespaces() -> bool {
     let tried = Command::new("unshare").args(["-Urn", "true"]).stderr(Stdio::null()).status();
     let has = tried.is_ok_and(|status| status.success());
@@ -68,10 +68,10 @@ fn a_demo_without_namespaces_names_the_setting() {
 }
 
 /// A process that is killed at the end of the test.
-struct Started(Child);
+pub(crate) struct Started(pub(crate) Child);
 
 impl Started {
-    fn new(program: &str, arguments: &[&str]) -> Self {
+    pub(crate) fn new(program: &str, arguments: &[&str]) -> Self {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         Self(command.spawn().unwrap_or_else(|error| panic!("{program}: {error}")))
@@ -86,7 +86,7 @@ impl Started {
         started
     }
 
-    fn pid(&self) -> String {
+    pub(crate) fn pid(&self) -> String {
         self.0.id().to_string()
     }
 }
@@ -99,7 +99,7 @@ impl Drop for Started {
     }
 }
 
-/// The observation of `linerate why` with these arguments, which must have a finding.
+/// Returns the observation of `linerate why` with these arguments, which must have a finding.
 fn observed(arguments: &[&str]) -> Observation {
     let done = linerate(&[&["why", "--json", "--quiet"], arguments].concat());
     assert_eq!(done.status, Some(0), "{done:?}");
@@ -119,7 +119,7 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }
 
-fn has(program: &str) -> bool {
+pub(crate) fn has(program: &str) -> bool {
     let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     let has = found.is_ok_and(|output| output.status.success());
     if !has {
@@ -326,8 +326,7 @@ fn a_telemetry_socket_that_misbehaves_is_asked_no_more() {
     if !has("python3") {
         return;
     }
-    // The exact wording is tested elsewhere, where other load on the machine cannot delay an
-    // answer.
+    // The exact wording is tested elsewhere, where load on the machine cannot delay an answer.
     for kind in ["deaf", "hangs", "slow", "garbage", "backwards"] {
         let folder = Folder::new();
         let arguments = ["-c", TELEMETRY, kind, &folder.file("")];
@@ -347,7 +346,7 @@ fn a_telemetry_socket_that_misbehaves_is_asked_no_more() {
     assert_eq!((counts.received, counts.missed), (Some(0), Some(0)));
 }
 
-/// A port that is probably free.
+/// Returns a port that is probably free.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("an address of this machine");
     listener.local_addr().expect("it is bound").port()
@@ -365,14 +364,14 @@ fn connected(port: u16, program: &mut Started) -> bool {
     true
 }
 
-#[test]
-fn nginx_is_asked_where_its_configuration_says() {
+/// Starts nginx with a page of its counts, and these directives; `None` if it does not start here.
+fn nginx_with_counts(folder: &Folder, directives: &str) -> Option<Started> {
     if !has("nginx") {
-        return;
+        return None;
     }
-    let (folder, port) = (Folder::new(), free_port());
+    let port = free_port();
     let text = format!(
-        "daemon off; master_process off; pid {0}; error_log {1}; events {{}}\n\
+        "daemon off; {directives} pid {0}; error_log {1}; events {{}}\n\
          http {{ access_log off; server {{ listen 127.0.0.1:{port};\n \
          location = /counts {{\n stub_status;\n }} }} }}\n",
         folder.file("pid"),
@@ -380,14 +379,33 @@ fn nginx_is_asked_where_its_configuration_says() {
     );
     let file = folder.write("nginx.conf", text);
     let mut nginx = Started::new("nginx", &["-p", &folder.file(""), "-c", &file]);
-    if !connected(port, &mut nginx) {
-        return;
-    }
+    connected(port, &mut nginx).then_some(nginx)
+}
+
+#[test]
+fn nginx_is_asked_where_its_configuration_says() {
+    let folder = Folder::new();
+    let Some(nginx) = nginx_with_counts(&folder, "master_process off;") else { return };
     let observation = observed(&["--time", "500ms", &nginx.pid()]);
     let program = observation.program.unwrap_or_else(|| panic!("{:?}", observation.unread));
     // Only `linerate` sent requests, and those are not counted.
     assert_eq!((program.adapter.as_str(), program.received), ("nginx", Some(0)));
     assert_eq!((program.unit.as_str(), program.missed), ("requests", None));
+}
+
+#[test]
+fn a_worker_of_nginx_is_asked_where_the_masters_command_line_says() {
+    let folder = Folder::new();
+    let Some(nginx) = nginx_with_counts(&folder, "worker_processes 1;") else { return };
+    let children = format!("/proc/{0}/task/{0}/children", nginx.pid());
+    let worker = std::fs::read_to_string(children).unwrap_or_default();
+    let Some(worker) = worker.split_whitespace().next() else {
+        println!("SKIP: the kernel does not list child processes");
+        return;
+    };
+    let observation = observed(&["--time", "500ms", worker]);
+    let program = observation.program.unwrap_or_else(|| panic!("{:?}", observation.unread));
+    assert_eq!(program.adapter, "nginx");
 }
 
 #[test]

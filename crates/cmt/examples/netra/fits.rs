@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parameters fitted to one configuration or to both, and the resulting predictions.
+//! Tabulates parameters fitted to one or both configurations, and the resulting predictions.
 
 use crate::{Fault, percent};
 use linerate_cmt::fit::{LONG, Model, Pair};
@@ -7,22 +7,21 @@ use linerate_report::markdown_table;
 use linerate_report::svg::{Compared, Title, compared};
 use std::fs;
 
-/// Number of evaluations when fitting five parameters to both configurations.
+/// Number of function evaluations when fitting five parameters to both configurations.
 const CALLS: u32 = 260;
 
-/// Tolerance, as a share, for the predicted rate of a configuration to which no parameter was
-/// fitted.
+/// Maximum relative error of a rate prediction for a configuration that was not used in the fit.
 const ALONE_WITHIN: f64 = 0.07;
 
-/// A fit to one configuration alone, which predicts the other.
+/// Cross-validation: a fit to one configuration (`here`) that predicts the other (`there`).
 pub(crate) struct Alone {
     here: &'static str,
-    /// Name of the predicted configuration.
+    /// Predicted configuration.
     there: &'static str,
-    /// The parameters that configuration `here` determines.
+    /// Parameters that can be fitted to configuration `here` alone.
     names: &'static [&'static str],
     calls: u32,
-    /// The required accuracy of the predicted rate, if any.
+    /// Maximum relative error of the predicted rate; `None` for no limit.
     within: Option<f64>,
 }
 
@@ -48,7 +47,8 @@ impl Alone {
     }
 }
 
-/// Table of the parameters. Fitted parameters have the values that fit both configurations.
+/// Tabulates the parameters as fitted to both configurations, next to their values in the
+/// application's file.
 pub(crate) fn parameters(model: &Model) -> Result<String, Fault> {
     let joint = model.unfitted()?.fitted(&model.names(), &["1", "2"], CALLS)?;
     let mut rows = Vec::new();
@@ -73,8 +73,8 @@ fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Table of results for both configurations with the parameters in the application's file. Writes a
-/// plot of their cycles per instruction to `file`.
+/// Tabulates the results for both configurations, with the parameters in the application's file.
+/// Writes a CPI plot to `file`.
 pub(crate) fn both(model: &Model, file: &str) -> Result<String, Fault> {
     let (mut rows, mut bars) = (Vec::new(), Vec::new());
     for name in ["1", "2"] {
@@ -98,8 +98,8 @@ pub(crate) fn both(model: &Model, file: &str) -> Result<String, Fault> {
 const COLUMNS: [&str; 7] =
     ["configuration", "figure", ">observed", ">model", ">error", ">allowed", "holds"];
 
-/// Table row for a figure of a configuration. Includes whether the figure is within the required
-/// accuracy.
+/// Returns the table row for one figure of a configuration. The row states whether the figure's
+/// error is within the limit.
 fn row(configuration: &str, pair: &Pair, within: Option<f64>) -> Vec<String> {
     let (allowed, holds) = match within {
         Some(within) => (
@@ -119,7 +119,7 @@ fn row(configuration: &str, pair: &Pair, within: Option<f64>) -> Vec<String> {
     ]
 }
 
-/// Fits one configuration alone and predicts the other.
+/// Fits the parameters to one configuration and predicts the other.
 pub(crate) fn alone(model: &Model, of: &Alone) -> Result<String, Fault> {
     let fit = of.fitted(&model.unfitted()?)?;
     let mut values = Vec::new();
@@ -136,8 +136,8 @@ pub(crate) fn alone(model: &Model, of: &Alone) -> Result<String, Fault> {
     Ok(format!("Found: {}.\n\n{table}", values.join(", ")))
 }
 
-/// Varies the parameters that a fit to one configuration alone leaves undetermined, and tabulates
-/// the resulting predictions of the other.
+/// Varies the parameters that a fit to one configuration leaves undetermined, and tabulates the
+/// resulting predictions for the other configuration.
 pub(crate) fn varied(model: &Model) -> Result<String, Fault> {
     let start = model.unfitted()?;
     let of_two = OF_TWO.fitted(&start)?;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Simulates the application in the Netra document on several processors. Prints the tables in
+//! Simulates the Netra document's application on several processors, and prints the tables in
 //! `docs/results/netra/simulator.md`: fits, predictions, neighbours and placements.
 //!
 //! ```text
 //! netra parameters               the parameters, fitted to both configurations
-//! netra both FILE.svg            both configurations from the parameters in the file
-//! netra alone 1|2                one configuration alone fitted, the other predicted
-//! netra varied                   what the other configuration does not determine, varied
-//! netra causes                   cycles per instruction by cause
+//! netra both FILE.svg            both configurations, with the parameters in the file
+//! netra alone 1|2                prediction for one configuration from a fit to the other
+//! netra varied                   predictions with the undetermined parameters varied
+//! netra causes                   CPI stack of each role
 //! netra neighbours               parked, polling and spinning neighbours in configuration 2
 //! netra t2                       the same application on the T2
 //! netra placements FILE.svg      all placements on the T1, by rate
 //! ```
 //!
-//! The output is the same on every machine, except for the time in seconds that the ranking takes.
-//! Fits take minutes.
+//! The output is the same on every machine, except for the run time of the ranking. Fits take
+//! minutes.
 
 mod fits;
 mod placements;
@@ -68,7 +68,7 @@ fn chip(word: &str) -> Result<Chip, Fault> {
     Ok(Chip::new(&processor)?)
 }
 
-/// Formats a share in percent, with its sign.
+/// Formats a fraction as a signed percentage.
 fn percent(share: f64) -> String {
     format!("{:+.1} %", 100.0 * share)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All placements of the split application on the T1, ranked.
+//! Ranks all placements of the split application on the T1.
 
 use crate::{Fault, percent};
 use linerate_cmt::fit::{LONG, Model};
@@ -9,15 +9,15 @@ use linerate_report::svg::{Title, counted};
 use std::fs;
 use std::time::Instant;
 
-/// Settings for simulating the rate of a kind of pipe.
+/// Settings for simulations that determine the rate of one kind of pipe.
 const KIND: Run = Run { warm_up_cycles: 250_000, cycles: 1_000_000, seed: 1 };
 
-/// Width of the rate classes in the placement plot, in kpps.
+/// Width in kpps of each rate class in the plot of all placements.
 const CLASS_KPPS: f64 = 5.0;
 
 const ROLES: [&str; 4] = ["PDSN_RX", "RLP", "ATIF_RX", "ATIF_TX"];
 
-/// Target for the time that ranking all placements takes, in seconds.
+/// Time limit for ranking all placements, in seconds.
 const RANKED_S: f64 = 10.0;
 
 pub(crate) fn placements(model: &Model, file: &str) -> Result<String, Fault> {
@@ -52,7 +52,7 @@ fn summary(model: &Model, ranking: &Ranking, seconds: f64) -> Result<String, Fau
     ))
 }
 
-/// An excerpt from the ranking, and the rank of configuration 2.
+/// Tabulates an excerpt of the ranking that includes configuration 2.
 fn table(model: &Model, ranking: &Ranking) -> Result<String, Fault> {
     let last = ranking.placements.len() - 1;
     let own = ranking.place_of(&vec![vec![1; ROLES.len()]; model.application.flows as usize]);
@@ -83,7 +83,7 @@ fn row(model: &Model, ranking: &Ranking, place: usize, note: &str) -> Result<Vec
     ])
 }
 
-/// Number of placements by rate class, fastest first.
+/// Counts the placements in each rate class, fastest class first.
 fn classes(ranking: &Ranking) -> Vec<(String, u64)> {
     let mut classes: Vec<(String, u64)> = Vec::new();
     for placement in &ranking.placements {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The application as is, with other neighbours, and on another chip.
+//! Simulates the application as documented, with other neighbours, and on another chip.
 
 use crate::Fault;
 use linerate_cmt::fit::{Found, LONG, Model};
 use linerate_cmt::{Chip, StrandOutcome};
 use linerate_report::markdown_table;
 
-/// Breakdown of each role's cycles by cause.
+/// Tabulates each role's CPI stack.
 pub(crate) fn causes(model: &Model) -> Result<String, Fault> {
     let mut rows = Vec::new();
     for name in ["1", "2"] {
@@ -50,7 +50,7 @@ fn by_cause(found: &Found, role: &str) -> [String; 8] {
     ]
 }
 
-/// Parked, polling and spinning neighbours in configuration 2.
+/// Tabulates the results for parked, polling and spinning neighbours in configuration 2.
 pub(crate) fn neighbours(model: &Model) -> Result<String, Fault> {
     let pipes = &model.configuration("2")?.pipes;
     let instead = |word: &str| -> Vec<Vec<String>> {
@@ -78,7 +78,7 @@ pub(crate) fn neighbours(model: &Model) -> Result<String, Fault> {
     Ok(markdown_table(&columns, rows))
 }
 
-/// The same application on the T2.
+/// Tabulates the results for the same application on the T2.
 pub(crate) fn on_t2(model: &Model, chip: Chip) -> Result<String, Fault> {
     let memory_ns = f64::from(chip.memory_cycles) / chip.clock_hz * 1e9;
     let far = Model { chip, ..model.clone() };

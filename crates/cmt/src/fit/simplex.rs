@@ -2,28 +2,27 @@
 //! Minimizes a function of a few bounded variables by the Nelder-Mead simplex method.
 //!
 //! ```text
-//! keep n + 1 points; of each round replace the worst by
-//!     its reflection through the centre of the others,
-//!     twice as far on if that is the best of all,
-//!     or half as far, if it is no better than the second worst
-//! if none of these is better: draw all points half the way to the best
-//! end after a number of evaluations
+//! keep n + 1 points; in each round, replace the worst by
+//!     its reflection through the centre of the others;
+//!     if that is the best of all: the better of it and an expansion to twice the distance;
+//!     if it is no better than the second worst: a contraction to half the distance
+//! if the contraction is no improvement: shrink, moving all points halfway to the best
+//! stop after a number of evaluations
 //! ```
 //!
-//! Coordinates are scaled to their bounds, and kept within them. Nothing is random: the same
-//! function gives the same result.
+//! Coordinates are scaled to their bounds and clamped to them. The search is deterministic.
 
-/// A point and the value of the function at that point.
+/// A simplex vertex, with the function value there.
 #[derive(Clone, Debug)]
 struct Vertex {
     at: Vec<f64>,
     value: f64,
 }
 
-/// Distance between the initial points, as a share of the bounds' range.
+/// Distance of the other initial vertices from the midpoint, as a fraction of the range.
 const STEP: f64 = 0.12;
 
-/// The function, rescaled to the unit cube, with a count of its evaluations.
+/// The function rescaled to the unit cube, with a count of its evaluations.
 struct Counted<'f, E> {
     function: &'f mut dyn FnMut(&[f64]) -> Result<f64, E>,
     bounds: &'f [(f64, f64)],
@@ -43,11 +42,11 @@ fn scaled(at: &[f64], bounds: &[(f64, f64)]) -> Vec<f64> {
     at.iter().zip(bounds).map(|(x, (low, high))| low + x * (high - low)).collect()
 }
 
-/// Searches for the minimum of `function` in `calls` evaluations, starting at the midpoint of
-/// `bounds`. Returns its coordinates.
+/// Minimizes `function` in `calls` evaluations, starting at the midpoint of `bounds`. Returns the
+/// coordinates of the minimum.
 ///
 /// # Errors
-/// The function returns an error.
+/// Returns the first error that the function returns.
 pub(super) fn least<E>(
     bounds: &[(f64, f64)],
     calls: u32,
@@ -69,7 +68,7 @@ pub(super) fn least<E>(
     Ok(scaled(&best.expect("n + 1 points").at, bounds))
 }
 
-/// One iteration. The simplex must be sorted by value.
+/// Performs one iteration. The simplex must be sorted by value.
 fn round<E>(simplex: &mut [Vertex], counted: &mut Counted<'_, E>) -> Result<(), E> {
     let (worst, others) = simplex.split_last_mut().expect("n + 1 points");
     let centre: Vec<f64> = (0..worst.at.len())

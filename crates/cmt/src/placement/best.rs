@@ -1,82 +1,81 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the best placement from the capacities of the kinds, without enumerating all placements.
+//! Finds the best placement from the kinds' capacities, without enumerating all placements.
 //!
-//! A placement is no faster than its slowest kind. The best placement is therefore found at the
-//! greatest capacity `t` for which kinds of at least that capacity can hold all strands on the
-//! available pipes, which gets harder as `t` grows:
+//! A placement is as fast as its slowest kind. The best placement therefore corresponds to the
+//! greatest capacity `t` at which all strands fit on the available pipes using only kinds of at
+//! least that capacity. Fewer kinds qualify as `t` grows, so `t` is found by bisection:
 //!
 //! ```text
 //! pipes(nothing)  = 0
-//! pipes(strands)  = 1 + least pipes(strands without kind), over kinds of capacity t or more
-//! best t          = greatest with pipes(all) <= pipes of the chip, found by halving
+//! pipes(strands)  = 1 + minimum of pipes(strands without kind) over kinds with capacity >= t
+//! best t          = greatest t for which pipes(all) <= available pipes
 //! ```
 //!
-//! Each strand of a role takes its share of a flow's packets: if there are twice as many strands as
-//! flows, each strand takes half of the rate.
+//! A flow's packets are divided among a role's strands: with twice as many strands as flows, each
+//! strand handles half of the rate.
 
 use super::super::chip::Chip;
 use super::super::outcome::Run;
 use super::super::system::{Fault, Runs, Strand, System};
 use super::{Kind, Probe, kinds_of};
 
-/// Strands with identical work.
+/// A group of strands with identical work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alike {
-    /// Work of one strand. Each task with an input gets its own line.
+    /// Work of each strand. Each task with an input gets its own link.
     pub runs: Runs,
-    /// Number of strands.
+    /// Strands in the group.
     pub count: u32,
-    /// Packets that one strand gets per packet of a flow, greater than 0.
+    /// Packets that one strand receives per packet of a flow; greater than 0.
     pub share: f64,
 }
 
-/// The strands to place, and the chip to place them on.
+/// Strands to place, and the chip to place them on.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'w> {
-    /// The chip.
+    /// Chip to place the strands on.
     pub chip: &'w Chip,
-    /// Number of usable pipes.
+    /// Pipes on which strands may be placed.
     pub pipes: u32,
-    /// The strands.
+    /// Groups of strands to place.
     pub alike: &'w [Alike],
-    /// Whether endless loops run on the remaining strands of each pipe.
+    /// Whether all other strands on each pipe run endless loops.
     pub spins: bool,
-    /// Upper bound on the rate of a flow, in packets per second.
+    /// Upper bound on a flow's rate, in packets per second.
     pub most_per_s: f64,
-    /// Capacity of an interface's ring in packets.
+    /// Capacity of an interface's receive ring in packets.
     pub ring: u32,
 }
 
-/// The best placement.
+/// The placement with the highest rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Best {
-    /// For each pipe in use, the number of strands of each entry in [`Wanted::alike`]. No more
-    /// pipes than necessary are used.
+    /// For each pipe in use, its number of strands from each group in [`Wanted::alike`]. The
+    /// placement uses as few pipes as possible.
     pub pipes: Vec<Vec<u32>>,
-    /// Rate of the slowest flow in thousands of packets per second, according to the kinds of the
-    /// pipes in use.
+    /// Rate of the slowest flow in kpps: the lowest capacity of the kinds in use.
     pub kpps: f64,
-    /// Number of simulated kinds.
+    /// Kinds that were simulated.
     pub kinds: usize,
 }
 
-/// Maximum number of simulated kinds: enough for five roles on four strands. Simulating this many
-/// takes a few seconds.
+/// Maximum number of kinds to simulate: enough for five roles on pipes with four strands.
+/// Simulating them takes a few seconds.
 const KINDS_MAX: usize = 125;
 
-/// Maximum number of strand sets examined: enough for 64 strands in halves, thirds and quarters.
+/// Maximum number of strand sets to examine: enough for 64 strands in up to four groups.
 const SETS_MAX: usize = 100_000;
 
-/// Finds the best placement; `None` if there are too many kinds or strand sets, or the strands do
-/// not fit.
+/// Finds the best placement; `None` if there are too many kinds or strand sets, or if the strands
+/// do not fit.
 ///
 /// # Errors
-/// A kind cannot be simulated.
+/// Returns an error if a kind cannot be simulated.
 pub fn best(wanted: &Wanted<'_>, run: &Run) -> Result<Option<Best>, Fault> {
     let counts: Vec<u32> = wanted.alike.iter().map(|alike| alike.count).collect();
     let sets = counts.iter().map(|count| *count as usize + 1);
     let sets = sets.fold(1, usize::saturating_mul);
-    // Check the number of kinds first: it bounds everything built from them.
+    // The number of kinds is checked first, because everything below is built from them.
     if sets > SETS_MAX || number_of_kinds(counts.len(), wanted.chip.strands_per_pipe) > KINDS_MAX {
         return Ok(None);
     }
@@ -88,7 +87,7 @@ pub fn best(wanted: &Wanted<'_>, run: &Run) -> Result<Option<Best>, Fault> {
         kinds.push(Kind { strands, kpps });
     }
     kinds.sort_by(|a, b| b.kpps.total_cmp(&a.kpps));
-    // Find out how many of the fastest kinds are needed to hold all strands.
+    // Bisect for the smallest number of the fastest kinds that can hold all strands.
     let (mut few, mut enough) = (0, kinds.len());
     if packed(&kinds, &counts, wanted.pipes).is_none() {
         return Ok(None);
@@ -100,14 +99,15 @@ pub fn best(wanted: &Wanted<'_>, run: &Run) -> Result<Option<Best>, Fault> {
             None => few = middle,
         }
     }
-    let pipes = packed(&kinds[..enough], &counts, wanted.pipes).expect("found so above");
+    let pipes =
+        packed(&kinds[..enough], &counts, wanted.pipes).expect("the search found a packing");
     let kpps = pipes.iter().map(|kind| kinds[*kind].kpps).fold(f64::INFINITY, f64::min);
     let pipes = pipes.into_iter().map(|kind| kinds[kind].strands.clone()).collect();
     Ok(Some(Best { pipes, kpps, kinds: kinds.len() }))
 }
 
-/// Upper bound on the number of kinds: the number of ways to choose up to `room` of `roles`, with
-/// repetition.
+/// Returns an upper bound on the number of kinds: the number of multisets of 1 to `room` strands
+/// with `roles` different roles.
 fn number_of_kinds(roles: usize, room: u32) -> usize {
     // Each division is exact: the result is a binomial coefficient.
     let ways =
@@ -115,8 +115,8 @@ fn number_of_kinds(roles: usize, room: u32) -> usize {
     ways.map_or(usize::MAX, |ways| ways - 1)
 }
 
-/// A pipe with `strands` strands of each entry, and the share of the packets that each strand
-/// takes.
+/// Returns a pipe with `strands` strands per group, and how many packets each strand receives per
+/// packet of a flow.
 fn system_of(wanted: &Wanted<'_>, strands: &[u32]) -> (System, Vec<f64>) {
     let mut system = System {
         chip: wanted.chip.clone(),
@@ -146,8 +146,8 @@ fn system_of(wanted: &Wanted<'_>, strands: &[u32]) -> (System, Vec<f64>) {
     (system, shares)
 }
 
-/// Indices of at most `pipes` kinds, one per pipe, that together have `wanted` strands of each
-/// entry, using as few pipes as possible; `None` if `pipes` pipes are not enough.
+/// Returns the indices of at most `pipes` kinds, one per pipe, that together have `wanted` strands
+/// per group, with as few pipes as possible; `None` if `pipes` pipes do not suffice.
 fn packed(kinds: &[Kind], wanted: &[u32], pipes: u32) -> Option<Vec<usize>> {
     let mut steps = Vec::with_capacity(wanted.len());
     let mut sets = 1;
@@ -155,7 +155,7 @@ fn packed(kinds: &[Kind], wanted: &[u32], pipes: u32) -> Option<Vec<usize>> {
         steps.push(sets);
         sets *= *count as usize + 1;
     }
-    // A set is encoded as a number whose digits are its strand counts per entry.
+    // A set is encoded as a number whose digits are its strand counts by group.
     let digit = |set: usize, role: usize| (set / steps[role]) as u32 % (wanted[role] + 1);
     let size = |kind: &Kind| -> usize {
         kind.strands.iter().zip(&steps).map(|(times, step)| *times as usize * step).sum()
@@ -199,8 +199,7 @@ mod tests {
         Chip::new(&Processor::named("t1").unwrap()).unwrap()
     }
 
-    /// Uses synthetic capacities, and compares the result with the best of all multisets, which are
-    /// enumerated one by one.
+    /// Compares the result for synthetic capacities with the best of all enumerated multisets.
     #[test]
     fn none_of_all_placements_is_better() {
         let wanted = [3, 2, 2];
@@ -233,7 +232,7 @@ mod tests {
         }
     }
 
-    /// The first placement in the ranking has the same rate as the best placement found without a
+    /// The first placement in the ranking has the same rate as the best one found without a
     /// ranking.
     #[test]
     fn the_best_is_the_first_of_the_ranking() {
@@ -260,7 +259,7 @@ mod tests {
         assert!((found.kpps / first - 1.0).abs() < 0.02, "{} and {first}", found.kpps);
         let placed: u32 = found.pipes.iter().flatten().sum();
         assert_eq!(placed, 6);
-        // A strand that takes half of the packets keeps up at twice the rate.
+        // A strand that handles half of the packets keeps up with twice the rate.
         let mut half = alike.clone();
         half.iter_mut().for_each(|alike| (alike.share, alike.count) = (0.5, 4));
         let found = best(&Wanted { alike: &half, ..wanted }, &run).unwrap().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures on which a simulated plan is based, with their origins.
+//! Collects the figures on which a simulated plan is based, and where each figure comes from.
 
 use super::rates::MODEL_ERROR;
 use super::setup::MEMORY_SHARE;
@@ -38,7 +38,7 @@ impl Simulator<'_> {
         let percent = |share: f64| format!("{} % either way", three_digits(share));
         if let Some(unit) = self.simulation.chip.unit("lsu") {
             let share = three_digits(costs.memory_share.unwrap_or(MEMORY_SHARE));
-            let name = format!("uses of {} per instruction", self.simulation.chip.units[unit].name);
+            let name = format!("{} uses per instruction", self.simulation.chip.units[unit].name);
             list.push(input(&name, &share, is(costs.memory_share.is_some())));
         }
         list.extend([

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upper bound for all mappings of a path on a chip, and the extent of the search.
+//! Computes an upper bound on the rate of every mapping of a path on a chip, and summarizes the
+//! search.
 //!
-//! Untried mappings may be faster by at most the gap to a bound: every packet needs its
+//! Untried mappings cannot exceed the bound, which follows from four facts: every packet needs its
 //! instructions issued, one per cycle and pipe; a strand takes at least as long for a packet as it
-//! would alone; a stage with global state runs on one strand; and the line delivers packets no
-//! faster than its rate. Hence
+//! would alone on its pipe; a stage with global state runs on one strand; and packets arrive at
+//! most at line rate. Hence
 //!
 //! ```text
 //! bound = min( line,  pipes x clock / instructions,  strands x clock / cycles alone,
-//!              clock / cycles alone of each stage with one state )
+//!              clock / cycles alone of each stage with global state )
 //! ```
 
 use super::simulator::Simulator;
@@ -17,11 +18,11 @@ use linerate_plan::search::about;
 use linerate_record::plan::Search;
 use linerate_record::units::three_digits;
 
-/// Share of the line rate at or above which the line counts as the limit.
+/// Fraction of the line rate from which the line is considered to be the bottleneck.
 pub(super) const LINE_REACHED: f64 = 0.995;
 
 impl Simulator<'_> {
-    /// Upper bound on the rate of a flow for any mapping, in thousands of packets per second.
+    /// Returns an upper bound, in kpps, on a flow's rate with any mapping.
     pub(super) fn bound(&self) -> f64 {
         let (world, chip) = (&self.world, self.simulation.chip);
         let all = world.work(0..world.works.len(), 1.0);
@@ -37,7 +38,7 @@ impl Simulator<'_> {
         (per_cycle * chip.clock_hz / 1e3 / flows).min(self.line())
     }
 
-    /// Number of ways to place the mapping as written.
+    /// Returns the number of possible placements of the mapping as written.
     fn there_are(&self) -> f64 {
         let strands = self.subject.path.mapping.workers() as u32;
         (0..strands).map(|one| f64::from(self.simulation.cpus.saturating_sub(one))).product()
@@ -48,8 +49,8 @@ impl Simulator<'_> {
         Search { there_are: self.there_are(), exact: false, gap: None, sentence }
     }
 
-    /// Summarizes the search. `placed` is the rate of the best placement of the mapping as written,
-    /// estimated pipe by pipe.
+    /// Summarizes the search. `placed` is the rate of the best placement for the mapping as
+    /// written, estimated pipe by pipe.
     pub(super) fn searched(&self, steps: usize, best_kpps: f64, placed: Option<f64>) -> Search {
         let bound = self.bound();
         let gap = (bound / best_kpps - 1.0).max(0.0);
@@ -57,17 +58,12 @@ impl Simulator<'_> {
         let exact = gap < 1.0 - LINE_REACHED;
         let placed = placed.map_or_else(
             || "too many to enumerate".to_owned(),
-            |kpps| {
-                format!(
-                    "none exceeds {} kpps, given the issue rate of its pipes",
-                    three_digits(kpps)
-                )
-            },
+            |kpps| format!("none exceeds {} kpps, estimated pipe by pipe", three_digits(kpps)),
         );
         let sentence = format!(
-            "searched single changes and sequences of up to {steps}; the mapping as written alone \
-             has {} placements ({placed}); upper bound for any mapping: {} kpps (line rate, issue \
-             rate, cycles per strand), {} % above the best found",
+            "searched single changes and sequences of up to {steps}; the mapping as written has \
+             {} placements ({placed}); no mapping can exceed {} kpps (bounded by line rate, issue \
+             rate and cycles per strand), {} % above the best one found",
             about(there_are),
             three_digits(bound),
             three_digits(100.0 * gap),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Possible changes to a setup, each with a name and applied on its own.
+//! Generates the possible changes to a setup. Each change is named and applied on its own.
 //!
 //! A stage with global state never runs on more than one strand. A change that adds strands puts
 //! them on logical CPUs that are idle or run only an endless loop, starting with the least busy
@@ -12,12 +12,12 @@ use linerate_plan::predictor::Changed;
 use linerate_record::plan::Change;
 use std::ops::Range;
 
-/// Number of cycles that a strand skips between polls if its polling is slowed. They amount to
-/// about four iterations of a loop with one miss, which is little compared with the thousands of
-/// cycles between packets on a line.
+/// Number of cycles that a strand with slowed-down polling pauses after an empty poll. This is
+/// about four iterations of a loop with one miss, and much less than the thousands of cycles
+/// between packets on a line.
 pub(super) const SLOW_CYCLES: f64 = 500.0;
 
-/// What all changes need to know.
+/// Inputs for all changes.
 pub(super) struct Changes<'a> {
     pub(super) world: &'a World<'a>,
     pub(super) specs: &'a [StageSpec],
@@ -26,7 +26,7 @@ pub(super) struct Changes<'a> {
 }
 
 impl Changes<'_> {
-    /// All single changes to `setup`, whose bottleneck is segment `limit`.
+    /// Returns all single changes to `setup`, whose bottleneck is segment `limit`.
     pub(super) fn of(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let mut all = Vec::new();
         all.extend(self.parked(setup));
@@ -81,7 +81,7 @@ impl Changes<'_> {
         if setup.slow_cycles < SLOW_CYCLES {
             let mut setup = setup.clone();
             setup.slow_cycles = SLOW_CYCLES;
-            let name = format!("pause {SLOW_CYCLES} cycles after a poll that found no packet");
+            let name = format!("pause {SLOW_CYCLES} cycles after each empty poll");
             all.push(Changed { name, kind, setting: setup });
         }
         all
@@ -113,8 +113,8 @@ impl Changes<'_> {
         joined.filter_map(relieve).collect()
     }
 
-    /// Multiplies the strands of the bottleneck segment by two, three and four, as far as enough
-    /// strands are free.
+    /// Doubles, triples and quadruples the bottleneck segment's strands, if enough strands are
+    /// free.
     fn replicated(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let segment = &setup.segments[limit];
         if self.is_global(segment.stages.clone()) {
@@ -173,8 +173,8 @@ impl Changes<'_> {
         setup.segments.windows(2).enumerate().map(merge).collect()
     }
 
-    /// Other placements of the strands: the bottleneck's strands on separate pipes; all strands
-    /// balanced over the pipes; each flow on one core.
+    /// Changes strand placement: the bottleneck's strands on separate pipes; all strands balanced
+    /// over the pipes; each flow on one core.
     fn placed(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let kind = Change::Place;
         let mut all = Vec::new();
@@ -187,7 +187,7 @@ impl Changes<'_> {
             all.push(Changed { name, kind, setting: changed });
         }
         if let Some(setup) = self.levelled(setup) {
-            let name = "balance the strands over all pipes".to_owned();
+            let name = "balance the strands across all pipes".to_owned();
             all.push(Changed { name, kind, setting: setup });
         }
         if let Some(setup) = self.by_flow(setup) {
@@ -201,8 +201,8 @@ impl Changes<'_> {
         (cpu / self.world.chip.strands_per_pipe) as usize
     }
 
-    /// Instructions issued on each pipe per packet of the path. A polling strand counts as much as
-    /// the busiest strand of the path, a spinning one twice as much.
+    /// Returns each pipe's load: instructions per packet of the path. A strand outside the path
+    /// counts as much as the path's busiest strand if it polls, and twice as much if it spins.
     fn demands(&self, setup: &Setup) -> Vec<f64> {
         let mut demands = vec![0.0; self.world.chip.pipes() as usize];
         let demand = |segment: &Placed| self.demand(segment);
@@ -221,14 +221,14 @@ impl Changes<'_> {
         demands
     }
 
-    /// Instructions per packet of the path on each strand of a segment.
+    /// Returns how many instructions each strand of a segment executes per packet of the path.
     fn demand(&self, segment: &Placed) -> f64 {
         let work = self.world.work(segment.stages.clone(), 1.0);
         work.instructions / segment.cpus.len() as f64
     }
 
-    /// `count` free CPUs, each on the pipe that is least busy when the CPU is chosen; `None` if
-    /// there are too few.
+    /// Returns `count` free CPUs, each on the pipe that is least busy when chosen; `None` if there
+    /// are too few.
     fn free(&self, setup: &Setup, count: usize) -> Option<Vec<u32>> {
         let mut demands = self.demands(setup);
         let mut taken: Vec<u32> = setup.taken().collect();
@@ -248,8 +248,8 @@ impl Changes<'_> {
         Some(found)
     }
 
-    /// Places all strands of the path again, those with the most instructions first, each on the
-    /// pipe that is least busy at that point.
+    /// Redistributes all strands of the path, starting with the strands that execute the most
+    /// instructions. Each strand gets the pipe that is least busy at that point.
     fn levelled(&self, setup: &Setup) -> Option<Setup> {
         let mut order: Vec<(usize, usize)> = Vec::new();
         for (index, segment) in setup.segments.iter().enumerate() {
@@ -273,8 +273,8 @@ impl Changes<'_> {
         Some(moved)
     }
 
-    /// The CPUs that are free in `rest`, those on the least busy pipe first. Each strand placed in
-    /// `rest` counts with the load per strand that its segment has in `whole`.
+    /// Returns the CPUs that are free in `rest`, those on the least busy pipe first. Strands
+    /// already placed in `rest` count with their segment's per-strand load in `whole`.
     fn free_by_demand(&self, whole: &Setup, rest: &Setup) -> Option<Vec<u32>> {
         let mut demands = vec![0.0; self.world.chip.pipes() as usize];
         let busiest = whole.segments.iter().map(|s| self.demand(s)).fold(0.0, f64::max);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons why a path cannot be planned for a chip.
+//! Errors from planning a path for a chip.
 
 use crate::Fault;
 use linerate_plan::inputs::InputsError;
 use linerate_record::units::three_digits;
 use std::fmt;
 
-/// Reasons why a path cannot be planned.
+/// Why a path cannot be planned.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SimulationError {
-    /// The costs or the available strands are unsuitable.
+    /// The costs or the available strands do not match the path.
     Inputs(InputsError),
     /// The mapping cannot be simulated.
     System(Fault),
@@ -17,12 +17,12 @@ pub enum SimulationError {
     NoPacket {
         /// Simulated time in nanoseconds.
         ns: f64,
-        /// The stage that takes the longest per packet, polls included.
+        /// Stage that takes longest per packet, including polls.
         stage: String,
-        /// Time of that stage alone on its pipe, in nanoseconds.
+        /// Time in nanoseconds that this stage takes per packet when it is alone on its pipe.
         takes_ns: f64,
-        /// Packets of a flow that the line delivers in the simulated time; `None` if there is
-        /// always a packet waiting.
+        /// Packets per flow that the line delivers in the simulated time; `None` if a packet is
+        /// always waiting.
         offered: Option<f64>,
     },
 }
@@ -38,13 +38,13 @@ impl fmt::Display for SimulationError {
             Self::NoPacket { ns, stage, takes_ns, offered } => {
                 let offered = offered.map_or_else(
                     || "always has a packet".to_owned(),
-                    |packets| format!("delivers {} packets of a flow", three_digits(packets)),
+                    |packets| format!("delivers {} packets per flow", three_digits(packets)),
                 );
                 write!(
                     f,
                     "no packet gets through in {} simulated ns: the line {offered}, and `{stage}` \
-                     takes {} ns per packet including its poll, according to [costs]; correct its \
-                     instructions and stalls in [[costs.stages]], or the rate in [run]",
+                     takes {} ns per packet, polling included, according to [costs]; correct the \
+                     stage's instructions and stalls in [[costs.stages]], or the rate in [run]",
                     three_digits(*ns),
                     three_digits(*takes_ns)
                 )

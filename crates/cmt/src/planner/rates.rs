@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A simulated rate with its interval: costs raised and lowered by their spread, plus the
+//! Computes a simulated rate with its interval, which reflects the spread of the costs and the
 //! simulator's own error.
 
 use linerate_record::stats::{CONFIDENCE, Estimate};
 
-/// Assumed error of the simulator itself, in both directions, as a share: fitted to configuration 1
-/// of the Netra document's application, it missed the rate of configuration 2 by 6.9 %. The reverse
-/// missed by 17 %, because a cost shows only in configuration 1; here, costs are assumed to be
-/// known.
+/// Assumed relative error of the simulator itself, in both directions. When fitted to configuration
+/// 1 of the Netra document's application, the simulator missed configuration 2's rate by 6.9 %.
+/// When fitted to configuration 2, it missed configuration 1's rate by 17 %, because one of the
+/// costs has an effect only in configuration 1. This larger error is not used, because a plan
+/// assumes that the costs are known.
 pub(super) const MODEL_ERROR: f64 = 0.07;
 
-/// Rates of a flow with nominal costs, and with costs raised and lowered by their spread.
+/// A flow's rates with nominal costs, and with costs raised and lowered by their spread.
 #[derive(Clone, Copy)]
 pub(super) struct Rates(pub(super) [f64; 3]);
 
 impl Rates {
-    /// Rate including the simulator's own error; capped at the line rate.
+    /// Returns the rate with an interval that includes the simulator's own error, capped at the
+    /// line rate.
     pub(super) fn rate(self, line_kpps: f64) -> Estimate {
         // A packet that was already waiting when counting began can raise a rate slightly above
         // line rate.
@@ -25,7 +27,7 @@ impl Rates {
         estimate(value, low, high.min(line_kpps))
     }
 
-    /// Ratio to `other`; rates are compared at equal costs.
+    /// Returns the speedup over `other`, comparing rates at equal costs.
     pub(super) fn gain_over(self, other: Self) -> Estimate {
         let ratio = |index: usize| self.0[index] / other.0[index].max(f64::MIN_POSITIVE);
         let [value, up, down] = [0, 1, 2].map(ratio);

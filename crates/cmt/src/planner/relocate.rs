@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The best of all placements of a setup's strands, as one change.
+//! Finds the best placement for a setup's strands, and proposes it as a single change.
 //!
 //! The capacities of kinds of pipes (see `cmt`'s placements) determine which strands share a pipe;
-//! the result is simulated as a whole like any other change. The strands placed are those of the
-//! path, and those outside it that poll on cores of the path. Endless loops are assumed to fill
-//! every pipe; other strands outside the path stay where they are, or move where there is room, to
-//! the pipe with the fewest strands first.
+//! the result is simulated as a whole like any other change. This module places the strands of the
+//! path, and the strands outside it that poll on its cores. If any strand outside the path spins,
+//! endless loops are assumed to fill every pipe. Other strands outside the path keep their CPUs if
+//! possible; otherwise they move to free CPUs, those on the pipe with the fewest strands first.
 
 use super::setup::{LINE_RING, Outsiders, Setup, World};
 use crate::{Alike, Best, Fault, Input, Run, Runs, Wanted, best};
@@ -16,13 +16,13 @@ use linerate_record::plan::Change;
 /// A placement with its estimated rate, before it is simulated as a whole.
 pub(super) struct Relocated {
     pub(super) changed: Changed<Setup>,
-    /// Rate in thousands of packets per second, according to the kinds of its pipes.
+    /// A flow's rate in kpps, estimated from the pipes' capacities.
     pub(super) kpps: f64,
 }
 
-/// The best placement of the strands of `setup` on the first `cpus` processors, no flow faster than
-/// `most_kpps`; `None` if there are too many kinds of pipes to examine. `run` gives the settings
-/// for simulating one kind at one rate.
+/// Returns the best placement for the strands in `setup` on the first `cpus` CPUs, with no flow
+/// faster than `most_kpps`; `None` if there are too many kinds of pipes to examine. `run` holds the
+/// settings for simulating one kind at one rate.
 pub(super) fn relocated(
     world: &World<'_>,
     setup: &Setup,
@@ -68,7 +68,7 @@ pub(super) fn relocated(
     Ok(Some(Relocated { changed, kpps: found.kpps }))
 }
 
-/// Description of the work on the pipes, identical pipes grouped.
+/// Describes what runs on the pipes, grouping identical pipes.
 fn named(world: &World<'_>, setup: &Setup, near: &[String], found: &Best) -> String {
     let segments = setup.segments.iter();
     let segments = segments.map(|one| linerate_plan::search::runs(world.path, one.stages.clone()));
@@ -93,8 +93,8 @@ fn named(world: &World<'_>, setup: &Setup, near: &[String], found: &Best) -> Str
     format!("assign strands to pipes: {pipes}")
 }
 
-/// The setup with its strands on the selected pipes, starting with the first; unplaced strands
-/// outside the path take the remaining CPUs.
+/// Returns the setup with its strands moved to the selected pipes, starting with the first pipe.
+/// Unplaced strands outside the path get the remaining CPUs.
 fn placed(setup: &Setup, near: &[String], found: &Best, per_pipe: u32, cpus: u32) -> Setup {
     let mut moved = setup.clone();
     moved.segments.iter_mut().for_each(|segment| segment.cpus.clear());
@@ -114,7 +114,7 @@ fn placed(setup: &Setup, near: &[String], found: &Best, per_pipe: u32, cpus: u32
     }
     for (name, cpus) in near.iter().zip(of_near) {
         let beside = moved.beside.iter_mut().find(|beside| beside.name == *name);
-        beside.expect("it was taken from there").cpus = cpus;
+        beside.expect("the name belongs to a group in the setup").cpus = cpus;
     }
     let load = |cpu: u32| taken.get((cpu / per_pipe) as usize).copied().unwrap_or(0);
     let is_free = |cpu: &u32| cpu % per_pipe >= load(*cpu);
@@ -122,7 +122,7 @@ fn placed(setup: &Setup, near: &[String], found: &Best, per_pipe: u32, cpus: u32
     free.sort_by_key(|cpu| (load(*cpu), *cpu));
     let far =
         |beside: &&mut Outsiders| beside.does == Idling::Polls && !near.contains(&beside.name);
-    // Strands that can stay where they are do so; then the others move.
+    // Strands that can keep their CPUs do so; then the others move.
     let stays: Vec<u32> =
         moved.beside.iter_mut().filter(far).flat_map(|b| b.cpus.clone()).collect();
     let mut open: Vec<u32> = free.iter().copied().filter(|cpu| !stays.contains(cpu)).collect();

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A mapping with its CPUs and the other threads on them, as a system to simulate.
+//! Converts a mapping to a system to simulate, including its CPUs and the other threads on the
+//! chip.
 //!
 //! ```text
-//! strand of a segment   for each input a task: poll of the first stage, work of all its stages
-//!                       behind it, for each second input of a stage, one that never finds a packet
-//! ring                  a queue for each pair of strands that talk: writer w and reader r of
-//!                       segments with a and b replicas talk when w and r leave the same rest
-//!                       by the greatest common divisor of a and b
-//!                       (a queue has one writer: for each task of w one)
-//! source                a line for each replica of the first segment, together as fast as asked
+//! strand of a segment   for each input, a task that polls for the first stage and does the work of
+//!                       all stages, followed by a task for each second input of a stage, whose
+//!                       polls are always empty
+//! ring                  a queue for each connected pair of strands: writer w and reader r of
+//!                       segments with a and b replicas are connected if w mod g = r mod g, where g
+//!                       is the greatest common divisor of a and b
+//!                       (a queue has one writer, so each task of w has its own)
+//! source                a line for each replica of the first segment; the lines share the offered
+//!                       load equally
 //! ```
 //!
-//! With as many replicas before a ring as after it, each writer has one reader, as for flows that
-//! share nothing. The work of a stage that not all packets reach is weighted by the share that do.
+//! If a ring has as many writers as readers, each writer has one reader, as with independent flows.
+//! The work of a stage that not all packets reach is weighted by the fraction that do.
 
 use crate::{
     Chip, Input, Misses, Poll, Queue, Runs, Source, Strand, System, Task, UnitUse, WhenFull, Work,
@@ -21,21 +24,21 @@ use linerate_path::costs::{GivenCosts, GivenWork, Idling};
 use linerate_path::model::{FullRing, Path};
 use std::ops::Range;
 
-/// Capacity of an interface's descriptor ring (assumed).
+/// Assumed capacity of an interface's descriptor ring in packets.
 pub(super) const LINE_RING: u32 = 512;
 
-/// Loads and stores per instruction if the file does not specify them (assumed).
+/// Assumed number of loads and stores per instruction if the path file does not specify it.
 pub(super) const MEMORY_SHARE: f64 = 0.3;
 
 /// Consecutive stages and the strands that run them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Placed {
     pub(super) stages: Range<usize>,
-    /// One per replica.
+    /// Each replica's CPU.
     pub(super) cpus: Vec<u32>,
 }
 
-/// Strands that handle no packets.
+/// Strands outside the path, which handle no packets.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outsiders {
     pub(super) name: String,
@@ -43,43 +46,43 @@ pub(super) struct Outsiders {
     pub(super) cpus: Vec<u32>,
     pub(super) instructions: f64,
     pub(super) ns: f64,
-    /// Cycles skipped after each poll.
+    /// Cycles that each of these strands pauses after a poll.
     pub(super) slow_cycles: f64,
 }
 
-/// Placement of all work on the chip.
+/// Placement of all strands on the chip, both in the path and outside it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Setup {
     pub(super) segments: Vec<Placed>,
     pub(super) beside: Vec<Outsiders>,
-    /// Stages whose second input is polled by other strands.
+    /// Stages whose second input is polled by separate strands.
     pub(super) relieved: Vec<usize>,
-    /// Cycles that the path's strands skip after an empty poll.
+    /// Cycles that the path's strands pause after an empty poll.
     pub(super) slow_cycles: f64,
 }
 
-/// Properties of the path needed for simulation.
+/// Properties of the path that the simulation needs.
 #[derive(Clone, Debug)]
 pub(super) struct World<'a> {
     pub(super) path: &'a Path,
     pub(super) costs: &'a GivenCosts,
-    /// Of each stage.
+    /// Each stage's work per packet.
     pub(super) works: Vec<GivenWork>,
     pub(super) chip: &'a Chip,
-    /// Packets per second that all lines deliver together; `None` if they deliver more than the
-    /// path can take.
+    /// Packets per second on all lines together; `None` if packets arrive faster than the path can
+    /// accept them.
     pub(super) offered_per_s: Option<f64>,
 }
 
 impl Setup {
-    /// Every CPU that runs something other than an endless loop.
+    /// Returns the CPUs that run something other than an endless loop.
     pub(super) fn taken(&self) -> impl Iterator<Item = u32> {
         let path = self.segments.iter().flat_map(|segment| &segment.cpus);
         let polls = self.beside.iter().filter(|beside| beside.does == Idling::Polls);
         path.chain(polls.flat_map(|beside| &beside.cpus)).copied()
     }
 
-    /// The setup without the spinning strands that are in the way.
+    /// Returns the setup without those spinning strands whose CPUs are needed by other strands.
     pub(super) fn made_way(mut self) -> Self {
         let taken: Vec<u32> = self.taken().collect();
         for beside in self.beside.iter_mut().filter(|beside| beside.does == Idling::Spins) {
@@ -89,31 +92,32 @@ impl Setup {
         self
     }
 
-    /// Number of strands of the path.
+    /// Returns the number of strands of the path.
     pub(super) fn strands(&self) -> usize {
         self.segments.iter().map(|segment| segment.cpus.len()).sum()
     }
 
-    /// Number of strands outside the path.
+    /// Returns the number of strands outside the path.
     pub(super) fn strands_outside(&self) -> usize {
         self.beside.iter().map(|beside| beside.cpus.len()).sum()
     }
 }
 
 impl World<'_> {
-    /// Work for one packet of the path on consecutive stages, with costs multiplied by `factor`.
+    /// Returns the path's work per packet in consecutive stages, with costs multiplied by `factor`.
     pub(super) fn work(&self, stages: Range<usize>, factor: f64) -> GivenWork {
         let mut sum = GivenWork::default();
         let mut bubbles = 0.0;
         for index in stages.clone() {
-            let (work, reach) = (&self.works[index], self.costs.stages[index].reach * factor);
+            let (work, cost) = (&self.works[index], &self.costs.stages[index]);
+            let reach = cost.reach * cost.processed * factor;
             sum.instructions += work.instructions * reach;
             sum.l1_misses += work.l1_misses * reach;
             sum.l2_misses += work.l2_misses * reach;
             sum.io_ns += work.io_ns * reach;
             bubbles += work.bubble_cycles * work.instructions * reach;
         }
-        // A packet that reaches no stage still takes an instruction.
+        // A packet that reaches none of the stages still takes one instruction.
         sum.instructions = sum.instructions.max(1.0);
         sum.bubble_cycles = bubbles / sum.instructions;
         if let Some(first) = self.works.get(stages.start) {
@@ -123,7 +127,7 @@ impl World<'_> {
         sum
     }
 
-    /// Cycles per packet on a strand that is alone on its pipe.
+    /// Returns a strand's cycles per packet when it is alone on its pipe.
     pub(super) fn alone_cycles(&self, work: &GivenWork) -> f64 {
         work.instructions * (1.0 + work.bubble_cycles)
             + work.l1_misses * f64::from(self.chip.l2_cycles)
@@ -141,7 +145,7 @@ impl World<'_> {
         self.chip.unit("lsu").map(used).into_iter().collect()
     }
 
-    /// The system for a setup, with costs multiplied by `factor`.
+    /// Returns the system to simulate for a setup, with costs multiplied by `factor`.
     pub(super) fn system(&self, setup: &Setup, factor: f64) -> System {
         let mut system = System {
             chip: self.chip.clone(),
@@ -172,7 +176,7 @@ impl World<'_> {
             }
             inputs = next;
         }
-        // Cores without a strand of the path share nothing with it.
+        // Cores without a strand of the path are left out, because they share nothing with it.
         let core = |cpu: u32| cpu / self.chip.strands_per_core();
         let with_path: Vec<u32> = system.strands.iter().map(|strand| core(strand.cpu)).collect();
         let beside = setup.beside.iter().flat_map(|one| self.outsiders(one));
@@ -180,8 +184,9 @@ impl World<'_> {
         system
     }
 
-    /// Creates the queues after strands with this many tasks each; returns the queues that each
-    /// task of each strand writes, and the inputs of each reader.
+    /// Creates the queues from one segment to the next. `tasks` holds the number of tasks of each
+    /// strand in the segment. Returns the queues written by each task of each strand, and the
+    /// inputs of each reader.
     fn rings(
         &self,
         tasks: &[usize],
@@ -219,7 +224,7 @@ impl World<'_> {
         }
     }
 
-    /// Hand-over given in the file, otherwise the latency of L2.
+    /// Returns the handoff delay in cycles: as given in the file or, by default, the L2 latency.
     pub(super) fn hand_over_cycles(&self) -> u32 {
         let given = self.costs.handover_ns.map(|ns| self.cycles(ns));
         given.map_or(self.chip.l2_cycles, |cycles| cycles.round().min(1e6) as u32).max(1)
@@ -257,13 +262,14 @@ impl World<'_> {
         each.flat_map(|task| [task].into_iter().chain(second.iter().cloned())).collect()
     }
 
-    /// The poll of a second input, which never finds a packet.
+    /// Returns the task that polls a second input, which never finds a packet; `None` if there is
+    /// no second input.
     fn second_input(&self, work: &GivenWork) -> Option<Task> {
         let has_one = work.turn_instructions > 0.0 || work.turn_ns > 0.0;
         has_one.then(|| empty_polls(work.turn_instructions, self.cycles(work.turn_ns), 0.0))
     }
 
-    /// Work of a strand outside the path.
+    /// Returns what a strand outside the path does.
     pub(super) fn idles(&self, beside: &Outsiders) -> Runs {
         match beside.does {
             Idling::Spins => Runs::Busy,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Result of a simulated setup: the bottleneck, its cycle breakdown, and the load of each strand.
+//! Evaluates a simulated setup: the bottleneck, its cycle breakdown, and each strand's load.
 
 use super::METHOD;
 use super::bound::LINE_REACHED;
@@ -12,14 +12,15 @@ use linerate_record::plan::{Bottleneck, PlannedWorker};
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Tier};
 
-/// Share of the busiest strand's work above which a strand counts as equally busy.
+/// A strand counts as equally busy if its utilisation exceeds this fraction of the busiest
+/// strand's.
 const BUSY_AS_ANY: f64 = 0.98;
 
-/// A setup with its outcome, in the form that sentences and tables need.
+/// A setup with its simulation results, from which the report's sentences and tables are made.
 pub(super) struct Simulated<'a> {
     simulator: &'a Simulator<'a>,
     setup: &'a Setup,
-    /// Rate of a flow in thousands of packets per second.
+    /// Rate per flow in kpps.
     kpps: f64,
     outcome: &'a Outcome,
 }
@@ -33,7 +34,7 @@ impl<'a> Simulated<'a> {
         Self { simulator, setup, kpps: *kpps, outcome }
     }
 
-    /// The segment of each strand of the path, and its outcome.
+    /// Returns each strand of the path with its segment's index.
     fn of_path(&self) -> impl Iterator<Item = (usize, &'a StrandOutcome)> + use<'a> {
         let (setup, outcome) = (self.setup, self.outcome);
         let segments = setup.segments.iter().enumerate();
@@ -41,8 +42,8 @@ impl<'a> Simulated<'a> {
         segments.zip(&outcome.strands)
     }
 
-    /// Share of cycles that a strand of `segment` spends on packets: empty polls, including their
-    /// share of waiting for the pipe, are subtracted.
+    /// Returns the fraction of cycles that a strand in `segment` spends on packets. Empty polls are
+    /// excluded, along with their share of waiting for the pipe.
     fn utilisation(&self, segment: usize, strand: &StrandOutcome) -> f64 {
         let work = self.simulator.world.work(self.setup.segments[segment].stages.clone(), 1.0);
         let polls = |of: fn(&TaskOutcome) -> u64| -> f64 {
@@ -60,9 +61,9 @@ impl<'a> Simulated<'a> {
         (1.0 - cycles / self.outcome.cycles as f64).clamp(0.0, 1.0)
     }
 
-    /// The bottleneck strand of the path, with its segment and the share of time it works: among
-    /// equally busy strands, the first of the last segment. An earlier strand that never rests
-    /// drops or waits to hand over the packets that this one does not take.
+    /// Returns the path's bottleneck strand, with its segment and utilisation. Among equally busy
+    /// strands, it is the first one in the last segment: earlier saturated strands drop the packets
+    /// that this one does not accept, or wait to hand them off.
     pub(super) fn most(&self) -> (usize, &'a StrandOutcome, f64) {
         let all = self
             .of_path()
@@ -71,14 +72,14 @@ impl<'a> Simulated<'a> {
         let highest = all.iter().map(|(.., share)| *share).fold(0.0, f64::max);
         let near = all.into_iter().filter(|(.., share)| *share >= BUSY_AS_ANY * highest);
         let most = near.reduce(|a, b| if b.0 > a.0 { b } else { a });
-        most.expect("a mapping has a strand")
+        most.expect("a mapping has at least one strand")
     }
 
     pub(super) fn is_line_reached(&self) -> bool {
         self.kpps >= LINE_REACHED * self.simulator.line()
     }
 
-    /// The bottleneck in a few words.
+    /// Describes the bottleneck in a few words.
     pub(super) fn pace(&self) -> String {
         let stages = self.setup.segments[self.most().0].stages.clone();
         match self.is_line_reached() {
@@ -109,19 +110,19 @@ impl<'a> Simulated<'a> {
         Bottleneck { stage: Some(name), worker: Some(strand.name.clone()), sentence }
     }
 
-    /// Breakdown of the cycles per packet on a strand.
+    /// Describes a strand's cycles per packet, broken down by cause.
     fn cycles(&self, strand: &StrandOutcome) -> String {
         let packets = (strand.packets() as f64).max(1.0);
         let per_packet = |cycles: u64| cycles as f64 / packets;
         let Stalls { bubbles, l1, l2, units, io, slow } = strand.stalls;
         let parts = [
             ("issuing", strand.instructions),
-            ("ready while a neighbour issued", strand.waited),
+            ("ready while another strand issued", strand.waited),
             ("in bubbles", bubbles),
-            ("for the L2 cache", l1),
-            ("for memory", l2),
-            ("for shared units", units),
-            ("for devices", io),
+            ("waiting for L2", l1),
+            ("waiting for memory", l2),
+            ("waiting for shared units", units),
+            ("waiting for devices", io),
             ("pausing", slow),
         ];
         let shown = parts.iter().filter(|(_, cycles)| per_packet(*cycles) >= 0.5);
@@ -150,7 +151,7 @@ impl<'a> Simulated<'a> {
         path.chain(beside).collect()
     }
 
-    /// The strands of a thread outside the path, reported as one worker.
+    /// Returns the strands of a thread outside the path as a single worker of the plan.
     fn outsiders(&self, outsiders: &Outsiders) -> PlannedWorker {
         const UNIT: &str = "cycles/instruction";
         let simulated = &self.outcome.strands[self.setup.strands()..];
@@ -163,7 +164,7 @@ impl<'a> Simulated<'a> {
         };
         PlannedWorker {
             name: outsiders.name.clone(),
-            runs: format!("outside the path, on {} processors", outsiders.cpus.len()),
+            runs: format!("outside the path, on {} CPUs", outsiders.cpus.len()),
             cpu: None,
             utilisation: exact("ratio", 0.0),
             ns_per_packet: absent("ns/packet", "it processes no packets"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Simulates setups of a path: the mapping as written, and the rate of any setup.
+//! Simulates setups of a path and returns their rates.
 
 use super::Simulation;
 use super::error::SimulationError;
@@ -13,10 +13,10 @@ use linerate_plan::predictor::Predicted;
 use linerate_plan::sample::UNKNOWN_SPREAD;
 use linerate_plan::search::Subject;
 
-/// Random seed, an arbitrary constant, so that equal inputs give equal plans.
+/// Random seed: arbitrary but constant, so that equal inputs give equal plans.
 const SEED: u64 = 0x6C69_6E65;
 
-/// The path, the chip and the parameters of their simulation.
+/// The path, the chip, and the simulation parameters.
 pub(super) struct Simulator<'a> {
     pub(super) subject: &'a Subject<'a>,
     pub(super) simulation: &'a Simulation<'a>,
@@ -40,8 +40,8 @@ impl<'a> Simulator<'a> {
         self.subject.line_kpps.unwrap_or(f64::INFINITY)
     }
 
-    /// The mapping as written. Strands without a CPU get the first free CPUs, one per core before
-    /// any core gets a second strand.
+    /// Returns the mapping as written. Strands without a CPU get the first free CPUs, one per core
+    /// before any core gets a second strand.
     pub(super) fn given(&self) -> Result<Setup, SimulationError> {
         let Simulation { costs, chip, cpus, .. } = self.simulation;
         let path = self.subject.path;
@@ -83,13 +83,13 @@ impl<'a> Simulator<'a> {
         Ok(simulate(&self.world.system(setup, factor), &self.run(1))?)
     }
 
-    /// Settings for the simulated time divided by `parts`.
+    /// Returns the settings for a simulation shorter by the factor `parts`.
     pub(super) fn run(&self, parts: u64) -> Run {
         let cycles = self.simulation.cycles / parts;
         Run { warm_up_cycles: cycles / 4, cycles, seed: SEED }
     }
 
-    /// Simulates a setup; returns its rate and all counts.
+    /// Simulates a setup, and returns its rate and all counts.
     pub(super) fn predicted(
         &self,
         setting: Setup,
@@ -99,7 +99,7 @@ impl<'a> Simulator<'a> {
         Ok(Predicted { setting, kpps, evidence })
     }
 
-    /// Rate of a flow in thousands of packets per second.
+    /// Returns a flow's rate in kpps.
     fn kpps(&self, setup: &Setup, outcome: &Outcome) -> f64 {
         let last = setup.segments.last().map_or(0, |segment| segment.cpus.len());
         let strands = &outcome.strands[setup.strands() - last..setup.strands()];
@@ -107,8 +107,8 @@ impl<'a> Simulator<'a> {
         outcome.kpps(packets) / f64::from(self.simulation.costs.flows)
     }
 
-    /// The rates of a setup: `kpps` with nominal costs, and the rates with costs raised and lowered
-    /// by their spread.
+    /// Returns a setup's rates: `kpps` with nominal costs, and the rates with costs raised and
+    /// lowered by their spread.
     pub(super) fn rates(&self, setup: &Setup, kpps: f64) -> Result<Rates, SimulationError> {
         let spread = self.simulation.costs.spread.unwrap_or(UNKNOWN_SPREAD);
         let at = |factor| -> Result<f64, SimulationError> {
@@ -117,7 +117,7 @@ impl<'a> Simulator<'a> {
         Ok(Rates([kpps, at(1.0 + spread)?, at(1.0 - spread)?]))
     }
 
-    /// The error that explains why no packet gets through.
+    /// Returns an error that explains why no packet gets through.
     pub(super) fn no_packet(&self) -> SimulationError {
         let (world, chip) = (&self.world, self.simulation.chip);
         let cycles = |stage: usize| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A strand simulator that simply advances cycle by cycle: slow, without shortcuts.
+//! A reference simulator for strands that advances cycle by cycle without shortcuts, and hence
+//! slowly.
 
 use linerate_cmt::{
     Input, Queue, Runs, Scope, SourceOutcome, Strand, StrandOutcome, System, Task, TaskOutcome,
@@ -7,7 +8,7 @@ use linerate_cmt::{
 };
 use std::collections::VecDeque;
 
-/// SplitMix64, as its authors define it.
+/// SplitMix64 random number generator, as defined by its authors.
 struct Mix(u64);
 
 impl Mix {
@@ -19,12 +20,12 @@ impl Mix {
     }
 }
 
-/// Fixed point with 32 fractional bits.
+/// Converts a value to fixed point with 32 fractional bits.
 fn fixed(value: f64) -> u128 {
     (value * 4_294_967_296.0).round() as u128
 }
 
-/// Integers whose sums are the integer parts of the multiples of a mean.
+/// A sequence of integers whose partial sums are the integer parts of a mean's multiples.
 struct Multiples {
     mean: u128,
     sum: u128,
@@ -120,7 +121,7 @@ struct Slow {
 
 struct SlowQueue {
     queue: Queue,
-    /// Cycles at which the unread packets were written, and at which slots became free.
+    /// When the unread packets were written, and when slots became free, in cycles.
     packets: VecDeque<u64>,
     freed: VecDeque<u64>,
 }
@@ -130,7 +131,7 @@ struct World<'s> {
     strands: Vec<Slow>,
     queues: Vec<SlowQueue>,
     waiting: Vec<u32>,
-    /// For each unit, by instance, the cycle from which it is free.
+    /// For each unit instance, the cycle from which it is free.
     units: Vec<Vec<u64>>,
     counts: Vec<StrandOutcome>,
     sources: Vec<SourceOutcome>,
@@ -372,7 +373,7 @@ fn job(task: &Task, mix: &mut Mix) -> Job {
     }
 }
 
-/// Simulates a system; returns its counts from the first cycle on.
+/// Simulates a system and returns its counts, starting with the first cycle.
 pub(crate) fn cycle_by_cycle(
     system: &System,
     cycles: u64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares the strand simulator with one without shortcuts, and checks plans against invariants
-//! and the Netra document.
+//! Compares the strand simulator with a reference without shortcuts, and checks plans against
+//! invariants and the Netra document.
 
 mod cycle_by_cycle;
 #[path = "../../../plan/tests/reference/one_state.rs"]

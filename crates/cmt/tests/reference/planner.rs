@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plans by simulation: stages that must not be replicated are not, and the Netra document's
-//! configurations give the same results as its application.
+//! Tests plans by simulation: stages that must not be replicated are not, and path files for the
+//! Netra document's configurations give the same results as the built-in application.
 
 use crate::one_state::{keeps_to, replicated};
 use crate::sim::{Dice, World, kinds, random_mapping};
@@ -14,8 +14,8 @@ use linerate_path::spec::{Default, Kinds, ParamKind, ParamSpec, SourceSpec, Stag
 use linerate_plan::search::Subject;
 use linerate_record::plan::{Change, PlanReport, Recommendation};
 
-/// A random path of up to four stages on at most `cpus` strands; one stage in four has global
-/// state.
+/// Returns a random path of up to four stages on at most `cpus` strands; one stage in four has
+/// global state.
 fn random_path(dice: &mut Dice, cpus: usize) -> (Path, Vec<StageSpec>) {
     let stages = 1 + dice.below(4);
     let global: Vec<usize> = (0..stages).filter(|_| dice.below(4) == 0).collect();
@@ -46,6 +46,7 @@ fn given(dice: &mut Dice, path: &Path) -> GivenCosts {
     let cost = |dice: &mut Dice, name: &str| GivenCost {
         name: name.to_owned(),
         state: None,
+        processed: 1.0,
         reach: 1.0,
         ns: None,
         work: Some(work(dice)),
@@ -72,7 +73,7 @@ fn t1() -> Chip {
     Chip::new(&Processor::named("t1").expect("it comes with the program")).expect("a chip")
 }
 
-/// A plan for the T1.
+/// Returns a plan for the T1.
 fn plan(
     path: &Path,
     specs: &[StageSpec],
@@ -111,8 +112,8 @@ fn what_keeps_one_state_is_never_replicated_by_simulation() {
     assert!(held > 5 && advised > 10, "the cases must try it: {held}, {advised}");
 }
 
-/// The source kind used by the examples, reduced to what a plan needs: another crate of linerate
-/// registers it.
+/// The source kind used in the examples, reduced to the properties needed for a plan; the actual
+/// kind is registered by another crate.
 const SOURCES: [SourceSpec; 1] = [SourceSpec {
     kind: "a10",
     help: "",
@@ -131,12 +132,12 @@ fn example(configuration: &str) -> Described {
         "1" => include_str!("../../../../examples/rlp-t1-config1.toml"),
         _ => include_str!("../../../../examples/rlp-t1-config2.toml"),
     };
-    let kinds = Kinds { stages: &[], sources: &SOURCES };
+    let kinds = Kinds { stages: &[], sources: &SOURCES, plugins: &[] };
     read_to_plan(text, "rlp", kinds).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 /// The examples give stages the same costs as the built-in application, so both must have the same
-/// rate and cycles per instruction.
+/// rate and CPI.
 #[test]
 fn the_examples_are_the_application_of_the_document() {
     const CYCLES: u64 = 600_000;
@@ -202,7 +203,7 @@ fn the_examples_have_the_figures_of_the_application() {
     assert_eq!(compared, 6);
 }
 
-/// A plan of an example for the T1.
+/// Returns a plan of an example for the T1.
 fn planned(configuration: &str, cycles: u64) -> PlanReport {
     planned_as(&example(configuration), cycles)
 }
@@ -212,9 +213,9 @@ fn planned_as(described: &Described, cycles: u64) -> PlanReport {
     plan(&described.path, &described.specs, costs, Some(345.3), cycles).expect("a plan")
 }
 
-/// A `while(1)` outside the path takes issue slots from it: parking it helps, which is recommended
-/// once, and a placement on the same pipe, where the loop makes way, is not offered as a separate
-/// gain.
+/// A `while(1)` outside the path takes issue slots from it. Parking it helps and is recommended
+/// once; a placement on the same pipes that only makes the loop give way is not offered as a
+/// separate gain.
 #[test]
 fn an_endless_loop_is_parked_rather_than_avoided_by_placement() {
     let mut described = example("2");
@@ -226,7 +227,7 @@ fn an_endless_loop_is_parked_rather_than_avoided_by_placement() {
         spun.recommendations.iter().filter(|one| one.kind == Change::Park).collect();
     assert_eq!(parks.iter().map(|one| &*one.change).collect::<Vec<_>>(), ["park `ATIF_RX`"]);
     assert!(parks[0].gain.as_number().expect("a gain") > 0.05, "{parks:?}");
-    // The mapping as written uses pipes 0 to 3, each with the four strands of one segment.
+    // The mapping as written uses pipes 0 to 3, each with one segment's four strands.
     let pipes = |one: &Recommendation| -> Vec<Vec<u32>> {
         let sorted = |cpus: &[u32]| {
             let mut pipes: Vec<u32> = cpus.iter().map(|cpu| cpu / 4).collect();
@@ -241,7 +242,7 @@ fn an_endless_loop_is_parked_rather_than_avoided_by_placement() {
     }
 }
 
-/// Whether no two strands of a recommendation share a CPU.
+/// Returns whether no two of a recommendation's strands share a CPU.
 fn is_apart(one: &Recommendation) -> bool {
     let beside = one.beside.iter().flat_map(|beside| &beside.cpus);
     let mut cpus: Vec<u32> = one.cpus.iter().flatten().chain(beside).copied().collect();
@@ -275,7 +276,7 @@ fn rejects_a_path_without_throughput_naming_the_stage() {
     let error = plan(&described.path, &described.specs, &costs, Some(345.3), 100_000)
         .expect_err("no packet in 100 000 cycles")
         .to_string();
-    assert!(error.contains("`RLP` takes") && error.contains("28.8 packets of a flow"), "{error}");
+    assert!(error.contains("`RLP` takes") && error.contains("28.8 packets per flow"), "{error}");
 }
 
 fn written(described: &Described, costs: &GivenCosts, cycles: u64) -> PlanReport {

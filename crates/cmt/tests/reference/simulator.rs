@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares the chip multithreading simulator with one that only steps from cycle to cycle, and its
-//! parts with what the documents say about them.
+//! Compares the chip multithreading simulator with the cycle-by-cycle reference, and its behaviour
+//! with statements in the documents.
 
 use crate::cycle_by_cycle::cycle_by_cycle;
 use crate::sim::Dice;
@@ -36,8 +36,8 @@ fn random_task(dice: &mut Dice, input: Input, outputs: Vec<usize>, units: usize)
     }
 }
 
-/// Chains of two or three strands, each after its own line; `while(1)` and parked strands; strands
-/// with idle polls in addition to their work; a chip with up to 3 cores.
+/// Returns a random system: chains of two or three strands, each with its own link; `while(1)` and
+/// parked strands; strands with idle polls in addition to their work; a chip with up to 3 cores.
 fn random_system(dice: &mut Dice) -> System {
     let unit = |dice: &mut Dice| Unit {
         name: "unit".to_owned(),
@@ -133,14 +133,14 @@ fn t1() -> Chip {
     Chip::new(&Processor::named("t1").unwrap()).unwrap()
 }
 
-/// A system with `runs` on the strands of the first core.
+/// Returns a system with `runs` on the first core's strands.
 fn on_one_core(chip: Chip, runs: impl IntoIterator<Item = Runs>) -> System {
     let strands = runs.into_iter().zip(0..);
     let strand = |(runs, cpu)| Strand { name: format!("strand {cpu}"), cpu, runs };
     System { chip, strands: strands.map(strand).collect(), queues: Vec::new(), sources: Vec::new() }
 }
 
-/// A strand that only issues instructions, with `bubble_cycles` after each.
+/// Returns a strand that only issues instructions, with `bubble_cycles` after each.
 fn issuing(bubble_cycles: f64) -> Runs {
     let poll = Poll {
         instructions: 1000.0,
@@ -167,8 +167,8 @@ fn four_busy_strands_issue_every_fourth_cycle_and_one_alone_each_cycle() {
     assert_eq!(cpi(&alone, 0), 1.0);
 }
 
-/// A compute-bound strand next to three `while(1)` strands is close to the worst case, next to
-/// three parked strands it is in the best case; a strand that mostly stalls is hardly affected.
+/// A compute-bound strand next to three `while(1)` strands is close to its worst case, next to
+/// three parked strands it is in its best case; a strand that mostly stalls is hardly affected.
 #[test]
 fn neighbours_that_spin_cost_what_computes_most() {
     let beside = |bubbles: f64, neighbour: &Runs| {
@@ -209,12 +209,12 @@ fn slow_polling_gives_a_neighbour_its_turns() {
     };
     assert_eq!(beside(0.0), 2.0);
     let slowed = beside(90.0);
-    // Out of about 110 cycles, the poller gets ten.
+    // The poller issues in ten of about 110 cycles.
     assert!((slowed - 110.0 / 100.0).abs() < 0.01, "{slowed}");
 }
 
-/// Two strands that use a unit for every instruction: on one pipe of the T2 they alternate anyway;
-/// on the two pipes of a core each waits for the other at the unit; on two cores neither waits.
+/// Two strands use a unit for every instruction. On one T2 pipe they alternate anyway; on the two
+/// pipes of a core each waits for the other at the unit; on two cores neither waits.
 #[test]
 fn the_pipes_of_a_t2_core_share_their_unit() {
     let chip = Chip::new(&Processor::named("t2").unwrap()).unwrap();
@@ -294,8 +294,8 @@ fn faults_are_named() {
         simulate(&system, &run(0, 10)).unwrap_err().to_string()
     };
     let all: [(&str, Spoil); 12] = [
-        ("processor 99; the chip has processors 0 to 31", &|s, _| s.strands[0].cpu = 99),
-        ("processor 0, which is already taken", &|s, _| s.strands[1].cpu = 0),
+        ("CPU 99; the chip has CPUs 0 to 31", &|s, _| s.strands[0].cpu = 99),
+        ("CPU 0, which is already taken", &|s, _| s.strands[1].cpu = 0),
         ("refers to queue 5", &|_, t| t.outputs = vec![5]),
         ("refers to source 3", &|_, t| t.input = Input::Source(3)),
         ("second writer of queue 0", &|_, t| t.outputs = vec![0, 0]),
@@ -324,8 +324,8 @@ fn stalls_sum_up() {
     assert_eq!(stalls.sum(), 63);
 }
 
-/// Result of an RLP application configuration on a chip: rate of each flow in thousands of packets
-/// per second, and cycles per instruction by role.
+/// Returns the results for an RLP application configuration on a chip: rate per flow in kpps, and
+/// CPI by role.
 fn rlp(chip: &Chip, configuration: &str) -> (f64, Vec<(String, f64)>) {
     let application = Application::named("rlp").unwrap();
     let pipes = &application.configuration(configuration).unwrap().pipes;
@@ -357,8 +357,8 @@ fn the_document_s_configurations_come_out() {
     }
 }
 
-/// More pipes and a faster clock, but slower memory: throughput is no lower, and the CPI of
-/// memory-bound roles rises.
+/// More pipes and a faster clock, but slower memory: throughput is no lower, and memory-bound roles
+/// have a higher CPI.
 #[test]
 fn the_application_runs_on_the_t2_too() {
     let t2 = Chip::new(&Processor::named("t2").unwrap()).unwrap();

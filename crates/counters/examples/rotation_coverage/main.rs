@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Multiplexes synthetic loads with known totals, and prints the errors of the estimates and the
-//! coverage of their 95 % intervals, as in the tables of docs/results/rotation.md.
+//! Multiplexes synthetic loads with known totals, and prints the estimation errors and the coverage
+//! of the 95 % intervals, as tabulated in docs/results/rotation.md.
 //!
 //! `cargo run --release -p linerate-counters --example rotation_coverage [RUNS]`
 //!

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic loads with known totals, and their counts when event sets are multiplexed.
+//! Synthetic loads with known totals, and their multiplexed counts.
 //!
-//! A load is a sequence of steps of 0.1 ms with packets, instructions and misses. Misses occur
-//! mostly with packets; instructions occur also during idle polling. All randomness derives from a
+//! A load is a sequence of 0.1 ms steps with packets, instructions and misses. Misses occur mostly
+//! with packets; instructions also occur during idle polling. All random numbers are derived from a
 //! seed.
 
 use linerate_counters::rotation::{Counts, Plan, Slice, Slices, Turns, Whole};
@@ -14,14 +14,14 @@ pub(crate) const STEPS_PER_MS: usize = 10;
 
 /// A synthetic load that can be generated for any number of steps.
 pub(crate) struct Load {
-    /// Short name of the load for tables.
+    /// Short name for tables.
     pub(crate) name: &'static str,
-    /// Description of the load.
+    /// Description.
     pub(crate) prose: &'static str,
     draw: fn(&mut Draw<'_>),
 }
 
-/// Event rates of one step.
+/// Event rates in one step.
 #[derive(Clone, Copy)]
 struct Rates {
     packets: f64,
@@ -41,19 +41,19 @@ const WORK: Rates = Rates {
 /// Idle polling: instructions, but no packets.
 const IDLE: Rates = Rates { packets: 0.0, idle_instructions: 8000.0, ..WORK };
 
-/// Generator of the trace of a load.
+/// Trace generator.
 struct Draw<'a> {
     random: &'a mut fastrand::Rng,
     steps: usize,
     trace: Trace,
 }
 
-/// Cumulative sums of a load from its start to each step.
+/// Cumulative sums from the start to each step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
-    /// Cumulative number of packets.
+    /// Cumulative packets.
     pub(crate) packets: Vec<f64>,
-    /// Cumulative numbers of instructions and of misses, in this order.
+    /// Cumulative instructions and misses, in this order.
     pub(crate) events: [Vec<f64>; 2],
 }
 
@@ -62,9 +62,8 @@ impl Draw<'_> {
         at as f64 / STEPS_PER_MS as f64
     }
 
-    /// Returns an approximately normal random number with mean 0 and standard deviation 1: the
-    /// scaled sum of four uniformly distributed numbers (instead of the usual 12), all taken from
-    /// one random draw.
+    /// Returns an approximately standard normal random number: the scaled sum of four uniform
+    /// numbers from a single draw.
     fn noise(&mut self) -> f64 {
         let bits = self.random.u64(..);
         let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xffff).sum();
@@ -75,9 +74,8 @@ impl Draw<'_> {
         self.random.f64() < probability
     }
 
-    /// Draws one step of the load. The number of packets varies by 15 %, the instructions per
-    /// packet by 10 % and the misses per packet by 30 %; idle polling occasionally misses the
-    /// cache.
+    /// Draws one step. Packets vary by 15 %, instructions per packet by 10 % and misses per packet
+    /// by 30 %; idle polling occasionally misses the cache.
     fn step(&mut self, rates: Rates) {
         let packets = rates.packets * (1.0 + 0.15 * self.noise()).max(0.0);
         let instructions = packets * rates.instructions_per_packet * (1.0 + 0.1 * self.noise())
@@ -91,22 +89,22 @@ impl Draw<'_> {
         }
     }
 
-    /// Draws all steps of a load whose rates are given by `rates` as a function of the time in ms.
+    /// Draws all steps for rates given as a function of time in ms.
     fn by_time(&mut self, rates: impl Fn(f64) -> Rates) {
         for at in 0..self.steps {
             self.step(rates(self.ms(at)));
         }
     }
 
-    /// Draws a periodic load: work for the first `share` of every `period` ms and idle polling for
-    /// the rest, with a random phase.
+    /// Draws a periodic load: work for the first `share` of every `period` ms, then idle polling,
+    /// with a random phase.
     fn periodic(&mut self, period: f64, share: f64) {
         let phase = self.random.f64();
         self.by_time(|ms| if (ms / period + phase).fract() < share { WORK } else { IDLE });
     }
 
-    /// Draws a load that alternates between work and idle polling, with exponentially distributed
-    /// durations whose means are given in ms.
+    /// Draws work alternating with idle polling, both with exponentially distributed durations
+    /// whose means are given in ms.
     fn bursts(&mut self, work_ms: f64, idle_ms: f64) {
         let mut works = self.chance(work_ms / (work_ms + idle_ms));
         for _ in 0..self.steps {
@@ -116,8 +114,8 @@ impl Draw<'_> {
         }
     }
 
-    /// Draws work whose misses per packet are multiplied by `times` during spikes of `length_ms`.
-    /// The spikes are a Poisson process, with one every `every_ms` on average.
+    /// Draws work whose misses per packet are multiplied by `times` during spikes of `length_ms`, a
+    /// Poisson process with one spike every `every_ms` on average.
     fn spikes(&mut self, every_ms: f64, length_ms: f64, times: f64) {
         let mut left = 0;
         for _ in 0..self.steps {
@@ -130,8 +128,8 @@ impl Draw<'_> {
         }
     }
 
-    /// Draws work with a packet rate whose logarithm is a random process around 0 with correlation
-    /// time `memory_ms` and standard deviation `spread`.
+    /// Draws work whose log packet rate is a random process around 0, with correlation time
+    /// `memory_ms` and standard deviation `spread`.
     fn wander(&mut self, memory_ms: f64, spread: f64) {
         let keep = (-1.0 / (memory_ms * STEPS_PER_MS as f64)).exp();
         let mut x = spread * self.noise();
@@ -142,8 +140,8 @@ impl Draw<'_> {
     }
 }
 
-/// All synthetic loads. With four event sets and 2 ms slices, a round of the rotation takes 16 ms
-/// on average.
+/// All synthetic loads. With four event sets and 2 ms slices, a rotation round takes 16 ms on
+/// average.
 pub(crate) const LOADS: [Load; 18] = [
     Load { name: "steady", prose: "always the same", draw: |d| d.by_time(|_| WORK) },
     Load {
@@ -227,7 +225,7 @@ pub(crate) const LOADS: [Load; 18] = [
 ];
 
 impl Load {
-    /// Draws a trace of `ms` milliseconds of the load.
+    /// Draws an `ms` millisecond trace.
     pub(crate) fn trace(&self, ms: usize, random: &mut fastrand::Rng) -> Trace {
         let mut draw = Draw { random, steps: ms * STEPS_PER_MS, trace: Trace::default() };
         (self.draw)(&mut draw);
@@ -235,7 +233,7 @@ impl Load {
     }
 }
 
-/// Base to which counts are scaled.
+/// Scaling base for multiplexed counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     /// CPU time.
@@ -253,7 +251,7 @@ fn between(sums: &[f64], from: usize, to: usize) -> f64 {
     sum_at(sums, to) - sum_at(sums, from)
 }
 
-/// Returns the count between two steps as a hardware counter reports it, i.e. as an integer.
+/// Returns the count between two steps as a hardware counter would report it, as an integer.
 fn counted(sums: &[f64], from: usize, to: usize) -> u64 {
     sum_at(sums, to).round() as u64 - sum_at(sums, from).round() as u64
 }
@@ -265,7 +263,7 @@ impl Trace {
         self.packets.len()
     }
 
-    /// Returns the true total of an event.
+    /// Returns an event's true total.
     pub(crate) fn total(&self, event: usize) -> f64 {
         sum_at(&self.events[event], self.steps())
     }
@@ -277,9 +275,9 @@ impl Trace {
         }
     }
 
-    /// Counts the load with multiplexed event sets: set 0 counts the instructions, all other sets
-    /// the misses. The switch to the next set is up to 0.2 ms late, and sometimes much later,
-    /// mostly under load.
+    /// Counts the load with multiplexed event sets: set 0 counts the instructions, all others the
+    /// misses. Each switch between sets is up to 0.2 ms late, and sometimes much later, mostly
+    /// under load.
     pub(crate) fn rotate(
         &self,
         sets: usize,
@@ -321,9 +319,9 @@ impl Trace {
     }
 
     /// Emulates the tool rpistat, which counts four sets for 100 ms each in a fixed order and
-    /// scales by time. Returns the estimate of the misses, which one of the sets counts, and the
-    /// half-width of its interval under the assumption that slices are independent samples
-    /// (infinite for a single slice); `None` if the run ends before that set is counted.
+    /// scales by time. One of the sets counts misses. Returns the estimated number of misses, and
+    /// the half-width that its interval would have if slices were independent samples (infinite for
+    /// a single slice); `None` if the run ends before the set with the misses is counted.
     pub(crate) fn round_robin(&self, random: &mut fastrand::Rng) -> Option<(f64, f64)> {
         let (sets, length) = (4, 100 * STEPS_PER_MS);
         let starts = (random.usize(0..sets) * length..self.steps()).step_by(sets * length);
@@ -339,7 +337,7 @@ impl Trace {
         }
         let squares: f64 = samples.iter().map(|(c, d)| (c - rate * d).powi(2)).sum();
         let variance = n as f64 * squares / (n - 1) as f64 * (1.0 - time / all);
-        // Quantiles of Student's t, for 2 to 6 slices.
+        // Student's t quantiles for 2 to 6 slices.
         let student = [12.71, 4.30, 3.18, 2.78, 2.57][(n - 2).min(4)];
         Some((rate * all, student * variance.sqrt() * all / time))
     }

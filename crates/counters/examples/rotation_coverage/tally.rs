@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors of the estimates, and coverage of their intervals.
+//! Estimation errors, and interval coverage.
 
 use crate::simulation::{Base, Load};
 use linerate_record::stats::{CONFIDENCE, Estimate, quantile};
 
-/// Errors and coverage of the estimates of one quantity over many runs.
+/// Tally of errors and interval coverage for one estimated quantity over many runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     errors: Vec<f64>,
@@ -21,40 +21,39 @@ impl Tally {
         self.covered += usize::from(is_bounded && holds);
     }
 
-    /// Returns the 95th percentile of the relative error.
+    /// Returns the 95th percentile relative error.
     pub(crate) fn p95_error(&self) -> f64 {
         quantile(&self.errors, 0.95).expect("there were runs")
     }
 
-    /// Returns the share of intervals that contain the true value, among those with two finite
-    /// ends.
+    /// Returns the coverage: the fraction of finite intervals that contain the true value.
     pub(crate) fn coverage(&self) -> f64 {
         self.covered as f64 / self.bounded as f64
     }
 }
 
-/// Results of the runs of one load.
+/// Results for one load.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
-    /// Estimates of the misses, scaled by time.
+    /// Estimated misses, scaled by time.
     pub(crate) by_time: Tally,
-    /// Estimates of the misses, scaled by packets, i.e. per unit of work.
+    /// Estimated misses, scaled by packets, i.e. per unit of work.
     pub(crate) by_packets: Tally,
-    /// Estimates of the misses per thousand instructions, scaled by time; misses and instructions
-    /// are counted in different sets.
+    /// Estimated misses per thousand instructions, scaled by time. Misses and instructions are
+    /// counted in different sets.
     pub(crate) per_instruction: Tally,
-    /// Estimates of the misses, counted as the tool rpistat does (fixed order, long slices).
+    /// Estimated misses, with sets multiplexed as in the tool rpistat (fixed order, long slices).
     pub(crate) round_robin: Tally,
 }
 
-/// Options for the repeated runs of a load.
+/// Options for repeated runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
-    /// Number of multiplexed sets.
+    /// Multiplexed sets.
     pub(crate) sets: usize,
-    /// Nominal slice length, in ms.
+    /// Nominal slice length in ms.
     pub(crate) slice_ms: f64,
-    /// Duration of a run, in ms.
+    /// Run duration in ms.
     pub(crate) run_ms: usize,
     /// Number of runs.
     pub(crate) runs: usize,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the error of multiplexed counts, for `cargo xtask accuracy`: compares the scaled task
-//! clock on a synthetic processor with two counters with the unscaled task clock. Time in the gaps
-//! between sets is not counted.
+//! Measures the error of multiplexed counts, for `cargo xtask accuracy`. Compares the scaled task
+//! clock with the unscaled one on a synthetic processor with two counters. Time in the gaps between
+//! sets is not counted.
 //!
 //! `cargo run --release -p linerate-counters --example scaling_accuracy [-- RUNS]`
 
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Default number of runs.
 const RUNS: usize = 11;
 
-/// Number of slices per run.
+/// Slices per run.
 const SLICES: u32 = 150;
 
 /// Maximum relative error of a scaled count, and of the ratio of two counts from different sets.
@@ -63,14 +63,14 @@ fn run() -> [f64; 2] {
     let counts = session.finish();
     let value = |event: usize| counts.events[event].map_or(f64::NAN, |tally| tally.estimate.value);
     let off = |value: f64, truth: f64| (value / truth - 1.0).abs();
-    // `f64::max` would ignore NaN, so it is not used here.
+    // `f64::max` would ignore NaN.
     let larger = |a: f64, b: f64| if a >= b { a } else { b };
     let largest = (0..5).map(|event| off(value(event), value(5))).fold(0.0, larger);
     let ratio = counts.derive(|events| Some(events[2] / events[4]));
     [largest, ratio.map_or(f64::NAN, |ratio| off(ratio.value, 1.0))]
 }
 
-/// Works until this thread has used `time` of CPU time.
+/// Spins until this thread has used `time` of CPU time.
 fn work(time: Duration) {
     let begin = thread_cpu_time_ns();
     while u128::from(thread_cpu_time_ns() - begin) < time.as_nanos() {

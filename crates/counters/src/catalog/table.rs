@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Event tables, which the build generates from data/events, and the choice of the table for a
-//! processor.
+//! Selects a processor's event table from the tables that the build generates from data/events.
 
 use crate::event::Class;
 use linerate_linux::perf::{HARDWARE, HW_CACHE, RAW, SOFTWARE, Selector};
 use linerate_machine::identity::{ArmCore, Identity};
 
-/// Event table of one processor, or of several processors with the same event numbering.
+/// Event table for one or more processors with the same event numbering.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) manual: &'static str,
-    /// Name prefixes of the PMU units that have a sysfs file for each event they implement.
+    /// Name prefixes of PMUs that have a sysfs file for each event they implement.
     pub(super) units: &'static [&'static str],
-    /// Normalized native names of the events that emulators count; `None` if all events are assumed
-    /// to work on emulators.
+    /// Normalized native names of the events that emulators count; `None` if all are assumed to
+    /// work on emulators.
     pub(super) emulated: Option<&'static [&'static str]>,
     processors: &'static [Processor],
-    /// Vendors whose other processors also have the architectural events in this table.
+    /// Vendors whose other processors also have this table's architectural events. A processor of
+    /// these vendors uses this table if it has no table of its own.
     fallback: &'static [&'static str],
     pub(super) rows: &'static [Row],
-    /// Portable names of the events that these processors do not count, each with the reason.
+    /// Portable names of the events that these processors do not count, with the reason.
     pub(super) absent: &'static [(&'static str, &'static str)],
 }
 
-/// An event of a table.
+/// A table entry.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// Portable names of the event.
+    /// Portable names.
     pub(super) names: &'static [&'static str],
     /// Normalized native name (lower case, `_` for `-`).
     pub(super) id: &'static str,
-    /// Native name and code as displayed.
+    /// Native name and code, for display.
     pub(super) native: &'static str,
     pub(super) unit: &'static str,
     pub(super) class: Class,
@@ -43,13 +43,13 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Returns the first portable name of the event, or its native name if there is none.
+    /// Returns the first portable name, or the native name if there is none.
     pub(super) fn name(&self) -> &'static str {
         self.names.first().copied().unwrap_or(self.id)
     }
 }
 
-/// Processors with the same event numbering, given by their identification.
+/// Identifies processors with the same event numbering.
 #[derive(Debug)]
 pub(super) enum Processor {
     X86 { vendor: &'static str, family: u32, models: &'static [(u32, u32)] },
@@ -59,34 +59,34 @@ pub(super) enum Processor {
 
 include!(concat!(env!("OUT_DIR"), "/tables.rs"));
 
-/// Returns the table of the kernel's software events.
+/// Returns the table of kernel software events.
 pub(super) fn software() -> &'static Table {
     &SOFTWARE_TABLE
 }
 
-/// Returns the table of the generic hardware events, whose codes the kernel chooses.
+/// Returns the table of generic hardware events, whose codes the kernel chooses.
 pub(super) fn generic() -> &'static Table {
     &GENERIC
 }
 
-/// Returns the portable names of hardware events, in the order of the manual, each with a
-/// description.
+/// Returns the portable names of hardware events with their descriptions, in the order used by the
+/// manual.
 pub(super) fn portable() -> &'static [(&'static str, &'static str)] {
     PORTABLE
 }
 
-/// Returns the portable name for an event name of another tool, if that name is a known alias.
+/// Returns the portable name for another tool's event name, if it is a known alias.
 pub(super) fn alias(name: &str) -> Option<&'static str> {
     ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, name)| *name)
 }
 
-/// Returns all aliases, i.e. event names of other tools.
+/// Returns all aliases, i.e. other tools' event names.
 pub(super) fn aliases() -> impl Iterator<Item = &'static str> {
     ALIASES.iter().map(|(alias, _)| *alias)
 }
 
-/// Returns the table for a processor, and whether the table is specific to that processor. `units`
-/// are the names of the kernel's PMU units.
+/// Returns the table for a processor, and whether it is specific to that processor. `units` are the
+/// names of the kernel's PMUs.
 pub(super) fn table_of(identity: &Identity, units: &[String]) -> (&'static Table, bool) {
     if let Some(table) = PROCESSORS.iter().find(|table| table.fits(identity)) {
         return (table, true);
@@ -101,13 +101,12 @@ pub(super) fn table_of(identity: &Identity, units: &[String]) -> (&'static Table
 }
 
 impl Table {
-    /// Returns whether the kernel lists, for this PMU unit, which events of this table the unit
-    /// implements.
+    /// Returns whether the kernel lists which of this table's events the PMU `unit` implements.
     pub(super) fn has_unit(&self, unit: &str) -> bool {
         self.units.iter().any(|beginning| unit.starts_with(beginning))
     }
 
-    /// Returns whether every core of the processor belongs to this table.
+    /// Returns whether this table applies to every core of the processor.
     fn fits(&self, identity: &Identity) -> bool {
         match identity {
             Identity::X86 { vendor, family, model } => self.has_x86(vendor, *family, *model),
@@ -151,8 +150,8 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// The first matching table is used. If two tables matched a processor, the choice would depend
-    /// on the order of the files.
+    /// No processor may match two tables: the first match is used, so the choice would depend on
+    /// the order of the files.
     #[test]
     fn no_processor_has_two_tables() {
         let only_one = |identity: Identity| {

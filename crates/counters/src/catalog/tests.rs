@@ -22,7 +22,7 @@ fn power(version: u32) -> Identity {
     Identity::Power { name: "any".to_owned(), pvr: version << 16 | 0x0201 }
 }
 
-/// Creates a directory that is laid out like /sys and has the given files.
+/// Creates a directory laid out like /sys with the given files.
 fn sysfs(files: &[(&str, &str)]) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -37,7 +37,7 @@ fn catalog(identity: &Identity) -> Catalog {
     Catalog::for_processor(identity, sysfs(&[]).path())
 }
 
-/// Returns one processor for each table.
+/// Returns one processor per table.
 fn one_of_each() -> Vec<(&'static str, Identity)> {
     vec![
         ("arm1176", arm(&[0xb76])),
@@ -71,8 +71,7 @@ fn processors_find_their_table_and_others_say_so() {
         (x86("AuthenticAMD", 0x19, 0x61), "amd_zen4", true),
         (x86("AuthenticAMD", 0x19, 0x21), "amd_zen3", true),
         (x86("HygonGenuine", 0x18, 0x00), "amd_zen1", true),
-        // Zen 2's model numbers are interspersed with those of an older Zen, and Zen 6's with those
-        // of Zen 5.
+        // Zen 2 model numbers are interspersed with an older Zen's, and Zen 6's with Zen 5's.
         (x86("AuthenticAMD", 0x17, 0x50), "amd_zen1", true),
         (x86("AuthenticAMD", 0x17, 0x60), "amd_zen2", true),
         (x86("AuthenticAMD", 0x17, 0xb0), "generic", false),
@@ -107,8 +106,8 @@ fn an_unknown_arm_core_is_known_by_its_unit() {
     assert_eq!(catalog.resolve("instructions").unwrap().selector, Selector::new(RAW, 0x08));
 }
 
-/// The expected codes come from independent sources: the lectures and the application note that
-/// this project draws on (Cortex-A7, MPC7455); Linux's drivers, which map generic events to these
+/// The expected codes come from independent sources: the lectures and the application note on which
+/// this project is based (Cortex-A7, MPC7455); Linux's drivers, which map generic events to these
 /// codes (events/amd/core.c, power8-pmu.c, power9-pmu.c, power10-pmu.c, mpc7450-pmu.c, arm_pmuv3.c,
 /// arm_v6_pmu.c); and FreeBSD's hwpmc_mpc7xxx.c.
 #[test]
@@ -184,8 +183,8 @@ fn numbers_are_those_known_from_elsewhere() {
     }
 }
 
-/// POWER10's L2 cache counts stores only in every other cycle, alternating between threads. Its
-/// table must therefore not inherit POWER9's events for L2 stores.
+/// POWER10's L2 cache counts stores only in every other cycle, alternating between threads, so its
+/// table must not inherit POWER9's L2 store events.
 #[test]
 fn events_that_count_a_part_are_not_inherited() {
     let power9 = catalog(&power(0x004e));
@@ -196,8 +195,8 @@ fn events_that_count_a_part_are_not_inherited() {
 }
 
 /// A processor may lack some architectural events (Nehalem does not count bus cycles, and guests
-/// have even fewer events). The codes of missing events would count 0; the kernel, however, knows
-/// which events are missing and refuses them.
+/// have even fewer events). Missing events would count 0, but the kernel knows which are missing
+/// and refuses them.
 #[test]
 fn architectural_events_are_left_to_the_kernel() {
     let intel = catalog(&x86("GenuineIntel", 6, 0x1e));
@@ -220,7 +219,7 @@ fn architectural_events_are_left_to_the_kernel() {
     }
 }
 
-/// Every available event is accepted by its listed name, every absent one is refused with a reason,
+/// Every available event resolves by its listed name, every absent one is refused with a reason,
 /// and names are unique.
 #[test]
 fn lists_and_names_agree_for_every_processor() {
@@ -257,8 +256,7 @@ fn native_names_and_other_tools_names_are_understood() {
     assert_eq!(name("cs"), "context_switches");
     assert_eq!(name("faults"), "page_faults");
     assert_eq!(name("cpu-migrations"), "migrations");
-    // Events whose codes the kernel chooses have names of their own, different from those of the
-    // table's events.
+    // Events whose codes the kernel chooses have names different from those in the table.
     let loads = zen.resolve("L1-dcache-loads").unwrap();
     assert_eq!(
         (loads.name.as_str(), loads.selector),
@@ -331,7 +329,7 @@ fn unknown_names_suggest_what_is_near() {
     assert!(matches!(zen.resolve(":u"), Err(NameError::Malformed { .. })));
 }
 
-/// QEMU's Cortex-A57 implements three events; all others would read 0. A portable name resolves to
+/// QEMU's Cortex-A57 implements three events; all others would count 0. A portable name resolves to
 /// the first of its native events that the core implements.
 #[test]
 fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
@@ -355,7 +353,7 @@ fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
     let counted = |info: &&EventInfo| info.absent.is_none() && info.class == Class::Hardware;
     let counted: BTreeSet<_> = list.iter().filter(counted).map(|info| info.name).collect();
     assert!(counted.iter().eq(&["branches", "cycles", "instructions"]), "{counted:?}");
-    // If a core also has the preferred event, that event is used.
+    // If a core also has the preferred event, that one is used.
     std::fs::write(root.path().join(file("br_retired")), "event=0x21").unwrap();
     assert_eq!(catalog.resolve("branches").unwrap().selector.config, 0x21);
     assert_eq!(catalog.resolve("pc_write_retired").unwrap().name, "pc_write_retired");
@@ -367,8 +365,8 @@ fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
     assert!(both.resolve("cycles").is_ok() && both.resolve("instructions").is_err());
 }
 
-/// QEMU's Cortex-A7 counts three events, but Linux's driver opens all events. Those that the
-/// emulator would leave at 0 are refused.
+/// QEMU's Cortex-A7 counts three events, but Linux's driver opens all. Those that the emulator
+/// would leave at 0 are refused.
 #[test]
 fn events_that_an_emulator_leaves_at_0_are_refused() {
     let a7 = catalog(&arm(&[0xc07]));

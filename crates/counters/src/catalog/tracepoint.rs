@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tracepoints, which are resolved to their IDs in tracefs.
+//! Resolves tracepoints to their IDs in tracefs.
 
 use super::{NameError, is_file_name};
 use crate::event::{Class, Event};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const MOUNT: &str = "mount -t tracefs nodev /sys/kernel/tracing";
 const ALLOW: &str = "mount -o remount,mode=755 /sys/kernel/tracing";
 
-/// Resolves a tracepoint, given as `subsystem:name`, to an event with the ID from tracefs.
+/// Resolves a tracepoint `subsystem:name` to an event with the ID from tracefs.
 pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
     let malformed = || NameError::Malformed {
         name: name.to_owned(),
@@ -49,12 +49,11 @@ fn no_tracefs(name: &str, reason: String, fix: &'static str) -> NameError {
     NameError::NoTracefs { name: name.to_owned(), reason, fix }
 }
 
-/// Returns the directory of all tracepoints, in tracefs or at its older location. If `sysfs` is
-/// that of the running kernel and tracefs is not mounted, tracefs is mounted privately, provided
-/// that this process may do so.
+/// Returns the tracepoint directory, in tracefs or at its older location. If `sysfs` belongs to the
+/// running kernel and tracefs is not mounted, mounts tracefs privately if permitted.
 ///
 /// # Errors
-/// Returns the reason why there is no such directory, and the command that would fix it.
+/// Returns why there is no such directory, and the command that would fix it.
 pub fn events(sysfs: &Path) -> Result<PathBuf, (String, &'static str)> {
     let places = ["kernel/tracing/events", "kernel/debug/tracing/events"];
     for folder in places.map(|place| sysfs.join(place)) {
@@ -73,8 +72,8 @@ pub fn events(sysfs: &Path) -> Result<PathBuf, (String, &'static str)> {
     Err((format!("tracefs is not mounted at {}", sysfs.join("kernel/tracing").display()), MOUNT))
 }
 
-/// Returns the error for an unknown tracepoint. Suggests the most similar tracepoints of the
-/// subsystem, or of the subsystems with the most similar names if the given one does not exist.
+/// Returns the error for an unknown tracepoint. Suggests the subsystem's most similar tracepoints
+/// or, if the subsystem does not exist, the tracepoints of the most similar subsystems.
 fn unknown(events: &Path, name: &str, subsystem: &str) -> NameError {
     let folders = |path: &Path| -> Vec<String> {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events of a PMU unit, as described by the unit's files under /sys/bus/event_source/devices.
+//! PMU events, as described by the PMU's files under /sys/bus/event_source/devices.
 //!
-//! The file `type` holds the unit's number. A file such as `format/umask` says which bits of which
-//! word a term fills, as in `config:8-15`. A file such as `events/energy-pkg` holds the terms of a
-//! named event, as in `event=0x02`; the meaning of one count is in `events/energy-pkg.scale` and
-//! `.unit`. (Linux, Documentation/ABI/testing, sysfs-bus-event_source-devices-format and -events.)
+//! `type` holds the PMU's number. A file such as `format/umask` specifies the config word and the
+//! bits that a term is written to, as in `config:8-15`. A file such as `events/energy-pkg` contains
+//! the terms of a named event, as in `event=0x02`; `events/energy-pkg.scale` and `.unit` contain
+//! the value and the unit of one count. (Linux, Documentation/ABI/testing,
+//! sysfs-bus-event_source-devices-format and -events.)
 
 use super::{NameError, is_file_name};
 use crate::event::{Class, Event};
@@ -12,12 +13,12 @@ use crate::suggest::nearest;
 use linerate_linux::perf::{SOFTWARE, Selector, TRACEPOINT};
 use std::path::{Path, PathBuf};
 
-/// Returns the directory of all units.
+/// Returns the directory of all PMUs.
 pub(super) fn devices(sysfs: &Path) -> PathBuf {
     sysfs.join("bus/event_source/devices")
 }
 
-/// Returns the names of all units, sorted.
+/// Returns all PMU names, sorted.
 pub(super) fn names(sysfs: &Path) -> Vec<String> {
     files(&devices(sysfs))
 }
@@ -34,13 +35,13 @@ fn read(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// Resolves an event of a unit, written `unit/terms/`.
+/// Resolves a PMU event, written `unit/terms/`.
 pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
     let (unit, terms) = name.split_once('/').unwrap_or((name, ""));
     let terms = terms.strip_suffix('/').unwrap_or(terms);
     let malformed = |reason: String| NameError::Malformed { name: name.to_owned(), reason };
     if !is_file_name(unit) {
-        return Err(malformed(format!("invalid unit name `{unit}`")));
+        return Err(malformed(format!("invalid PMU name `{unit}`")));
     }
     let folder = devices(sysfs).join(unit);
     let Some(kind) = read(&folder.join("type")) else {
@@ -69,7 +70,7 @@ pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
     })
 }
 
-/// Returns the error for an event of a unit that this machine does not have.
+/// Returns the error for an event of a PMU that this machine does not have.
 fn no_unit(sysfs: &Path, name: &str, unit: &str, terms: &str) -> NameError {
     let units = names(sysfs);
     let near = nearest(unit, units.iter().map(String::as_str));
@@ -79,12 +80,12 @@ fn no_unit(sysfs: &Path, name: &str, unit: &str, terms: &str) -> NameError {
     };
     NameError::NoUnit {
         name: name.to_owned(),
-        reason: format!("this machine has no unit `{unit}`; it has: {has}"),
+        reason: format!("this machine has no PMU `{unit}`; available: {has}"),
         nearest: near.iter().map(|unit| format!("{unit}/{terms}/")).collect(),
     }
 }
 
-/// Splits a term such as `event=0x3c` or `any` into its name and its number, if it has one.
+/// Splits a term such as `event=0x3c` or `any` into its name and optional number.
 fn split(term: &str) -> Result<(&str, Option<u64>), String> {
     let (key, value) = match term.split_once('=') {
         Some((key, value)) => (key, Some(value)),
@@ -102,7 +103,7 @@ fn split(term: &str) -> Result<(&str, Option<u64>), String> {
     Ok((key, number.transpose()?))
 }
 
-/// Configuration words of a `perf_event_attr`, as filled in by the terms of an event.
+/// Config words of a `perf_event_attr`, filled in from an event's terms.
 struct Words<'a> {
     folder: &'a Path,
     selector: Selector,
@@ -111,7 +112,7 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// Applies one term: `term=value`, `term` alone (which means 1), or the name of an event, whose
+    /// Applies one term: `term=value`, `term` alone (meaning 1), or the name of an event, whose
     /// terms are then applied.
     fn term(&mut self, term: &str, may_be_event: bool) -> Result<(), String> {
         let (key, value) = split(term)?;
@@ -135,7 +136,7 @@ impl Words<'_> {
         Ok(())
     }
 
-    /// Returns the value and unit of one count of an event, as in `2.3e-10 Joules`.
+    /// Returns the value and unit of one count, as in `2.3e-10 Joules`.
     fn meaning(&self, event: &str) -> Option<String> {
         let file = |ending| read(&self.folder.join("events").join(format!("{event}.{ending}")));
         match (file("scale"), file("unit")) {
@@ -150,17 +151,17 @@ impl Words<'_> {
         let mut terms = files(&self.folder.join("format"));
         terms.extend(files(&self.folder.join("events")).into_iter().filter(|e| !e.contains('.')));
         match nearest(key, terms.iter().map(String::as_str)).as_slice() {
-            [] => format!("the unit has no term or event `{key}`; it has: {}", terms.join(", ")),
+            [] => format!("the PMU has no term or event `{key}`; available: {}", terms.join(", ")),
             names => {
                 format!(
-                    "the unit has no term or event `{key}`; did you mean {}?",
+                    "the PMU has no term or event `{key}`; did you mean {}?",
                     names.join(" or ")
                 )
             }
         }
     }
 
-    /// Spreads a number over the bits of a format such as `config:0-7,32-35`, lowest bit first.
+    /// Spreads a number over a format's bits, such as `config:0-7,32-35`, lowest bit first.
     fn fill(&mut self, key: &str, format: &str, mut number: u64) -> Result<(), String> {
         let bad = || format!("unsupported format of `{key}`: `{format}`");
         let (word, ranges) = format.split_once(':').ok_or_else(bad)?;
@@ -190,7 +191,7 @@ impl Words<'_> {
     }
 }
 
-/// Parses a decimal number, or a hexadecimal number with the prefix `0x`.
+/// Parses a decimal number, or a hexadecimal one with the prefix `0x`.
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),

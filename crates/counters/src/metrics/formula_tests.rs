@@ -47,13 +47,13 @@ fn errors_have_a_position() {
         ("", 0, "a number, a name or `(`"),
         ("  ", 2, "a number, a name or `(`"),
         ("a +", 3, "a number, a name or `(`"),
-        ("a b", 2, "an operator or the end"),
+        ("a b", 2, "an operator or the end of the formula"),
         ("(a", 2, "`)`"),
-        ("a)", 1, "an operator or the end"),
+        ("a)", 1, "an operator or the end of the formula"),
         ("-a", 0, "a number, a name or `(`"),
         ("1.2.3", 0, "a decimal number"),
-        ("a * 1e", 5, "an operator or the end"),
-        ("größe", 2, "an operator or the end"),
+        ("a * 1e", 5, "an operator or the end of the formula"),
+        ("größe", 2, "an operator or the end of the formula"),
         ("_a", 0, "a number, a name or `(`"),
     ] {
         let error = Formula::parse(text).unwrap_err();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Reads a counter of AArch64, 31 being that of cycles.
+ * Reads an AArch64 PMU counter; number 31 is the cycle counter.
  *
- * The accesses are those of native/pmu/aarch64.h; `cargo xtask registers` compares their words.
+ * The register accesses are those of native/pmu/aarch64.h; `cargo xtask registers` compares the
+ * instruction words.
  */
 	.pushsection .text.lr_registers_read, "ax", %progbits
 	.balign	4

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * int lr_registers_read(size_t *count, size_t counter): reads a counter of ARMv7, 31 being that of
- * cycles. Returns 1; or 0 without a count if the register is not accessible: then an instruction
- * between lr_registers_begin and lr_registers_end is illegal, and a signal handler resumes at
- * lr_registers_closed. The stack is therefore not used, and lr stays the caller's.
+ * int lr_registers_read(size_t *count, size_t counter): reads an ARMv7 PMU counter; number 31 is
+ * the cycle counter. Returns 1, or 0 without a count if the register is not accessible: an
+ * instruction between lr_registers_begin and lr_registers_end then raises SIGILL, and the signal
+ * handler resumes at lr_registers_closed. The code therefore neither uses the stack nor changes lr.
  *
- * The accesses are those of native/pmu/armv7.h; `cargo xtask registers` compares their words.
+ * The register accesses are those of native/pmu/armv7.h; `cargo xtask registers` compares the
+ * instruction words.
  */
 	.pushsection .text.lr_registers_read, "ax", %progbits
 	.arm
@@ -18,7 +19,7 @@ lr_registers_read:
 	beq	1f
 lr_registers_begin:
 	mcr	p15, 0, r1, c9, c12, 5
-	.inst	0xf57ff06f /* isb, which assemblers for ARMv6 do not take */
+	.inst	0xf57ff06f /* isb, which assemblers for ARMv6 reject */
 	mrc	p15, 0, r2, c9, c13, 2
 	b	2f
 1:	.inst	0xf57ff06f /* isb */

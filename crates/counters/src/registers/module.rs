@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! State of the kernel module `kmod/pmu_user`, read from /proc/pmu_user: which CPUs have accessible
-//! PMU registers, and which counter counts which event.
+//! PMU registers, and each counter's event.
 //!
 //! ```text
 //! cpu N open B PMUSERENR X PMCR X counting X before PMUSERENR X PMCR X holder perf|none
@@ -10,9 +10,8 @@
 //! counter 31 event 0x11 NAME|- [user]                          the cycle counter, always last
 //! ```
 //!
-//! No other format is accepted: a PMU register is read if this text declares it accessible, and if
-//! that is wrong, the read is an illegal instruction. The registers themselves are read in
-//! [`registers`](crate::registers).
+//! No other format is accepted: this text decides which registers are read, and reading an
+//! inaccessible one raises SIGILL. [`registers`](crate::registers) reads the registers themselves.
 
 use crate::event::Event;
 use crate::refusal::RegisterRefusal;
@@ -22,64 +21,64 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Number of the cycle counter among the counters. The two constants after it are the event numbers
-/// of cycles and of instructions (ARM Architecture Reference Manual ARMv7, C12.8; Arm ARM for
-/// A-profile, D13).
+/// Number of the cycle counter. The next two constants are the event numbers for cycles and
+/// instructions (ARM Architecture Reference Manual ARMv7, C12.8; Arm ARM for A-profile, D13).
 pub const CYCLE_COUNTER: u32 = 31;
 const CYCLES: u32 = 0x11;
 const INSTRUCTIONS: u32 = 0x08;
 
-/// Bits of the registers PMUSERENR and PMCR, as in `native/pmu/armv7.h`. In order: user access is
-/// enabled; the counters are enabled; the cycle counter counts every 64th cycle.
+/// PMUSERENR and PMCR bits, as in `native/pmu/armv7.h`. If set: user access is enabled
+/// (`USER_ENABLE`), the counters are enabled (`ENABLE`), and the cycle counter counts every 64th
+/// cycle (`DIVIDE`).
 const USER_ENABLE: u32 = 0x1;
 const ENABLE: u32 = 0x1;
 const DIVIDE: u32 = 0x8;
-/// Bit of PMCR on AArch64 only: the cycle counter has 64 bits and ignores the divider.
+/// PMCR bit on AArch64 only: the cycle counter has 64 bits and ignores the divider.
 const LONG_CYCLES: u32 = 0x40;
 
-/// State of the kernel module `pmu_user`.
+/// State of the `pmu_user` kernel module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// CPUs that are online, in ascending order of their numbers.
+    /// Online CPUs, ascending.
     pub cpus: Vec<Cpu>,
-    /// Number of event counters per CPU.
+    /// Event counters per CPU.
     pub counters: u32,
-    /// Counters that the module started, in ascending order; the cycle counter is last.
+    /// Counters started by the module, in ascending order; the cycle counter is last.
     pub selected: Vec<Selected>,
 }
 
-/// State of an online CPU's PMU registers.
+/// PMU register state of an online CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// Number of the CPU.
+    /// CPU number.
     pub number: u32,
-    /// Whether the module enabled user access, which other code may have disabled since then.
+    /// Whether the module enabled user access; other code may have disabled it since.
     is_opened: bool,
     user_enable: u32,
     control: u32,
-    /// Bit mask of the counters that are counting, one bit for each counter.
+    /// Bit mask of the counters that are counting.
     counting: u32,
 }
 
-/// A counter and the event that it counts.
+/// A counter and its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selected {
-    /// Number of the counter: that of an event counter, or [`CYCLE_COUNTER`].
+    /// Counter number, or [`CYCLE_COUNTER`].
     pub counter: u32,
-    /// The event's architectural number.
+    /// Architectural event number.
     pub event: u32,
-    /// Name of the event; `None` if the module has no names for this core.
+    /// Event name; `None` if the module has no names for this core.
     pub name: Option<String>,
-    /// Whether kernel mode is excluded from the count.
+    /// Whether kernel mode is excluded.
     pub is_user_only: bool,
 }
 
-/// Error for a status file of the module with an unexpected format.
+/// The module's status file has an unexpected format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// Number of the first invalid line, from 1.
+    /// First invalid line, from 1.
     pub line: usize,
-    /// Description of what is wrong with that line.
+    /// Problem with that line.
     pub reason: &'static str,
 }
 
@@ -89,19 +88,18 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// Path of the module's status file, relative to the root directory.
+/// The module's status file, relative to the root directory.
 pub const FILE: &str = "proc/pmu_user";
 
-/// State of the kernel module `pmu_user` as parsed from its status file [`FILE`], which exists
-/// while the module is loaded.
+/// Module state parsed from the status file [`FILE`], which exists while the module is loaded.
 pub type PmuUser = Result<Module, Malformed>;
 
 const CPU: &str = "cpu * open * PMUSERENR * PMCR * counting * before PMUSERENR * PMCR * holder *";
 const COUNTER: &str = "counter * event * *";
 const COUNTER_OF_USER: &str = "counter * event * * user";
 
-/// Returns the words of a line at the wildcards (`*`) of a pattern, or `None` if the rest of the
-/// line does not match the pattern.
+/// Matches a line against a pattern. Returns the words at the pattern's wildcards (`*`); `None` if
+/// the rest of the line differs.
 fn matched<'a, const N: usize>(line: &'a str, pattern: &str) -> Option<[&'a str; N]> {
     let (mut words, mut found, mut at) = (line.split(' '), [""; N], 0);
     for expected in pattern.split(' ') {
@@ -148,7 +146,7 @@ impl Cpu {
         })
     }
 
-    /// Returns whether a program on this CPU can read the counters now.
+    /// Returns whether programs on this CPU can currently read the counters.
     fn is_open(&self) -> bool {
         self.is_opened && self.user_enable & USER_ENABLE != 0 && self.control & ENABLE != 0
     }
@@ -176,8 +174,8 @@ impl Selected {
 }
 
 impl Module {
-    /// Reads the module's current state from /proc under the directory `root`; `None` if the module
-    /// is not loaded.
+    /// Reads the module's current state from /proc under the directory `root`; `None` if it is not
+    /// loaded.
     pub fn loaded(root: &Path) -> Option<PmuUser> {
         match std::fs::read_to_string(root.join(FILE)) {
             Ok(text) => Some(Self::read(&text)),
@@ -187,10 +185,10 @@ impl Module {
         }
     }
 
-    /// Parses the text of the module's status file.
+    /// Parses the text of the status file.
     ///
     /// # Errors
-    /// [`Malformed`] with the first unexpected line.
+    /// Returns [`Malformed`] with the first unexpected line.
     pub fn read(text: &str) -> Result<Self, Malformed> {
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let whole: Vec<&str> = lines.iter().filter_map(|line| line.strip_suffix('\n')).collect();
@@ -206,7 +204,7 @@ impl Module {
         let cpus: Vec<Cpu> = cpus.into_iter().flatten().collect();
         let next = cpus.len();
         if next == 0 || !cpus.is_sorted_by(|a, b| a.number < b.number) {
-            return Err(at(next, "should follow the lines of the CPUs, in order"));
+            return Err(at(next, "must follow the CPU lines, in order"));
         }
         let counters = whole.get(next).and_then(|line| matched(line, "counters *"));
         let counters = counters.and_then(|[count]| decimal(count));
@@ -226,19 +224,19 @@ impl Module {
         }
         match selected.last() {
             Some(Selected { counter: CYCLE_COUNTER, .. }) => Ok(Self { cpus, counters, selected }),
-            _ => Err(at(whole.len(), "is missing: the line for the cycle counter")),
+            _ => Err(at(whole.len(), "is missing; it should describe the cycle counter")),
         }
     }
 
-    /// Returns the numbers of the CPUs whose PMU registers are accessible now.
+    /// Returns the CPUs whose PMU registers are currently accessible.
     pub fn open_cpus(&self) -> Vec<u32> {
         self.cpus.iter().filter(|cpu| cpu.is_open()).map(|cpu| cpu.number).collect()
     }
 
-    /// Returns the CPU with this number, if its PMU registers are accessible now.
+    /// Returns the CPU with this number if its PMU registers are currently accessible.
     ///
     /// # Errors
-    /// [`RegisterRefusal::Closed`] if they are not accessible, or the CPU is not listed.
+    /// Returns [`RegisterRefusal::Closed`] if they are not, or if the CPU is not listed.
     pub fn open_on(&self, number: u32) -> Result<Cpu, RegisterRefusal> {
         let found = self.cpus.iter().find(|cpu| cpu.number == number);
         match found {
@@ -250,12 +248,12 @@ impl Module {
         }
     }
 
-    /// Returns the number of the counter that counts an event on this CPU, and the tier of its
-    /// counts. With `user_only`, the count must exclude kernel mode.
+    /// Returns which counter counts an event on this CPU, and the tier of its counts. With
+    /// `user_only`, kernel mode must be excluded.
     ///
     /// # Errors
-    /// [`RegisterRefusal`] if the event has no number, no counter selects the event, its counter
-    /// includes kernel mode although it should not, or the counter is stopped or divided.
+    /// Returns [`RegisterRefusal`] if the event has no number, if no counter is set to count it, or
+    /// if its counter includes kernel mode against the request, is stopped, or uses the divider.
     pub fn counter_of(
         &self,
         cpu: &Cpu,
@@ -281,8 +279,7 @@ impl Module {
         Ok((chosen.counter, tier))
     }
 
-    /// Returns the evidence tier of the counts: `user` if every counter excludes kernel mode,
-    /// otherwise `hw`.
+    /// Returns the evidence tier: `user` if every counter excludes kernel mode, otherwise `hw`.
     pub fn tier(&self) -> Tier {
         match self.selected.iter().all(|selected| selected.is_user_only) {
             true => Tier::User,
@@ -296,8 +293,7 @@ pub(crate) fn never_stops(event: &Event) -> bool {
     matches!(event_number(event.selector), Some(CYCLES | INSTRUCTIONS))
 }
 
-/// Returns the architectural number of an event; `None` if no number selects the event in a counter
-/// register.
+/// Returns an event's architectural number; `None` if no number selects it in a counter register.
 pub fn event_number(selector: Selector) -> Option<u32> {
     match (selector.kind, selector.config) {
         (HARDWARE, 0) => Some(CYCLES),

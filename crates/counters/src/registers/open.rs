@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opens the PMU registers that a thread may read: those that the module made accessible on the
-//! thread's CPU, for the events that the module selected.
+//! Opens PMU registers for a thread to read. The module must have made the registers accessible on
+//! the thread's CPU, and must have selected the thread's events.
 
 use super::module::{self, Cpu, Module, PmuUser};
 use super::processor::Processor;
@@ -10,8 +10,9 @@ use crate::reading::Outcome;
 use crate::refusal::{Refusal, RegisterRefusal};
 use linerate_linux::allowed_cpus;
 
-/// Opens the PMU registers of the hardware events among `events` for the calling thread. Each of
-/// these events that is not yet refused gets its tier in `outcomes`, or the reason for its refusal.
+/// Opens the PMU registers for the hardware events among `events` on the calling thread. For each
+/// of these events that has not been refused yet, stores its tier or the reason for refusing it in
+/// `outcomes`.
 pub(crate) fn open(
     pmu_user: &PmuUser,
     events: &[Event],
@@ -63,13 +64,13 @@ pub(crate) fn open(
     registers
 }
 
-/// Returns whether two reads of a counter return the same value, i.e. the counter is stuck.
+/// Returns whether two consecutive reads of a counter are equal, which means that it is stuck.
 pub(super) fn stands_still(bank: &impl Bank, number: u32) -> bool {
     let first = bank.counter(number);
     first.is_some() && first == bank.counter(number)
 }
 
-/// Returns the module's state, and the one CPU that the calling thread may run on.
+/// Returns the module's state, and the only CPU that the calling thread may run on.
 fn opened(pmu_user: &PmuUser) -> Result<(&Module, Cpu), RegisterRefusal> {
     let module = pmu_user.as_ref().map_err(|malformed| RegisterRefusal::NotUnderstood {
         line: malformed.line,

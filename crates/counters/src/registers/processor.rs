@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the PMU registers of this processor with the routines in `arm.S` and `aarch64.S`. On other
-//! architectures, no module makes such registers accessible.
+//! Reads this processor's PMU registers with the routines in `arm.S` and `aarch64.S`. On other
+//! architectures, no module makes PMU registers accessible.
 
 use super::Bank;
 use linerate_linux::{monotonic_ns, switches};
 
-/// Access to the PMU registers of the CPU on which the calling thread runs.
+/// Access to the PMU registers of the calling thread's CPU.
 #[derive(Debug)]
 pub(crate) struct Processor(());
 
@@ -23,7 +23,7 @@ unsafe extern "C" {
 }
 
 impl Processor {
-    /// Returns access to the CPU's PMU registers, or the reason why reading them would be unsafe.
+    /// Opens the CPU's PMU registers for reading. The error states why reading would be unsafe.
     #[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
     pub(crate) fn new() -> Result<Self, String> {
         use linerate_linux::illegal;
@@ -44,7 +44,7 @@ impl Processor {
 
     #[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
     pub(crate) fn new() -> Result<Self, String> {
-        Err(format!("programs built for {} cannot read them", std::env::consts::ARCH))
+        Err(format!("programs built for {} cannot read the PMU registers", std::env::consts::ARCH))
     }
 }
 

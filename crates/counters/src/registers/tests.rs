@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of register reads with synthetic registers whose counts are known.
+//! Tests register reads with synthetic registers and known counts.
 
 use super::module::tests::{TEXT, event};
 use super::open::stands_still;
@@ -10,10 +10,10 @@ use linerate_linux::{allowed_cpus, pin_current_thread};
 use linerate_record::Tier;
 use proptest::prelude::*;
 
-/// A synthetic CPU whose counters count, and a thread that occasionally leaves that CPU.
+/// A synthetic CPU with running counters, and a thread that occasionally leaves it.
 #[derive(Debug, Default)]
 struct Made {
-    /// Number of events on the CPU, caused by any thread.
+    /// Events on the CPU, caused by any thread.
     happened: Cell<u64>,
     now_ns: Cell<u64>,
     switches: Cell<u64>,
@@ -43,13 +43,12 @@ impl Bank for &Made {
     }
 }
 
-/// What happens between two reads of a thread.
+/// Event between two reads.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// The thread causes the given number of events within the given number of ns.
+    /// The thread causes this many events within this many ns.
     Own(u64, u64),
-    /// The thread is off the CPU for the given time while other threads cause events. The fields
-    /// are the number of events and the time in ns.
+    /// The thread is off the CPU while other threads cause events; events, ns.
     Away(u64, u64),
 }
 
@@ -129,8 +128,8 @@ fn a_closed_register_has_no_count() {
 
 #[test]
 fn detects_a_stuck_register() {
-    /// Counts its reads. Counter 0 returns the number of reads so far, counter 1 is stuck, and the
-    /// other counters are not accessible.
+    /// Counts its reads: counter 0 returns the number of reads so far, counter 1 is stuck, and the
+    /// others are not accessible.
     struct Reads(Cell<u64>);
     impl Bank for Reads {
         fn counter(&self, number: u32) -> Option<u64> {
@@ -150,8 +149,7 @@ fn detects_a_stuck_register() {
     assert_eq!([0x08, 0x11, 0x03].map(stops), [true, true, false]);
 }
 
-/// Even at the maximum rate, no more than 2^32 events occur within the maximum time between two
-/// reads.
+/// Even at the maximum rate, at most 2^32 events occur within the maximum time between two reads.
 #[test]
 fn reads_are_never_too_far_apart() {
     for number in [0, CYCLE_COUNTER] {
@@ -163,8 +161,8 @@ fn reads_are_never_too_far_apart() {
     }
 }
 
-/// Returns the reason why `instructions` are refused on a thread that may run on one CPU only
-/// (`pinned`), or on all CPUs.
+/// Returns why `instructions` are refused on a thread that may run on one CPU only (`pinned`), or
+/// on all CPUs.
 fn refused(pmu_user: &PmuUser, pinned: bool) -> Refusal {
     let events = [event("instructions", Selector::new(RAW, 8))];
     std::thread::scope(|scope| {
@@ -205,7 +203,7 @@ fn the_module_is_found_below_a_root() {
     std::fs::create_dir(root.path().join("proc")).unwrap();
     std::fs::write(root.path().join(FILE), TEXT).unwrap();
     assert_eq!(Module::loaded(root.path()), Some(Module::read(TEXT)));
-    // The file exists but cannot be parsed as text, so the module is loaded and holds the counters.
+    // The file exists but is not valid text, so the module is loaded and holds the counters.
     std::fs::write(root.path().join(FILE), [0xff]).unwrap();
     assert!(Module::loaded(root.path()).is_some_and(|text| text.is_err()));
 }

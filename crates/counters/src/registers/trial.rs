@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests the PMU registers of a CPU with a known workload.
+//! Tests a CPU's PMU registers with a known workload.
 
 use super::Registers;
 use super::module::CYCLE_COUNTER;
@@ -9,8 +9,8 @@ use linerate_linux::pin_current_thread;
 use std::hint::black_box;
 use std::thread::ScopedJoinHandle;
 
-/// Number of iterations of the counted loop, each of which takes at least one cycle; and, in the
-/// next constant, the smallest number of cycles that is accepted.
+/// Number of iterations of the counted loop, and the minimum cycle count accepted. An iteration
+/// takes at least one cycle.
 const ITERATIONS: u64 = 20_000;
 const LEAST: u64 = ITERATIONS / 4;
 
@@ -18,7 +18,7 @@ const LEAST: u64 = ITERATIONS / 4;
 /// The workload runs on a separate thread, so that the calling thread is not pinned.
 ///
 /// # Errors
-/// The reason why too few cycles were counted, or none at all.
+/// Returns an error that states why cycles could not be counted, or that too few were counted.
 pub fn count_cycles(cpu: u32) -> Result<u64, String> {
     let counted = std::thread::scope(|scope| {
         let started = std::thread::Builder::new().spawn_scoped(scope, move || counted(cpu));
@@ -37,7 +37,7 @@ pub fn count_cycles(cpu: u32) -> Result<u64, String> {
 fn counted(cpu: u32) -> Result<u64, String> {
     pin_current_thread(cpu).map_err(|error| error.to_string())?;
     let registers = Registers::new(Processor::new()?, &[(0, CYCLE_COUNTER)]);
-    let registers = registers.ok_or("they are closed")?;
+    let registers = registers.ok_or("the registers are not accessible")?;
     let (mut first, mut second) = (Counts::default(), Counts::default());
     let before = registers.first(&mut first);
     (0..ITERATIONS).for_each(|iteration| {

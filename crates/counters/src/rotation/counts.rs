@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Estimates for events, and for metrics computed from events, based on sums over slices.
+//! Estimates for events, and for metrics computed from them, based on sums over slices.
 
 use super::sums::{SetSums, Variance};
 use super::{AlwaysCount, Plan, Slices, Whole};
@@ -8,29 +8,29 @@ use linerate_record::stats::{CONFIDENCE, Estimate};
 /// Raw count and estimate of one event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventTally {
-    /// Raw count, i.e. the count while the event was on a counter.
+    /// Raw count, before scaling: occurrences while the event was on a counter.
     pub raw: u64,
-    /// Estimate for the whole run, with a 95 % interval; both ends equal the value if nothing was
-    /// scaled.
+    /// Whole-run estimate with a 95 % interval; both ends equal the value if nothing was scaled.
     pub estimate: Estimate,
-    /// Whether the value of `estimate` is scaled up from `raw`.
+    /// Whether `estimate` is scaled up from `raw`.
     pub is_scaled: bool,
-    /// Share of the time that the event was on a counter, 0 to 1.
+    /// Fraction of time that the event was on a counter, 0 to 1.
     pub duty: f64,
-    /// Number of slices in which the event was counted; 0 if it is not multiplexed.
+    /// Slices in which the event was counted; 0 if not multiplexed.
     pub periods: u64,
 }
 
-/// Counts of all events, with what is needed to compute the variances of functions of them.
+/// Counts of all events, with the data needed to compute the variance of any function of these
+/// counts.
 #[derive(Clone, Debug)]
 pub struct Counts {
-    /// Result of each requested event; `None` if the event was refused or never counted.
+    /// Result for each requested event; `None` if refused or never counted.
     pub events: Vec<Option<EventTally>>,
-    /// Number of slices over all event sets.
+    /// Total slices over all event sets.
     pub slices: u64,
-    /// Estimated value of each requested event; NaN if there is none.
+    /// Estimate for each requested event; NaN if there is none.
     values: Vec<f64>,
-    /// Scaling of each set whose events are scaled.
+    /// Scaling of each set whose counts are scaled.
     scalings: Vec<Scaling>,
     /// Number of multiplexed sets.
     sets: usize,
@@ -43,13 +43,13 @@ struct Scaling {
     events: Vec<usize>,
     sums: SetSums,
     duty: f64,
-    /// Increase of the scaling base over the whole run, divided by its increase in the set's
+    /// Increase in the scaling base over the whole run, divided by its increase in the set's
     /// slices.
     factor: f64,
 }
 
-/// Raw count below which the probability of missing rare events is considered, in addition to the
-/// differences between slices: see [`Scaling::chance`].
+/// Raw count below which the interval allows for missed rare events, in addition to the differences
+/// between slices. See [`Scaling::chance`].
 const FEW: u64 = 30;
 
 impl Counts {
@@ -70,8 +70,8 @@ impl Counts {
         counts
     }
 
-    /// Adds an event that is not multiplexed. Such an event is scaled only if another user of the
-    /// PMU took its counter for some time; the count during that time is unknown.
+    /// Adds an event that is not multiplexed. It is scaled only if another user of the PMU took its
+    /// counter for some time, during which the count is unknown.
     fn add_always(&mut self, event: usize, count: &AlwaysCount) {
         let &AlwaysCount { raw, enabled_ns, running_ns } = count;
         let Some(duty) = share(running_ns, enabled_ns) else { return };
@@ -86,8 +86,7 @@ impl Counts {
     fn add_set(&mut self, events: &[usize], sums: &SetSums, whole: &Whole<'_>) {
         let Some(duty) = share(sums.running_ns, whole.enabled_ns) else { return };
         let is_scaled = duty < 1.0;
-        // If the base did not increase in the set's slices, next to nothing is known about the
-        // scale. The counts are then scaled by time.
+        // If the base did not increase in the set's slices, it gives no scale, so scale by time.
         let factor = if sums.base > 0.0 { whole.base / sums.base } else { 1.0 / duty };
         let factor = if is_scaled { factor } else { 1.0 };
         for (&event, &raw) in events.iter().zip(&sums.counts) {
@@ -111,7 +110,7 @@ impl Counts {
         }
     }
 
-    /// Estimates the count of one scaled event. The lower end of the interval is at least the raw
+    /// Estimates the count of a scaled event. The interval's lower end is never below the raw
     /// count.
     fn scaled(&self, event: usize, raw: u64, periods: u64) -> Estimate {
         let value = self.values[event];
@@ -125,10 +124,9 @@ impl Counts {
     }
 
     /// Computes a value from the counts, with its 95 % interval. `formula` gets one value per
-    /// requested event, NaN for events that were not counted; it must have no side effects and is
-    /// called several times. Both ends of the interval equal the value if nothing was scaled, and
-    /// are infinite if there is too little data. Returns `None` if the formula gives no finite
-    /// value.
+    /// requested event, NaN for those not counted. It is called several times and must have no side
+    /// effects. Both ends of the interval equal the value if nothing was scaled, and are infinite
+    /// if there is too little data. `None` if the formula gives no finite value.
     pub fn derive(&self, formula: impl Fn(&[f64]) -> Option<f64>) -> Option<Estimate> {
         let at = |values: &[f64]| formula(values).filter(|value| value.is_finite());
         let value = at(&self.values)?;
@@ -148,8 +146,7 @@ impl Counts {
         self.events[event].map_or(0, |tally| tally.periods)
     }
 
-    /// Returns the scaled events on which a formula depends. `value` is the formula's value at the
-    /// estimates.
+    /// Returns the scaled events that a formula depends on. `value` is its value at the estimates.
     fn used(&self, formula: &impl Fn(&[f64]) -> Option<f64>, value: f64) -> Vec<usize> {
         let is_scaled = |event: &usize| self.events[*event].is_some_and(|tally| tally.is_scaled);
         let depends = |&event: &usize| {
@@ -166,13 +163,13 @@ impl Counts {
         values
     }
 
-    /// Returns a step for finite differences: small compared with the value, but larger than
-    /// rounding errors.
+    /// Returns a step size for finite differences: small compared with the value, but large
+    /// compared with rounding errors.
     fn step(&self, event: usize) -> f64 {
         1e-4 * self.values[event].abs().max(1.0)
     }
 
-    /// Returns the partial derivatives of a formula with respect to each event; 0 for events not in
+    /// Returns a formula's partial derivatives with respect to each event; 0 for events not in
     /// `used`.
     fn gradient(
         &self,
@@ -189,18 +186,18 @@ impl Counts {
         Some(gradient)
     }
 
-    /// Returns whether a formula is non-negative, and stays so if any of its events is multiplied
-    /// or divided by a thousand. This is true for products and quotients, but not for differences.
+    /// Returns whether a formula is non-negative and stays so if any of its events is multiplied or
+    /// divided by a thousand: true for products and quotients, but not for differences.
     fn is_never_negative(&self, formula: &impl Fn(&[f64]) -> Option<f64>, used: &[usize]) -> bool {
         let is_not = |values: &[f64]| formula(values).is_some_and(|value| value >= 0.0);
-        // 0 is replaced by 1, since a thousand times 0 is still 0 and would not test anything.
+        // Replace 0 by 1; scaling 0 would not test anything.
         let scaled = |event: usize, by: f64| self.with(event, self.values[event].max(1.0) * by);
         is_not(&self.values)
             && used.iter().all(|&event| [1e-3, 1e3].iter().all(|&by| is_not(&scaled(event, by))))
     }
 
-    /// Returns the variance of the sum of all events weighted by `slope`; `None` if the variance of
-    /// any of the events is unknown.
+    /// Returns the variance of the `slope`-weighted sum of all events; `None` if any event's
+    /// variance is unknown.
     fn variance(&self, slope: &[f64]) -> Option<Variance> {
         let (mut sum, mut roots, mut uncertainty) = (0.0, 0.0, 0.0);
         for scaling in &self.scalings {
@@ -212,7 +209,7 @@ impl Counts {
             roots += f64::sqrt(value);
             uncertainty += value * value / freedom;
         }
-        // Half of the maximum correlation between sets within a round: see `super`.
+        // Half of the maximum correlation between sets within a round; see `super`.
         let common = if self.sets > 1 { 0.5 / (self.sets - 1) as f64 } else { 0.0 };
         let value = sum + common * (roots * roots - sum);
         let freedom = if uncertainty > 0.0 { sum * sum / uncertainty } else { f64::INFINITY };
@@ -221,8 +218,7 @@ impl Counts {
 }
 
 impl Scaling {
-    /// Returns the contribution of this set's events to the variance of the sum of all events
-    /// weighted by `slope`.
+    /// Returns this set's contribution to the variance of the `slope`-weighted sum of all events.
     fn variance(&self, slope: &[f64]) -> Option<Variance> {
         let mut variance = self.of_slices(slope)?;
         for (&event, &raw) in self.events.iter().zip(&self.sums.counts) {
@@ -237,7 +233,7 @@ impl Scaling {
     }
 
     /// Computes the variance from the differences between slices. The estimates are the sampled
-    /// sums times `factor`. The base contributes to the variance because it is sampled too.
+    /// sums times `factor`. The base contributes because it is sampled too.
     fn of_slices(&self, slope: &[f64]) -> Option<Variance> {
         if self.sums.base <= 0.0 {
             return None;
@@ -250,11 +246,11 @@ impl Scaling {
         Some(Variance { value: value * self.factor * self.factor, freedom })
     }
 
-    /// Returns a lower bound on the variance of an event whose raw count `raw` is small. Each of a
-    /// few independent occurrences was seen with probability `duty`, so the number of occurrences
-    /// seen has the variance `raw * (1 - duty)`, whatever the few differences between slices
-    /// suggest. If none was seen, the upper end of the interval is the number of occurrences for
-    /// which the probability of seeing none is 2.5 %.
+    /// Returns a lower bound on an event's variance for a small raw count `raw`. Each of a few
+    /// independent occurrences was counted with probability `duty`, so the raw count has variance
+    /// `raw * (1 - duty)`, whatever the few differences between slices suggest. If none was
+    /// counted, the upper end of the interval is the number of occurrences for which the
+    /// probability of counting none is 2.5 %.
     fn chance(&self, raw: u64) -> Option<f64> {
         if raw > 0 {
             return Some(raw as f64 * (1.0 - self.duty) * self.factor * self.factor);
@@ -266,8 +262,7 @@ impl Scaling {
     }
 }
 
-/// Returns the share of time on a counter; 1 if no time elapsed, `None` if the event was never on a
-/// counter.
+/// Returns the fraction of time on a counter; 1 if no time elapsed, `None` if never on a counter.
 fn share(running_ns: u64, enabled_ns: u64) -> Option<f64> {
     if running_ns >= enabled_ns {
         return Some(1.0);
@@ -283,10 +278,10 @@ fn unbounded(value: f64, n: u64) -> Estimate {
     Estimate::of_ends(value, None, None, n)
 }
 
-/// Returns the interval around a value with this variance. For a value that is never negative, the
-/// value divided by the lower end equals the upper end divided by the value. If an event happened
-/// to be seen rarely, so that both its estimate and its variance are low, the upper end is still
-/// sufficiently high; and the lower end is never negative.
+/// Returns the interval around a value with this variance. If the value cannot be negative, the
+/// interval is symmetric on a log scale. This keeps its lower end above 0, and its upper end high
+/// enough even if an event was by chance counted less often than expected, which lowers both its
+/// estimate and its variance.
 fn interval(value: f64, variance: Variance, is_never_negative: bool, n: u64) -> Estimate {
     let half = student(variance.freedom) * variance.value.sqrt();
     let (low, high) = match (is_never_negative, value > 0.0) {
@@ -300,9 +295,8 @@ fn interval(value: f64, variance: Variance, is_never_negative: bool, n: u64) -> 
     Estimate { value, low, high, confidence: CONFIDENCE, n }
 }
 
-/// Returns the 97.5 % quantile of Student's t for this number of degrees of freedom. The usual
-/// table is interpolated linearly in the reciprocal of the degrees of freedom, which is accurate to
-/// 1 %.
+/// Returns the 97.5 % quantile of Student's t for this many degrees of freedom. The usual table is
+/// interpolated linearly in the reciprocal, which is accurate to 1 %.
 pub(super) fn student(freedom: f64) -> f64 {
     const TABLE: [(f64, f64); 15] = [
         (1.0, 12.706),

@@ -1,44 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Running statistics of the slices of one event set: sums, and sums of products of differences.
+//! Running statistics over the slices of one event set: sums, and sums of products of differences.
 
 use super::Slice;
 
-/// Number of groups into which differences between slices are divided. The variation between the
-/// groups shows how accurate the variance is; more groups show this better but take more memory (5
-/// KiB for three events).
+/// Number of groups into which the differences between slices are divided. The spread between
+/// groups shows how accurate the variance is. More groups make this more precise, but take more
+/// memory (5 KiB for three events).
 const GROUPS: usize = 64;
 
 /// Sums over the slices of one event set.
 ///
 /// Each slice is treated as the vector of its counts and its base. `products` holds the products of
-/// the differences between the set's two slices in a round, as one upper triangle per group. From
-/// these products, the variance of any linear combination of counts and base can be computed
-/// afterwards.
+/// the differences between the set's two slices in a round, as one upper triangle per group. The
+/// variance of any linear combination of counts and base can be computed from them later.
 #[derive(Clone, Debug)]
 pub(super) struct SetSums {
-    /// Number of slices per round, over all sets.
+    /// Slices per round, over all sets.
     round: u64,
-    /// Sum of the counts of each event.
+    /// Summed counts per event.
     pub(super) counts: Vec<u64>,
-    /// Sum of the scaling base (time, or the count of an event).
+    /// Summed scaling base (time, or an event count).
     pub(super) base: f64,
-    /// Total time of the set on the counters, in ns.
+    /// Total time on the counters, in ns.
     pub(super) running_ns: u64,
-    /// Number of slices of the set.
+    /// Number of slices of this set.
     pub(super) periods: u64,
-    /// Number of rounds in which both slices of the set were counted.
+    /// Number of rounds in which both slices of this set were counted.
     pairs: u64,
-    /// Sums of products of differences: `GROUPS` upper triangles, one after the other.
+    /// Summed products of differences: `GROUPS` upper triangles, one after the other.
     products: Vec<f64>,
-    /// Round number and vector of the first slice of a round, kept until the second slice arrives.
+    /// Round number and vector of a round's first slice, kept until the second one arrives.
     first: Option<(u64, Vec<f64>)>,
 }
 
-/// A variance and its degrees of freedom.
+/// A variance with its degrees of freedom.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Variance {
     pub(super) value: f64,
-    /// Degrees of freedom of the chi-squared distribution that matches the variance's own spread.
+    /// Degrees of freedom of the chi-squared distribution that matches the variance's uncertainty.
     pub(super) freedom: f64,
 }
 
@@ -56,7 +55,7 @@ impl SetSums {
         }
     }
 
-    /// Adds a slice; `at` is its number among the slices of all sets.
+    /// Adds a slice; `at` is its index among the slices of all sets.
     pub(super) fn add(&mut self, at: u64, slice: &Slice<'_>) {
         assert_eq!(slice.counts.len(), self.counts.len(), "one count per event of the set");
         for (sum, count) in self.counts.iter_mut().zip(slice.counts) {
@@ -99,11 +98,11 @@ impl SetSums {
     }
 
     /// Returns the variance of the sum of a linear combination of counts and base over all slices,
-    /// of which a share of `duty` was counted: see [`super`]. Slices of incomplete rounds are
-    /// assumed to vary like the others. Returns `None` before the first complete round.
+    /// if a fraction `duty` of them was counted; see [`super`]. Slices in incomplete rounds are
+    /// assumed to vary like the others. `None` before the first complete round.
     ///
-    /// The degrees of freedom follow Satterthwaite (1946), from the spread of the groups. Their
-    /// number is high only if all groups agree; a count that comes from a few slices gets
+    /// The degrees of freedom come from the spread between groups according to Satterthwaite
+    /// (1946). They are high only if all groups agree; a count that comes from a few slices has
     /// correspondingly few.
     pub(super) fn variance(&self, combination: &[f64], duty: f64) -> Option<Variance> {
         if self.pairs == 0 {
@@ -122,7 +121,7 @@ impl SetSums {
     }
 }
 
-/// Returns the size of the upper triangle of a square matrix with this number of rows.
+/// Returns the size of an upper triangle with this many rows.
 fn triangle(rows: usize) -> usize {
     rows * (rows + 1) / 2
 }

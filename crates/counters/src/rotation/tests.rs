@@ -9,11 +9,10 @@ fn plan(sets: &[&[usize]]) -> Plan {
     Plan { always: Vec::new(), sets: sets.iter().map(|set| set.to_vec()).collect(), slice: MS }
 }
 
-/// True count of one event in each slice, with the slice's increase of the scaling base.
+/// An event's true count in each slice, with the slice's increase in the scaling base.
 type Truth = [(u64, f64)];
 
-/// Counts `truth` with one event per set, with the sets in the order `turns`; every slice lasts 1
-/// ms.
+/// Counts `truth` with one event per set, in the set order `turns`; every slice lasts 1 ms.
 fn counted(truth: &Truth, sets: usize, turns: &[usize]) -> Counts {
     let plan = Plan { sets: (0..sets).map(|set| vec![set]).collect(), ..plan(&[]) };
     let mut slices = Slices::new(&plan);
@@ -25,14 +24,14 @@ fn counted(truth: &Truth, sets: usize, turns: &[usize]) -> Counts {
     slices.counts(sets, &plan, &whole)
 }
 
-/// All possible orders in a round of two sets with two slices each.
+/// All possible orders in a round with two sets and two slices each.
 const ORDERS: [[usize; 4]; 6] =
     [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 0, 0]];
 
-/// Returns the variance behind an interval: the square of the ratio of the interval's half-width to
-/// the quantile of Student's t.
+/// Returns the variance behind an interval: the squared ratio of its half-width to Student's t
+/// quantile.
 fn variance(estimate: &Estimate, freedom: f64) -> f64 {
-    // Intervals of positive values are symmetric on a logarithmic scale.
+    // Intervals of positive values are symmetric on a log scale.
     let half = (estimate.high / estimate.value).ln() * estimate.value;
     (half / student(freedom)).powi(2)
 }
@@ -73,9 +72,8 @@ fn the_same_seed_gives_the_same_turns() {
     assert_ne!(turns(5), turns(6));
 }
 
-/// The test averages over all 36 possible orders of two rounds. The mean of the estimates must
-/// equal the true total, and the mean of the variances behind the intervals must equal the variance
-/// of the estimates.
+/// Averages over all 36 possible orders of two rounds. The mean estimate must equal the true total,
+/// and the mean variance behind the intervals must equal the variance of the estimates.
 #[test]
 fn estimate_and_variance_are_right_on_average_over_all_orders() {
     let truth = [900, 1400, 1000, 300, 5000, 5100, 6000, 4000].map(|count: u64| (count, 1.0));
@@ -141,8 +139,8 @@ fn the_truth_is_never_below_what_was_seen() {
     assert!(tally.is_scaled && tally.estimate.low >= 6904.0, "{tally:?}");
 }
 
-/// If no event was seen in half of the time, the upper bound is the number `n` of events for which
-/// the probability `0.5^n` that all of them occurred in the other half is 2.5 %: `n` = 5.3.
+/// If no event was counted in half of the time, the upper bound is the number `n` of events for
+/// which the probability `0.5^n` that all of them occurred in the other half is 2.5 %: `n` = 5.3.
 #[test]
 fn nothing_seen_is_not_nothing() {
     let estimate =
@@ -157,8 +155,8 @@ fn no_bound_without_a_complete_round() {
     assert_eq!((estimate.estimate.low, estimate.estimate.high), (0.0, f64::INFINITY));
 }
 
-/// Metrics computed from rare events get intervals that include the probability of missing events,
-/// just as the intervals of the events themselves do.
+/// Like the intervals of rare events, the intervals of metrics computed from them allow for missed
+/// events.
 #[test]
 fn formulas_reckon_with_chance_as_their_events_do() {
     let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
@@ -180,7 +178,7 @@ fn formulas_reckon_with_chance_as_their_events_do() {
 fn few_counts_leave_room_for_chance() {
     let truth = [1, 0, 1, 0, 1, 0, 1, 0].map(|count: u64| (count, 1.0));
     let estimate = counted(&truth, 2, &[0, 1, 1, 0, 0, 1, 0, 1]).events[0].unwrap().estimate;
-    // Three occurrences were seen; six are estimated, with a standard error of at least 2.4.
+    // Three occurrences were counted; six are estimated, with a standard error of at least 2.4.
     assert_eq!(estimate.value, 6.0);
     assert!(estimate.high > 6.0 * f64::exp(1.96 * 2.4 / 6.0), "{estimate:?}");
 }
@@ -196,8 +194,8 @@ fn a_set_that_never_ran_has_no_count_and_a_target_that_never_ran_has_zero() {
     assert_eq!((tally.raw, tally.is_scaled, tally.estimate.high), (0, false, 0.0));
 }
 
-/// With one set for all events, the counts are exact, unless another user of the PMU takes the
-/// counters for some time.
+/// With one set for all events, counts are exact unless another user of the PMU takes the counters
+/// for some time.
 #[test]
 fn a_set_that_is_alone_is_scaled_only_if_it_lost_time() {
     let plan = Plan { always: vec![2, 3], ..plan(&[&[0, 1]]) };
@@ -227,8 +225,8 @@ fn a_set_that_is_alone_is_scaled_only_if_it_lost_time() {
     assert_eq!(part.estimate.value, 640.0);
 }
 
-/// Returns the counts of a varying load with three sets, of which the first has two events, and the
-/// plan.
+/// Returns the plan and the counts for a varying load with three sets, the first of which has two
+/// events.
 fn three_sets() -> (Counts, Plan) {
     let plan = plan(&[&[0, 1], &[2], &[3]]);
     let (mut turns, mut slices) = (Turns::new(&plan, 3), Slices::new(&plan));
@@ -308,8 +306,8 @@ fn what_was_added_since_is_counted_alone() {
     assert!((since.estimate.high / alone.estimate.high - 1.0).abs() < 1e-6);
 }
 
-/// A slice that could not be read still counts as a slice of its round, so that later slices are
-/// assigned to the right rounds.
+/// A slice that could not be read still counts towards its round, so that later slices are assigned
+/// to the right rounds.
 #[test]
 fn a_skipped_slice_keeps_the_rounds_in_step() {
     let plan = plan(&[&[0], &[1]]);
@@ -338,8 +336,8 @@ fn the_multiplexing_plan_is_known_before_counting() {
     assert_eq!((alone.shortest_run(), alone.duty(0)), (Duration::ZERO, Some(1.0)));
 }
 
-/// Returns the probability that Student's t exceeds `t`, by numerical integration: with
-/// `t = sqrt(f) tan(a)`, the density of `a` is proportional to `cos(a)^(f - 1)`.
+/// Returns the probability that Student's t exceeds `t`, by numerical integration: with `t =
+/// sqrt(f) tan(a)`, the density of `a` is proportional to `cos(a)^(f - 1)`.
 fn tail(t: f64, freedom: f64) -> f64 {
     let steps = 40_000;
     let area = |from: f64, to: f64| -> f64 {

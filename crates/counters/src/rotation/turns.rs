@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Order and length of the slices in which event sets are multiplexed.
+//! Determines the random order and length of the slices in which event sets are multiplexed.
 
 use super::Plan;
 use std::time::Duration;
 
-/// Endless random order of the event sets, reproducible from its seed.
+/// An endless random sequence of event sets, reproducible from its seed.
 #[derive(Clone, Debug)]
 pub struct Turns {
     random: fastrand::Rng,
     slice: Duration,
-    /// Sets of the current round. The first `left` entries are still to come, in reverse order.
+    /// Sets of the current round. The first `left` entries are the sets still to be counted, in
+    /// reverse order.
     round: Vec<usize>,
     left: usize,
 }
 
-/// One slice in which an event set is counted.
+/// A slice in which one event set is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// Index of the event set.
     pub set: usize,
-    /// Planned length of the slice.
+    /// Planned length.
     pub length: Duration,
 }
 
 impl Turns {
-    /// Creates the order of the sets of `plan`, which must have at least one set.
+    /// Creates the set order for `plan`, which must have at least one set.
     pub fn new(plan: &Plan, seed: u64) -> Self {
-        assert!(!plan.sets.is_empty(), "there is at least one set");
+        assert!(!plan.sets.is_empty(), "a plan has at least one event set");
         Self {
             random: fastrand::Rng::with_seed(seed),
             slice: plan.slice,
@@ -36,8 +37,8 @@ impl Turns {
     }
 
     /// Returns the next slice. Each round has every set twice, in a new random order. Lengths are
-    /// uniformly distributed from 0.5 to 1.5 times the nominal length, independently of the set: a
-    /// length that depended on the set would bias the set's counts.
+    /// uniformly distributed from 0.5 to 1.5 times the nominal length, independent of the set: a
+    /// length that depended on the set would bias its counts.
     pub fn next_turn(&mut self) -> Turn {
         if self.left == 0 {
             self.random.shuffle(&mut self.round);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of perf events. Every target (thread or CPU) has the same groups.
+//! Manages groups of perf events. Every target (thread or CPU) has the same groups.
 
 use crate::opener::Opener;
 use linerate_linux::errno;
 use linerate_linux::perf::{Event, GROUP_MAX, OpenError, Reading, Request, Target};
 use std::io;
 
-/// Groups of perf events on all targets, numbered in the order in which they were opened.
+/// Perf event groups on all targets, numbered in the order in which they are opened.
 #[derive(Debug)]
 pub(super) struct Groups {
     lanes: Vec<Lane>,
-    /// Number of events in each group.
+    /// Events per group.
     lens: Vec<usize>,
     /// Highest counts seen so far in each group, summed over all targets.
     most: Vec<Sums>,
@@ -26,11 +26,11 @@ struct Lane {
 #[derive(Debug)]
 struct Group {
     leader: Event,
-    /// Other events of the group, which are kept open as long as their leader.
+    /// The group's other events, kept open as long as their leader.
     members: Vec<Event>,
 }
 
-/// Counts and times of a group, summed over all targets.
+/// A group's counts and times, summed over all targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) values: Vec<u64>,
@@ -44,8 +44,7 @@ impl Groups {
         Self { lanes: targets.iter().map(lane).collect(), lens: Vec::new(), most: Vec::new() }
     }
 
-    /// Opens an event on every target as the leader of a new group; returns the number of the
-    /// group.
+    /// Opens an event on every target as the leader of a new group, and returns the group number.
     pub(super) fn lead(
         &mut self,
         opener: &dyn Opener,
@@ -149,14 +148,14 @@ impl Groups {
         Ok(sums)
     }
 
-    /// Returns whether every group can be read; false if a process inherited an incomplete group.
+    /// Returns whether every group can be read; `false` if a process inherited an incomplete group.
     pub(super) fn are_readable(&self) -> bool {
         (0..self.len()).all(|group| self.add_up(group).is_ok())
     }
 }
 
-/// Maximum number of attempts to read a group while a process is inheriting it (ECHILD), which
-/// takes some microseconds.
+/// Maximum attempts to read a group while a process is inheriting it (ECHILD), which takes a few
+/// microseconds.
 const ATTEMPTS: usize = 4;
 
 impl Group {
@@ -174,7 +173,7 @@ impl Group {
 }
 
 impl Sums {
-    /// Raises each count and time to that in `other` if that in `other` is larger.
+    /// Raises each count and time to its value in `other` if that is larger.
     fn raise(&mut self, other: &Self) {
         self.values.resize(other.values.len(), 0);
         self.values.iter_mut().zip(&other.values).for_each(|(most, now)| *most = (*most).max(*now));
@@ -182,7 +181,7 @@ impl Sums {
         self.running_ns = self.running_ns.max(other.running_ns);
     }
 
-    /// Returns the difference between these sums and `earlier`.
+    /// Returns the difference from `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let then = earlier.values.iter().copied().chain(std::iter::repeat(0));
         Self {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opens as many events as possible for a session, with the best modes that the kernel grants.
+//! Opens as many events as possible for a session, in the best modes that the kernel permits.
 
 use super::groups::{Groups, Sums};
 use super::pack::{Packer, Packing};
@@ -13,11 +13,11 @@ use linerate_linux::perf::{OpenError, Request, SOFTWARE, Selector, Target};
 use std::fs;
 use std::path::Path;
 
-/// Numbers of the kernel's clock events (`enum perf_sw_ids`).
+/// Event numbers of the kernel's clocks (`enum perf_sw_ids`).
 const CPU_CLOCK: u64 = 0;
 const TASK_CLOCK: u64 = 1;
 
-/// Modes that an event does not count.
+/// Execution modes excluded from an event's count.
 #[derive(Clone, Copy, Debug)]
 struct Manner {
     exclude_kernel: bool,
@@ -53,7 +53,7 @@ pub(super) fn open(
     }
 }
 
-/// A session being opened.
+/// Session state while its events are being opened.
 struct Opening<'a> {
     opener: &'a dyn Opener,
     root: &'a Path,
@@ -63,10 +63,9 @@ struct Opening<'a> {
     groups: Groups,
     outcomes: Vec<Result<(), Refusal>>,
     manners: Vec<Manner>,
-    /// Events that are not multiplexed, each with the number of its group and its index in that
-    /// group.
+    /// Events that are not multiplexed, each with its group and its index in that group.
     always: Vec<(usize, (usize, usize))>,
-    /// Sets of multiplexed events, each with the number of its group.
+    /// Multiplexed event sets, each with its group.
     sets: Vec<(Vec<usize>, usize)>,
 }
 
@@ -113,7 +112,7 @@ impl<'a> Opening<'a> {
         self.into_session()
     }
 
-    /// Returns the schedule of the events opened so far.
+    /// Returns the schedule for the events opened so far.
     fn plan(&self) -> Plan {
         Plan {
             always: self.always.iter().map(|&(event, _)| event).collect(),
@@ -122,8 +121,8 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Returns the order of the sets after the first slice (`None` if nothing is multiplexed), and
-    /// the first slice.
+    /// Returns the set order after the first slice (`None` if nothing is multiplexed), and the
+    /// first slice.
     fn turns(&self, plan: &Plan) -> (Option<Turns>, Turn) {
         let mut turns = plan.is_rotating().then(|| Turns::new(plan, self.options.seed));
         let alone = Turn { set: 0, length: SLICE_ALONE };
@@ -157,9 +156,8 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Opens a group that is always counted, with a clock as its leader, and so measures how long
-    /// the group is counted. Returns the number of the group; `None` if the kernel refuses the
-    /// clock.
+    /// Opens an always-counted group led by a clock, which measures how long the group is counted.
+    /// Returns the group number; `None` if the kernel refuses the clock.
     fn open_clock(&mut self) -> Option<usize> {
         let number = if matches!(self.scope, Scope::Cpus(_)) { CPU_CLOCK } else { TASK_CLOCK };
         let selector = Selector::new(SOFTWARE, number);
@@ -176,7 +174,7 @@ impl<'a> Opening<'a> {
                 continue;
             }
             if self.events[event].is_user_only && !self.has_user_part(event) {
-                // The event occurs only in the kernel, so its count in user mode would be 0.
+                // The event occurs only in the kernel, so its user mode count would be 0.
                 self.outcomes[event] = Err(Refusal::KernelOnly);
                 continue;
             }
@@ -206,8 +204,8 @@ impl<'a> Opening<'a> {
         Ok((group, self.groups.len_of(group) - 1))
     }
 
-    /// Opens an event as the leader of a group that is not multiplexed, with the best modes that
-    /// the kernel grants. Returns the number of the group, and the event's index in it.
+    /// Opens an event as the leader of a group that is not multiplexed, in the best modes that the
+    /// kernel permits. Returns the group number and the event's index in the group.
     fn lead_alone(&mut self, event: usize) -> Result<(usize, usize), Refusal> {
         self.manners[event] = self.granted(event)?;
         let leader = self.leader(self.events[event].selector, self.manners[event], true);
@@ -256,7 +254,7 @@ impl<'a> Opening<'a> {
         fs::read_to_string(setting).is_ok_and(|on| on.trim() != "0")
     }
 
-    /// Returns the best modes in which the kernel opens an event.
+    /// Returns the best modes in which the kernel permits an event to be opened.
     fn granted(&self, event: usize) -> Result<Manner, Refusal> {
         let Some(target) = self.groups.first_target() else {
             return Err(Refusal::NoTarget);
@@ -275,7 +273,7 @@ impl<'a> Opening<'a> {
         is_open && self.has_user_part(event)
     }
 
-    /// Opens a hardware event that is counted all the time, together with every set.
+    /// Opens a hardware event that is counted all the time, alongside every set.
     fn open_in_addition_to_sets(&mut self, event: usize) {
         let beside = |&(other, (group, _)): &(usize, (usize, usize))| {
             (self.events[other].class == Class::Hardware).then_some(group)
@@ -290,8 +288,8 @@ impl<'a> Opening<'a> {
         self.note_always(event, opened);
     }
 
-    /// Opens a set of events that fit on the counters together. An event that is refused only now
-    /// (because no file descriptors are left) is omitted from the set.
+    /// Opens a set of events that fit on the counters together. An event refused at this point (for
+    /// example because no file descriptors are left) is omitted from the set.
     fn open_set(&mut self, set: &[usize], is_first: bool) {
         let mut open = Vec::new();
         let mut group = None;
@@ -318,8 +316,8 @@ impl<'a> Opening<'a> {
         self.sets.extend(group.map(|group| (open, group)));
     }
 
-    /// Returns the request for the leader of a group. If `may_start` is set and the target is a
-    /// held child process, execve(2) starts the group.
+    /// Returns the request for a group leader. If `may_start` is set and the target is a held child
+    /// process, execve(2) starts the group.
     fn leader(&self, selector: Selector, manner: Manner, may_start: bool) -> Request {
         Request {
             exclude_kernel: manner.exclude_kernel,
@@ -330,14 +328,13 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Returns the request for another member of a group, which starts and stops with the group's
-    /// leader.
+    /// Returns the request for another group member, which starts and stops with its leader.
     fn member(&self, event: usize) -> Request {
         let leader = self.leader(self.events[event].selector, self.manners[event], false);
         Request { disabled: false, ..leader }
     }
 
-    /// Returns the refusal for an event that was to join a group with `group_len` events.
+    /// Returns the refusal for an event that was to join a group of `group_len` events.
     fn refused(&self, error: OpenError, request: Request, group_len: usize) -> Refusal {
         match self.groups.first_target() {
             Some(target) => Refusal::NotOpened(Attempt { error, request, target, group_len }),
@@ -345,8 +342,8 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Returns whether kernel mode is really excluded for this event; clocks include both modes in
-    /// any case.
+    /// Returns whether kernel mode is really excluded for this event; clocks always include both
+    /// modes.
     fn is_user_only(&self, event: usize) -> bool {
         let Event { class, selector, .. } = &self.events[event];
         let is_clock =
@@ -355,7 +352,7 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// Returns the targets (threads or CPUs) on which the events are to be opened.
+/// Returns the targets (threads or CPUs) to open the events on.
 fn targets(scope: &Scope, root: &Path) -> Vec<Target> {
     match scope {
         Scope::Held(id) | Scope::Thread(id) => vec![Target::Thread(*id)],

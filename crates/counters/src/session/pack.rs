@@ -5,33 +5,31 @@
 //! have a dedicated counter. Groups are therefore opened on the first target, on a trial basis.
 //!
 //! ```text
-//! for each event: the first set that takes it, else a new set
-//! with several sets, for each event: if every other set takes it as well, it is always counted
+//! for each event: the first set that accepts it, otherwise a new set
+//! with several sets, for each event: if every other set accepts it too, it is always counted
 //! ```
 //!
 //! When the kernel checks whether a group fits, some drivers ignore events that will not be enabled
-//! (`validate_event` in Linux's drivers/perf/arm_pmu.c): with a stopped leader, a group could have
-//! one event too many. Leaders are therefore opened so that execve(2) would start them; no
-//! execve(2) occurs while they are open.
+//! (`validate_event` in Linux's drivers/perf/arm_pmu.c): with a stopped leader, a group could be
+//! accepted with one event too many. Leaders are therefore opened so that execve(2) would start
+//! them; no execve(2) occurs while they are open.
 //!
-//! The kernel checks a group as if all counters were free. The event of the NMI watchdog, which
-//! holds a counter, is therefore added to every set on trial.
+//! The kernel checks a group as if all counters were free. The NMI watchdog holds a counter, so its
+//! event is added to every trial set.
 
 use crate::opener::Opener;
 use linerate_linux::perf::{self, GROUP_MAX, HARDWARE, Request, Selector, Target};
 
-/// Result of packing. Each event is given by its index in the list of requests.
+/// The packed events, given by their index in the list of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Packing {
-    /// Events that fit on the counters in addition to every set, and so are always counted.
+    /// Events that fit on the counters alongside every set, and so are always counted.
     pub(super) always: Vec<usize>,
-    /// Sets of events that fit on the counters together; the sets are multiplexed if there are
-    /// several.
+    /// Sets of events that fit on the counters together, multiplexed if there are several.
     pub(super) sets: Vec<Vec<usize>>,
 }
 
-/// A group opened on a trial basis. The leader is dropped last, so that the group stays valid until
-/// then.
+/// A group opened on a trial basis. The leader is dropped last to keep the group valid until then.
 struct Trial {
     events: Vec<usize>,
     members: Vec<perf::Event>,
@@ -42,14 +40,14 @@ struct Trial {
 pub(super) struct Packer<'a> {
     pub(super) opener: &'a dyn Opener,
     pub(super) target: Target,
-    /// Requests for the events, each of which can be opened alone.
+    /// Requests, each of which can be opened alone.
     pub(super) requests: &'a [Request],
     pub(super) is_watchdog_on: bool,
     /// Index of the event that should always be counted, if possible.
     pub(super) base: Option<usize>,
 }
 
-/// Event that the NMI watchdog counts: `PERF_COUNT_HW_CPU_CYCLES`.
+/// Event counted by the NMI watchdog: `PERF_COUNT_HW_CPU_CYCLES`.
 const WATCHDOG: Selector = Selector::new(HARDWARE, 0);
 
 impl Packer<'_> {
@@ -88,8 +86,8 @@ impl Packer<'_> {
             if trials.iter_mut().any(|trial| self.joins(event, trial)) {
                 continue;
             }
-            // The event could be opened alone before. If it no longer can be, it is left out here,
-            // and the session reports the reason.
+            // The event could be opened alone before. If it no longer can be, it is omitted, and
+            // the session reports why.
             let leader = Request { enable_on_exec: true, ..self.requests[event] };
             let Ok(leader) = self.opener.open(&leader, self.target, None) else {
                 continue;
@@ -104,8 +102,8 @@ impl Packer<'_> {
         (trials, fits)
     }
 
-    /// Returns whether the event fits on the counters in addition to every set. If it does, it
-    /// stays open in all of them.
+    /// Returns whether the event fits on the counters alongside every set. If so, it stays open in
+    /// all of them.
     fn is_free(&self, event: usize, trials: &mut [Trial]) -> bool {
         let mut others: Vec<&mut Trial> =
             trials.iter_mut().filter(|trial| !trial.events.contains(&event)).collect();

@@ -48,7 +48,7 @@ fn group_of(
     Some(ThreadGroup::open(machine(&opener), events, user_only))
 }
 
-/// Returns each event's tier, or the kernel's error number and the size of the group at that time.
+/// Returns each event's tier, or the kernel's error number and the group size at that time.
 fn words(group: &ThreadGroup) -> Vec<Result<Tier, (i32, usize)>> {
     let word = |outcome: &Outcome| match outcome {
         Ok(tier) => Ok(*tier),
@@ -58,7 +58,7 @@ fn words(group: &ThreadGroup) -> Vec<Result<Tier, (i32, usize)>> {
     group.outcomes().iter().map(word).collect()
 }
 
-/// Touches a new page, which causes a page fault: an allocation of this size always comes from the
+/// Touches a new page, which causes a page fault: allocations of this size always come from the
 /// kernel (glibc's mallopt(3) keeps at most 32 MiB).
 fn fault() -> Vec<u8> {
     let mut memory = Vec::with_capacity(40 << 20);
@@ -110,7 +110,7 @@ fn kernel_mode_is_left_out_where_it_is_forbidden_or_not_wanted() {
     assert_eq!(neither.reading(), "timestamp counter only");
 }
 
-/// Like an ARM1176, the processor refuses to exclude any mode. The events are then counted in all
+/// Like an ARM1176, the processor refuses to exclude any mode. Events are then counted in all
 /// modes, but a request for user mode only is refused.
 #[test]
 fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
@@ -148,8 +148,8 @@ fn software_events_lose_kernel_mode_unless_they_happen_there_only() {
     assert!(matches!(words(&group)[..], [Ok(Tier::Sw), Err(_)]), "{group:?}");
 }
 
-/// On AArch64, perf disables user access to the PMU registers when a hardware event is opened. No
-/// hardware event must therefore be opened through perf while the module is loaded.
+/// On AArch64, perf disables user access to the PMU registers when a hardware event is opened, so
+/// none must be opened through perf while the module is loaded.
 #[test]
 fn perf_is_not_used_while_the_module_holds_the_hardware() {
     let no_hardware = Scripted::new(|request: &Request, _: &[Selector]| {
@@ -160,7 +160,7 @@ fn perf_is_not_used_while_the_module_holds_the_hardware() {
     let pmu_user = registers::Module::read("not written by a module\n");
     let fault = Event { class: Class::Software, selector: PAGE_FAULTS, ..events(1).remove(0) };
     let all = [events(1), vec![fault]].concat();
-    let reason = "should follow the lines of the CPUs, in order";
+    let reason = "must follow the CPU lines, in order";
     let not_understood = RegisterRefusal::NotUnderstood { line: 1, reason };
     for (compares_marks, refusal) in
         [(true, Refusal::Register(not_understood)), (false, Refusal::HeldByModule)]

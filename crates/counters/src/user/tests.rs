@@ -5,21 +5,20 @@ use super::*;
 use proptest::prelude::*;
 use std::cell::Cell;
 
-/// A synthetic kernel and processor that count and may change the page at any time. The true counts
-/// are known.
+/// A synthetic kernel and processor with known true counts, which may change the page at any time.
 struct Scene {
-    /// What happens at each access to the page or the processor; the last entry repeats.
+    /// Changes at each access to the page or the processor; the last entry repeats.
     moments: Vec<Moment>,
     at: Cell<usize>,
     sequence: Cell<u32>,
     fields: Cell<PageFields>,
-    /// The true count of the event.
+    /// True count.
     truth: Cell<u64>,
-    /// The true count at which the event's hardware counter was 0.
+    /// True count at which the hardware counter was 0.
     counter_began: Cell<u64>,
 }
 
-/// What happens between two accesses: events are counted, and the kernel may change the page.
+/// Changes between two accesses: events are counted, and the kernel may change the page.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     counted: u16,
@@ -138,8 +137,9 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever the kernel changes during a read, the result was the true count at some time during
-    /// the read. Without a result, the event was not on a counter, and the kernel would be asked.
+    /// Whatever the kernel changes during a read, the result is the true count at some time during
+    /// the read. If there is no result, the event was not on a counter and would be read through
+    /// the kernel.
     #[test]
     fn a_read_is_the_truth_at_some_moment(
         moments in prop::collection::vec((any::<u16>(), changes()), 0..40),
@@ -168,8 +168,7 @@ proptest! {
         let scene = Scene::new(Vec::new());
         scene.truth.set(now);
         let since = (u128::from(now) * u128::from(mult)) >> shift;
-        // The kernel's offset sets the clock back to the last update of the page, which was `noted`
-        // ns ago.
+        // The kernel's offset sets the clock back to the last update of the page, `noted` ns ago.
         let offset = u128::from(noted).wrapping_sub(since) as u64;
         let fields = PageFields {
             can_read_time: true, index: on_counter.into(), enabled_ns: 700, running_ns: 500,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of sessions on a synthetic processor. No test asserts a time: the counted events are page
+//! Tests sessions on a synthetic processor. No test asserts a time: the counted events are page
 //! faults caused by the test. The accuracy suite checks the error of scaling by time.
 
 mod pmu;
@@ -28,8 +28,8 @@ const TASK_CLOCK: u64 = 1;
 const PAGE_FAULTS: u64 = 2;
 const CONTEXT_SWITCHES: u64 = 3;
 
-/// Lets only one test run at a time, since the scripted kernel identifies events by descriptor
-/// number. Returns `None` if this process may not even count its own page faults.
+/// Serializes tests, because the scripted kernel identifies events by descriptor number. `None` if
+/// this process may not even count its own page faults.
 fn alone() -> Option<MutexGuard<'static, ()>> {
     static ALONE: Mutex<()> = Mutex::new(());
     let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,8 +47,7 @@ fn open(pmu: &dyn Opener, events: &[Event], options: &Options) -> Session {
     Session::open(pmu, Path::new(ROOT), events, &Scope::CurrentThread, options)
 }
 
-/// Touches the given number of new pages, which stay mapped, so that later calls touch new pages
-/// too.
+/// Touches this many new pages, which stay mapped, so that later calls touch new pages too.
 fn fault(pages: usize) {
     let mut memory = Vec::<u8>::with_capacity(pages * 4096);
     for at in (0..pages * 4096).step_by(4096) {
@@ -57,7 +56,7 @@ fn fault(pages: usize) {
     std::mem::forget(memory);
 }
 
-/// Works until this thread has used another `cpu_ns` of CPU time.
+/// Spins until this thread has used another `cpu_ns` of CPU time.
 fn work(cpu_ns: u64) {
     let begin = thread_cpu_time_ns();
     while thread_cpu_time_ns() - begin < cpu_ns {
@@ -81,7 +80,7 @@ fn events_that_fit_are_one_set_and_counted_exactly() {
     }
     let counts = session.finish();
     let tallies: Vec<_> = counts.events.iter().map(|tally| tally.unwrap()).collect();
-    // Every event sees the same faults, except those between the starts and stops of the groups.
+    // All events count the same faults, except those between the starts and stops of the groups.
     let faults = tallies[3].raw;
     assert!(tallies.iter().all(|tally| tally.raw.abs_diff(faults) <= 16), "{tallies:?}");
     assert!(tallies.iter().all(|tally| !tally.is_scaled && tally.duty == 1.0), "{tallies:?}");
@@ -89,7 +88,7 @@ fn events_that_fit_are_one_set_and_counted_exactly() {
 }
 
 /// Each page fault is counted by exactly one event set, and a scaled count is the raw count divided
-/// by the share of time that the event was on a counter.
+/// by the fraction of time that the event was on a counter.
 #[test]
 fn events_that_do_not_fit_take_turns() {
     const SLICES: u64 = 600;
@@ -116,12 +115,12 @@ fn events_that_do_not_fit_take_turns() {
         assert!((tally.estimate.value / scaled - 1.0).abs() < 1e-6, "{tally:?} {scaled}");
         assert!(tally.estimate.low.is_finite() && tally.estimate.high.is_finite());
     }
-    // The two events in a set are started one after the other, and their counts differ only by what
-    // happens in between.
+    // The two events in a set are started one after the other; their counts differ only by the
+    // faults in between.
     assert!(tallies[0].raw.abs_diff(tallies[1].raw) <= SLICES, "{tallies:?}");
     let each_once = tallies[0].raw + tallies[2].raw + tallies[4].raw;
     assert!(each_once <= all.raw && all.raw - each_once <= SLICES / 10, "{tallies:?} {all:?}");
-    // The first page of an allocation may already have been touched with the previous allocation.
+    // The first page of an allocation may already have been touched with the previous one.
     assert!(all.raw >= SLICES * (PAGES_PER_SLICE - 1), "{all:?}");
     let duties = tallies[0].duty + tallies[2].duty + tallies[4].duty;
     assert!(duties > 0.0 && duties <= 1.0, "{tallies:?}");
@@ -155,12 +154,11 @@ fn the_base_of_scaling_is_counted_with_every_set() {
     assert!(!faults.is_scaled && faults.raw >= 3000, "{faults:?}");
     for event in [0, 1, 3] {
         let tally = counts.events[event].unwrap();
-        // Both events count page faults, so that their estimated counts must agree.
+        // Both events count page faults, so their estimated counts must agree.
         let share = tally.estimate.value / faults.raw as f64;
         assert!(tally.is_scaled && (0.9..1.1).contains(&share), "{tally:?} {faults:?}");
     }
-    // With one counter, the base of scaling does not fit alongside a set, so time is the base
-    // instead.
+    // With one counter, the scaling base does not fit alongside a set, so time is used instead.
     let session = open(&pmu(1), &events, &options);
     assert_eq!((session.scaled_by(), session.plan().sets.len()), (None, 4));
 }
@@ -282,8 +280,8 @@ fn held(script: &str) -> child::Held {
     child::fork_held(OsStr::new("sh"), &arguments).unwrap()
 }
 
-/// Counts four hardware events and page faults while a shell script runs, on a synthetic processor
-/// with this number of counters. Returns the session and the raw counts.
+/// Counts four hardware events and page faults while a shell script runs on a synthetic processor
+/// with this many counters. Returns the session and the raw counts.
 fn counted(script: &str, counters: usize, slice: Duration) -> (Session, Vec<u64>) {
     let child = held(script);
     let mut events = hardware(CLOCK, 4);
@@ -307,7 +305,7 @@ fn a_command_is_counted_from_its_first_instruction_with_its_children() {
     let (session, one) = counted("exec sh -c :", 4, Duration::from_millis(2));
     assert!(session.outcomes().iter().all(Result::is_ok));
     let (_, four) = counted("for i in 1 2 3; do sh -c :; done; :", 4, Duration::from_millis(2));
-    // A shell causes some 60 page faults when it starts, and the clocks run during that time.
+    // A shell causes some 60 page faults when it starts, during which the clocks run.
     assert!(one[4] >= 30 && one[..4].iter().all(|&ns| ns > 100_000), "{one:?}");
     assert!(four[4] > one[4] && four[0] > one[0], "{one:?} {four:?}");
 }
@@ -351,8 +349,8 @@ type Waiting = (Sender<()>, JoinHandle<()>);
 
 const PAGES: usize = 1000;
 
-/// Spawns a thread when the open with number `left` is requested. The thread waits until it is
-/// released and then touches new pages.
+/// Spawns a thread when the `left`-th event is opened. The thread waits to be released, then
+/// touches new pages.
 fn spawn_at(left: u32, opened: &Cell<u32>, thread: &RefCell<Option<Waiting>>) {
     if opened.replace(opened.get() + 1) == left {
         let (go, wait) = channel();

@@ -6,18 +6,18 @@ use linerate_counters::opener::Opener;
 use linerate_counters::scripted::{PAGE_FAULTS, Scripted, TASK_CLOCK, full};
 use linerate_linux::perf::{RAW, Request, SOFTWARE, Selector};
 
-/// Event codes of the synthetic processor; in this order: the task clock, page faults, and an event
+/// Event codes of the synthetic processor, in this order: the task clock, page faults, and an event
 /// with a dedicated counter.
 pub(crate) const CLOCK: u64 = 0x100;
 pub(crate) const FAULTS: u64 = 0x200;
 pub(crate) const OWN: u64 = 0x300;
 
-/// Returns an opener for a synthetic processor with this number of counters.
+/// Returns an opener for a synthetic processor with this many counters.
 pub(crate) fn pmu(counters: usize) -> impl Opener {
     pmu_refusing(counters, |_| None)
 }
 
-/// Returns an opener for a synthetic processor with this number of counters, on a kernel that first
+/// Returns an opener for a synthetic processor with this many counters, on a kernel that first
 /// calls `refuse` for each request.
 pub(crate) fn pmu_refusing(counters: usize, refuse: fn(&Request) -> Option<i32>) -> impl Opener {
     let shares_counters = |selector: &Selector| selector.config & !0xff != OWN;
@@ -40,7 +40,7 @@ pub(crate) fn event(name: &str, class: Class, kind: u32, config: u64) -> Event {
     }
 }
 
-/// Returns `count` different hardware events that all count the same event, `what`.
+/// Returns `count` different hardware events that all count `what`.
 pub(crate) fn hardware(what: u64, count: u64) -> Vec<Event> {
     (0..count).map(|i| event(&format!("h{i}"), Class::Hardware, RAW, what + i)).collect()
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sequential file input that keeps only one packet in memory.
+//! Sequential file input that buffers a single packet at a time.
 
 use super::CaptureError;
 use std::io::{self, Read};
 
-/// Maximum size of a packet or block in bytes: 60 times the maximum on a network. A longer packet
-/// is treated as damaged.
+/// Maximum size of a packet or block in bytes, 256 times the largest IP packet. Anything longer is
+/// treated as damaged.
 pub(super) const PACKET_BYTES_MAX: usize = 16 << 20;
 
-/// A file that is being read, and the number of bytes read so far.
+/// A file being read, and the read position.
 pub(super) struct Input<R> {
     from: R,
     offset: u64,
@@ -25,20 +25,19 @@ impl<R: Read> Input<R> {
         self.offset
     }
 
-    /// Returns the most recently read bytes.
+    /// Returns the bytes of the last read.
     pub(super) fn buffer(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Reads `bytes` bytes, at most [`PACKET_BYTES_MAX`], into the buffer. Returns `false` if the
-    /// file ends before that; the buffer then holds the remaining bytes.
+    /// Reads `bytes` bytes, at most [`PACKET_BYTES_MAX`], into the buffer. If the file ends early,
+    /// returns `false` with the remaining bytes in the buffer.
     pub(super) fn take(&mut self, bytes: usize) -> Result<bool, CaptureError> {
         self.buffer.clear();
         self.take_more(bytes)
     }
 
-    /// Appends `bytes` more bytes from the file to the buffer; returns `false` if the file ends
-    /// before that.
+    /// Appends `bytes` more bytes to the buffer. Returns `false` if the file ends early.
     pub(super) fn take_more(&mut self, bytes: usize) -> Result<bool, CaptureError> {
         let taken = self.from.by_ref().take(bytes as u64).read_to_end(&mut self.buffer);
         let taken = taken.map_err(unreadable)?;
@@ -46,7 +45,7 @@ impl<R: Read> Input<R> {
         Ok(taken == bytes)
     }
 
-    /// Skips `bytes` bytes; returns `false` if the file ends before that.
+    /// Skips `bytes` bytes. Returns `false` if the file ends early.
     pub(super) fn skip(&mut self, bytes: u64) -> Result<bool, CaptureError> {
         let skipped = io::copy(&mut self.from.by_ref().take(bytes), &mut io::sink());
         let skipped = skipped.map_err(unreadable)?;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Locates the headers and the transport checksum of a captured frame, for repairs.
+//! Locates the headers and the transport checksum of a captured frame so that it can be repaired.
 //!
-//! Not supported: tunnels, whose inner packets are treated as payload.
+//! Tunnels are not supported: their inner packets are treated as payload.
 
 use linerate_kernels::checksum;
 
-/// IANA protocol numbers, here and in the following constants.
+/// The IANA protocol number of TCP, followed by those of other protocols.
 pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
 const ICMP: u8 = 1;
@@ -17,35 +17,35 @@ const ETHERTYPE_IPV6: u16 = 0x86dd;
 /// EtherTypes of VLAN tags: IEEE 802.1Q, 802.1ad, and the pre-standard EtherType for 802.1ad.
 const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const VLAN_TAGS: usize = 4;
-/// Maximum number of IPv6 extension headers that are followed.
+/// Maximum number of IPv6 extension headers to follow.
 const EXTENSIONS: usize = 8;
 
-/// Headers of an IP packet in a frame. All offsets are relative to the start of the frame.
+/// Headers of an IP packet within a frame. Offsets are from the start of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layers {
     /// IP version, 4 or 6.
     pub(super) version: u8,
-    /// Offset of the IP header.
+    /// IP header offset.
     pub(super) l3: usize,
-    /// Offset after the IP header, including options and extension headers.
+    /// Offset of the end of the IP header, including options and extension headers.
     pub(super) l4: usize,
     pub(super) protocol: u8,
-    /// Offset after the packet, according to its length field; `None` if the field is 0, as in
-    /// packets over 64 KiB before segmentation offload.
+    /// Offset of the end of the packet according to its length field; `None` if the field is 0, as
+    /// in packets over 64 KiB that were captured before segmentation offload split them.
     pub(super) end: Option<usize>,
     /// Whether the packet is a fragment.
     pub(super) is_fragment: bool,
-    /// Whether the packet has a routing header or a jumbo payload, so that its transport checksum
-    /// is left alone.
+    /// Whether the packet has a routing header or jumbo payload. The transport checksum of these
+    /// packets is left alone.
     pub(super) is_special: bool,
 }
 
-/// Reason why a frame has no [`Layers`].
+/// Why a frame has no [`Layers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Headerless {
     /// The frame is not IP.
     NotIp,
-    /// The frame is truncated within its headers, or they are invalid.
+    /// The headers are truncated or invalid.
     Cut,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn put16(frame: &mut [u8], at: usize, value: u16) {
 }
 
 impl Layers {
-    /// Locates the headers of `frame`, which begins with Ethernet and may be truncated.
+    /// Locates the headers of `frame`, which starts at the Ethernet header and may be truncated.
     pub(super) fn locate(frame: &[u8]) -> Result<Self, Headerless> {
         let mut l3 = ETHERNET_BYTES;
         for _ in 0..VLAN_TAGS {
@@ -74,8 +74,8 @@ impl Layers {
         }
     }
 
-    /// Returns the length of the transport header in `frame`; `None` if it is truncated or invalid,
-    /// 0 for unknown protocols.
+    /// Returns the length of the transport header in `frame`: `None` if it is truncated or invalid,
+    /// 0 for fragments and unknown protocols.
     pub(super) fn transport_bytes(&self, frame: &[u8]) -> Option<usize> {
         let bytes = match self.protocol {
             _ if self.is_fragment => 0,
@@ -87,8 +87,9 @@ impl Layers {
         (bytes >= least && self.l4 + bytes <= frame.len()).then_some(bytes)
     }
 
-    /// Computes and writes the transport checksum over `frame[l4..end]`. Fragments, unknown
-    /// protocols, and UDP over IPv4 without a checksum are left unchanged.
+    /// Computes and writes the transport checksum over `frame[l4..end]`. Leaves the frame unchanged
+    /// if it is a fragment, has a routing header or jumbo payload, is of an unknown protocol, or is
+    /// UDP over IPv4 without checksum.
     pub(super) fn write_checksum(&self, frame: &mut [u8], end: usize) {
         let offset = match self.protocol {
             _ if self.is_fragment || self.is_special => return,
@@ -109,8 +110,8 @@ impl Layers {
         put16(frame, at, value);
     }
 
-    /// Returns whether the TCP or UDP checksum of `frame[l4..end]` covers the pseudo-header alone;
-    /// `None` if there is no such checksum.
+    /// Returns whether the TCP or UDP checksum of `frame[l4..end]` covers only the pseudo-header;
+    /// `None` if the frame has no TCP or UDP checksum.
     pub(super) fn has_pseudo_header_only(&self, frame: &[u8], end: usize) -> Option<bool> {
         let offset = match self.protocol {
             _ if self.is_fragment || self.is_special => return None,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Link layers of captures, and synthetic Ethernet headers for packets with other link headers.
+//! Link layers of captures. Packets with other link headers get a synthetic Ethernet header.
 //!
-//! The layouts of the link headers are those in the tcpdump group's registry of link types.
+//! The layouts of link headers are defined in the tcpdump group's link type registry.
 
 use super::layers::be16;
 use std::fmt;
 
-/// A link type, by its number in the registry.
+/// A link type number from the tcpdump group's registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkType(pub u16);
 
@@ -62,25 +62,25 @@ const ETHERNET_BYTES: u32 = 14;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// Addresses in synthetic Ethernet headers; they are locally administered.
+/// Locally administered MAC addresses for synthetic Ethernet headers.
 const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// Smallest EtherType: smaller values in the field are lengths or Linux-specific.
+/// Smallest EtherType. Smaller values are frame lengths or Linux-specific protocol numbers.
 const ETHERTYPE_MIN: u16 = 0x0600;
 /// Device type of netlink messages, whose protocol field is not an EtherType.
 const ARPHRD_NETLINK: u16 = 824;
 
-/// The link that packets were recorded on.
+/// The link that packets were captured on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     pub(super) link_type: LinkType,
-    /// Length of the FCS at the end of each packet, 0 for none.
+    /// Length of the FCS at the end of each packet; 0 if absent.
     pub(super) fcs_bytes: u8,
 }
 
-/// Fields of a synthetic Ethernet header, and the length of the link header that it replaces
-/// (`bytes`).
+/// Fields of a synthetic Ethernet header. `bytes` is the length of the link header that the
+/// Ethernet header replaces.
 struct Header {
     bytes: usize,
     source: [u8; 6],
@@ -88,8 +88,8 @@ struct Header {
 }
 
 impl Link {
-    /// Returns the Ethernet frame of a captured packet and its length on the wire, both without
-    /// FCS; `None` if the packet contains no frame. Packets without an Ethernet header get one in
+    /// Returns a captured packet as an Ethernet frame and its on-wire length, both without FCS;
+    /// `None` if the packet contains no frame. A packet without an Ethernet header gets one in
     /// `scratch`.
     pub(super) fn framed<'b>(
         self,
@@ -131,8 +131,8 @@ impl Link {
             }
             LinkType::LOOPBACK | LinkType::OPENBSD_LOOPBACK => {
                 let header: &[u8; 4] = packet.first_chunk()?;
-                // The address family is in the recording machine's byte order, or in network byte
-                // order.
+                // The address family is in the byte order of the capturing machine or in network
+                // byte order.
                 let number = u32::from_le_bytes(*header);
                 let family = if number > 0xffff { number.swap_bytes() } else { number };
                 Some(Header { bytes: 4, source: SOURCE, ethertype: of_family(family)? })
@@ -148,8 +148,8 @@ impl Link {
     }
 }
 
-/// Builds an Ethernet header from the header of a Linux cooked capture; `address` is the sender's
-/// address, preceded by its length.
+/// Builds an Ethernet header from a Linux cooked capture header. `address` is the sender's address,
+/// preceded by its length.
 fn cooked(header: &[u8], protocol: u16, device: u16, address: &[u8]) -> Option<Header> {
     let is_packet = protocol >= ETHERTYPE_MIN && device != ARPHRD_NETLINK;
     let source = match address {
@@ -159,7 +159,7 @@ fn cooked(header: &[u8], protocol: u16, device: u16, address: &[u8]) -> Option<H
     is_packet.then_some(Header { bytes: header.len(), source, ethertype: protocol })
 }
 
-/// Returns the EtherType for an address family: IPv6 has a different number on each BSD.
+/// Returns the EtherType of an address family. Every BSD has its own number for IPv6.
 fn of_family(family: u32) -> Option<u16> {
     match family {
         2 => Some(IPV4),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Capture files: reads pcap and pcapng packet by packet, writes pcap.
+//! Capture files: reads pcap and pcapng one packet at a time, and writes pcap.
 //!
-//! The reader delivers every usable packet and counts the rest; it never fails because of one bad
-//! packet, and its memory is bounded by one packet, whatever the length fields claim. Frames
-//! without an Ethernet header get one. Not supported: compressed files, link types without IP
-//! packets, comments, names, secrets and statistics.
+//! The reader delivers every usable packet and counts the others; a bad packet is never an error.
+//! It buffers a single packet, regardless of what length fields claim. Packets without an Ethernet
+//! header get a synthetic one. Compressed files and link types that do not carry IP are not
+//! supported. Comments, names, secrets and statistics are ignored.
 
 mod input;
 mod layers;
@@ -31,15 +31,16 @@ use std::ops::{ControlFlow, Range};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapturedPacket<'a> {
     /// Time of capture, nanoseconds since 1970-01-01 UTC. A packet without a timestamp (pcapng
-    /// simple packet block) has that of the previous packet, or 0 if it is the first.
+    /// simple packet block) gets the timestamp of the previous packet, or 0 if it is the first
+    /// packet.
     pub time_ns: u64,
-    /// Length of the frame on the wire, without FCS; larger than `bytes` for a truncated frame.
+    /// On-wire length without FCS; more than the length of `bytes` if the packet was truncated.
     pub original_bytes: u32,
-    /// The captured part of the frame, starting with its Ethernet header.
+    /// The captured part of the frame, from the Ethernet header.
     pub bytes: &'a [u8],
 }
 
-/// How a file ends.
+/// How a capture file ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tail {
     /// The file ends after a complete packet or block.
@@ -51,40 +52,42 @@ pub enum Tail {
     Damaged,
 }
 
-/// Properties of a capture file other than its packets.
+/// Summary of a scanned capture file: packets delivered, packets and blocks skipped, and how the
+/// file ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Number of packets delivered.
+    /// Number of packets passed to the callback.
     pub packets: u64,
-    /// Packets recorded without an Ethernet header, which got a synthetic one.
+    /// Packets that got a synthetic Ethernet header.
     pub framed: u64,
-    /// Packets of unsupported link types, with their bytes on the wire.
+    /// Skipped packets of unsupported link types. Their bytes are counted as on the wire.
     pub other_link_types: Tally,
-    /// Skipped blocks whose content contradicts their length, with their bytes in the file.
+    /// Blocks skipped because their contents contradict their length. Their bytes are counted as in
+    /// the file.
     pub damaged_blocks: Tally,
     /// How the file ends.
     pub tail: Tail,
-    /// Unreadable rest of the file; `None` if the file is complete.
+    /// Unreadable remainder of the file; `None` if the whole file was read.
     pub unread: Option<UnreadTail>,
 }
 
-/// Tells a scan whether to continue after a packet.
+/// Return value of a scan's callback: whether to continue the scan.
 pub type Flow = ControlFlow<()>;
 
-/// A scan in progress.
+/// State of a scan.
 struct Scan<R, F> {
     input: Input<R>,
     contents: Contents,
-    /// Link type of the first unsupported packet.
+    /// First unsupported link type found.
     other_link: Option<LinkType>,
-    /// Buffer for synthetic headers.
+    /// Buffer for packets that get a synthetic Ethernet header.
     scratch: Vec<u8>,
     each: F,
 }
 
 impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
-    /// Stops delivering packets at `offset`, counts the rest of the file as unread, and records how
-    /// it ends.
+    /// Stops delivering packets at `offset`, counts the rest of the file as unread, and sets
+    /// `tail`.
     fn break_off(&mut self, tail: Tail, offset: u64) -> Result<(), CaptureError> {
         let bytes = self.input.end()? - offset;
         self.contents.tail = tail;
@@ -92,7 +95,8 @@ impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
         Ok(())
     }
 
-    /// Delivers the packet at `at` in the input's buffer, which was recorded on `link`.
+    /// Passes a packet to the callback. `at` is the packet's range in the input buffer, and `link`
+    /// is the link that it was captured on.
     fn hand_out(
         &mut self,
         link: Link,
@@ -116,20 +120,20 @@ impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
     }
 }
 
-/// Reason why a capture cannot be read.
+/// Error returned when a capture cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaptureError {
     /// The file is empty.
     Empty,
-    /// The file begins with an unknown magic number; holds up to 4 of its first bytes.
+    /// Unknown magic number; holds up to 4 bytes from the start of the file.
     NotACapture(Vec<u8>),
-    /// The file is truncated within its header, after the given number of bytes.
+    /// The file header is truncated after this number of bytes.
     HeaderCut(usize),
-    /// No packet can be replayed; the first link type is unsupported.
+    /// No packet can be replayed; holds the first unsupported link type.
     LinkType(LinkType),
-    /// The file cannot be read to its end; holds the reason.
+    /// I/O error; holds the reason.
     Unreadable(String),
-    /// The capture has no complete packet.
+    /// The capture contains no complete packet.
     NoPackets(Tail),
 }
 
@@ -171,10 +175,10 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// Reads a pcap or pcapng file and passes its packets to `each` in file order.
+/// Reads a pcap or pcapng file and passes its packets to `each`, in file order.
 ///
 /// # Errors
-/// If the file is not a capture, or has no usable packet.
+/// Returns an error if the file is not a capture or has no usable packet.
 pub fn scan(
     from: impl Read,
     each: impl FnMut(&CapturedPacket<'_>) -> Flow,
@@ -202,7 +206,7 @@ pub fn scan(
     }
 }
 
-/// Byte order of the numbers in a capture file.
+/// Byte order of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteOrder {
     Little,
@@ -210,7 +214,7 @@ enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// Returns the 16-bit number at offset `at`, if it is within `bytes`.
+    /// Returns the 16-bit number at offset `at`; `None` if out of bounds.
     fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(match self {
@@ -219,7 +223,7 @@ impl ByteOrder {
         })
     }
 
-    /// Returns the 32-bit number at offset `at`, if it is within `bytes`.
+    /// Returns the 32-bit number at offset `at`; `None` if out of bounds.
     fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(match self {
@@ -228,7 +232,7 @@ impl ByteOrder {
         })
     }
 
-    /// Returns the 64-bit number at offset `at`, if it is within `bytes`.
+    /// Returns the 64-bit number at offset `at`; `None` if out of bounds.
     fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(match self {

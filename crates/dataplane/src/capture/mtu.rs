@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The MTU of the wire, derived from the maximum segment sizes that connections announce.
+//! Derives the MTU of a capture from the maximum segment sizes (MSS) announced in TCP SYNs.
 
 use super::layers::{Layers, TCP, be16};
 use std::collections::{BTreeMap, HashMap};
@@ -7,37 +7,37 @@ use std::collections::{BTreeMap, HashMap};
 /// Maximum IP packet size on Ethernet, in bytes.
 const ETHERNET_MTU: usize = 1500;
 
-/// Range of plausible MTUs behind an announced segment size: from the IPv4 minimum to jumbo frames.
-/// Loopback interfaces announce 65536, which no wire carries.
+/// Plausible MTUs, from the datagram size that every IPv4 host must accept (RFC 791) to jumbo
+/// frames. Loopback interfaces announce 65536, which no physical link supports.
 pub(super) const MTUS: std::ops::RangeInclusive<usize> = 576..=9216;
 
-/// Maximum number of connections remembered, which takes a few MiB. Further connections get the MTU
-/// of the wire.
+/// Maximum number of connections to track, which takes a few MiB of memory. All further connections
+/// are assumed to have the link MTU.
 const CONNECTIONS_MAX: usize = 1 << 16;
 
 const SYN: u8 = 0x02;
 
-/// Address and port of one end of a connection. An IPv4 address is in the first 4 bytes.
+/// Address and port of one end of a connection. IPv4 addresses occupy the first 4 bytes.
 type Endpoint = [u8; 18];
 
-/// MTUs of the wire and of each connection, as announced in SYN segments.
+/// MTUs of the link and of each connection, derived from SYN segments.
 ///
-/// Neither end of a connection sends segments longer than the smaller of the two announced sizes,
-/// which is less than the wire carries if one end is behind a tunnel or clamps the size.
+/// Both ends limit their segments to the smaller of the two announced sizes, so a connection's MTU
+/// is below the link MTU if one end is behind a tunnel or clamps its MSS.
 #[derive(Debug, Default)]
 pub struct Mtus {
-    /// Number of announcements, by MTU.
+    /// Number of times each MTU was announced.
     announced: BTreeMap<usize, u64>,
-    /// The number of announcements and the value of the most announced MTU; the largest one if
-    /// several are tied.
+    /// How often the most frequent MTU was announced, and that MTU. If several MTUs are tied, the
+    /// largest one counts.
     most: Option<(u64, usize)>,
-    /// The MTUs that the lower and the higher endpoint of a connection announced; `None` for an end
-    /// whose SYN was not seen.
+    /// MTUs announced by the lower and the higher endpoint of each connection; `None` if an
+    /// endpoint's SYN was not seen.
     connections: HashMap<[Endpoint; 2], [Option<usize>; 2]>,
 }
 
 impl Mtus {
-    /// Records what a frame announces, if it is a SYN segment.
+    /// Records the MSS announced by a SYN segment; ignores other frames.
     pub fn see(&mut self, frame: &[u8]) {
         let Some((layers, mtu)) = announced_mtu(frame) else { return };
         if !MTUS.contains(&mtu) {
@@ -54,14 +54,14 @@ impl Mtus {
         }
     }
 
-    /// Returns the MTU of the wire on which the frames were recorded: the one that most SYN
-    /// segments announce, or that of Ethernet if there are no announcements.
+    /// Returns the link MTU: the MTU that was announced most often, or the Ethernet MTU if none was
+    /// announced.
     pub fn of_wire(&self) -> usize {
         self.most.map_or(ETHERNET_MTU, |(_, mtu)| mtu)
     }
 
-    /// Returns the MTU of a frame's connection. If an end's SYN is not in the capture, the MTU of
-    /// the wire is used for that end.
+    /// Returns the MTU of a frame's connection. An end whose SYN is missing from the capture is
+    /// assumed to have the link MTU.
     pub fn of(&self, frame: &[u8]) -> usize {
         let wire = self.of_wire();
         let known = || {
@@ -78,8 +78,8 @@ impl Mtus {
     }
 }
 
-/// Returns the two ends of a frame's connection in order, and the index of the sender; `None` for a
-/// fragment, or if the frame is truncated before its ports.
+/// Returns the two endpoints of a frame's connection, lower one first, and the index of the sender;
+/// `None` if the frame is a fragment or is truncated before the ports.
 fn connection(frame: &[u8], layers: &Layers) -> Option<([Endpoint; 2], usize)> {
     let (at, bytes) = if layers.version == 4 { (12, 4) } else { (8, 16) };
     let end = |index: usize| -> Option<Endpoint> {
@@ -95,7 +95,7 @@ fn connection(frame: &[u8], layers: &Layers) -> Option<([Endpoint; 2], usize)> {
     (!layers.is_fragment).then_some((ends, usize::from(!is_lower)))
 }
 
-/// Returns the MTU behind the maximum segment size that a SYN announces.
+/// Returns the MTU corresponding to the MSS in a SYN.
 fn announced_mtu(frame: &[u8]) -> Option<(Layers, usize)> {
     const MAXIMUM_SEGMENT_SIZE: u8 = 2;
     let layers = Layers::locate(frame).ok()?;

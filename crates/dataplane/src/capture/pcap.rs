@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The classic pcap format (draft-ietf-opsawg-pcap): a 24-byte header, then records, each a 16-byte
-//! header and a frame.
+//! The classic pcap format (draft-ietf-opsawg-pcap): a 24-byte file header, then one 16-byte header
+//! per frame.
 
 use super::{
     ByteOrder, CaptureError, CapturedPacket, Flow, Link, LinkType, PACKET_BYTES_MAX, Scan, Tail,
@@ -9,19 +9,18 @@ use std::io::{self, Read, Write};
 
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// Magic number of a variant used by some Linux distributions, with 24-byte record headers.
+/// Magic number of a variant with 24-byte record headers, used by some Linux distributions.
 const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
 const HEADER_BYTES: usize = 24;
 const RECORD_BYTES: usize = 16;
 const MODIFIED_RECORD_BYTES: usize = 24;
 const NS_PER_SECOND: u64 = 1_000_000_000;
-/// The snap length that tcpdump uses for unlimited; no Ethernet frame is longer.
+/// Snap length that tcpdump uses to mean "unlimited"; no Ethernet frame is longer.
 const SNAP_BYTES: u32 = 262_144;
-/// Flag in the link-type field: its highest four bits are the length of the FCS in units of 2
-/// bytes.
+/// Flag in the link-type field. If set, the top four bits hold the FCS length in units of 2 bytes.
 const HAS_FCS: u32 = 1 << 26;
 
-/// Properties of a pcap file that are encoded in its magic number.
+/// Format details encoded in a pcap file's magic number.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
     order: ByteOrder,
@@ -30,7 +29,7 @@ pub(super) struct Format {
 }
 
 impl Format {
-    /// Returns the format of a file that starts with these bytes, if it is pcap.
+    /// Returns the format of a file starting with these bytes; `None` if it is not pcap.
     pub(super) fn from_magic(first: &[u8]) -> Option<Self> {
         [ByteOrder::Little, ByteOrder::Big].into_iter().find_map(|order| {
             let (ns_per_tick, record_bytes) = match order.u32(first, 0)? {
@@ -43,14 +42,14 @@ impl Format {
         })
     }
 
-    /// Returns the link type and FCS length given in the file header.
+    /// Returns the link type and FCS length from the file header.
     fn link(self, header: &[u8]) -> Link {
         let word = self.order.u32(header, 20).unwrap_or(0);
         let fcs_bytes = if word & HAS_FCS != 0 { (word >> 28) as u8 * 2 } else { 0 };
         Link { link_type: LinkType(word as u16), fcs_bytes }
     }
 
-    /// Returns time, captured length and original length from a record header.
+    /// Returns the timestamp, captured length and original length from a record header.
     fn record(self, header: &[u8]) -> Option<(u64, u32, u32)> {
         let field = |at| self.order.u32(header, at);
         let ns = u64::from(field(4)?) * self.ns_per_tick;
@@ -58,7 +57,7 @@ impl Format {
     }
 }
 
-/// Reads a pcap file from after its magic number to its end.
+/// Reads a pcap file to its end. The magic number has already been read.
 pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
     scan: &mut Scan<R, F>,
     format: Format,
@@ -95,7 +94,7 @@ pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
 
 /// Writes Ethernet frames to a pcap file with nanosecond timestamps.
 ///
-/// Each frame takes two unbuffered writes to the sink and no allocation.
+/// Each frame takes two unbuffered writes and no allocation.
 pub struct PcapWriter<W: Write> {
     sink: W,
 }
@@ -113,8 +112,8 @@ impl<W: Write> PcapWriter<W> {
         Ok(Self { sink })
     }
 
-    /// Writes one complete frame, captured at `time_ns` nanoseconds since 1970-01-01 UTC. The
-    /// format has 32 bits for seconds: times after 2106 are clamped.
+    /// Writes a complete frame captured at `time_ns` nanoseconds since 1970-01-01 UTC. As the
+    /// format has only 32 bits for seconds, times after 2106 are clamped.
     pub fn write(&mut self, time_ns: u64, frame: &[u8]) -> io::Result<()> {
         let bytes = u32::try_from(frame.len())
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "frame over 4 GiB"))?;

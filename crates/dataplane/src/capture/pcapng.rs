@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! until the file ends
-//!     frame the block: its two lengths agree, or the rest of the file is given up
-//!     section header        forget the interfaces, take the byte order from here on
-//!     interface description remember link type, snap length and clock
-//!     packet (3 kinds)      look up its interface; keep it, or count why not
+//!     delimit the block: if its two lengths differ, stop reading the file
+//!     section header        forget the interfaces, use the byte order of this section
+//!     interface description store link type, snap length and clock
+//!     packet (3 kinds)      find its interface; deliver it, or count the reason for skipping it
 //!     anything else         skip
 //! ```
 
@@ -17,7 +17,7 @@ use super::{
 use std::io::Read;
 use std::ops::Range;
 
-/// Type of a section header block; identical in both byte orders.
+/// Block type of section headers; reads the same in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const SECTION_HEADER: u32 = u32::from_le_bytes(MAGIC);
@@ -27,7 +27,7 @@ const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-/// Bytes of a block other than its body: type, length, and trailing length.
+/// Size of a block without its body: type, length, and trailing length.
 const BLOCK_OVERHEAD_BYTES: usize = 12;
 const SECTION_HEADER_BYTES: usize = 28;
 
@@ -36,24 +36,24 @@ const OPTION_IF_TSRESOL: u16 = 9;
 const OPTION_IF_FCSLEN: u16 = 13;
 const OPTION_IF_TSOFFSET: u16 = 14;
 
-/// Properties of an interface that packets were recorded on.
+/// A capture interface.
 struct Interface {
     link: Link,
     snap_bytes: u32,
     clock: Clock,
 }
 
-/// Clock of an interface: resolution and offset.
+/// An interface's clock: resolution and offset.
 #[derive(Clone, Copy)]
 struct Clock {
-    /// Ticks per second: 10 to this power or, if the highest bit is set, 2 to the power of the
-    /// remaining bits.
+    /// Encoded resolution: 10 to this power ticks per second or, if the top bit is set, 2 to the
+    /// power of the remaining bits.
     resolution: u8,
     offset_s: i64,
 }
 
 impl Clock {
-    /// Returns nanoseconds since 1970 at `ticks`, clamped to the range of the type.
+    /// Converts ticks to nanoseconds since 1970, saturating.
     fn time_ns(self, ticks: u64) -> u64 {
         let exponent = u32::from(self.resolution & 0x7f);
         let per_second: Option<u128> = match self.resolution & 0x80 {
@@ -67,35 +67,35 @@ impl Clock {
     }
 }
 
-/// Next item of a pcapng file.
+/// The next item in a pcapng file.
 enum Found {
     /// A block: its type, and the range of its body in the buffer.
     Block(u32, Range<usize>),
-    /// A non-packet block that was too long to keep and has been skipped.
+    /// A non-packet block that was skipped because it is too long to buffer.
     Skipped,
     End,
     Broken(Tail),
 }
 
-/// State of the current section, needed for later blocks.
+/// State of the current section, which is needed to read later blocks.
 struct Section {
     order: ByteOrder,
-    /// The interfaces described so far; `None` for an unreadable description.
+    /// Interfaces described so far. An interface is `None` if its description is unreadable.
     interfaces: Vec<Option<Interface>>,
     /// Time of the previous packet, in nanoseconds.
     time_ns: u64,
 }
 
-/// A packet in a block.
+/// A packet and its location in its block.
 struct Packet {
     link: Link,
     time_ns: u64,
     original_bytes: u32,
-    /// Range of the packet in the body of the block.
+    /// Range of the packet within the block's body.
     at: Range<usize>,
 }
 
-/// Reads the file, whose first 4 bytes are in the buffer.
+/// Reads the file. Its first 4 bytes are already in the buffer.
 pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
     scan: &mut Scan<R, F>,
 ) -> Result<(), CaptureError> {
@@ -121,7 +121,7 @@ pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
 }
 
 impl Section {
-    /// Reads the next item; the buffer may contain its beginning.
+    /// Reads the next item, whose first bytes may already be in the buffer.
     fn next_block<R: Read>(&mut self, input: &mut Input<R>) -> Result<Found, CaptureError> {
         let missing = BLOCK_OVERHEAD_BYTES.saturating_sub(input.buffer().len());
         if !input.take_more(missing)? {
@@ -159,7 +159,7 @@ impl Section {
         })
     }
 
-    /// Processes the block at `at` in the buffer, and delivers its packet.
+    /// Processes the block at `at` in the buffer, delivering its packet if it has one.
     fn take<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
         &mut self,
         scan: &mut Scan<R, F>,
@@ -210,7 +210,8 @@ impl Section {
         })
     }
 
-    /// Returns options as code and value. An option that exceeds its block ends the list.
+    /// Iterates over options as pairs of code and value. Stops at an option that extends beyond its
+    /// block.
     fn options<'b>(&self, mut rest: &'b [u8]) -> impl Iterator<Item = (u16, &'b [u8])> + use<'b> {
         let order = self.order;
         std::iter::from_fn(move || {
@@ -221,13 +222,14 @@ impl Section {
         })
     }
 
-    /// Returns the length of the FCS at the end of each packet recorded on an interface.
+    /// Returns the length of the FCS at the end of each packet of an interface.
     fn fcs_bytes(&self, options: &[u8]) -> u8 {
         let mut given = self.options(options).filter(|(code, _)| *code == OPTION_IF_FCSLEN);
         given.next().and_then(|(_, value)| value.first().copied()).unwrap_or(0)
     }
 
-    /// Returns an interface's clock according to its options: microseconds since 1970 by default.
+    /// Returns the clock described by an interface's options. By default, a clock counts
+    /// microseconds since 1970.
     fn clock(&self, options: &[u8]) -> Clock {
         let mut clock = Clock { resolution: 6, offset_s: 0 };
         for (code, value) in self.options(options) {
@@ -242,8 +244,8 @@ impl Section {
         clock
     }
 
-    /// Parses an enhanced or obsolete packet block, whose fields are: interface (and drops), time,
-    /// captured length, original length, frame.
+    /// Parses an enhanced or obsolete packet block. Fields: interface (and drops), time, captured
+    /// length, original length, frame.
     fn timed_packet(&self, body: &[u8], interface: usize) -> Option<Packet> {
         let interface = self.interfaces.get(interface)?.as_ref()?;
         let field = |at| self.order.u32(body, at);
@@ -255,8 +257,8 @@ impl Section {
         Some(Packet { link: interface.link, time_ns, original_bytes, at })
     }
 
-    /// Parses a simple packet block, whose fields are: original length, frame. It was recorded on
-    /// the first interface.
+    /// Parses a simple packet block, which always belongs to the first interface. Fields: original
+    /// length, frame.
     fn simple_packet(&self, body: &[u8]) -> Option<Packet> {
         let interface = self.interfaces.first()?.as_ref()?;
         let original_bytes = self.order.u32(body, 0)?;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Restores frames to their form on the wire: splits coalesced segments, and pads truncated frames
-//! with zeros.
+//! Restores frames to their on-wire form: splits coalesced segments, and zero-pads truncated
+//! frames.
 //!
-//! With segmentation offload, a capture contains TCP segments of up to 64 KiB, from before TSO or
-//! GSO splits them or after GRO has coalesced them. They are split as the interface would split
-//! them: TCP sequence numbers follow RFC 9293; the IPv4 identification counts up.
+//! Captures made with segmentation offload contain TCP segments of up to 64 KiB, seen before TSO or
+//! GSO splits them or after GRO coalesces them. They are split as the interface would split them:
+//! TCP sequence numbers follow RFC 9293, and the IPv4 identification is incremented for each
+//! segment.
 //!
-//! Not supported: UDP segmentation offload, whose frames are not recognizable, and tunnels.
+//! Not supported: tunnels, and UDP segmentation offload, because its frames cannot be recognized.
 
-use super::layers::{Headerless, Layers, TCP, put16};
+use super::layers::{Headerless, Layers, TCP, UDP, put16};
 use linerate_kernels::{Sum, checksum};
 
-/// Maximum length of a padded frame: a 64 KiB IP packet after the Ethernet header and two VLAN
-/// tags.
+/// Maximum length of a padded frame: a 64 KiB IP packet with Ethernet header and two VLAN tags.
 const PADDED_BYTES_MAX: usize = 65_535 + 14 + 8;
 
 const FIN: u8 = 0x01;
@@ -22,22 +22,22 @@ const PSH: u8 = 0x08;
 const URG: u8 = 0x20;
 const CWR: u8 = 0x80;
 
-/// Coalesced TCP segments in one frame.
+/// A frame of coalesced TCP segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Joined<'f> {
     frame: &'f [u8],
     layers: Layers,
-    /// Offset of the payload.
+    /// Payload offset in the frame.
     payload: usize,
-    /// Offset after the payload.
+    /// End of the payload.
     end: usize,
-    /// Payload bytes per segment; not 0.
+    /// Payload bytes per segment; never 0.
     step: usize,
 }
 
 impl<'f> Joined<'f> {
-    /// Detects coalesced segments in `frame`: TCP in an IP packet longer than `mtu`. Frames with
-    /// SYN, RST or urgent data, or with inconsistent lengths, are excluded.
+    /// Detects coalesced segments, that is, TCP segments in an IP packet longer than `mtu`.
+    /// Excludes frames with SYN, RST or urgent data, or with inconsistent lengths.
     pub fn detect(frame: &'f [u8], mtu: usize) -> Option<Self> {
         let layers = Layers::locate(frame).ok()?;
         let is_plain = layers.protocol == TCP && !layers.is_fragment && !layers.is_special;
@@ -51,22 +51,56 @@ impl<'f> Joined<'f> {
         is_cuttable.then_some(Self { frame, layers, payload, end, step })
     }
 
+    /// Treats `frame` as coalesced segments with `step` payload bytes each, as reported by the
+    /// interface. Returns `None` if the frame is not TCP or UDP over IP, or if its lengths are
+    /// inconsistent.
+    pub fn of_step(frame: &'f [u8], step: usize) -> Option<Self> {
+        let layers = Layers::locate(frame).ok()?;
+        let is_plain = matches!(layers.protocol, TCP | UDP) && !layers.is_fragment;
+        let end = layers.end.unwrap_or(frame.len());
+        let payload = layers.l4 + layers.transport_bytes(frame)?;
+        let is_sound = is_plain && !layers.is_special && step > 0;
+        (is_sound && payload < end && end <= frame.len()).then_some(Self {
+            frame,
+            layers,
+            payload,
+            end,
+            step,
+        })
+    }
+
     /// Returns the number of segments into which the frame is split.
     pub fn segments(&self) -> u64 {
         (self.end - self.payload).div_ceil(self.step) as u64
     }
 
-    /// Calls `each` with every segment as a separate frame in `scratch`, in order.
+    /// Calls `each` with each segment in order, built as a separate frame in `scratch`.
     pub fn cut(&self, scratch: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
-        for (index, chunk) in self.frame[self.payload..self.end].chunks(self.step).enumerate() {
-            scratch.clear();
-            scratch.extend_from_slice(&self.frame[..self.payload]);
-            scratch.extend_from_slice(chunk);
-            self.write_ip(scratch, index);
-            self.write_tcp(scratch, index);
-            self.layers.write_checksum(scratch, self.payload + chunk.len());
+        for index in 0..self.segments() as usize {
+            scratch.resize(self.segment_bytes(index), 0);
+            self.write_segment(index, scratch);
             each(scratch);
         }
+    }
+
+    /// Returns the frame length of segment `index`, which must be less than the number of segments.
+    pub fn segment_bytes(&self, index: usize) -> usize {
+        let start = self.payload + index * self.step;
+        self.payload + (self.end - start).min(self.step)
+    }
+
+    /// Writes the frame of segment `index` to `segment`, which must have that frame's length.
+    pub fn write_segment(&self, index: usize, segment: &mut [u8]) {
+        let (headers, chunk) = segment.split_at_mut(self.payload);
+        let start = self.payload + index * self.step;
+        headers.copy_from_slice(&self.frame[..self.payload]);
+        chunk.copy_from_slice(&self.frame[start..start + chunk.len()]);
+        self.write_ip(segment, index);
+        match self.layers.protocol {
+            TCP => self.write_tcp(segment, index),
+            _ => put16(segment, self.layers.l4 + 4, (segment.len() - self.layers.l4) as u16),
+        }
+        self.layers.write_checksum(segment, segment.len());
     }
 
     fn write_ip(&self, segment: &mut [u8], index: usize) {
@@ -83,8 +117,8 @@ impl<'f> Joined<'f> {
         put16(segment, l3 + 10, sum);
     }
 
-    /// Writes sequence number and flags: PSH and FIN belong to the last segment, CWR to the first
-    /// (RFC 3168, 6.1.2).
+    /// Writes the sequence number and the flags. Only the last segment keeps PSH and FIN; only the
+    /// first keeps CWR (RFC 3168, 6.1.2).
     fn write_tcp(&self, segment: &mut [u8], index: usize) {
         let (l4, before) = (self.layers.l4, index * self.step);
         let number = segment[l4 + 4..l4 + 8].try_into().expect("4 bytes");
@@ -99,24 +133,37 @@ impl<'f> Joined<'f> {
     }
 }
 
-/// Returns `frame` with the TCP or UDP checksum that the interface would compute, if the sender
-/// left the checksum to the interface.
+/// Returns `frame` with its TCP or UDP checksum filled in, if the sender left the checksum to the
+/// interface (checksum offload).
 ///
-/// Such a frame was captured before it reached the interface: its checksum field holds the sum of
-/// the pseudo-header, to which the interface adds the rest. `None` for every other frame, including
-/// those with a wrong checksum: 1 in 65,535 of these is mistaken for one left to the interface.
+/// Such a frame was captured before it reached the interface, and its checksum field holds only the
+/// sum of the pseudo-header. Returns `None` for all other frames, including those with a wrong
+/// checksum, although 1 in 65,535 of these is mistaken for an offloaded one.
 pub fn completed(frame: &[u8]) -> Option<Vec<u8>> {
-    let layers = Layers::locate(frame).ok()?;
-    let end = layers.end.unwrap_or(frame.len());
-    let is_left = layers.has_pseudo_header_only(frame, end)?;
-    let mut whole = is_left.then(|| frame.to_vec())?;
+    let (layers, end) = unfinished(frame)?;
+    let mut whole = frame.to_vec();
     layers.write_checksum(&mut whole, end);
     (whole != frame).then_some(whole)
 }
 
-/// Returns a frame that had `original_bytes` on the wire and was truncated to `captured`, padded
-/// with zeros and with its transport checksum corrected. `None` if a header is truncated, or the
-/// length is invalid.
+/// Like [`completed`], but fills in the checksum in place. Returns whether the sender had left the
+/// checksum to the interface.
+pub fn complete(frame: &mut [u8]) -> bool {
+    let Some((layers, end)) = unfinished(frame) else { return false };
+    layers.write_checksum(frame, end);
+    true
+}
+
+/// Returns the headers of a packet whose checksum covers only the pseudo-header, and the offset of
+/// the packet's end.
+fn unfinished(frame: &[u8]) -> Option<(Layers, usize)> {
+    let layers = Layers::locate(frame).ok()?;
+    let end = layers.end.unwrap_or(frame.len());
+    layers.has_pseudo_header_only(frame, end)?.then_some((layers, end))
+}
+
+/// Zero-pads `captured`, a truncated frame, to its on-wire length of `original_bytes`, and corrects
+/// its transport checksum. Returns `None` if a header is truncated or the length is invalid.
 pub fn padded(captured: &[u8], original_bytes: usize) -> Option<Vec<u8>> {
     if original_bytes > PADDED_BYTES_MAX {
         return None;

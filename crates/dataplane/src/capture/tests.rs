@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the reader on hand-written and damaged files, compared with another reader.
+//! Tests the reader on hand-written and damaged files, with another reader as reference.
 
 use super::*;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn owned(time_ns: u64, original_bytes: u32, bytes: &[u8]) -> Owned {
     Owned { time_ns, original_bytes, bytes: bytes.to_vec() }
 }
 
-/// All packets in a file, and its other contents.
+/// All packets in a file, and the other results of the scan.
 #[derive(Debug)]
 struct Whole {
     packets: Vec<Owned>,
@@ -48,7 +48,7 @@ const FRAMES: [(u64, &[u8]); 4] = [
     (1_700_000_001_000_001_000, &[0x33; 66]),
 ];
 
-/// A file being written, with numbers in a given byte order.
+/// A file being written, in a given byte order.
 struct File {
     bytes: Vec<u8>,
     big: bool,
@@ -97,7 +97,7 @@ impl File {
         })
     }
 
-    /// Appends an interface description; `options` are pairs of code and value.
+    /// Appends an interface description. `options` are pairs of code and value.
     fn interface(&mut self, link: u16, snap: u32, options: &[(u16, &[u8])]) -> &mut Self {
         self.block(1, |b| {
             b.u16(link).u16(0).u32(snap);
@@ -137,7 +137,7 @@ fn pcap_files() -> Vec<Vec<u8>> {
 /// Returns a pcapng file of `FRAMES` in sections of different byte orders, with all block types.
 fn pcapng_file(big: bool) -> Vec<u8> {
     let mut file = File::new(big);
-    // Microseconds unless the interface says otherwise; the second interface uses nanoseconds.
+    // Timestamps are in microseconds by default; the second interface uses nanoseconds.
     file.section().interface(1, 0, &[]).interface(1, 0, &[(2, b"veth0"), (9, &[9]), (0, &[])]);
     file.enhanced(0, FRAMES[0].0 / 1000, FRAMES[0].1);
     file.block(0x0bad, |b| {
@@ -182,7 +182,7 @@ fn every_pcapng_block_is_read_in_both_orders() {
             (FRAMES[0].0, 60, FRAMES[0].1),
             (FRAMES[1].0, 61, FRAMES[1].1),
             (FRAMES[2].0, 0, FRAMES[2].1),
-            // A packet without a timestamp, truncated by the snap length.
+            // A packet without a timestamp, truncated to the snap length.
             (FRAMES[2].0, 66, &FRAMES[3].1[..64]),
         ]
         .map(|(time_ns, original_bytes, bytes)| owned(time_ns, original_bytes, bytes));
@@ -242,7 +242,7 @@ fn damage_costs_no_more_than_it_hits() {
     let mut file = File::new(false);
     file.section().interface(1, 0, &[]).interface(105, 0, &[]);
     file.enhanced(0, 1, &[1; 20]);
-    // Undeliverable: a captured length beyond the block, an undescribed interface or link type.
+    // Undeliverable: captured length beyond the block, undescribed interface or link type.
     let at = file.bytes.len();
     file.enhanced(0, 2, &[2; 20]).enhanced(7, 3, &[3; 20]).enhanced(1, 4, &[4; 20]);
     file.bytes[at + 20..at + 24].copy_from_slice(&u32::MAX.to_le_bytes());
@@ -360,7 +360,7 @@ fn a_scan_stops_at_its_limit() {
     }
 }
 
-/// A non-packet block of any length is skipped; the file is never held completely in memory.
+/// Non-packet blocks of any length are skipped without reading the whole file into memory.
 #[test]
 fn long_blocks_are_passed_over() {
     let mut file = File::new(false);
@@ -407,7 +407,7 @@ fn what_is_written_is_read() {
     assert_eq!(packets_of_peer(&file), read_back);
 }
 
-/// Returns the packets as read by the pcap-parser crate, for files whose clocks it supports.
+/// Returns the packets as read by the pcap-parser crate, which supports only some tick rates.
 fn packets_of_peer(file: &[u8]) -> Vec<(u64, &[u8])> {
     use pcap_parser::{Block, LegacyPcapSlice, PcapBlockOwned, PcapNGSlice};
     let mut packets = Vec::new();

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Estimates over the measurement windows of a run, as figures for the report.
+//! Computes estimates over a run's measurement windows, as figures for the report.
 
 use linerate_record::stats::{self, CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 
-/// Maximum relative change in the core clock, between the start and the end of a worker, up to
-/// which cycle counts are still meaningful.
+/// Maximum relative change in core clock between a worker's start and its end. Beyond it, cycle
+/// counts are not meaningful.
 const CLOCK_DRIFT_MAX: f64 = 0.05;
 
-/// Seed of the bootstrap. It is constant, so that the same windows give the same interval.
+/// Bootstrap seed, fixed so that the same windows always give the same interval.
 pub(super) const SEED: u64 = 0x006C_696E_6572_6174;
 
-/// Minimum number of clean windows for an estimate.
+/// Minimum number of clean windows needed for an estimate.
 pub(super) const WINDOWS_MIN: usize = 3;
 
 pub(super) fn few_windows(count: usize) -> String {
-    format!("only {count} windows without preemption; run longer, or on idle CPUs")
+    format!("only {count} windows were free of preemption; run longer, or on idle CPUs")
 }
 
-/// Returns the median over a series of windows, with its interval.
+/// Returns the median over a series of windows, with its confidence interval.
 pub(super) fn series(samples: &[f64]) -> Estimate {
     stats::block_bootstrap_median(samples, CONFIDENCE, SEED)
 }
@@ -30,16 +30,17 @@ pub(super) fn ticks_figure(samples: &[f64], method: &str) -> Figure {
     Figure::number("ticks/packet", series(samples), Tier::Sw, method)
 }
 
-/// Converts ticks to core cycles, if the core clock is known and was stable.
+/// Converts ticks to core cycles if the core clock is known and was stable.
 pub(super) fn cycles_figure(ticks: &Figure, clock: [Option<f64>; 2]) -> Figure {
-    const METHOD: &str = "ticks times core cycles per tick, the mean of before and after the run";
+    const METHOD: &str = "ticks times core cycles per tick (mean of the values before and after \
+                          the run)";
     let absent = |reason: &str| Figure::absent("cycles/packet", Tier::Sw, METHOD, reason);
     let [Some(before), Some(after)] = clock else {
         return absent("the core clock could not be measured");
     };
     if (before / after - 1.0).abs() > CLOCK_DRIFT_MAX {
         return absent(&format!(
-            "the core clock changed: {before:.3} cycles per tick before the run, {after:.3} after"
+            "the core clock changed during the run, from {before:.3} to {after:.3} cycles per tick"
         ));
     }
     let factor = (before + after) / 2.0;

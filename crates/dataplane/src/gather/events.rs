@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware events per packet, from the iterations of a worker in which its events were counted.
+//! Computes hardware events per packet from counted iterations.
 
 use super::estimate::{SEED, WINDOWS_MIN};
 use crate::counting::CountedTurns;
@@ -9,9 +9,8 @@ use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap_ratio};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// Returns the counted events and how they were read; `None` if none were requested. All workers in
-/// a run open the same events on the same machine, so the first worker with any counts represents
-/// all.
+/// Returns the requested events and how they were read; `None` if none were requested. All workers
+/// open the same events on the same machine, so the first worker with counts represents the others.
 pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
     let got_any = |worker: &&Ended<'_>| worker.readings.counted.is_some();
     let first = ended.iter().find(got_any).or(ended.first())?;
@@ -26,7 +25,7 @@ pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
     })
 }
 
-/// Returns a part's events per packet, and its cycles per instruction; `None` if the worker has no
+/// Returns a part's events per packet and cycles per instruction; `None` if the worker has no
 /// counts.
 pub(super) fn of_part(ended: &Ended<'_>, part: usize) -> Option<BTreeMap<String, Figure>> {
     let turns = ended.readings.counted.as_ref()?;
@@ -52,14 +51,15 @@ pub(super) fn of_part(ended: &Ended<'_>, part: usize) -> Option<BTreeMap<String,
     Some(figures)
 }
 
-/// Returns the sum of `above` divided by the sum of `under`, with its interval.
+/// Returns the sum of `above` divided by the sum of `under`, with its confidence interval.
 fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTurns) -> Figure {
     let method = format!("one iteration in {}, {}", turns.one_iteration_in, turns.reading);
     if under.len() < WINDOWS_MIN {
         let reason = match turns.broken {
             0 => format!("only {} iterations were counted; run longer", under.len()),
             lost => format!(
-                "only {} samples are valid: in {lost} another user held the counters",
+                "only {} samples are valid: another user held the counters during {lost} \
+                 iterations",
                 under.len()
             ),
         };
@@ -74,12 +74,11 @@ fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTu
     Figure::number(unit, never_negative(ratio, base), tier, &method)
 }
 
-/// Clamps an estimate to 0 or more: by chance, counts may be below 0 after the read overhead is
-/// subtracted. If an event was never seen, the interval still ends above 0, because the event may
-/// occur: if 3.7 occurrences are expected in this number of packets, the probability of seeing none
-/// is 2.5 %.
+/// Clamps an estimate to 0 or more, as subtracting the read overhead can make counts negative by
+/// chance. If an event was never counted, the interval still ends above 0: at an expected 3.7
+/// occurrences in this many packets, the probability of counting none is 2.5 %.
 fn never_negative(ratio: Estimate, base: f64) -> Estimate {
-    // Not `f64::max`, which would turn NaN into 0.
+    // Not `f64::max`, which turns NaN into 0.
     let cut = |end: f64| if end < 0.0 { 0.0 } else { end };
     let Estimate { value, low, high, .. } = ratio;
     let none_seen = -((1.0 - CONFIDENCE) / 2.0).ln() / base;
@@ -108,8 +107,8 @@ mod tests {
         assert!(never_negative(estimate(f64::NAN, 0.0, 1.0), 1.0).value.is_nan());
     }
 
-    /// A part has one event in half of its iterations, and each read of the counters adds 9 or 11,
-    /// with a calibrated overhead of 10: the estimate must be 0.5 events per packet.
+    /// A part has one event in half of its iterations. Each counter read adds 9 or 11, with a
+    /// calibrated overhead of 10. The estimate must be 0.5 events per packet.
     #[test]
     fn what_reads_add_is_taken_off_without_bias() {
         let rows: Vec<[u64; 2]> =
@@ -129,6 +128,9 @@ mod tests {
         let mut lost = CountedTurns::synthetic(vec![], 10);
         lost.broken = 7;
         let figure = ratio(&[], &[], "events/packet", Tier::Hw, &lost);
-        assert!(figure.reason.as_deref().is_some_and(|why| why.contains("in 7 ")), "{figure:?}");
+        assert!(
+            figure.reason.as_deref().is_some_and(|why| why.contains("during 7 ")),
+            "{figure:?}"
+        );
     }
 }

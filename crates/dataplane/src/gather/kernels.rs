@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The share of a stage's time that its kernels (checksum and copy routines) take, from replayed
-//! calls.
+//! Computes the fraction of a stage's time spent in kernels (checksum and copy routines), from
+//! replayed calls.
 
 use crate::replay::Replayed;
 use linerate_record::kernels::Kernel;
@@ -8,13 +8,14 @@ use linerate_record::run::{KernelUse, VariantTime};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 
-/// Returns the figures of each kernel that a stage called; `service` is the stage's service time.
+/// Returns the calls, cost and variants of each kernel that a stage calls. `service` is the stage's
+/// service time.
 pub(super) fn uses(replayed: &[Replayed], service: &Figure) -> Vec<KernelUse> {
     replayed.iter().map(|one| one_use(one, service)).collect()
 }
 
 fn one_use(replayed: &Replayed, service: &Figure) -> KernelUse {
-    const METHOD: &str = "replay of the logged calls on warm data";
+    const METHOD: &str = "logged calls replayed on warm data";
     const UNIT: &str = "ticks/packet";
     let calls = replayed.calls_per_packet;
     let per_packet = |per_call: &Estimate| Estimate {
@@ -53,8 +54,8 @@ fn kernel_of(kernel: linerate_kernels::Kernel) -> Kernel {
     }
 }
 
-/// Returns `part` divided by `whole`. The interval runs from the smallest to the largest ratio that
-/// the intervals of both allow.
+/// Returns `part` divided by `whole`. The interval spans the smallest and largest ratio within both
+/// intervals.
 fn share(part: &Figure, whole: &Figure) -> Figure {
     const METHOD: &str = "ticks of the replayed calls, divided by the stage's service time";
     let absent = |figure: &Figure| {

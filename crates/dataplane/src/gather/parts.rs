@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report for each part of a worker: its head, its stages, its tail.
+//! Builds the report on each part of a worker: head, stages, tail.
 
 use super::estimate::{cycles_figure, ticks_figure};
 use super::{events, kernels};
 use crate::ended::Ended;
 use crate::job::Job;
-use crate::worker::{Head, Tail, Worker};
+use crate::worker::{Head, Part, Tail, Worker};
 use linerate_path::model::FullRing;
 use linerate_record::run::{Ledger, StageReport, Tally, TimeShares};
 use std::collections::BTreeMap;
 
-/// Inputs to the report for one part, in addition to the worker's own figures.
+/// Inputs to a part's report that are specific to this part.
 struct PartView {
     name: String,
     packets: u64,
+    bypassed: u64,
     measured: u64,
     ledger: Ledger,
     counts: BTreeMap<String, u64>,
     idle: Option<String>,
 }
 
-/// Returns one report per part, in order; `time` holds the worker's time shares.
+/// Returns one report per part, in order. `time` is how the worker spent its time.
 pub(super) fn stage_reports(
     job: &Job<'_>,
     ended: &Ended<'_>,
@@ -38,11 +39,8 @@ pub(super) fn stage_reports(
             .filter(|part| part.packets > 0)
             .map(|part| part.ticks as f64 / part.packets as f64)
             .collect();
-        let ticks_per_packet = ticks_figure(
-            &samples,
-            "one iteration in 16, windows without \
-                                                       preemption",
-        );
+        let ticks_per_packet =
+            ticks_figure(&samples, "one iteration in 16, in windows without preemption");
         let share = (sampled > 0).then(|| ticks as f64 / sampled as f64);
         let drops = view.ledger.drops.iter().map(|(cause, t)| (cause.clone(), t.packets));
         let kernels = ended.kernels.get(index).and_then(Option::as_ref);
@@ -50,6 +48,7 @@ pub(super) fn stage_reports(
         StageReport {
             name: view.name,
             packets: view.packets,
+            bypassed: view.bypassed,
             kpps: (seconds > 0.0).then(|| view.measured as f64 / seconds / 1e3),
             cycles_per_packet: cycles_figure(&ticks_per_packet, ended.clock),
             ticks_per_packet,
@@ -74,53 +73,68 @@ fn part_views(job: &Job<'_>, ended: &Ended<'_>) -> Vec<PartView> {
     let mut reaching = worker.input;
     for (index, part) in worker.parts.iter().enumerate() {
         let ledger = stage_ledger(job, ended, index, reaching);
-        reaching = ledger.output;
-        let is_given = part.input_packets > 0 && ledger.drops.is_empty();
+        reaching = ledger.output + part.bypassed();
         views.push(PartView {
             name: part.name.clone(),
             packets: part.input_packets,
+            bypassed: part.bypassed().packets,
             measured: measured(part.measured, part.input_packets),
             ledger,
             counts: part.stage.counts().into_iter().map(|(n, c)| (n.to_owned(), c)).collect(),
-            idle: is_given.then(|| part.stage.idle(part.input_packets)).flatten(),
+            idle: idle(part),
         });
     }
     views.push(tail_view(job, worker));
     views
 }
 
-/// Returns the increase of a packet count during the measurement, from its values at the start and
-/// the end. If the end of the measurement was not reached, `total`, the last value, is used
-/// instead.
+/// Returns why a stage found nothing to do; `None` if it did something or no packet reached it.
+fn idle(part: &Part) -> Option<String> {
+    match (part.input_packets, &part.branch) {
+        (0, Some(branch)) => branch.idle(),
+        (0, None) => None,
+        _ if part.context.account.dropped().packets > 0 => None,
+        (packets, _) => part.stage.idle(packets),
+    }
+}
+
+/// Returns how much a packet count increased during the measurement, given the counts at its start
+/// and end. If the run ended before the measurement did, the final count, `total`, replaces the
+/// count at the end.
 fn measured([begin, end]: [u64; 2], total: u64) -> u64 {
     end.min(total) - begin
 }
 
-/// Returns the packets that a panicked part left in its burst.
+/// Returns the packets left in the burst of a part that panicked, with those that were to go round
+/// it.
 fn held(ended: &Ended<'_>, part: usize) -> Tally {
     let mut held = Tally::default();
     if ended.panic.is_some() && ended.worker.at == part {
-        ended.worker.burst.remaining().for_each(|packet| held.add(1, packet.length() as u64));
+        let worker = &ended.worker;
+        let left = worker.burst.remaining().chain(worker.bypass.aside());
+        left.for_each(|packet| held.add(1, packet.length() as u64));
     }
     held
 }
 
-/// Builds the ledger for a stage. Output packets are the input to the next part; output bytes are
-/// recounted in audited runs and at the end of the worker, otherwise derived from the stage's
-/// account.
+/// Builds a stage's ledger. Output packets are those that reach the next part. Output bytes are
+/// recounted after the worker's last stage and, in audited runs, after every stage; otherwise, they
+/// are derived from the stage's account. Packets that went round the stage are taken out of what
+/// arrived at it and of what left it, both of which were counted with them.
 fn stage_ledger(job: &Job<'_>, ended: &Ended<'_>, index: usize, reaching: Tally) -> Ledger {
     let worker = &ended.worker;
     let part = &worker.parts[index];
     let account = &part.context.account;
     let held = held(ended, index + 1);
+    let bypassed = part.bypassed();
     let computed = (reaching.bytes + account.created.bytes)
         .wrapping_sub(account.consumed.bytes)
         .wrapping_sub(account.dropped().bytes)
         .wrapping_sub(held.bytes);
-    let output = match worker.parts.get(index + 1) {
+    let leaving = match worker.parts.get(index + 1) {
         None => worker.output,
         Some(_) if job.audit => part.audited_output,
-        Some(next) => Tally { packets: next.input_packets, bytes: computed },
+        Some(next) => Tally { packets: next.arrived(), bytes: computed },
     };
     let drops = account.drops.iter().enumerate().filter(|(_, t)| t.packets > 0);
     let named = drops.map(|(i, tally)| {
@@ -128,12 +142,21 @@ fn stage_ledger(job: &Job<'_>, ended: &Ended<'_>, index: usize, reaching: Tally)
         (cause.map_or_else(|| format!("cause {i}"), str::to_owned), *tally)
     });
     Ledger {
-        input: Tally { packets: part.input_packets, bytes: reaching.bytes },
+        input: without(Tally { packets: part.arrived(), bytes: reaching.bytes }, bypassed),
         created: account.created,
-        output,
+        output: without(leaving, bypassed),
         consumed: account.consumed,
         drops: named.collect(),
         held,
+    }
+}
+
+/// Returns `all` without the packets and bytes of `some`. Wraps around if `some` is larger, which
+/// no conserved ledger survives.
+fn without(all: Tally, some: Tally) -> Tally {
+    Tally {
+        packets: all.packets.wrapping_sub(some.packets),
+        bytes: all.bytes.wrapping_sub(some.bytes),
     }
 }
 
@@ -142,16 +165,15 @@ fn head_view(ended: &Ended<'_>) -> PartView {
     let mut ledger = Ledger { output: worker.input, held: held(ended, 0), ..Ledger::default() };
     match &worker.head {
         Head::Source(queue) => {
-            ledger.created = queue.taken + queue.missed;
-            if queue.missed.packets > 0 {
-                ledger.drops.insert("rx_missed".to_owned(), queue.missed);
-            }
+            ledger.drops = queue.drops();
+            ledger.created = queue.stock.taken + ledger.dropped();
         }
         Head::Rings { .. } => ledger.input = worker.input + ledger.held,
     }
     PartView {
         name: worker.part_name(0).to_owned(),
         packets: worker.input.packets,
+        bypassed: 0,
         measured: measured(worker.measured.map(|[input, _]| input), worker.input.packets),
         ledger,
         counts: BTreeMap::new(),
@@ -162,11 +184,18 @@ fn head_view(ended: &Ended<'_>) -> PartView {
 fn tail_view(job: &Job<'_>, worker: &Worker<'_, '_>) -> PartView {
     let mut ledger = Ledger { input: worker.output, ..Ledger::default() };
     match &worker.tail {
-        Tail::Sink(_) => ledger.consumed = worker.output,
+        Tail::Sink(sink) => {
+            ledger.drops = sink.drops();
+            let dropped = ledger.dropped();
+            ledger.consumed = Tally {
+                packets: worker.output.packets - dropped.packets,
+                bytes: worker.output.bytes - dropped.bytes,
+            };
+        }
         Tail::Rings { outlets, .. } => {
             let staged = outlets.iter().flat_map(|outlet| &outlet.staged);
             staged.for_each(|packet| ledger.held.add(1, packet.length() as u64));
-            // Only packets that have entered a ring count as output; the worker that reads the ring
+            // Only packets that entered a ring count as output; the worker that reads the ring
             // counts them again.
             ledger.output = Tally {
                 packets: worker.output.packets - worker.overflow.packets - ledger.held.packets,
@@ -180,6 +209,7 @@ fn tail_view(job: &Job<'_>, worker: &Worker<'_, '_>) -> PartView {
     PartView {
         name: worker.part_name(worker.parts.len() + 1).to_owned(),
         packets: worker.output.packets,
+        bypassed: 0,
         measured: measured(worker.measured.map(|[_, output]| output), worker.output.packets),
         ledger,
         counts: BTreeMap::new(),

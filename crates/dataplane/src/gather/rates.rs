@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet rates from the windows of all workers.
+//! Computes packet rates over the windows of all workers.
 
 use super::estimate::{WINDOWS_MIN, few_windows, series};
 use crate::meter::Readings;
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// Minimum number of bursts per rate sample, at which one burst more or less changes the sample by
+/// Minimum number of bursts per rate sample. With 50, one burst more or less changes the sample by
 /// 2 %.
 const BURSTS_TOGETHER: f64 = 50.0;
 
-/// Minimum ratio of starved to lost time at which a worker is considered to have caught up after
-/// being preempted.
+/// Minimum ratio of starved to lost time at which a worker is assumed to catch up after each
+/// preemption.
 const CAUGHT_UP: u64 = 2;
 
-/// Minimum number of samples after merging windows.
+/// Minimum number of samples that must remain after merging windows.
 const TOGETHER_MIN: usize = 8;
 
-/// Packets that passed the path in each valid window.
+/// Packets that the path delivered and processed in each usable window.
 ///
-/// A saturated path loses work in interrupted windows, so only windows that were clean on every
-/// worker count. A path with idle time catches up later, so all windows count. Clean windows alone
-/// would give a biased rate in that case: periodic packets and periodic interruptions may always,
-/// or never, fall into the same windows.
+/// On a saturated path, interrupted windows have lower throughput, so only windows that are clean
+/// on every worker are used. A path with idle time catches up after an interruption, so all windows
+/// are used: clean windows alone would be biased, because periodic packets and periodic
+/// interruptions may always, or never, coincide.
 ///
-/// Workers that share a CPU cannot distinguish the other workers' time from lost time: for them,
-/// `tells_lost` is false in [`from_readings`](Self::from_readings), and only clean windows count.
+/// If workers share a CPU, the time that a worker loses to other programs cannot be distinguished
+/// from the time that it loses to another worker. In this case, `tells_lost` is false in
+/// [`from_readings`](Self::from_readings), and only clean windows are used.
 #[derive(Default)]
 pub(super) struct Rates {
-    /// Whether every window counts, not only the clean ones.
+    /// Whether all windows are used, or only clean ones.
     all: bool,
-    /// Length of each window in ms, as the mean over the workers.
+    /// Window lengths in ms, averaged over the workers.
     milliseconds: Vec<f64>,
     pub(super) delivered: Vec<f64>,
     pub(super) processed: Vec<f64>,
-    /// Mean packets per burst, on the worker where it is largest.
+    /// Largest mean burst size of any worker, in packets.
     burst: f64,
 }
 
@@ -53,7 +54,7 @@ impl Rates {
         }
         let mut rates = Self { all, burst: largest_mean_burst(workers), ..Self::default() };
         for (present, ticks, delivered, processed) in joined.into_values() {
-            // If one worker was away for several windows, the others have more windows than it has.
+            // A worker that was away for several windows has fewer windows than the others.
             if all || present == workers.len() {
                 let ticks = ticks as f64 / workers.len() as f64;
                 rates.milliseconds.push(ticks / ticks_per_s * 1e3);
@@ -64,12 +65,12 @@ impl Rates {
         rates
     }
 
-    /// Returns the median rate over the windows, not the mean: a worker that catches up after an
-    /// absence does so in clean windows, whose rate is too high.
+    /// Returns the median rate over the windows. The mean would be biased: after being preempted, a
+    /// worker catches up in clean windows, which raises their rate.
     ///
-    /// Packets fall into windows in whole bursts. Neighbouring windows are therefore merged until
-    /// one burst more or less makes no difference; otherwise a rate of half a packet per window
-    /// would have a median of 0.
+    /// Packets arrive in whole bursts, so neighbouring windows are merged until one burst more or
+    /// less makes little difference. Otherwise, a rate of half a packet per window would have a
+    /// median of 0.
     pub(super) fn figure(&self, packets: &[f64], what: &str) -> Figure {
         let windows = packets.len();
         let which = match self.all {
@@ -96,7 +97,7 @@ fn has_caught_up(readings: &Readings) -> bool {
     readings.starved > 0 && readings.starved >= CAUGHT_UP * readings.lost
 }
 
-/// Returns the mean packets per burst, on the worker where it is largest.
+/// Returns the largest mean burst size of any worker, in packets.
 fn largest_mean_burst(workers: &[&Readings]) -> f64 {
     let bursts = workers.iter().map(|readings| {
         readings.packets as f64 / readings.burst_sizes.iter().sum::<u64>().max(1) as f64

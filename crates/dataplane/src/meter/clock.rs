@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clocks for meters, which measure the workers.
+//! Clock interface for a worker's meter.
 
 use linerate_linux as linux;
 pub(crate) use linerate_trial::ThisThread;
 
-/// Time source of a meter. It is a type parameter, so that tests can supply a clock and a run can
-/// use [`ThisThread`] at no cost.
+/// A meter's clock. The clock is a type parameter, so that tests can simulate time while real runs,
+/// which use [`ThisThread`], have no overhead.
 pub(crate) trait Clock: linerate_trial::Clock {
-    /// Returns this thread's run-queue delay (the time it has been runnable without running), in
-    /// nanoseconds; `None` if the kernel does not report it.
+    /// Returns this thread's run-queue delay (time spent runnable but not running) in nanoseconds;
+    /// `None` if the kernel does not report it.
     fn run_delay_ns(&self) -> Option<u64>;
 }
 

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A meter's readings after its worker has ended.
+//! Readings of a meter, which are available once its worker has ended.
 
 use crate::counting::CountedTurns;
+use crate::idle::Rested;
 use crate::stage::MAX_PARTS;
 use hdrhistogram::Histogram;
 
-/// Number of buckets for burst sizes: 1, 2-3, 4-7, ... 256.
+/// Number of burst size buckets: 1, 2-3, 4-7, ... 256.
 pub(crate) const BURST_BUCKETS: usize = 9;
 
-/// One window of one worker. A window ends with the first iteration past a common grid point, so
-/// that no iteration is in two windows; its length is the total length of its iterations.
+/// One window of one worker. The window ends with the first iteration that crosses a boundary on a
+/// time grid common to all workers, so no iteration is split between two windows. The length of the
+/// window is the total length of its iterations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// Index on the grid, which is the same for all workers.
+    /// Index of the window on the common grid.
     pub(crate) index: u64,
     pub(crate) ticks: u64,
-    /// Ticks spent on ending the previous window, which belong to neither window.
+    /// Ticks that the meter spent closing the previous window; charged to neither window.
     pub(crate) crossing: u64,
     pub(crate) clean: bool,
     /// Packets received from the source (first segment only).
@@ -30,14 +32,14 @@ pub(crate) struct Window {
     pub(crate) parts: [PartSum; MAX_PARTS],
 }
 
-/// Time in one part of a worker, and packets passed to it, over the sampled iterations.
+/// Time spent in one part of a worker and packets passed to that part, over sampled iterations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PartSum {
     pub(crate) ticks: u64,
     pub(crate) packets: u64,
 }
 
-/// Final readings of a worker's meter.
+/// Final readings of a meter.
 #[derive(Default)]
 pub(crate) struct Readings {
     pub(crate) busy: u64,
@@ -48,19 +50,21 @@ pub(crate) struct Readings {
     pub(crate) run_delay_ns: Option<u64>,
     pub(crate) switches: u64,
     pub(crate) empty_polls: u64,
+    /// The worker's sleeps. Their time is included in `starved`.
+    pub(crate) rested: Rested,
     pub(crate) packets: u64,
     pub(crate) burst_sizes: [u64; BURST_BUCKETS],
     pub(crate) windows: Vec<Window>,
     pub(crate) windows_total: u64,
     pub(crate) windows_lost: u64,
-    /// Latency from source to sink, in ticks, of the packets that were timed at the source. Only
-    /// workers with a sink record it.
+    /// Source-to-sink latency in ticks, for packets timestamped at the source. Recorded only by
+    /// workers with a sink.
     pub(crate) latency: Option<Histogram<u64>>,
-    /// Counts of hardware events; `None` if no counter was opened.
+    /// Hardware event counts; `None` if no counter was opened.
     pub(crate) counted: Option<CountedTurns>,
 }
 
-/// Packets that one iteration took from the source, delivered to the sink, or dropped at a full
+/// Packets that an iteration received from the source, delivered to the sink, or dropped at a full
 /// ring.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {

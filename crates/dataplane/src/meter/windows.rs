@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measurement windows: where they begin and end, whether they are clean, and how many are kept.
+//! Measurement windows: where they end, whether they were clean, and which ones to keep.
 
 use super::{Clock, Meter, Phase, Window};
 use linerate_trial::Account;
 
-/// Window length. Long enough for two system calls to cost less than 0.1 %, short enough for most
-/// windows on a busy machine to be undisturbed.
+/// Window length in nanoseconds. Long enough for the two system calls per window to cost less than
+/// 0.1 %, and short enough for most windows to be free of preemptions on a busy machine.
 pub(super) const WINDOW_NS: u64 = 1_000_000;
 
-/// Maximum number of windows kept; beyond that, every other one is discarded.
+/// Maximum number of windows to keep. When it is reached, every second one is discarded.
 pub(super) const KEPT: usize = 4_096;
 
 impl<const ON: bool, C: Clock> Meter<ON, C> {
-    /// Ends the iteration, and the window if it is due. The meter's own work at the end of a window
-    /// belongs to no iteration and no window.
+    /// Ends the iteration and, if due, the window. The time spent here is not charged to any
+    /// iteration or window.
     #[inline]
     pub(super) fn turn_over(&mut self, now: u64) {
         self.last = now;
@@ -59,20 +59,25 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         self.window = Window { index, ..Window::default() };
         self.boundary = self.span.start + (index + 1) * self.window_ticks;
         self.interrupted = false;
+        self.asleep = 0;
         self.account = account;
     }
 
     pub(super) fn close_window(&mut self, now: u64, account: Account) {
         self.window.ticks = now.saturating_sub(self.window_start);
-        let verdict = account.since(self.account).judge(self.clock.cpu_step_ns());
+        let mut account = account.since(self.account);
+        // A worker that slept of its own accord was not away.
+        account.cpu_ns += (self.asleep as f64 * 1e9 / self.span.ticks_per_s) as u64;
+        let verdict = account.judge(self.clock.cpu_step_ns());
         self.window.clean = !self.interrupted && verdict.is_ok();
         self.readings.windows_total += 1;
         self.readings.windows_lost += u64::from(!self.window.clean);
         self.keep();
     }
 
-    /// Keeps the window; discards every other window if there are too many. All workers discard by
-    /// index, so that they keep the same windows.
+    /// Keeps the window if its index is a multiple of the stride. If too many windows are kept,
+    /// first doubles the stride, which discards every second one. All workers thus keep the same
+    /// windows.
     pub(super) fn keep(&mut self) {
         let windows = &mut self.readings.windows;
         while windows.len() == KEPT {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes the packets of a capture one by one: selects, checks and repairs them.
+//! Takes in a capture's packets one by one: selects, checks and repairs them.
 
 use super::{Traffic, TrafficError};
 use crate::bucket::address_hash;
@@ -18,20 +18,20 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum number of packets searched for TCP segment sizes: enough to see many connections begin,
-/// without reading a long file twice.
+/// Maximum number of packets to search for TCP segment sizes. With this many, the search sees many
+/// connections being set up, but does not read all of a long file twice.
 const MTU_PACKETS: u64 = 1 << 20;
 
-/// Memory for the packets is allocated in steps of a quarter of what they already occupy, but at
-/// least this number of bytes.
+/// Packet memory grows by at least this many bytes at a time; usually, it grows by a quarter of the
+/// memory already in use.
 const STEP_BYTES: usize = 256 << 10;
 
-/// Selects the packets of a capture that the rules `skip`, `first` and `sample` ask for.
+/// Selects packets according to the rules `skip`, `first` and `sample`.
 struct Selection {
     rules: CaptureRules,
-    /// Packets seen so far.
+    /// Number of packets seen so far.
     seen: u64,
-    /// Packets not selected.
+    /// Number of packets that were not selected.
     passed_over: u64,
 }
 
@@ -40,7 +40,7 @@ impl Selection {
         Self { rules, seen: 0, passed_over: 0 }
     }
 
-    /// Returns whether the next packet is selected, and whether more packets may follow.
+    /// Returns whether the next packet is selected, and whether more may follow.
     fn next(&mut self, packet: &CapturedPacket<'_>) -> (bool, Flow) {
         let CaptureRules { skip, first, sample, .. } = self.rules;
         let index = self.seen;
@@ -54,8 +54,8 @@ impl Selection {
     }
 }
 
-/// Returns the MTUs of the recorded wire and its connections, from the packets that `skip` and
-/// `first` select.
+/// Returns the MTUs of the link and of its connections, based on the packets selected by `skip` and
+/// `first`.
 pub(super) fn mtus(from: impl Read, rules: CaptureRules) -> Result<Mtus, CaptureError> {
     let mut selection = Selection::new(CaptureRules { sample: 1, ..rules });
     let mut mtus = Mtus::default();
@@ -76,7 +76,7 @@ pub(super) struct Intake<'s> {
     buffer_bytes: usize,
     mtus: Mtus,
     steers: &'s [Arc<dyn Steer>],
-    /// Buffer for the segments into which a frame is split.
+    /// Buffer for the segments of a frame that is split.
     scratch: Vec<u8>,
 }
 
@@ -97,7 +97,7 @@ impl<'s> Intake<'s> {
         }
     }
 
-    /// Returns the traffic of a capture.
+    /// Reads the capture and returns its traffic.
     pub(super) fn read(mut self, from: impl Read) -> Result<Traffic, TrafficError> {
         let mut refused = None;
         let contents = capture::scan(from, |packet| {
@@ -125,8 +125,8 @@ impl<'s> Intake<'s> {
         Ok(traffic)
     }
 
-    /// Offers a packet, repaired according to the rules, or counts it under the cause of its
-    /// rejection.
+    /// Offers a packet, repaired according to the rules, or counts it under the cause for which it
+    /// is skipped.
     fn take(&mut self, packet: &CapturedPacket<'_>) -> Result<(), TrafficError> {
         let on_wire = packet.original_bytes.max(packet.bytes.len() as u32);
         let lost = Tally { packets: 1, bytes: on_wire.into() };
@@ -154,8 +154,7 @@ impl<'s> Intake<'s> {
         Ok(())
     }
 
-    /// Ensures that there is room for `bytes` more bytes; fails if that would take more than the
-    /// free memory.
+    /// Makes room for `bytes` more bytes. Returns an error if there is not enough free memory.
     fn make_room(&mut self, bytes: usize) -> Result<(), TrafficError> {
         let held = &mut self.traffic.bytes;
         if held.capacity() - held.len() >= bytes {
@@ -183,7 +182,7 @@ impl<'s> Intake<'s> {
         Some(Cow::Owned(frame))
     }
 
-    /// Returns the frame; if the sender left its checksum to the NIC, the checksum is filled in.
+    /// Returns the frame, with its checksum filled in if the sender left that to the NIC.
     fn with_checksum<'p>(&mut self, frame: Cow<'p, [u8]>) -> Cow<'p, [u8]> {
         let Some(whole) = completed(&frame) else { return frame };
         self.traffic.input.completed_checksums += 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the selection, order, buckets and rejection of packets.
+//! Tests the selection, order, buckets and rejection of packets.
 
 use super::*;
 use crate::capture::{LinkType, PcapWriter};

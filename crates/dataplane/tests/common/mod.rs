@@ -9,8 +9,8 @@ use linerate_dataplane::{
 use linerate_kernels::Sum;
 use linerate_machine::ticks::ticks;
 use linerate_path::model::{
-    FullRing, Mapping, Params, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, StageUse,
-    Value,
+    FullRing, IdleRules, Mapping, PacketClass, Params, Path, Rate, RunLength, RunOptions, Segment,
+    Sink, Source, StageUse, Value,
 };
 use linerate_path::spec::{StageSpec, State};
 use std::hint::black_box;
@@ -60,8 +60,23 @@ impl Stage for Number {
 /// Time in ticks at which the stage `slow to make` was ready.
 pub(crate) static MADE_TICKS: AtomicU64 = AtomicU64::new(0);
 
-/// Due time in ticks of the first packet that the stage `slow to make` saw.
+/// Due time in ticks of the first packet seen by the stage `slow to make`.
 pub(crate) static FIRST_DUE_TICKS: AtomicU64 = AtomicU64::new(0);
+
+/// Marks packets as IPv4, IPv6 or neither, by position, and as TCP or UDP.
+struct Classify;
+
+impl Stage for Classify {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| {
+            let meta = packet.meta_mut();
+            let mixed = meta.position.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60;
+            meta.layers.ip_version = [0, 4, 6, 4, 6, 4, 4, 4][(mixed % 8) as usize];
+            meta.layers.protocol = [6, 17][(mixed / 8) as usize];
+            Verdict::Pass
+        });
+    }
+}
 
 /// Records the due time of a paced source's first packet.
 struct NoteFirst;
@@ -90,7 +105,7 @@ impl Stage for Trim {
     }
 }
 
-/// Does `turns` rounds of dependent arithmetic per packet.
+/// Does `turns` iterations of dependent arithmetic per packet.
 struct Spin {
     turns: i64,
 }
@@ -107,14 +122,14 @@ impl Stage for Spin {
     }
 }
 
-/// Touches a new page of memory for each packet, which causes one page fault.
+/// Touches a new page of memory per packet, which causes one page fault.
 struct FaultIn {
     block: Vec<u8>,
     next: usize,
 }
 
 const PAGE: usize = 4096;
-/// Large enough for the allocator to request it from the kernel each time.
+/// Block size for which the allocator always requests memory from the kernel.
 const BLOCK: usize = 64 << 20;
 
 impl Stage for FaultIn {
@@ -144,7 +159,7 @@ impl Stage for DropMost {
     }
 }
 
-/// Does 20 rounds of arithmetic per packet, and 4000 from packet `after` on.
+/// Does 20 iterations of arithmetic per packet, and 4000 from packet `after` on.
 struct Grow {
     after: i64,
 }
@@ -162,16 +177,16 @@ impl Stage for Grow {
     }
 }
 
-/// Checksums a buffer of its own `calls` times per packet, independently of each other, and copies
-/// it once to another buffer of its own; then does 20 rounds of arithmetic.
+/// For each packet, checksums its own buffer `calls` times independently, copies it once to another
+/// of its buffers, and does 20 iterations of arithmetic.
 struct Call {
     calls: i64,
     from: Lines,
     to: Lines,
 }
 
-/// Cache-line-aligned bytes: without the alignment, vector loads would cross lines, and a checksum
-/// of 900 bytes would take half as long again.
+/// Cache-line-aligned bytes. Without the alignment, vector loads would cross cache lines, and a
+/// checksum of 900 bytes would take half as long again.
 struct Lines {
     memory: Vec<u8>,
     bytes: std::ops::Range<usize>,
@@ -217,7 +232,7 @@ impl Stage for Fail {
     }
 }
 
-/// Panics before it reads a packet, after `bursts` bursts.
+/// Panics after `bursts` bursts, before reading a packet.
 struct FailEarly {
     bursts: i64,
 }
@@ -246,6 +261,7 @@ pub(crate) fn kinds() -> Vec<StageKind> {
         kind("drop", |_, _| Ok(Box::new(DropSeventh))),
         kind("number", |_, _| Ok(Box::new(Number { next: [0; linerate_dataplane::BUCKETS] }))),
         kind("trim", |_, _| Ok(Box::new(Trim))),
+        kind("classify", |_, _| Ok(Box::new(Classify))),
         kind("spin", |params, _| Ok(Box::new(Spin { turns: number(params, "turns") }))),
         kind("drop most", |_, _| Ok(Box::new(DropMost))),
         kind("grow", |params, _| Ok(Box::new(Grow { after: number(params, "after") }))),
@@ -268,7 +284,8 @@ pub(crate) fn kinds() -> Vec<StageKind> {
 
 pub(crate) fn stage(kind: &str, param: &str, value: i64) -> StageUse {
     let params = [(param.to_owned(), Value::Integer(value))].into();
-    StageUse { name: kind.to_owned(), kind: kind.to_owned(), params }
+    let (name, kind) = (kind.to_owned(), kind.to_owned());
+    StageUse { name, kind, only: PacketClass::All, params }
 }
 
 pub(crate) const OPTIONS: RunOptions = RunOptions {
@@ -289,10 +306,11 @@ pub(crate) fn path(stages: Vec<StageUse>) -> Path {
         stages,
         sink: Sink::Capture { file: String::new(), packets: u64::MAX },
         run: OPTIONS,
+        idle: IdleRules::default(),
     }
 }
 
-/// Returns a mapping, given the number of stages and replicas in each segment.
+/// Returns a mapping, given the number of stages and replicas per segment.
 pub(crate) fn mapping(segments: &[(usize, u32)]) -> Mapping {
     let mut first = 0;
     let segments = segments.iter().map(|&(stages, replicas)| {
@@ -308,7 +326,8 @@ pub(crate) fn traffic() -> Traffic {
     Traffic::generate(generator, 512, &[]).expect("a generator makes frames")
 }
 
-/// Runs a path on CPU 0 alone, so that the tests need no second CPU and leave it to other tests.
+/// Runs a path only on CPU 0, so that the tests need no second CPU and leave the others to other
+/// tests.
 pub(crate) fn run_on_one(
     path: &Path,
     mapping: &Mapping,

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command that appends words to the kernel command line, which differs between distributions.
+//! The command that appends kernel command line parameters, which depends on the distribution.
 
 use super::Host;
 
-/// The command that makes the kernel boot with `words` from the next boot on; if that is unknown, a
-/// command that shows the kernel command line to which they must be added.
+/// Returns the command that adds `words` to the kernel command line from the next boot on. If the
+/// bootloader is unknown, returns a command that shows the current kernel command line, to which
+/// `words` must be added by hand.
 ///
 /// Red Hat and derivatives have grubby(8). Debian and derivatives read the files in a directory
-/// after the main file; other distributions read only the main file. Both are shell scripts, so a
-/// line at the end adds to the existing value, whatever it is. On a Raspberry Pi, the command line
+/// after the main file; other distributions read only the main file. All of these files are shell
+/// scripts, so a line at the end can extend any existing value. On a Raspberry Pi, the command line
 /// is in a file with a single line.
 pub(super) fn boot_with(host: &Host, words: &str) -> String {
     let first = |paths: &[&'static str]| paths.iter().find(|path| host.root.exists(path)).copied();
@@ -33,5 +34,5 @@ pub(super) fn boot_with(host: &Host, words: &str) -> String {
         (None, Some(file)) => format!("sudo sed -i '1s/$/ {words}/' /{file}"),
         (None, None) => return format!("cat /proc/cmdline  # add to the boot parameters: {words}"),
     };
-    format!("{command}  # effective from the next boot")
+    format!("{command}  # takes effect at the next boot")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! NICs driven by programs that bypass the kernel, such as DPDK applications.
+//! NICs driven by kernel-bypass programs, such as DPDK applications.
 
 use super::Host;
 use super::boot::boot_with;
@@ -8,10 +8,11 @@ use linerate_record::doctor::{Observation, Section};
 const DATA_PLANE: Section = Section::DataPlane;
 const NAME: &str = "user_space_drivers";
 
-/// Kernel drivers that hand a NIC over to a program.
+/// Kernel drivers that give a user-space program control of a NIC.
 const DRIVERS: [&str; 3] = ["vfio-pci", "igb_uio", "uio_pci_generic"];
 
-/// No observation if there is no PCI bus.
+/// Checks which NICs are driven by user-space programs, and whether an IOMMU is in use. Returns no
+/// observation if the machine has no PCI bus.
 pub(super) fn observe(host: &Host) -> Option<Observation> {
     if host.root.names("sys/bus/pci/devices").is_empty() {
         return None;
@@ -30,7 +31,8 @@ pub(super) fn observe(host: &Host) -> Option<Observation> {
         (_, false, _) => DATA_PLANE.good(
             NAME,
             driven.join("; "),
-            "programs drive these NICs, and the IOMMU confines them to the programs' memory",
+            "user-space programs drive these NICs, and the IOMMU confines their DMA to those \
+            programs' memory",
         ),
         (_, true, true) => DATA_PLANE.fact(
             NAME,
@@ -41,13 +43,13 @@ pub(super) fn observe(host: &Host) -> Option<Observation> {
         (_, true, false) => DATA_PLANE.advice(
             NAME,
             "none",
-            "there is an IOMMU, but vfio-pci is not loaded: DPDK finds no NIC",
+            "an IOMMU is present, but vfio-pci is not loaded: DPDK finds no NIC",
             Some("sudo modprobe vfio-pci".to_owned()),
         ),
     })
 }
 
-/// A driver with the PCI addresses of its NICs, such as `0000:01:00.0`.
+/// Returns a driver's name and the PCI addresses of its NICs, such as `0000:01:00.0`.
 fn cards(host: &Host, driver: &str) -> Option<String> {
     let names = host.root.names(&format!("sys/bus/pci/drivers/{driver}"));
     let cards: Vec<&str> =
@@ -55,10 +57,11 @@ fn cards(host: &Host, driver: &str) -> Option<String> {
     (!cards.is_empty()).then(|| format!("{driver}: {}", cards.join(" ")))
 }
 
-/// Only on Intel does the kernel command line decide: on AMD and ARM the IOMMU is on if the
-/// firmware offers it, and in a guest the hypervisor decides.
+/// Returns advice if no IOMMU is in use. The kernel command line can enable it only on Intel CPUs.
+/// On AMD and ARM, the IOMMU is on if the firmware offers it; in a guest, it depends on the
+/// hypervisor.
 fn without_iommu(host: &Host) -> Observation {
-    let sentence = "the kernel uses no IOMMU, which vfio-pci needs to hand a NIC to a program";
+    let sentence = "no IOMMU is in use, but vfio-pci needs one to assign a NIC to a program";
     let is_intel =
         linerate_machine::cpuinfo::value(&host.cpuinfo, "vendor_id") == Some("GenuineIntel");
     match is_intel && host.platform.hypervisor.is_none() {

@@ -16,7 +16,7 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// The timestamp counter of x86, the only one that may be unstable.
+/// Checks that the x86 TSC is stable, as the counters of other architectures always are.
 fn counter(host: &Host) -> Option<Observation> {
     let flags = value(&host.cpuinfo, "flags")?;
     let has = |flag: &str| flags.split(' ').any(|f| f == flag);
@@ -32,7 +32,7 @@ fn counter(host: &Host) -> Option<Observation> {
         false => PROCESSOR.advice(
             "timestamp_counter",
             "no promise",
-            "the TSC may change rate, or stop with the core: times may be wrong",
+            "the TSC may change rate, or stop when the core sleeps, so times may be wrong",
             None,
         ),
     })
@@ -40,7 +40,7 @@ fn counter(host: &Host) -> Option<Observation> {
 
 const SOURCES: &str = "sys/devices/system/clocksource/clocksource0";
 
-/// Clocks that programs read without a system call, by their kernel names.
+/// Clocks readable without a system call, by kernel name.
 const FAST_SOURCES: [&str; 7] = [
     "tsc",
     "arch_sys_counter",
@@ -67,15 +67,15 @@ fn source(host: &Host) -> Observation {
     PROCESSOR.advice("clocksource", source, sentence, fix)
 }
 
-/// Current core clock of the CPU that this thread runs on. Takes 3 ms, plus 20 ms the first time.
+/// Measures the core clock of this thread's CPU. Takes 3 ms, plus 20 ms the first time.
 fn core_clock() -> Observation {
-    // Sleeps, so that work started earlier ends before the core is measured.
+    // This sleeps, so that earlier work can finish before the core is measured.
     let ticks_per_s = ticks_per_s();
     match core_cycles_per_tick() {
         Ok(per_tick) => {
             let ghz = |ratio: f64| format!("{:.2} GHz", ratio * ticks_per_s / 1e9);
             let sentence = format!(
-                "just measured with dependent additions on one CPU ({} to {})",
+                "measured with dependent additions on one CPU ({} to {})",
                 ghz(per_tick.low),
                 ghz(per_tick.high)
             );
@@ -113,8 +113,8 @@ fn governor(host: &Host) -> Observation {
     )
 }
 
-/// Drivers report boost in one of two files, one of them negated. No observation if neither file
-/// exists.
+/// Checks frequency boost. Drivers report it in one of two files; in one of them, 1 means off.
+/// Returns no observation if neither file exists.
 fn boost(host: &Host) -> Option<Observation> {
     let drivers = [
         (format!("{CPUFREQ}/boost"), "1", "0"),
@@ -132,7 +132,7 @@ fn boost(host: &Host) -> Option<Observation> {
             "the core clock depends on temperature and on the load of other cores: measurements \
              are less repeatable",
             Some(format!(
-                "echo {off} | sudo tee /{file}  # for measurements; keep it on for speed"
+                "echo {off} | sudo tee /{file}  # for repeatable measurements; boost on is faster"
             )),
         ),
         false => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interference with a worker's CPU: other programs, IRQ balancers, the hypervisor, a CPU quota.
+//! Interference with a worker's CPU: other programs, IRQ balancing, the hypervisor, CPU quotas.
 
 use super::{Host, counted};
 use linerate_machine::groups;
@@ -12,8 +12,8 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// Other programs that move interrupts. While it runs, irqbalance(1) keeps a socket named after its
-/// process, which it leaves behind if killed.
+/// Checks for irqbalance(1), which moves interrupts. A running irqbalance has a socket named after
+/// its PID, which it leaves behind if it is killed.
 fn balancer(host: &Host) -> Option<Observation> {
     let runs = |socket: &String| {
         let process = socket.strip_prefix("irqbalance")?.strip_suffix(".sock")?;
@@ -31,7 +31,7 @@ fn balancer(host: &Host) -> Option<Observation> {
 
 fn quota(host: &Host) -> Observation {
     let Some(folders) = groups::folders(&host.root, "cpu") else {
-        let sentence = "the kernel exposes no control groups, so no CPU quota is visible";
+        let sentence = "the kernel exposes no cgroups, so no CPU quota is visible";
         return DATA_PLANE.unknown("cpu_quota", sentence);
     };
     match groups::cpu_quota(&host.root, &folders) {
@@ -45,7 +45,7 @@ fn quota(host: &Host) -> Observation {
     }
 }
 
-/// Load per CPU above which other programs interfere.
+/// Load per CPU above which interference from other programs is reported.
 const MUCH_LOAD: f64 = 0.25;
 
 fn load(host: &Host) -> Option<Observation> {
@@ -64,24 +64,25 @@ fn load(host: &Host) -> Option<Observation> {
     })
 }
 
-/// Steal time above which it is reported, as a share of all time.
+/// Fraction of steal time above which steal is reported.
 const MUCH_STEAL: f64 = 0.01;
 
-/// Share of steal time since boot; no observation on bare metal.
+/// Checks the fraction of steal time since boot. Returns no observation on bare metal.
 fn steal(host: &Host) -> Option<Observation> {
     host.platform.hypervisor.as_ref()?;
     let stat = host.root.text("proc/stat")?;
     let times = stat.lines().next()?.strip_prefix("cpu ")?;
     let times: Vec<f64> = times.split_whitespace().filter_map(|t| t.parse().ok()).collect();
-    // user nice system idle iowait irq softirq steal; the remaining fields are included in the
-    // first two.
+    // user nice system idle iowait irq softirq steal; the guest times that follow are included in
+    // the first two.
     let share = times.get(7)? / times[..8].iter().sum::<f64>().max(1.0);
     let value = format!("{:.1} %", share * 100.0);
     Some(match share > MUCH_STEAL {
         true => DATA_PLANE.advice(
             "steal",
             value,
-            "stolen by the hypervisor since boot; only dedicated cores help",
+            "the hypervisor has stolen this share of CPU time since boot; only dedicated cores \
+             help",
             None,
         ),
         false => DATA_PLANE.good("steal", value, "little time was stolen by the hypervisor"),

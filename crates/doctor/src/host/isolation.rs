@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPUs reserved for workers: isolated from the scheduler, from its tick, and from interrupts.
+//! CPUs reserved for workers: isolated from the scheduler, its tick, and interrupts.
 //!
-//! Left out: CPUs that a cgroup sets aside at run time (`cpuset.cpus.partition`), which kernels
-//! before 6.7 show nowhere else.
+//! CPUs that a cgroup isolates at run time (`cpuset.cpus.partition`) are not detected; kernels
+//! before 6.7 have no file that lists all of them.
 
 use super::Host;
 use super::boot::boot_with;
@@ -16,13 +16,13 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// Minimum number of cores for isolation: with fewer, it costs the OS more than the workers gain.
+/// Minimum number of cores at which isolation is advised. On smaller machines, isolation costs the
+/// OS more than the workers gain.
 const CORES_MIN: usize = 4;
 
 fn isolation(host: &Host) -> Observation {
     if !host.isolated.is_empty() {
-        let sentence = "the scheduler places no tasks on these CPUs by itself: select them with \
-                        --cpus";
+        let sentence = "the scheduler places no tasks on these CPUs; select them with --cpus";
         return DATA_PLANE.good("isolated_cpus", format_cpu_list(&host.isolated), sentence);
     }
     if host.online.is_empty() {
@@ -39,19 +39,19 @@ fn isolation(host: &Host) -> Observation {
     if host.root.exists(TICKLESS) {
         words += &format!(" {}", without_ticks(&list));
     }
-    let sentence = "any program may be scheduled on a worker's CPU, and its packets then wait";
+    let sentence = "other programs may be scheduled on a worker's CPU, and packets then wait";
     DATA_PLANE.advice("isolated_cpus", "none", sentence, Some(boot_with(host, &words)))
 }
 
-/// CPUs without a scheduler tick; the file exists if the kernel supports them
-/// (`CONFIG_NO_HZ_FULL`), and contains "(null)" if none are configured.
+/// File that lists the CPUs without a scheduler tick. It exists if the kernel supports tickless
+/// CPUs (`CONFIG_NO_HZ_FULL`), and contains "(null)" if none are configured.
 const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
 
 fn without_ticks(list: &str) -> String {
     format!("nohz_full={list} rcu_nocbs={list}")
 }
 
-/// Whether the scheduler tick is off on isolated CPUs.
+/// Checks that the scheduler tick is off on isolated CPUs.
 fn ticks(host: &Host) -> Option<Observation> {
     const NAME: &str = "tickless_cpus";
     if host.isolated.is_empty() {
@@ -74,8 +74,8 @@ fn ticks(host: &Host) -> Option<Observation> {
     Some(DATA_PLANE.advice(NAME, value, sentence, Some(fix)))
 }
 
-/// Files that each interrupt has in /proc/irq; anything else in the directory is named after a
-/// driver that handles the interrupt (kernel, kernel/irq/proc.c).
+/// Files that the kernel creates per interrupt in /proc/irq. Any other entry there is named after a
+/// driver that handles the interrupt (kernel/irq/proc.c).
 const IRQ_FILES: [&str; 7] = [
     "affinity_hint",
     "effective_affinity",
@@ -86,7 +86,7 @@ const IRQ_FILES: [&str; 7] = [
     "spurious",
 ];
 
-/// Interrupts that a driver handles, in ascending order, with their CPUs.
+/// Returns the interrupts that have a handler, ascending, each with the CPUs that may receive it.
 fn handled(host: &Host) -> Vec<(u32, Vec<u32>)> {
     let cpus = |number: u32| {
         let at = |file: &str| format!("proc/irq/{number}/{file}");
@@ -104,8 +104,8 @@ fn handled(host: &Host) -> Vec<(u32, Vec<u32>)> {
     numbers.into_iter().filter_map(cpus).collect()
 }
 
-/// Interrupts on the CPUs meant for workers: the isolated ones, or all except those of the first
-/// core.
+/// Checks for interrupts on CPUs suitable for workers: the isolated ones, or all except those of
+/// the first core.
 fn interrupts(host: &Host) -> Option<Observation> {
     const NAME: &str = "irq_affinity";
     let all = handled(host);
@@ -128,8 +128,8 @@ fn interrupts(host: &Host) -> Option<Observation> {
     }
     let home: Vec<u32> = host.online.iter().copied().filter(|cpu| !workers.contains(cpu)).collect();
     let fix = format!(
-        "for i in {}; do echo {} | sudo tee /proc/irq/$i/smp_affinity_list; done  # except \
-         NIC queues that this CPU serves; some cannot be moved",
+        "for i in {}; do echo {} | sudo tee /proc/irq/$i/smp_affinity_list; done  # except the \
+         IRQs of NIC queues that a worker CPU serves; some IRQs cannot be moved",
         for_shell(&numbers),
         format_cpu_list(&home)
     );
@@ -143,7 +143,7 @@ fn interrupts(host: &Host) -> Option<Observation> {
     Some(DATA_PLANE.advice(NAME, value, sentence, (!home.is_empty()).then_some(fix)))
 }
 
-/// Numbers in ascending order, as shell words; ranges become a call to seq(1).
+/// Formats ascending numbers as shell words, converting ranges to seq(1) calls.
 fn for_shell(numbers: &[u32]) -> String {
     let words = format_cpu_list(numbers);
     let words = words.split(',').map(|range| match range.split_once('-') {

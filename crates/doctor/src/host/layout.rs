@@ -32,14 +32,14 @@ fn cpus(host: &Host) -> Observation {
     let mut sentence = format!("this process may use only {}", name_cpus(&allowed));
     let within = group_cpus(host).unwrap_or_else(|| host.online.clone());
     if within.iter().all(|cpu| allowed.contains(cpu)) {
-        sentence += ", the CPUs of its control group";
+        sentence += ", the CPUs of its cgroup";
         return TOPOLOGY.advice("cpus", value, &sentence, None);
     }
     let fix = format!("taskset -c {} linerate doctor", format_cpu_list(&within));
     TOPOLOGY.advice("cpus", value, &sentence, Some(fix))
 }
 
-/// CPUs of this process's cgroup (version 2), which no program in it can leave.
+/// Returns the CPUs to which this process is confined by its cgroup (version 2).
 fn group_cpus(host: &Host) -> Option<Vec<u32>> {
     let groups = host.root.text("proc/self/cgroup")?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -50,7 +50,7 @@ fn group_cpus(host: &Host) -> Option<Vec<u32>> {
 fn cores(host: &Host) -> Observation {
     let cores: BTreeSet<Vec<u32>> =
         host.online.iter().filter_map(|cpu| host.siblings(*cpu)).collect();
-    // -1 where the firmware does not number packages.
+    // -1 if the firmware does not number packages.
     let package = |cpu: &u32| {
         let file = format!("sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id");
         host.root.number::<u32>(&file)
@@ -65,21 +65,21 @@ fn cores(host: &Host) -> Observation {
         packages => format!("{} in {}", plural(cores.len(), "core"), plural(packages, "package")),
     };
     let sentence = match host.platform.hypervisor {
-        Some(_) => "according to the hypervisor: two \"cores\" may be SMT siblings",
-        None => "workers on different cores share caches and memory only",
+        Some(_) => "according to the hypervisor, whose \"cores\" may be SMT siblings",
+        None => "workers on different cores share only caches and memory",
     };
     TOPOLOGY.fact("cores", value, sentence)
 }
 
 const SMT: &str = "sys/devices/system/cpu/smt";
 
-/// Hardware threads; no observation for processors with one thread per core on a kernel without
-/// this file.
+/// Checks hardware threads. Returns no observation if the kernel does not report SMT, as can be the
+/// case for processors with one thread per core.
 fn threads(host: &Host) -> Option<Observation> {
     let is_active = host.root.text(&format!("{SMT}/active"))? == "1";
     if !is_active {
         let sentence = match host.platform.hypervisor {
-            Some(_) => "according to the hypervisor: two CPUs may still share a core",
+            Some(_) => "according to the hypervisor, but two CPUs may still share a core",
             None => "no two CPUs share a core",
         };
         return Some(TOPOLOGY.good("smt", "off", sentence));
@@ -91,7 +91,7 @@ fn threads(host: &Host) -> Option<Observation> {
         name_cpus(&host.system_cpus())
     );
     let fix = switchable.then(|| {
-        format!("echo off | sudo tee /{SMT}/control  # steadier, at lower total throughput")
+        format!("echo off | sudo tee /{SMT}/control  # steadier results, lower total throughput")
     });
     Some(TOPOLOGY.advice("smt", "on", &sentence, fix))
 }
@@ -103,7 +103,7 @@ fn nodes(host: &Host) -> Observation {
     }
     if nodes.len() == 1 {
         let sentence = match host.platform.hypervisor {
-            Some(_) => "according to the hypervisor: memory may be on several NUMA nodes",
+            Some(_) => "according to the hypervisor, but memory may be on several NUMA nodes",
             None => "one NUMA node",
         };
         return TOPOLOGY.fact("numa", "1 node", sentence);
@@ -140,7 +140,7 @@ fn caches(host: &Host) -> Observation {
     let shared = last.and_then(|cache| cache.shared_by.as_ref().ok());
     let shared = shared.map_or("unknown CPUs".to_owned(), |by| name_cpus(by));
     let sentence = format!(
-        "CPU {}: cache lines {line}; the last level is shared by {shared}",
+        "CPU {} has cache lines {line}; its last-level cache is shared by {shared}",
         host.first_cpu()
     );
     TOPOLOGY.fact("caches", value, &sentence)
@@ -156,7 +156,7 @@ fn described(cache: &Cache) -> String {
     format!("L{}{kind} {size}", cache.level)
 }
 
-/// A size in the largest binary unit that divides it.
+/// Formats a size in the largest binary unit that divides it.
 pub(super) fn binary(bytes: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let whole = units.iter().find(|(_, shift)| bytes > 0 && bytes % (1 << shift) == 0);

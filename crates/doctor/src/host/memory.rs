@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages: huge pages keep a data plane's buffers within TLB reach.
+//! Huge pages, which allow the TLB to cover a data plane's buffers.
 
 use super::Host;
 use super::layout::binary;
@@ -15,7 +15,7 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
 
 const SIZES: &str = "sys/kernel/mm/hugepages";
 
-/// Huge pages of one size.
+/// The kernel's pool of huge pages of one size.
 struct Pool {
     bytes: u64,
     free: u64,
@@ -36,55 +36,58 @@ fn pools(host: &Host) -> Vec<Pool> {
 }
 
 impl Pool {
-    /// The kernel's directory for the pool, relative to that of the machine or of a node.
+    /// Returns the kernel's directory for the pool, relative to the machine's or a node's
+    /// directory.
     fn folder(&self) -> String {
         format!("hugepages-{}kB", self.bytes / 1024)
     }
 }
 
-/// The default pool, for programs that do not request a page size: ARM has smaller huge pages, too.
+/// Returns the pool of the default huge page size, which a program gets unless it requests another
+/// size. ARM also supports huge pages that are smaller than the default.
 fn usual<'a>(host: &Host, pools: &'a [Pool]) -> Option<&'a Pool> {
     let size = meminfo(host, "Hugepagesize:");
     pools.iter().find(|pool| size == Some(pool.bytes)).or(pools.first())
 }
 
-/// A size from /proc/meminfo, in bytes.
+/// Returns a size from /proc/meminfo, in bytes.
 fn meminfo(host: &Host, key: &str) -> Option<u64> {
     let text = host.root.text("proc/meminfo")?;
     let size = text.lines().find_map(|line| line.strip_prefix(key))?;
     size.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Pages reserved for programs that request them (such as DPDK).
+/// Checks the pages reserved for programs that request them explicitly, such as DPDK applications.
 fn reserved(host: &Host, pools: &[Pool]) -> Observation {
     let Some(usual) = usual(host, pools) else {
-        let sentence = "this kernel exposes no huge pages to reserve";
+        let sentence = "this kernel has no huge page pools";
         return DATA_PLANE.unknown("huge_pages", sentence);
     };
     let each = |pool: &Pool| format!("{} of {} ({})", pool.free, pool.all, binary(pool.bytes));
     let value = pools.iter().map(each).collect::<Vec<_>>().join(", ");
     if pools.iter().any(|pool| pool.free > 0) {
-        let sentence = "free pages for programs that reserve them, such as DPDK applications";
+        let sentence = "there are free pages for programs that reserve them, such as DPDK \
+                        applications";
         return DATA_PLANE.good("huge_pages", value, sentence);
     }
     let file = format!("/{SIZES}/{}/nr_hugepages", usual.folder());
-    let sentence = "no free pages for programs that reserve them, as DPDK applications do \
-                    (linerate does not)";
+    let sentence = "there are no free pages for programs that reserve them, such as DPDK \
+                    applications (linerate does not need any)";
     let fix = more_pages(host, usual)
         .map(|pages| format!("echo {} | sudo tee {file}", usual.all.saturating_add(pages)));
     DATA_PLANE.advice("huge_pages", value, sentence, fix)
 }
 
-/// Number of pages to reserve in addition to those in use: enough for a total of one gibibyte, as
-/// in DPDK's examples, but at most a quarter of the available memory, since reserved memory is lost
-/// to all other programs. `None` if that is less than a page, or unknown.
+/// Returns how many pages to reserve in addition to the existing ones: 1 GiB of them, as in DPDK's
+/// examples, but at most a quarter of the available memory, since reserved memory is unavailable to
+/// other programs. `None` if that is less than a page, or unknown.
 fn more_pages(host: &Host, pool: &Pool) -> Option<u64> {
     let bytes = (meminfo(host, "MemAvailable:")? / 4).min(1 << 30);
     Some(bytes / pool.bytes).filter(|pages| *pages > 0)
 }
 
-/// Distribution of the default huge pages over the nodes; no observation if there is only one node,
-/// or if there are no pages.
+/// Checks how the default huge pages are distributed over nodes. Returns no observation if there is
+/// only one node, or if no page is free.
 fn nodes(host: &Host, pools: &[Pool]) -> Option<Observation> {
     let usual = usual(host, pools).filter(|pool| pool.free > 0)?;
     let nodes = host.nodes();
@@ -99,10 +102,11 @@ fn nodes(host: &Host, pools: &[Pool]) -> Option<Observation> {
     let each = free.iter().zip(&nodes).map(|(free, node)| format!("{free} on {node}"));
     let value = each.collect::<Vec<_>>().join(", ");
     let Some(empty) = free.iter().position(|free| *free == 0) else {
-        let sentence = "free pages on every node: buffers can be local to their NIC";
+        let sentence = "every node has free pages, so buffers can be local to their NIC";
         return Some(DATA_PLANE.good("huge_pages_by_node", value, sentence));
     };
-    let sentence = format!("no free pages on {}: buffers for its NICs are remote", nodes[empty]);
+    let sentence =
+        format!("{} has no free pages, so buffers for its NICs are remote", nodes[empty]);
     let target = file(&nodes[empty], "nr_hugepages");
     let fix = more_pages(host, usual).map(|pages| {
         let all = host.root.number::<u64>(&target).unwrap_or(0).saturating_add(pages);
@@ -113,7 +117,8 @@ fn nodes(host: &Host, pools: &[Pool]) -> Option<Observation> {
 
 const TRANSPARENT: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Transparent huge pages: `always [madvise] never`, with the selected mode in brackets.
+/// Checks transparent huge pages. The file contains the modes, such as `always [madvise] never`,
+/// with the selected one in brackets.
 fn transparent(host: &Host) -> Observation {
     let text = host.root.text(TRANSPARENT).unwrap_or_default();
     let chosen = text.split(' ').find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
@@ -121,7 +126,7 @@ fn transparent(host: &Host) -> Observation {
         Some(chosen @ ("always" | "madvise")) => DATA_PLANE.good(
             "transparent_huge_pages",
             chosen,
-            "buffers that request huge pages get them, as linerate's do",
+            "buffers that request huge pages, as linerate's do, get them",
         ),
         Some(chosen) => DATA_PLANE.advice(
             "transparent_huge_pages",

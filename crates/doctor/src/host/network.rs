@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! NICs: number of receiving CPUs. Left out: ring sizes, which only ethtool(8) can query.
+//! Checks how many CPUs receive packets from each NIC. Ring sizes, which only ethtool(8) can query,
+//! are not covered.
 
 use super::{Host, counted};
 use linerate_record::doctor::{Observation, Section};
@@ -7,7 +8,7 @@ use linerate_record::doctor::{Observation, Section};
 const DATA_PLANE: Section = Section::DataPlane;
 const CARDS: &str = "sys/class/net";
 
-/// One observation per NIC; virtual interfaces are skipped.
+/// Returns one observation per NIC; virtual interfaces are skipped.
 pub(super) fn observe(host: &Host) -> Vec<Observation> {
     let names = host.root.names(CARDS).into_iter();
     names.filter_map(|card| queues(host, &card)).collect()
@@ -30,7 +31,7 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
         let mask = host.root.text(&format!("{at}/{queue}/rps_cpus")).unwrap_or_default();
         mask.bytes().any(|b| !matches!(b, b'0' | b','))
     });
-    // Isolated CPUs should not take part in the kernel's packet processing.
+    // Isolated CPUs should not process packets in the kernel.
     let cpus: Vec<u32> =
         host.online.iter().copied().filter(|cpu| !host.isolated.contains(cpu)).collect();
     let count = cpus.len().max(1);
@@ -48,8 +49,7 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
         (false, false) => DATA_PLANE.advice(
             &name,
             value,
-            "only as many CPUs as there are queues receive packets; more queues, or RPS, would \
-             spread them",
+            "only one CPU per queue receives packets; more queues, or RPS, would spread them",
             Some(format!(
                 "sudo ethtool -L {card} combined {count} || for f in /{at}/rx-*/rps_cpus; do echo \
                  {} | sudo tee $f; done",
@@ -59,7 +59,7 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
     })
 }
 
-/// Other properties of a NIC: driver, speed, node; each one only if the kernel reports it.
+/// Formats a NIC's other properties, as far as the kernel reports them: driver, speed, node.
 fn described(host: &Host, card: &str) -> String {
     let driver = std::fs::read_link(host.root.path(&format!("{CARDS}/{card}/device/driver"))).ok();
     let driver = driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
@@ -73,7 +73,7 @@ fn described(host: &Host, card: &str) -> String {
     parts.into_iter().flatten().map(|part| format!(", {part}")).collect()
 }
 
-/// A CPU mask in the kernel's format: hexadecimal, in groups of 32 bits, highest first.
+/// Formats a CPU mask like the kernel: hexadecimal, in groups of 32 bits, highest first.
 fn mask(cpus: &[u32]) -> String {
     let groups = cpus.iter().max().map_or(1, |highest| highest / 32 + 1);
     let group = |index: u32| {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processor: its name, the hypervisor, and the instruction set extensions that matter for
-//! packet processing.
+//! The processor: name, hypervisor, and instruction set extensions relevant to packet processing.
 
 use super::Host;
 use linerate_machine::cpuinfo::{cpu_name, value};
@@ -19,7 +18,7 @@ fn name(host: &Host) -> Observation {
     }
 }
 
-/// The vendor's model numbers, by which its manuals can be found.
+/// Returns the vendor's model numbers, which identify the right manual.
 fn numbers(host: &Host) -> String {
     let of = |key: &'static str| value(&host.cpuinfo, key);
     if let (Some(vendor), Some(family), Some(model)) =
@@ -30,7 +29,7 @@ fn numbers(host: &Host) -> String {
     if let (Some(implementer), Some(part)) = (of("CPU implementer"), of("CPU part")) {
         return format!("implementer {implementer}, part {part}");
     }
-    "name according to the kernel".to_owned()
+    "name reported by the kernel".to_owned()
 }
 
 fn platform(host: &Host) -> Observation {
@@ -54,8 +53,8 @@ fn platform(host: &Host) -> Observation {
     PROCESSOR.fact("platform", value, sentence)
 }
 
-/// Extensions useful for packet processing, under their names in /proc/cpuinfo: vectors, carry-less
-/// multiplication, ciphers, checksums, copies, bits, atomics.
+/// Instruction set extensions useful for packet processing, as named in /proc/cpuinfo: SIMD,
+/// carry-less multiplication, ciphers, checksums, copies, bit manipulation, atomics.
 const EXTENSIONS: [&str; 41] = [
     "sse2",
     "ssse3",
@@ -100,7 +99,7 @@ const EXTENSIONS: [&str; 41] = [
     "vfpv4",
 ];
 
-/// Vector width by extension, in bits, widest first. SVE leaves the width to the implementation.
+/// Vector width in bits by extension, widest first. SVE leaves the width to the implementation.
 const VECTORS: [(&str, &str); 9] = [
     ("avx512bw", "512 bits"),
     ("avx2", "256 bits"),

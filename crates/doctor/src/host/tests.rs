@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic machines in directories, and the observations about them; a server first.
+//! Tests with synthetic machines, whose files are in a directory. This file has a server and a
+//! guest.
 
 mod other_machines;
 
@@ -21,7 +22,7 @@ impl Machine {
         machine.with(files)
     }
 
-    /// The same machine with additional or replaced files.
+    /// Adds or replaces files.
     fn with(self, files: &[(&str, &str)]) -> Self {
         for (path, text) in files {
             let path = self.0.path().join(path);
@@ -54,7 +55,7 @@ impl Machine {
     }
 }
 
-/// Core idle states, and mitigations.
+/// Core idle states, and mitigations of vulnerabilities.
 const SLEEP_AND_FLAWS: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/cpu0/cpuidle/state0/name", "POLL"),
     ("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "0"),
@@ -71,7 +72,8 @@ const SLEEP_AND_FLAWS: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/vulnerabilities/retbleed", "Not affected"),
 ];
 
-/// A server with two packages, two cores per package and two threads per core, as shipped.
+/// A server with two packages, two cores per package and two threads per core, in its default
+/// configuration.
 fn server() -> Machine {
     let flags = "flags\t: fpu tsc constant_tsc nonstop_tsc sse2 avx avx2 bmi2 avx512bw fsrm";
     let cpuinfo = format!("vendor_id\t: GenuineIntel\nmodel name\t: Xeon\n{flags}");
@@ -141,7 +143,7 @@ fn server() -> Machine {
     machine.with(&files).with(SLEEP_AND_FLAWS)
 }
 
-/// A single-CPU guest without governor, node or NIC, in a container with a quota.
+/// A single-CPU guest without cpufreq governor, NUMA node or NIC, in a container with a CPU quota.
 fn guest() -> Machine {
     let flags = "flags\t: fpu tsc sse2 hypervisor";
     Machine::new(&[
@@ -157,19 +159,19 @@ fn guest() -> Machine {
     ])
 }
 
-/// The command that adds `words` to the kernel command line on Debian.
+/// Returns the command that adds `words` to the kernel command line on Debian.
 fn debian(words: &str) -> String {
     format!(
         "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"' | sudo tee -a \
-         /etc/default/grub.d/zz-workers.cfg && sudo update-grub  # effective from the next boot"
+         /etc/default/grub.d/zz-workers.cfg && sudo update-grub  # takes effect at the next boot"
     )
 }
 
-/// The command that moves interrupts.
+/// Returns the command that moves the interrupts `numbers` to `cpus`.
 fn moved(numbers: &str, cpus: &str) -> String {
     format!(
         "for i in {numbers}; do echo {cpus} | sudo tee /proc/irq/$i/smp_affinity_list; done  # \
-         except NIC queues that this CPU serves; some cannot be moved"
+         except the IRQs of NIC queues that a worker CPU serves; some IRQs cannot be moved"
     )
 }
 
@@ -188,8 +190,8 @@ fn a_server_out_of_the_box_gets_advice() {
     );
     server.says("cpus", Verdict::Fact, "8 of 8", "");
     server.says("cores", Verdict::Fact, "4 cores in 2 packages", "");
-    let off = "echo off | sudo tee /sys/devices/system/cpu/smt/control  # steadier, at lower \
-         total throughput";
+    let off = "echo off | sudo tee /sys/devices/system/cpu/smt/control  # steadier results, \
+               lower total throughput";
     server.says("smt", Verdict::Advice, "on", off);
     server.says("numa", Verdict::Advice, "2 nodes", "sudo sysctl kernel.numa_balancing=0");
     server.says("caches", Verdict::Fact, "L1d 48 KiB", "");
@@ -212,7 +214,7 @@ fn a_server_out_of_the_box_is_prepared_for_workers() {
         "echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
     );
     let no_turbo = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo  # for \
-         measurements; keep it on for speed";
+                    repeatable measurements; boost on is faster";
     server.says("boost", Verdict::Advice, "on", no_turbo);
     server.says(
         "isolated_cpus",
@@ -247,7 +249,7 @@ fn a_server_out_of_the_box_is_prepared_for_workers() {
     );
 }
 
-/// Advice that has been followed is reported as good.
+/// Once the advice has been followed, the checks pass.
 #[test]
 fn a_server_that_was_prepared_gets_none() {
     let prepared = server().with(&[
@@ -280,7 +282,7 @@ fn a_server_that_was_prepared_gets_none() {
     prepared.says("huge_pages", Verdict::Good, "500 of 512 (2 MiB), 0 of 0 (1 GiB)", "");
     prepared.says("isolated_cpus", Verdict::Good, "1-3,5-7", "");
     prepared.says("irq_affinity", Verdict::Good, "0 of 2 are delivered to CPUs 1-3,5-7", "");
-    // Isolated CPUs are not for receiving.
+    // Isolated CPUs are not counted as receiving CPUs.
     prepared.says("receive_queues_eth0", Verdict::Fact, "1 for 2 CPUs, on node 1", "");
     prepared.says("idle_states", Verdict::Good, "POLL (wakes in 0 us)", "");
     prepared.says("user_space_drivers", Verdict::Good, "vfio-pci: 0000:01:00.0", "");
@@ -338,7 +340,8 @@ fn cards_past_the_kernel_need_an_iommu() {
     guest().is_silent_about("user_space_drivers");
 }
 
-/// Pages on one node only, as after a DPDK application on the other node has taken its share.
+/// Only one node has free pages, as after a DPDK application on the other node has allocated its
+/// share.
 #[test]
 fn a_node_without_free_pages_is_named() {
     let pages = |node: u32, file: &str| {
@@ -363,7 +366,7 @@ fn boot_parameters_use_the_tools_of_the_distribution() {
         let board = Machine::new(&[("sys/devices/system/cpu/online", "0-3")]).with(files);
         board.observe().into_iter().find(|o| o.name == "isolated_cpus").unwrap().fix.unwrap()
     };
-    // Built without CONFIG_NO_HZ_FULL, like the Raspberry Pi kernel.
+    // A kernel built without CONFIG_NO_HZ_FULL, as on the Raspberry Pi.
     let words = "isolcpus=managed_irq,domain,1-3";
     let pi = asked(&[("boot/firmware/cmdline.txt", "console=tty1")]);
     assert!(pi.starts_with(&format!("sudo sed -i '1s/$/ {words}/' /boot/firmware/cmdline.txt  #")));
@@ -416,7 +419,7 @@ fn a_balancer_that_is_gone_moves_nothing() {
     left.is_silent_about("irqbalance");
 }
 
-/// Commands are shell lines: text for people follows `#`.
+/// Commands can be pasted into a shell; explanations follow `#`.
 #[test]
 fn every_command_is_one_for_a_shell() {
     let half = server().with(&[("sys/devices/system/cpu/isolated", "2-3")]);
@@ -430,4 +433,13 @@ fn every_command_is_one_for_a_shell() {
         let first = fix.split(' ').next().unwrap();
         assert!(["echo", "for", "sudo", "ps", "cat", "taskset"].contains(&first), "{fix}");
     }
+}
+
+#[test]
+fn the_right_to_packet_sockets_is_read_from_the_process() {
+    let status = |mask: &str| Machine::new(&[("proc/self/status", &format!("CapEff:\t{mask}"))]);
+    status("0000000000002000").says("packet_sockets", Verdict::Good, "allowed", "");
+    let fix = "sudo setcap cap_net_raw+ep $(command -v linerate)";
+    status("000001ffffffdfff").says("packet_sockets", Verdict::Advice, "not allowed", fix);
+    status("no mask").is_silent_about("packet_sockets");
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The facts, and where they are found in /proc, /sys and PATH.
+//! Host facts, and their sources in /proc, /sys and PATH.
 
 use linerate_linux::perf::{HARDWARE, HW_CACHE, RAW};
 use linerate_linux::search_path;
 use linerate_machine::{Platform, Root, platform};
 use std::path::{Path, PathBuf};
 
-/// The facts. A field is `None` if the kernel does not report it.
+/// Facts about the host and this process. Fields that the kernel does not report are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// `kernel.perf_event_paranoid`: -1 forbids nothing, 0 raw tracepoints, 1 system-wide counting
-    /// on a CPU, 2 kernel mode, 3 and 4 (Debian, Ubuntu, Android) everything, for processes without
-    /// `CAP_PERFMON`.
+    /// `kernel.perf_event_paranoid`. For processes without `CAP_PERFMON`, level 0 forbids raw
+    /// tracepoints, 1 also system-wide counting on a CPU, 2 also kernel mode, 3 and 4 (Debian,
+    /// Ubuntu, Android) everything; -1 forbids nothing.
     pub paranoid: Option<i32>,
     /// Whether the kernel has a directory of PMUs, as it does if built with perf events.
     pub has_units: bool,
@@ -22,44 +22,46 @@ pub struct Facts {
     pub is_in_user_namespace: bool,
     /// Whether this process has a seccomp filter.
     pub has_seccomp_filter: Option<bool>,
-    /// Whether programs may read counters from user space; `None` if there is no such setting.
+    /// Setting that permits programs to read counters from user space; `None` if there is none.
     pub user_access: Option<UserAccess>,
     /// `kernel.nmi_watchdog`: whether the hard lockup detector is on. It takes one counter on each
-    /// CPU, unless the kernel was built (6.5 and later) so that CPUs watch each other.
+    /// CPU, unless the kernel (6.5 and later) was built so that CPUs watch each other.
     pub is_watchdog_on: bool,
-    /// The core PMUs; several if there are several core types.
+    /// Core PMUs; several if there are several core types.
     pub core_units: Vec<CoreUnit>,
-    /// The platform on which the kernel runs.
+    /// Platform that the kernel runs on.
     pub platform: Platform,
-    /// The system vendor according to the firmware: `Amazon EC2`, `QEMU`, ...
+    /// System vendor according to the firmware: `Amazon EC2`, `QEMU`, ...
     pub maker: Option<String>,
-    /// The PMU node of the device tree.
+    /// State of the device tree's PMU node.
     pub device_tree: DeviceTree,
-    /// Path of Valgrind.
+    /// Path of Valgrind, if installed.
     pub valgrind: Option<PathBuf>,
-    /// The package manager: `apt`, `dnf`, ...
+    /// Path of QEMU's user-mode emulator of this architecture, if installed.
+    pub qemu: Option<PathBuf>,
+    /// Package manager: `apt`, `dnf`, ...
     pub installer: Option<Installer>,
 }
 
-/// The setting that controls counter reads from user space.
+/// Setting that controls counter reads from user space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserAccess {
     /// Whether reads are allowed.
     pub is_on: bool,
-    /// Name: `kernel.perf_user_access` (arm64), or the file `rdpmc` of the PMU (x86).
+    /// Setting: `kernel.perf_user_access` (arm64), or the path of the PMU's file `rdpmc` (x86).
     pub setting: String,
 }
 
-/// The package manager.
+/// A package manager, recognized by its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Installer {
-    /// The program.
+    /// Program that identifies it.
     pub program: &'static str,
-    /// The command that precedes the package names.
+    /// Command line that precedes the package names.
     pub command: &'static str,
 }
 
-/// Known package managers; the first one found is used.
+/// Known package managers. The first one found is used.
 const INSTALLERS: [Installer; 5] = [
     Installer { program: "apt-get", command: "sudo apt-get install" },
     Installer { program: "dnf", command: "sudo dnf install" },
@@ -68,21 +70,21 @@ const INSTALLERS: [Installer; 5] = [
     Installer { program: "apk", command: "sudo apk add" },
 ];
 
-/// A PMU for cores of one type.
+/// A PMU for one core type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreUnit {
-    /// Name: `cpu`, `cpu_atom`, `armv8_cortex_a72`, ...
+    /// PMU name: `cpu`, `cpu_atom`, `armv8_cortex_a72`, ...
     pub name: String,
-    /// The kernel's number for the PMU, used as the `kind` of a selector.
+    /// The PMU's type number in the kernel, used as a selector's `kind`.
     pub kind: u32,
-    /// The logical CPUs it counts on; `None` means all.
+    /// Logical CPUs on which the PMU counts; `None` for all CPUs.
     pub cpus: Option<Vec<u32>>,
 }
 
 /// State of the PMU node in the device tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceTree {
-    /// There is no device tree, or the PMU needs no node in it on this architecture.
+    /// No device tree, or the PMU needs no node in it on this architecture.
     #[default]
     NotUsed,
     /// The PMU node is missing.
@@ -90,14 +92,14 @@ pub enum DeviceTree {
         /// Required value of `compatible`.
         wanted: String,
     },
-    /// There is an empty PMU node.
+    /// The PMU node is empty.
     EmptyNode {
-        /// Its path.
+        /// Node path.
         path: String,
         /// Required value of `compatible`.
         wanted: String,
     },
-    /// There is a PMU node with this `compatible`.
+    /// The PMU node has this value of `compatible`.
     Node(String),
 }
 
@@ -111,18 +113,19 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 
 impl Facts {
-    /// Whether a capability lifts the restrictions of `paranoid`. Kernels before 5.8 know only the
-    /// older capability; later ones accept either.
+    /// Returns whether a capability lifts the restrictions of `paranoid`. Kernels before 5.8
+    /// recognize only `CAP_SYS_ADMIN`; later ones accept either that or `CAP_PERFMON`.
     pub fn may_count_everything(&self) -> bool {
         !self.is_in_user_namespace && (self.has(CAP_PERFMON) || self.has(CAP_SYS_ADMIN))
     }
 
-    /// Whether a capability allows inspecting the processes of other users.
+    /// Returns whether a capability allows inspecting other users' processes.
     pub fn may_trace_others(&self) -> bool {
         !self.is_in_user_namespace && self.may_trace_in_namespace()
     }
 
-    /// Whether a capability allows this for processes in this user namespace.
+    /// Returns whether a capability allows inspecting other users' processes in this user
+    /// namespace.
     pub(crate) fn may_trace_in_namespace(&self) -> bool {
         self.has(CAP_SYS_PTRACE) || self.may_count_everything()
     }
@@ -131,12 +134,12 @@ impl Facts {
         self.capabilities.is_some_and(|set| set >> capability & 1 == 1)
     }
 
-    /// The PMU that counts selectors of this kind, if it is one of several core PMUs: its events
-    /// then occur on some CPUs only.
+    /// Returns the PMU that counts selectors of this kind, if it is one of several core PMUs. In
+    /// that case, its events can be counted only on some CPUs.
     ///
-    /// Generalised events go to the PMU for raw events, if there is one (`perf_init_event` in
+    /// Generalized events go to the PMU for raw events, if any (`perf_init_event` in
     /// kernel/events/core.c): `cpu_core` on hybrid x86. On ARM no PMU has that number, and the
-    /// kernel uses the first one that accepts, which is not known here.
+    /// kernel uses the first one that accepts the event, which cannot be determined here.
     pub fn hybrid_unit(&self, kind: u32) -> Option<&CoreUnit> {
         let is_hybrid = self.core_units.len() > 1;
         let kind = if matches!(kind, HARDWARE | HW_CACHE) { RAW } else { kind };
@@ -166,19 +169,20 @@ impl Facts {
             maker: text("sys/class/dmi/id/sys_vendor"),
             device_tree: read_device_tree(&files),
             valgrind: find_program(root, "valgrind"),
+            qemu: find_program(root, &format!("qemu-{}", std::env::consts::ARCH)),
             installer: INSTALLERS.into_iter().find(|i| find_program(root, i.program).is_some()),
         }
     }
 }
 
-/// Whether a UID map is that of the initial namespace, which maps all 2^32 - 1 UIDs to themselves
-/// (user_namespaces(7)).
+/// Returns whether a UID map belongs to the initial namespace, which maps all 2^32 - 1 UIDs to
+/// themselves (user_namespaces(7)).
 fn is_identity(uid_map: &str) -> bool {
     uid_map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// Selects the core PMUs: `cpu` (most architectures), `cpum_cf` (s390), `armv…` (ARM), and those
-/// with a file `cpus` (Apple, hybrid x86); uncore PMUs have a file `cpumask`.
+/// Finds the core PMUs: `cpu` (most architectures), `cpum_cf` (s390), `armv…` (ARM), and those with
+/// a file `cpus` (Apple, hybrid x86). Uncore PMUs have a file `cpumask` instead.
 fn read_core_units(files: &Root) -> Vec<CoreUnit> {
     let unit = |name: String| {
         let at = |file: &str| format!("{UNITS}/{name}/{file}");
@@ -193,7 +197,7 @@ fn read_core_units(files: &Root) -> Vec<CoreUnit> {
     files.names(UNITS).into_iter().filter_map(unit).collect()
 }
 
-/// Read from the arm64 sysctl if it exists, otherwise from the x86 PMU's sysfs file.
+/// Reads the setting from the arm64 sysctl if it exists, otherwise from the x86 PMU's sysfs file.
 fn read_user_access(sysctl: Option<String>, files: &Root) -> Option<UserAccess> {
     let found = |setting: String, on: String| UserAccess { is_on: on != "0", setting };
     if let Some(on) = sysctl {
@@ -206,9 +210,9 @@ fn read_user_access(sysctl: Option<String>, files: &Root) -> Option<UserAccess> 
     })
 }
 
-/// Looks for the node that makes the kernel drive the counters of ARM cores: below the root or
-/// below a node `soc`, `compatible` with some `…pmu` (the kernel's binding `arm/pmu.yaml`). A power
-/// management unit is called `pmu` as well, but it is also a `syscon`.
+/// Finds the device tree node that makes the kernel use the counters of ARM cores: below the root
+/// or below a node `soc`, with a `compatible` that ends in `pmu` (kernel binding `arm/pmu.yaml`).
+/// Power management units are called `pmu` as well, but their `compatible` includes `syscon`.
 fn read_device_tree(files: &Root) -> DeviceTree {
     let Some(core) = compatible_core(files) else {
         return DeviceTree::NotUsed;
@@ -235,14 +239,14 @@ fn read_device_tree(files: &Root) -> DeviceTree {
     }
 }
 
-/// Whether these are POWER cores, whose watchdog uses timers (kernel,
-/// arch/powerpc/kernel/watchdog.c).
+/// Returns whether the cores are POWER, whose watchdog uses timers rather than a counter
+/// (arch/powerpc/kernel/watchdog.c).
 fn is_power(files: &Root) -> bool {
     files.names(&format!("{TREE}/cpus")).iter().any(|name| name.starts_with("PowerPC"))
 }
 
-/// The `compatible` of the first core in an ARM device tree, such as `arm,cortex-a7`. Other
-/// architectures find their counters without the device tree.
+/// Returns the first core's `compatible` in an ARM device tree, such as `arm,cortex-a7`. On other
+/// architectures, the kernel finds the counters without the device tree.
 fn compatible_core(files: &Root) -> Option<String> {
     let names = files.names(&format!("{TREE}/cpus"));
     let cores = names.iter().filter(|name| name.starts_with("cpu@"));
@@ -251,7 +255,7 @@ fn compatible_core(files: &Root) -> Option<String> {
     kinds.next().filter(|kind| !kind.starts_with("riscv") && !kind.contains("PowerPC"))
 }
 
-/// The first file named `name` in the directories of `PATH`.
+/// Returns the path of the first file called `name` in the directories of `PATH`.
 fn find_program(root: &Path, name: &str) -> Option<PathBuf> {
     let path = search_path();
     let places = std::env::split_paths(&path).filter(|folder| folder.is_absolute());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic machines in directories.
+//! Tests with synthetic machines, whose files are in a directory.
 
 use super::facts::UNITS;
 use super::*;
@@ -69,7 +69,7 @@ fn cores_of_two_kinds_have_a_unit_each() {
     assert_eq!(facts.core_units[0].cpus, None);
     assert_eq!(facts.hybrid_unit(9).unwrap().cpus, Some(vec![4, 5]));
     assert_eq!(facts.hybrid_unit(1), None);
-    // Which of them takes a generalised event is unknown.
+    // Which PMU the kernel uses for a generalized event is unknown on ARM.
     assert_eq!(facts.hybrid_unit(HARDWARE), None);
     let setting = "kernel.perf_user_access".to_owned();
     assert_eq!(facts.user_access, Some(UserAccess { is_on: false, setting }));
@@ -98,7 +98,7 @@ fn a_stranger_runs_as_another_user_or_group() {
         ("proc/self/status", &own),
         ("proc/1/status", &status("0\t0\t0\t0", "0\t0\t0\t0")),
         ("proc/2/status", &status(nobody, nobody)),
-        // Set on exec, as for ssh-agent.
+        // A set-group-ID program, such as ssh-agent.
         ("proc/3/status", &status(nobody, "65534 101 101 101")),
         ("proc/4/status", &status("65534 65534", "x")),
     ]);
@@ -134,7 +134,7 @@ fn device_trees_as_recorded() {
     // QEMU's virt board gives ARMv7 processors an empty node.
     let empty = tree(&[("proc/device-tree/pmu/name", "pmu\0")]);
     assert_eq!(empty, DeviceTree::EmptyNode { path: "/pmu".to_owned(), wanted: wanted.clone() });
-    // Rockchip's power management unit.
+    // Rockchip's power management unit, which is not a PMU.
     let power = ("proc/device-tree/pmu@ff730000/compatible", "rockchip,rk3288-pmu\0syscon\0");
     assert_eq!(tree(&[power]), DeviceTree::NoNode { wanted });
     let soc = ("proc/device-tree/soc/arm-pmu/compatible", "arm,cortex-a7-pmu\0");
@@ -191,8 +191,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever the files contain, reading them terminates and reports nothing that they do not
-    /// contain.
+    /// For arbitrary file contents, reading terminates, and reported values occur in the files.
     #[test]
     fn files_may_hold_anything(
         paranoid in ".{0,20}",

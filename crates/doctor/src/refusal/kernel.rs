@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Maps the error number of perf_event_open(2) to a cause.
+//! Maps a perf_event_open(2) error number to a cause.
 //!
 //! The kernel has about ten error numbers for about twenty causes, so each is interpreted together
-//! with the request and the environment:
+//! with the request and the host. Candidates are listed in the order in which they are tried:
 //!
 //! ```text
-//! ENOSYS                 a filter that pretends, or no perf events
-//! EPERM, EACCES          a filter (EPERM); another user's process (EACCES); the
-//!                        paranoid level, where it forbids this; a process that is closed to us
-//!                        for other reasons; else a security module. But where no unit counts
-//!                        for the cores, that: rights would not help
-//! ESRCH                  no such process         EMFILE, ENFILE   no descriptors
-//! EBUSY                  held by somebody alone
-//! EINVAL, E2BIG, ENOSPC  in a group: it is full
-//! ENODEV of a CPU        it is offline
-//! these and the rest     no unit counts for the cores; or the event is none of this unit,
-//!                        this kind of core, this processor, this kernel
+//! ENOSYS                 seccomp filter, if other signs of perf events exist; else no perf events
+//! EPERM, EACCES          seccomp filter (EPERM only); process of another user; paranoid level;
+//!                        missing capability; else perhaps a security module. If there is no
+//!                        core PMU, that is reported instead: privileges would not help
+//! ESRCH                  no such process
+//! EMFILE, ENFILE         no file descriptors
+//! EBUSY                  counters held exclusively by another user
+//! EINVAL, E2BIG, ENOSPC  in a group: the group is full
+//! ENODEV for a CPU       the CPU is offline
+//! these and all others   no core PMU; or an event unknown to this PMU, core type, processor or
+//!                        kernel
 //! ```
 
 use super::{Cause, Explainer, Explanation, lower_paranoid, pmu};
@@ -26,7 +26,7 @@ use linerate_linux::errno;
 use linerate_linux::perf::{OpenError, RAW, Request, Target};
 use linerate_machine::{format_cpu_list, name_cpus};
 
-/// An attempt to open an event, refused by the kernel, with its context.
+/// A refused attempt to open an event, with its context.
 #[derive(Clone, Copy, Debug)]
 struct Attempt<'a> {
     event: &'a Event,
@@ -36,7 +36,7 @@ struct Attempt<'a> {
     is_known_processor: bool,
 }
 
-/// The reason for the kernel's refusal.
+/// Explains why the kernel refused.
 pub(super) fn explain(
     refused: &refusal::Attempt,
     event: &Event,
@@ -68,8 +68,8 @@ pub(super) fn explain(
     }
 }
 
-/// If the kernel has settings for perf events, it has the system call, so a filter must have denied
-/// it.
+/// Explains ENOSYS: if the kernel has settings for perf events, it has the system call, so a
+/// seccomp filter must have denied it.
 fn no_such_call(facts: &Facts) -> Explanation {
     if facts.paranoid.is_some() || facts.has_units {
         return seccomp();
@@ -79,7 +79,7 @@ fn no_such_call(facts: &Facts) -> Explanation {
 
 fn no_perf_events(sentence: &str) -> Explanation {
     let fix = "zgrep CONFIG_PERF_EVENTS /proc/config.gz /boot/config-$(uname -r)  # boot a kernel \
-               with =y";
+               built with CONFIG_PERF_EVENTS=y";
     Explanation::new(Cause::NoPerfEvents, sentence, fix)
 }
 
@@ -96,14 +96,14 @@ fn seccomp() -> Explanation {
 fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &HostFacts) -> Explanation {
     let facts = around.facts();
     let has_filter = facts.has_seccomp_filter == Some(true);
-    // If the level is too high, the kernel itself returns EACCES (perf_allow_kernel and similar
-    // functions in include/linux/perf_event.h), and lowering the level does not help against a
-    // filter.
+    // EPERM comes from a filter: if the paranoid level is too high, the kernel itself returns
+    // EACCES (perf_allow_kernel and similar functions in include/linux/perf_event.h). Lowering the
+    // level does not help against a filter.
     if has_filter && error.errno == errno::EPERM {
         return seccomp();
     }
-    // Precedes the paranoid level: the kernel checks the level first, but lowering it would not
-    // give access to such a process.
+    // Checked before the paranoid level. The kernel checks the level first, but lowering it would
+    // not give access to another user's process.
     if let Some(refusal) = of_another_user(attempt.target, around) {
         return refusal;
     }
@@ -126,10 +126,11 @@ fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &HostFacts) -> Exp
     }
 }
 
-/// The command that lifts all restrictions on counting processes.
+/// Command that lifts all restrictions on counting processes.
 const TRACE: &str = "sudo setcap cap_perfmon,cap_sys_ptrace=ep \"$(command -v linerate)\"";
 
-/// The reason, if the target belongs to another user and no privilege overrides this.
+/// Explains the refusal if the target belongs to another user and this process lacks the capability
+/// to trace other users' processes.
 fn of_another_user(target: Target, around: &HostFacts) -> Option<Explanation> {
     let Target::Thread(id) = target else { return None };
     if around.facts().may_trace_in_namespace() {
@@ -137,8 +138,8 @@ fn of_another_user(target: Target, around: &HostFacts) -> Option<Explanation> {
     }
     let Stranger { kind, theirs, own } = around.stranger(id)?;
     let sentence = format!(
-        "process {id} runs as {kind} {theirs}, this process as {own}, and CAP_SYS_PTRACE, which \
-         would allow access, is missing"
+        "process {id} runs as {kind} {theirs} and this process as {own}, so access requires \
+         CAP_SYS_PTRACE"
     );
     let fix = match kind {
         "user" => {
@@ -149,8 +150,8 @@ fn of_another_user(target: Target, around: &HostFacts) -> Option<Explanation> {
     Some(Explanation::new(Cause::MissingCapability, sentence, fix))
 }
 
-/// The highest `kernel.perf_event_paranoid` level that allows this attempt, if the current level is
-/// higher. System-wide events need 0, kernel mode 1, all others 2 (kernel documentation,
+/// Returns the highest `kernel.perf_event_paranoid` level that allows this attempt, if the current
+/// one is higher. System-wide events need 0, kernel mode 1, all others 2 (kernel documentation,
 /// admin-guide/perf-security and sysctl/kernel; 3 and above are distribution patches).
 fn paranoid_limit(attempt: &Attempt<'_>, facts: &Facts) -> Option<i32> {
     let limit = match attempt.target {
@@ -166,29 +167,29 @@ fn paranoid(limit: i32, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
     let level = facts.paranoid.unwrap_or(limit + 1);
     let what = match (attempt.target, limit) {
         (Target::Cpu(_), _) => "counting whole CPUs",
-        (_, 1) => "counting kernel mode",
-        _ => "all counting",
+        (_, 1) => "counting in kernel mode",
+        _ => "counting at all",
     };
     let whom = match facts.is_in_user_namespace {
-        true => "to every process in a user namespace",
-        false => "to processes without CAP_PERFMON",
+        true => "every process in a user namespace",
+        false => "processes without CAP_PERFMON",
     };
     Explanation::new(
         Cause::Paranoid,
-        format!("kernel.perf_event_paranoid is {level}, which forbids {what} {whom}"),
+        format!("kernel.perf_event_paranoid is {level}, which keeps {whom} from {what}"),
         lower_paranoid(facts, limit),
     )
 }
 
 fn target_gone(target: Target) -> Explanation {
     let sentence = match target {
-        Target::Thread(id) => format!("no process or thread {id}, or it has just exited"),
+        Target::Thread(id) => format!("process or thread {id} does not exist or has just exited"),
         Target::CurrentThread | Target::Cpu(_) => "the target is gone".to_owned(),
     };
     Explanation::new(
         Cause::TargetGone,
         sentence,
-        "linerate stat -- COMMAND  # counts from its start",
+        "linerate stat -- COMMAND  # counts from process start",
     )
 }
 
@@ -211,17 +212,19 @@ fn no_descriptors(error: OpenError) -> Explanation {
 
 fn too_many(attempt: &Attempt<'_>) -> Explanation {
     let Attempt { event, group_len, .. } = attempt;
+    let events = if *group_len == 1 { "event" } else { "events" };
     let sentence = format!(
-        "`{}` does not fit on the counters alongside {group_len} other {}",
-        event.name,
-        if *group_len == 1 { "event" } else { "events" }
+        "`{}` does not fit on the counters alongside {group_len} other {events}",
+        event.name
     );
-    let fix =
-        format!("linerate stat -e {} -- COMMAND  # with at most {group_len} at once", event.name);
+    let fix = format!(
+        "linerate stat -e {} -- COMMAND  # with at most {group_len} {events} at once",
+        event.name
+    );
     Explanation::new(Cause::TooManyEvents, sentence, fix)
 }
 
-/// The event does not exist, or the PMU that would count it does not.
+/// Explains that the event, or the PMU that would count it, does not exist.
 fn not_there(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
     let Attempt { event, target, .. } = attempt;
     match (event.class, target) {
@@ -239,31 +242,33 @@ fn not_there(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanat
 }
 
 fn not_of_kernel(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
-    // Sandboxes that emulate the kernel return this for every event.
+    // Sandboxes that emulate the kernel return ENODEV for every event.
     if error.errno == errno::ENODEV && !facts.has_units {
-        return no_perf_events("this sandbox kernel (such as gVisor) has no perf events");
+        return no_perf_events(
+            "the sandbox kernel (gVisor or similar) does not implement perf events",
+        );
     }
     Explanation::new(
         Cause::UnsupportedEvent,
         format!(
-            "this kernel does not count `{}`: too old, or built without it",
+            "this kernel is too old for `{}` or was built without support for it",
             attempt.event.name
         ),
         "linerate stat --list",
     )
 }
 
-/// Whether it is a core event rather than one of an uncore PMU with its own number, such as memory
-/// controllers, links, energy.
+/// Returns whether this is a core event, as opposed to an event of an uncore PMU with its own type
+/// number, such as a memory controller or a link.
 fn asks_cores(event: &Event, facts: &Facts) -> bool {
-    // 5 is the type of breakpoints; dynamically registered PMUs get higher numbers.
+    // 5 is the type number for breakpoints; dynamically registered PMUs have higher numbers.
     let kind = event.selector.kind;
     let is_unit = kind > RAW + 1;
     let is_core = facts.core_units.iter().any(|unit| unit.kind == kind);
     event.class == Class::Hardware && (!is_unit || is_core)
 }
 
-/// Whether the kernel has no driver for the core counters.
+/// Returns whether the kernel has no driver for the core counters.
 fn has_no_core(facts: &Facts) -> bool {
     facts.core_units.is_empty()
 }
@@ -273,8 +278,8 @@ fn not_of_unit(attempt: &Attempt<'_>) -> Explanation {
     let is_cpu = matches!(attempt.target, Target::Cpu(_));
     let (sentence, fix) = match is_cpu {
         true => (
-            format!("the PMU of `{name}` does not count it on this CPU"),
-            "cat /sys/bus/event_source/devices/*/cpumask  # the CPUs to name with --cpu, by unit",
+            format!("the PMU that counts `{name}` is not available on this CPU"),
+            "cat /sys/bus/event_source/devices/*/cpumask  # lists each PMU's CPUs, for --cpu",
         ),
         false => (
             format!("`{name}` is an uncore event, which cannot be counted per process"),
@@ -284,7 +289,7 @@ fn not_of_unit(attempt: &Attempt<'_>) -> Explanation {
     Explanation::new(Cause::UnsupportedEvent, sentence, fix.replace("EVENT", name))
 }
 
-/// The machine has counters, but not for this event.
+/// Explains that the machine has counters, but cannot count this event.
 fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
     let Attempt { event, request, target, .. } = attempt;
     let name = &event.name;
@@ -293,7 +298,10 @@ fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> E
             let (unit, on, list) = (&unit.name, cpus_of(unit), list_of(unit));
             return Explanation::new(
                 Cause::HybridCores,
-                format!("`{name}` is an event of {unit}, which counts on {on}, not on CPU {cpu}"),
+                format!(
+                    "`{name}` is an event of PMU {unit}, which counts on {on}, not on CPU \
+                    {cpu}"
+                ),
                 format!("linerate stat --cpu {list} -e {name}"),
             );
         }
@@ -302,22 +310,24 @@ fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> E
     if excludes && counts_all_modes(error, facts) {
         return Explanation::new(
             Cause::UnsupportedEvent,
-            format!("the counters here cannot exclude a privilege mode, as `{name}` requests"),
+            format!(
+                "this processor's counters cannot filter by privilege mode, as `{name}` requires"
+            ),
             format!("linerate stat -e {} -- COMMAND  # without :u", name.trim_end_matches(":u")),
         );
     }
     if attempt.is_known_processor {
         return Explanation::new(
             Cause::UnsupportedEvent,
-            format!("the kernel's PMU driver does not count `{name}` on this processor"),
+            format!("the kernel's PMU driver does not support `{name}` on this processor"),
             "linerate stat --list",
         );
     }
     Explanation::new(
         Cause::UnknownProcessor,
         format!(
-            "there is no event table for this processor, and the kernel does not count `{name}` on \
-             it either"
+            "linerate has no event table for this processor, and the kernel does not support \
+             `{name}` on it either"
         ),
         "linerate stat -e rCODE -- COMMAND  # find the hexadecimal code in the vendor's manual",
     )
@@ -327,19 +337,19 @@ fn counts_on(unit: &CoreUnit, cpu: u32) -> bool {
     unit.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
 }
 
-/// Whether this error comes from counters that cannot exclude modes: those of ARMv6, and all PMUs
-/// for which the kernel returns EOPNOTSUPP
+/// Returns whether this error comes from counters that cannot exclude a privilege mode: the ARMv6
+/// counters, and all PMUs for which the kernel returns EOPNOTSUPP.
 fn counts_all_modes(error: OpenError, facts: &Facts) -> bool {
     let is_armv6 = facts.core_units.iter().any(|unit| unit.name.starts_with("armv6"));
     error.errno == errno::EOPNOTSUPP || (is_armv6 && error.errno == errno::EINVAL)
 }
 
-/// The CPUs of a PMU, in words.
+/// Formats a PMU's CPUs for a sentence, such as `CPUs 0-3`.
 pub(super) fn cpus_of(unit: &CoreUnit) -> String {
     unit.cpus.as_ref().map_or("all CPUs".to_owned(), |cpus| name_cpus(cpus))
 }
 
-/// The CPUs of a PMU, in command-line syntax.
+/// Formats a PMU's CPUs in command-line syntax, such as `0-3`.
 pub(super) fn list_of(unit: &CoreUnit) -> String {
     unit.cpus.as_ref().map_or("LIST".to_owned(), |cpus| format_cpu_list(cpus))
 }
@@ -349,8 +359,8 @@ fn other(error: OpenError, attempt: &Attempt<'_>) -> Explanation {
     Explanation::new(
         Cause::Other,
         format!(
-            "the kernel refuses `{name}` for an unknown reason (errno {errno}: {error}); possibly \
-             a security module"
+            "the kernel refuses `{name}` for an unknown reason (errno {errno}: {error}); a \
+             security module may have denied it"
         ),
         "sudo dmesg | tail; sudo ausearch -m avc -ts recent  # show what was denied",
     )

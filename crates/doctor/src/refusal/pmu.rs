@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons why a machine has no hardware counters at all, and where they could be enabled.
+//! Why a machine has no hardware counters at all, and how to enable them.
 
 use super::{Cause, Explanation, simulate};
 use crate::host_facts::{DeviceTree, Facts};
 
-/// The reason why no PMU counts core events on this machine.
+/// Explains why no PMU counts core events on this machine.
 ///
-/// An empty node is checked first, since it means that the machine should have counters. If the
-/// node is missing, a hypervisor explains that.
+/// Checks for an empty device tree node first, since such a node means that the machine should have
+/// counters. Attributes a missing node to the hypervisor, if there is one.
 pub(super) fn why_none(facts: &Facts) -> Explanation {
     let hypervisor = facts.platform.hypervisor.as_deref();
     match (&facts.device_tree, hypervisor) {
@@ -35,7 +35,7 @@ pub(super) fn why_none(facts: &Facts) -> Explanation {
 fn without_node(what: &str, wanted: &str) -> Explanation {
     Explanation::new(
         Cause::DeviceTreeWithoutPmu,
-        format!("{what}: the kernel does not probe for a PMU"),
+        format!("{what}, so the kernel does not probe for a PMU"),
         format!(
             "dtc -I fs -O dts -o board.dts /proc/device-tree && ${{EDITOR:-vi}} board.dts && dtc \
              -O dtb -o board.dtb board.dts  # add pmu {{ compatible = \"{wanted}\"; interrupts = \
@@ -47,7 +47,9 @@ fn without_node(what: &str, wanted: &str) -> Explanation {
 fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Explanation {
     let maker = facts.maker.as_deref().unwrap_or("");
     let sentence = match facts.platform.emulated {
-        Some(true) => format!("this machine is emulated ({hypervisor}) without hardware counters"),
+        Some(true) => {
+            format!("this machine is emulated ({hypervisor}) and has no hardware counters")
+        }
         _ => {
             format!("this is a virtual machine ({hypervisor}) without a virtual PMU")
         }
@@ -59,7 +61,7 @@ fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Explanation {
     Explanation::new(Cause::NoVirtualPmu, sentence, fix)
 }
 
-/// Fix for an event that opens but counts nothing.
+/// Returns the fix for an event that opens but counts nothing.
 pub(crate) fn instead_of_nothing(facts: &Facts) -> String {
     let here = simulate(facts);
     match facts.platform.emulated {
@@ -68,8 +70,8 @@ pub(crate) fn instead_of_nothing(facts: &Facts) -> String {
     }
 }
 
-/// The fix on the host of a guest of this architecture, if the host runs QEMU. Under emulation, x86
-/// has no counters; POWER has them by default.
+/// Command that enables counters for a guest of this architecture if the host runs QEMU. Under
+/// emulation, x86 guests have no counters, and POWER guests have them by default.
 const PASSED_ON: &str = match () {
     () if cfg!(target_arch = "x86_64") => "qemu-system-x86_64 -accel kvm -cpu host,pmu=on",
     () if cfg!(target_arch = "aarch64") => "qemu-system-aarch64 -accel kvm -cpu host,pmu=on",
@@ -85,8 +87,9 @@ const EMULATED: &str = match () {
     () => "qemu-system-ARCH -icount shift=0",
 };
 
-/// Instance types with a virtual PMU and how to enable it, by vendor and then by hypervisor, each
-/// from its manual. A guest cannot determine which program runs KVM on its host.
+/// How to enable a virtual PMU: an instance type, a command or a setting, looked up by vendor and
+/// then by hypervisor. Each entry comes from the manual of that vendor or hypervisor. A guest
+/// cannot determine which program runs KVM on its host.
 const HOST_WAYS: [(&str, &str, &str); 9] = [
     ("Amazon EC2", "use a .metal instance type, or one that spans a whole socket", ""),
     (
@@ -97,7 +100,11 @@ const HOST_WAYS: [(&str, &str, &str); 9] = [
     ("KVM", "on the host, if it runs QEMU: ", PASSED_ON),
     ("QEMU TCG", "on the host: ", EMULATED),
     ("Hyper-V", "on the host: ", "Set-VMProcessor NAME -Perfmon @(\"pmu\")"),
-    ("VMware", "on the host, with the VM off, in its .vmx file: ", "vpmc.enable = \"TRUE\""),
+    (
+        "VMware",
+        "on the host, power off the VM and set in its .vmx file: ",
+        "vpmc.enable = \"TRUE\"",
+    ),
     ("Xen", "on the host: boot Xen with ", "vpmu=1"),
     ("Parallels", "on the host: ", "prlctl set NAME --pmu-virt on"),
     ("QEMU", "on the host: ", PASSED_ON),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons why counter registers are not read directly, and the commands that load the module
-//! `kmod/pmu_user`, which makes them readable.
+//! Why counter registers are not read directly, and the commands to load `kmod/pmu_user`, the
+//! module that makes the registers readable.
 
 use super::{Cause, Explanation};
 use crate::host_facts::HostFacts;
@@ -13,17 +13,17 @@ use linerate_linux::{allowed_cpus, kernel_release};
 use linerate_machine::{Root, name_cpus};
 use linerate_record::Tier;
 
-/// The reason why perf is not used for an event while the module holds the counters.
+/// Explains why an event cannot be counted with perf while the module holds the counters.
 pub(super) fn held() -> Explanation {
     Explanation::new(
         Cause::CountersBusy,
-        "the module pmu_user holds the counters, so perf cannot count",
+        "the pmu_user module holds the counters, so perf cannot use them",
         "sudo rmmod pmu_user",
     )
 }
 
-/// The refusal of a hardware event by perf, with the module as an alternative if the module does
-/// not need what perf lacks.
+/// Offers the module as an alternative when perf refuses, unless the module would fail for the same
+/// reason as perf.
 pub(super) fn or_by_module(explanation: Explanation) -> Explanation {
     match CAN_BE_OPENED {
         true => with_module(explanation),
@@ -43,15 +43,16 @@ pub(super) fn with_module(mut explanation: Explanation) -> Explanation {
     );
     if let Some(fix) = explanation.fix.as_mut().filter(|_| is_perfs_own) {
         let behind = if fix.contains("  # ") { ";" } else { "  #" };
-        *fix += &format!("{behind} or, to read registers: sudo insmod pmu_user.ko {EVENTS}");
+        *fix +=
+            &format!("{behind} or, to read registers directly: sudo insmod pmu_user.ko {EVENTS}");
     }
     explanation
 }
 
-/// The reason why an event is not read from its register.
+/// Explains why an event cannot be read from its register.
 pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &HostFacts) -> Explanation {
     let name = &event.name;
-    // The current state: a command that adds to the selected events has to start from them.
+    // Read now: a command that adds an event must repeat those currently selected.
     let module = || around.pmu_user().and_then(Result::ok);
     match why {
         RegisterRefusal::NotUnderstood { line, reason } => not_understood(*line, reason, around),
@@ -62,35 +63,35 @@ pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &HostFacts) 
         RegisterRefusal::Unreadable(why) => unreadable(why),
         RegisterRefusal::NoNumber => Explanation::new(
             Cause::NotSelected,
-            format!("`{name}` has no event number for a counter register"),
+            format!("`{name}` has no PMU event number, so no counter register can count it"),
             "linerate stat --list",
         ),
         RegisterRefusal::NotSelected { user_only } => Explanation::new(
             Cause::NotSelected,
-            format!("no counter of the module pmu_user is set to count `{name}`"),
+            format!("the pmu_user module has not programmed a counter for `{name}`"),
             selecting(module().as_ref(), event, *user_only),
         ),
         RegisterRefusal::CountsKernelMode => Explanation::new(
             Cause::NotSelected,
             format!(
-                "the module pmu_user counts `{name}` in kernel mode too, but user mode only \
-                     was requested"
+                "the pmu_user module also counts `{name}` in kernel mode, but only user mode was \
+                 requested"
             ),
             reload(module().as_ref(), None, true),
         ),
         RegisterRefusal::Stopped { cpu } => Explanation::new(
             Cause::RegistersClosed,
             format!(
-                "another program reconfigured the counter of `{name}` on CPU {cpu}, bypassing the \
+                "another program reconfigured the counter for `{name}` on CPU {cpu}, bypassing the \
                  module"
             ),
             reload(module().as_ref(), None, false),
         ),
         RegisterRefusal::StandsStill => Explanation::new(
             Cause::UnsupportedEvent,
-            "the register of this event does not change while instructions execute: nothing \
-             counts it here (QEMU counts instructions with -icount only)",
-            "cat /proc/pmu_user  # shows what else is selected",
+            "this event's register does not change while instructions execute: the event is not \
+             implemented here (QEMU counts instructions only with -icount)",
+            "cat /proc/pmu_user  # lists the other selected events",
         ),
     }
 }
@@ -100,14 +101,14 @@ fn not_understood(line: usize, reason: &str, around: &HostFacts) -> Explanation 
     Explanation::new(
         Cause::RegistersClosed,
         format!(
-            "{}: line {line} {reason}; registers are not read without a valid state",
+            "{}: line {line} {reason}; registers are read only if the module's state is valid",
             path.display()
         ),
-        "sudo rmmod pmu_user  # then load the module of this linerate version",
+        "sudo rmmod pmu_user  # then load the module from this linerate version",
     )
 }
 
-/// Advice to pin the thread, with the command for it.
+/// Advises pinning the thread to a CPU, and gives the command.
 fn stay(allowed: &[u32], module: Option<&Module>) -> Explanation {
     let open = module.map(Module::open_cpus).unwrap_or_default();
     let cpu = allowed.iter().find(|cpu| open.contains(cpu)).or(allowed.first());
@@ -115,8 +116,8 @@ fn stay(allowed: &[u32], module: Option<&Module>) -> Explanation {
     Explanation::new(
         Cause::NotOnOneCpu,
         format!(
-            "counter registers are not saved per thread, so the thread must be pinned to one CPU, \
-             but this one may run on {}",
+            "counter registers are not saved per thread, so the thread must be pinned to one CPU; \
+             it may run on {}",
             name_cpus(allowed)
         ),
         format!("taskset -c {cpu} COMMAND"),
@@ -127,9 +128,9 @@ fn closed_on(cpu: u32, was_opened: bool, module: Option<&Module>) -> Explanation
     let why = match was_opened {
         true => format!(
             "another program disabled the counters of CPU {cpu}, bypassing the module (perf does \
-             when it counts there)"
+             so when it counts on that CPU)"
         ),
-        false => format!("the module did not open the counters of CPU {cpu}"),
+        false => format!("the module did not open the counters of CPU {cpu} to user mode"),
     };
     Explanation::new(Cause::RegistersClosed, why, reload(module, None, false))
 }
@@ -138,12 +139,12 @@ fn unreadable(why: &str) -> Explanation {
     Explanation::new(
         Cause::RegistersClosed,
         format!("the counter registers cannot be read: {why}"),
-        "cat /proc/pmu_user  # shows which CPUs are open",
+        "cat /proc/pmu_user  # lists the CPUs with user access",
     )
 }
 
-/// Commands that select an event in addition to the current ones, or in place of them if no counter
-/// is free.
+/// Returns the commands that select an event in addition to the current ones, or instead of them if
+/// no counter is free.
 fn selecting(module: Option<&Module>, event: &Event, user_only: bool) -> String {
     let selected = module.map_or(&[][..], |module| &module.selected);
     let has_names = selected.iter().any(|selected| selected.name.is_some());
@@ -161,7 +162,8 @@ fn selecting(module: Option<&Module>, event: &Event, user_only: bool) -> String 
     }
 }
 
-/// Commands that reload the module with this event added.
+/// Returns the commands that reload the module with the selected events and, if given, the event
+/// `adding`.
 fn reload(module: Option<&Module>, adding: Option<&str>, user_only: bool) -> String {
     let selected = module.map_or(&[][..], |module| &module.selected);
     let events = selected.iter().filter(|selected| selected.counter != CYCLE_COUNTER);
@@ -179,19 +181,19 @@ fn unload_and_load(module: Option<&Module>, user_only: bool) -> String {
     format!("sudo rmmod pmu_user && sudo insmod pmu_user.ko{mode}")
 }
 
-/// An event as a module parameter.
+/// Formats an event as a module parameter.
 fn parameter(selected: &Selected) -> String {
     selected.name.clone().unwrap_or_else(|| format!("{:#x}", selected.event))
 }
 
-/// The selected events, in words: `CPU_CYCLES, INST_RETIRED in user mode`.
+/// Lists the selected events: `CPU_CYCLES, INST_RETIRED in user mode`.
 fn counted(module: &Module) -> String {
     let names: Vec<String> = module.selected.iter().rev().map(parameter).collect();
     let is_user_only = module.selected.iter().all(|selected| selected.is_user_only);
     names.join(", ") + if is_user_only { " in user mode" } else { "" }
 }
 
-/// The reason why the registers are not readable while the module is not loaded.
+/// Explains that the registers are not readable because the module is not loaded.
 fn not_loaded(around: &HostFacts) -> Explanation {
     if !CAN_BE_OPENED {
         return other_architecture();
@@ -205,7 +207,7 @@ fn not_loaded(around: &HostFacts) -> Explanation {
 
 fn other_architecture() -> Explanation {
     let sentence = format!(
-        "user-mode register reads through a module are available on ARMv7 and AArch64 only, not on \
+        "user-mode register reads through a module are available only on ARMv7 and AArch64, not on \
          {}",
         std::env::consts::ARCH
     );
@@ -215,7 +217,7 @@ fn other_architecture() -> Explanation {
 fn only_installed() -> Explanation {
     Explanation::new(
         Cause::RegistersClosed,
-        "the module pmu_user, which opens the registers, is not loaded",
+        "the pmu_user module, which opens the registers to user mode, is not loaded",
         format!("sudo modprobe pmu_user {EVENTS}"),
     )
 }
@@ -224,8 +226,8 @@ fn not_built(release: &str) -> Explanation {
     Explanation::new(
         Cause::RegistersClosed,
         format!(
-            "the module pmu_user, which opens the registers, is neither loaded nor installed for \
-             this kernel ({release})"
+            "the pmu_user module, which opens the registers to user mode, is neither loaded nor \
+             installed for this kernel ({release})"
         ),
         format!(
             "make -C /lib/modules/{release}/build M=$PWD/kmod/pmu_user modules && sudo insmod \
@@ -234,12 +236,12 @@ fn not_built(release: &str) -> Explanation {
     )
 }
 
-/// Module parameters for the events that are counted by default.
+/// Module parameter for the events counted by default.
 const EVENTS: &str = "events=INST_RETIRED";
 
-/// Tries the registers on an enabled CPU with work of known size, or gives the reason why they
-/// count nothing; `None` if not applicable, because this processor has no such registers and no
-/// module claims to control them.
+/// Counts work of known size with the registers of a CPU on which the module opened them. Returns
+/// the reason if that fails; `None` if this processor has no counter registers and no module claims
+/// to control them.
 pub(crate) fn examine(around: &HostFacts) -> Option<Result<(Tier, String), Explanation>> {
     let pmu_user = around.pmu_user();
     (CAN_BE_OPENED || pmu_user.is_some()).then(|| match pmu_user {
@@ -257,13 +259,13 @@ fn count(module: &Module) -> Result<(Tier, String), Explanation> {
             Err(RegisterRefusal::Closed { cpu, was_opened }) => {
                 closed_on(cpu, was_opened, Some(module))
             }
-            _ => unreadable("they are not open on any CPU that this program may run on"),
+            _ => unreadable("no CPU that this program may run on allows user access"),
         });
     };
     count_cycles(cpu).map_err(|why| unreadable(&why))?;
     let sentence = format!(
-        "regions count without perf through registers that the module pmu_user opened on {}: {}; \
-         pin counting threads to one of them",
+        "regions count without perf by reading the registers that the pmu_user module opened on \
+         {}: {}; pin each counting thread to one of these CPUs",
         name_cpus(&open),
         counted(module)
     );

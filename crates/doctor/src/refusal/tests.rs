@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every cause, produced by an opener that refuses and by the facts that explain it.
+//! Produces every cause with a simulated kernel that refuses events, and facts that explain why.
 
 use super::*;
 use crate::host_facts::{CoreUnit, DeviceTree, Installer, UserAccess};
@@ -58,7 +58,7 @@ fn guest(hypervisor: &str) -> Facts {
     Facts { platform, ..without_counters() }
 }
 
-/// Without counters, privileges would not help.
+/// The same host with missing privileges, which must not be blamed if there are no counters.
 fn unprivileged(facts: Facts) -> Facts {
     Facts { capabilities: Some(0), has_seccomp_filter: Some(true), ..facts }
 }
@@ -73,7 +73,7 @@ fn hybrid() -> Facts {
     Facts { core_units, ..root() }
 }
 
-/// The request, with the fields that most cases share.
+/// A request, with defaults that most cases share.
 struct Case {
     event: Event,
     request: Request,
@@ -96,7 +96,7 @@ impl Case {
         Self { request: Request { exclude_kernel: true, ..self.request }, ..self }
     }
 
-    /// The explanation of the kernel's error `errno`.
+    /// Returns the explanation for the kernel's error `errno`.
     fn refused(&self, errno: i32, facts: Facts) -> Explanation {
         self.refused_in(errno, &HostFacts::from_facts(facts))
     }
@@ -109,8 +109,8 @@ impl Case {
     }
 }
 
-/// A machine with counters, at the default level, where, according to its files, this process
-/// belongs to user `own` and process 7 to user `theirs`.
+/// Returns a machine with counters and the default paranoid level, on which this process belongs to
+/// user `own` and process 7 to user `theirs`.
 fn near_process_7(own: &str, theirs: &str, capabilities: &str) -> TempDir {
     let status = |id: &str| format!("Uid:\t{id}\t{id}\t{id}\t{id}\nGid:\t5\t5\t5\t5\n");
     let own = format!("{}CapEff:\t{capabilities}\nSeccomp:\t0\n", status(own));
@@ -129,7 +129,7 @@ fn near_process_7(own: &str, theirs: &str, capabilities: &str) -> TempDir {
     root
 }
 
-/// The explanation for counting the CPU time of process 7.
+/// Returns the explanation for counting process 7's CPU time.
 fn process_7(own: &str, theirs: &str, capabilities: &str) -> Explanation {
     let root = near_process_7(own, theirs, capabilities);
     let case = Case::new(task_clock()).on(Target::Thread(7));
@@ -145,7 +145,7 @@ fn no_node() -> DeviceTree {
     DeviceTree::NoNode { wanted: "arm,cortex-a76-pmu".to_owned() }
 }
 
-/// Refusals caused by the machine: why there is no PMU.
+/// Refusals because the machine has no PMU.
 fn of_machines() -> Vec<(Cause, Explanation)> {
     let refused = |facts: Facts| Case::new(cycles()).refused(ENOENT, facts);
     let tree = |device_tree, facts| Facts { device_tree, ..facts };
@@ -174,7 +174,8 @@ fn of_rights() -> Vec<(Cause, Explanation)> {
         (Cause::Paranoid, cycles().user_only().on(Target::Cpu(1)).refused(EACCES, usual())),
         (Cause::Paranoid, cycles().refused(EACCES, namespace())),
         (Cause::Seccomp, cycles().refused(EPERM, filtered())),
-        // Another level would not help: Docker's filter is applied before the kernel's own check.
+        // Lowering the paranoid level would not help: Docker's filter is applied before the
+        // kernel's own check.
         (Cause::Seccomp, cycles().refused(EPERM, Facts { capabilities: Some(0), ..filtered() })),
         (Cause::Seccomp, cycles().refused(ENOSYS, filtered())),
         (Cause::MissingCapability, cycles().on(Target::Thread(77)).refused(EACCES, open())),
@@ -184,7 +185,7 @@ fn of_rights() -> Vec<(Cause, Explanation)> {
     ]
 }
 
-/// A refusal as the simulator reports it; the simulator has its own sentences.
+/// Returns a refusal in the simulator's own words.
 fn simulator_lacks(fix: &str) -> Explanation {
     Explanation::new(Cause::NotSimulated, "the simulator has no such event", fix)
 }
@@ -193,7 +194,7 @@ fn not_simulated(facts: Facts) -> Explanation {
     simulator_lacks(&format!("{BY_HARDWARE} -e dtlb_misses -- COMMAND")).elsewhere(&facts)
 }
 
-/// Refusals of a single event where others may still be counted.
+/// Refusals of a single event on hosts where others can be counted.
 fn of_events() -> Vec<(Cause, Explanation)> {
     let atom = event("cpu_atom/0x3c/", Class::Hardware, Selector::new(10, 0x3c));
     let group = Case { group_len: 6, ..Case::new(cycles()) };
@@ -222,7 +223,7 @@ fn of_events() -> Vec<(Cause, Explanation)> {
     ]
 }
 
-/// All other refusals.
+/// Refusals due to the operating system, resource limits, or a missing target.
 fn of_systems() -> Vec<(Cause, Explanation)> {
     let user_access = |setting: &str| {
         let access = UserAccess { is_on: false, setting: setting.to_owned() };
@@ -258,8 +259,7 @@ fn distinguishes_all_causes() {
     }
 }
 
-/// Together with the exhaustive list in [`Cause::ALL`], this keeps the promise made in the issue:
-/// 100 %.
+/// Together with the exhaustive list in [`Cause::ALL`], this ensures that every cause is explained.
 #[test]
 fn every_cause_has_its_own_sentence_and_a_fix() {
     let mut causes_of = BTreeMap::<String, BTreeSet<&str>>::new();
@@ -274,7 +274,7 @@ fn every_cause_has_its_own_sentence_and_a_fix() {
     assert_eq!(seen, Cause::ALL.iter().map(|cause| cause.word()).collect());
 }
 
-/// Command prefixes used here.
+/// Commands that a fix may start with.
 const PROGRAMS: [&str; 12] = [
     "linerate",
     "sudo",
@@ -290,8 +290,7 @@ const PROGRAMS: [&str; 12] = [
     "make",
 ];
 
-/// A fix can be pasted into a shell: it is valid shell code, and text that is not a command follows
-/// `#`.
+/// A fix can be pasted into a shell: it is valid shell code, and explanations follow `#`.
 #[test]
 fn every_fix_is_a_line_for_a_shell() {
     for (_, refusal) in all() {
@@ -308,13 +307,13 @@ fn every_fix_is_a_line_for_a_shell() {
     }
 }
 
-/// The kernel returns EACCES in both cases, and lowering the level would not give access to another
+/// The kernel returns EACCES in both cases, but lowering the level would not give access to another
 /// user's process.
 #[test]
 fn another_users_process_is_not_a_matter_of_the_paranoid_level() {
     let refusal = process_7("1000", "0", "0");
     assert_eq!(refusal.cause, Cause::MissingCapability);
-    assert!(refusal.sentence.starts_with("process 7 runs as user 0, this process as 1000"));
+    assert!(refusal.sentence.starts_with("process 7 runs as user 0 and this process as 1000"));
     let fix = refusal.fix.unwrap();
     assert!(fix.starts_with("sudo setcap cap_perfmon,cap_sys_ptrace=ep "), "{fix}");
     assert!(fix.ends_with("sudo -u '#0' linerate stat --pid 7"), "{fix}");
@@ -360,7 +359,7 @@ fn counters_that_are_not_here_are_looked_for_elsewhere() {
     assert_eq!(not_simulated(root()).fix.unwrap(), command);
     let there = not_simulated(guest("KVM")).fix.unwrap();
     assert_eq!(there, format!("# on a machine with counters: {command}"));
-    // The simulator itself works here as well.
+    // The simulator itself works on this machine as well.
     let fetches = simulator_lacks("linerate stat --tier sim -e instructions -- COMMAND");
     assert_eq!(fetches.clone().elsewhere(&guest("KVM")), fetches);
 }
@@ -419,7 +418,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever the kernel returns, on whatever machine, there is an explanation and a fix.
+    /// There is an explanation and a fix for any error number on any machine.
     #[test]
     fn every_answer_has_a_sentence_and_a_fix(
         errno in -1i32..140,

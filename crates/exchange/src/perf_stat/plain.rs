@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The human-readable text of `perf stat`: one event per line, with blanks between the fields.
+//! Human-readable `perf stat` text: one event per line, with blanks between the fields.
 //!
 //! ```text
 //!  Performance counter stats for './program':
@@ -17,24 +17,24 @@
 
 use super::{Row, count, is_event};
 
-/// Units that perf puts between a count and its event.
+/// Units that perf prints between a count and its event.
 const UNITS: [&str; 6] = ["msec", "ns", "Joules", "MiB", "GiB", "C"];
 
 /// First line of the plain text format.
 const HEAD: &str = "Performance counter stats for ";
 
-/// Whether a line unmistakably belongs to the plain text format.
+/// Returns whether a line unmistakably belongs to the plain text format.
 pub(super) fn is_its_own(line: &str) -> bool {
     line.trim_start().starts_with(HEAD) || line.trim_end().ends_with("seconds time elapsed")
 }
 
-/// Lines around the events: the header at the top, and the times at the end.
+/// Returns whether a line is outside the list of events: the header above it, or a time below it.
 pub(super) fn is_prose(line: &str) -> bool {
     let line = line.trim();
     is_its_own(line) || line.ends_with("seconds user") || line.ends_with("seconds sys")
 }
 
-/// An event, or the total time, in the plain text format.
+/// Parses an event, or the total time, in the plain text format.
 pub(super) fn row(line: &str) -> Option<Row> {
     if let Some((seconds, _)) = line.split_once("seconds time elapsed") {
         let seconds: f64 = seconds.split_whitespace().next()?.replace(',', ".").parse().ok()?;
@@ -48,11 +48,12 @@ pub(super) fn row(line: &str) -> Option<Row> {
     }
     let (fields, share) = parts(line);
     let words = words(&fields);
-    // At most a timestamp, the CPU, core or thread, and the number of processors precede the count.
+    // At most a timestamp, the CPU, core or thread, and the number of CPUs precede the count.
     (0..=3).find_map(|at| row_at(&words, at, share))
 }
 
-/// The line without its comment, and the share of time counted, from the last parentheses.
+/// Splits a line: returns the line without its comment, and the share of the time during which the
+/// event was counted, which is in the last parentheses.
 fn parts(line: &str) -> (String, Option<f64>) {
     let fields = line.split('#').next().unwrap_or(line);
     let last = line.trim_end().rsplit_once('(').and_then(|(_, last)| last.strip_suffix("%)"));
@@ -61,14 +62,14 @@ fn parts(line: &str) -> (String, Option<f64>) {
     (fields.to_owned(), share.map(|percent: f64| percent / 100.0))
 }
 
-/// The words of a line; `<not supported>` counts as one.
+/// Splits a line into words; `<not supported>` is one word.
 fn words(fields: &str) -> Vec<String> {
     let joined = fields.replace("<not counted>", "<not_counted>");
     let joined = joined.replace("<not supported>", "<not_supported>");
     joined.split_whitespace().map(|word| word.replace("<not_", "<not ")).collect()
 }
 
-/// The row, if the word at `at` is a count.
+/// Parses a row whose count is the word at `at`; `None` if the word is not a count.
 fn row_at(words: &[String], at: usize, share: Option<f64>) -> Option<Row> {
     let (number, rest) = (words.get(at)?, words.get(at + 1..)?);
     let (unit, event) = match rest {
@@ -87,8 +88,8 @@ fn row_at(words: &[String], at: usize, share: Option<f64>) -> Option<Row> {
     })
 }
 
-/// A number without digit grouping. A count without a unit is an integer, so its separators are
-/// grouping; in a count with a unit, a single point or comma is the decimal separator.
+/// Returns a number without digit grouping. A count without a unit is an integer, so its separators
+/// are grouping; in a count with a unit, a single point or comma is the decimal separator.
 fn ungrouped(number: &str, unit: &str) -> Option<String> {
     let is_number = |c: char| c.is_ascii_digit() || ".,'\u{a0}\u{202f}".contains(c);
     if !number.starts_with(|c: char| c.is_ascii_digit()) || !number.chars().all(is_number) {
@@ -104,7 +105,7 @@ fn ungrouped(number: &str, unit: &str) -> Option<String> {
     })
 }
 
-/// A result whose number is finite.
+/// Rejects numbers that are not finite.
 trait Finite: Sized {
     fn filter_finite(self) -> Option<Self>;
 }
@@ -148,7 +149,7 @@ mod tests {
         assert!(cycles.method.contains("83 %"), "{}", cycles.method);
         let lines: Vec<u64> = report.faults.iter().map(|fault| fault.line).collect();
         assert_eq!(lines, [1], "what the program said");
-        // With the number of packets counted by the user.
+        // With the user's packet count.
         assert_eq!(strand.packets, Some(1_000_000));
         assert_eq!(strand.instructions_per_packet.as_number(), Some(1000.0));
         assert_eq!(strand.kpps.as_number(), Some(1250.0));

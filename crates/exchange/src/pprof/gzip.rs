@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The gzip format (RFC 1952) with stored blocks (RFC 1951, 3.2.4): pprof readers expect gzip, and
-//! profiles by function are small.
+//! The gzip format (RFC 1952) with stored (uncompressed) blocks (RFC 1951, 3.2.4): pprof readers
+//! expect gzip, and profiles by function are small.
 
 /// Wraps `bytes` as a gzip file.
 pub(super) fn stored(bytes: &[u8]) -> Vec<u8> {
@@ -22,7 +22,7 @@ pub(super) fn stored(bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// CRC-32 according to RFC 1952, section 8, bit by bit.
+/// Returns the CRC-32 (RFC 1952, section 8), computed bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     const POLYNOMIAL: u32 = 0xedb8_8320;
     let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ POLYNOMIAL } else { crc >> 1 };

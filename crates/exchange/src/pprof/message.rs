@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Encodes Protocol Buffers messages as far as pprof needs it: numbers, strings, messages and
+//! Encodes Protocol Buffers messages as far as pprof requires: numbers, strings, messages and
 //! packed lists of numbers (protobuf.dev/programming-guides/encoding).
 
 /// A message under construction.
@@ -13,7 +13,7 @@ const VARINT: u32 = 0;
 const LENGTH: u32 = 2;
 
 impl Message {
-    /// Adds a number; 0 is the default and is therefore omitted.
+    /// Adds a number. 0 is the default value and is therefore omitted.
     pub(super) fn number(&mut self, field: u32, number: u64) {
         if number != 0 {
             self.tag(field, VARINT);
@@ -49,7 +49,7 @@ impl Message {
         self.varint(u64::from(field << 3 | kind));
     }
 
-    /// Varint encoding: seven bits per byte, lowest first; all bytes but the last have the highest
+    /// Encodes a varint: seven bits per byte, lowest first; all bytes but the last have the highest
     /// bit set.
     fn varint(&mut self, mut number: u64) {
         while number > 0x7f {
@@ -64,7 +64,7 @@ impl Message {
 mod tests {
     use super::*;
 
-    /// Examples from the specification.
+    /// Examples from the Protocol Buffers specification.
     #[test]
     fn fields_are_written_as_specified() {
         let mut message = Message::default();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures of all kinds of records: totals first, then parts.
+//! Lists the figures of a record of any kind: first those for the whole record, then those for its
+//! parts.
 
 use super::Row;
 use crate::CannotWrite;
@@ -15,15 +16,16 @@ use linerate_record::regions::RegionsReport;
 use linerate_record::run::RunReport;
 use linerate_record::stat::StatReport;
 use linerate_record::strands::{StrandCounts, StrandsReport};
+use linerate_record::stream::StreamReport;
 use linerate_record::tcp::TcpReport;
 use linerate_record::tune::TuneReport;
 use linerate_record::why::WhyReport;
 use linerate_record::{Body, Figure, Record, Tier};
 
-/// Figures of a record: the headline figures, then the figures of its parts.
+/// Returns a record's figures: first the headline figures, then the figures of its parts.
 ///
 /// # Errors
-/// The record has no figures, such as a record of workers without workers.
+/// Returns an error if the record has no figures, such as a run record without workers.
 pub fn rows(record: &Record) -> Result<Vec<Row>, CannotWrite> {
     let whole = record.figures();
     let mut rows: Vec<Row> = whole.iter().map(|(name, f)| row("", "", name, f)).collect();
@@ -39,6 +41,7 @@ pub fn rows(record: &Record) -> Result<Vec<Row>, CannotWrite> {
         Body::Strands(report) => of_strands(report, &mut rows),
         Body::Answers(report) => of_answers(report, &mut rows),
         Body::Plan(report) => of_plan(report, &mut rows),
+        Body::Stream(report) => of_stream(report, &mut rows),
         Body::Tcp(report) => of_tcp(report, &mut rows),
         Body::Why(report) => of_why(report, &mut rows),
         Body::Profile(report) => of_profile(report, &mut rows),
@@ -87,7 +90,7 @@ fn of_run(run: &RunReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// The events of a run are per packet; ratios are not.
+/// Returns the figure name for an event in a run: counts are per packet, ratios are not.
 fn per_packet(name: &str) -> String {
     if name == "cpi" { name.to_owned() } else { format!("{name}_per_packet") }
 }
@@ -102,8 +105,8 @@ fn of_tune(tune: &TuneReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// Cycles and shares of the bounds: a row per variant of a kernel, with the case in the figure's
-/// name.
+/// Adds the cycles of each kernel variant, and its speed as a fraction of the bound: one row per
+/// variant, with the buffer length, offsets and cache state in the figure's name.
 fn of_kernels(report: &KernelsReport, rows: &mut Vec<Row>) {
     const METHOD: &str = "median of the rounds";
     for one in &report.rows {
@@ -138,8 +141,8 @@ fn of_kernels(report: &KernelsReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// The time budgets of threads, and the gain from removing each cause. Functions as stages: where
-/// the time goes.
+/// Adds the cost of each function and the share of each cost class, with functions and classes as
+/// stages.
 fn of_profile(report: &ProfileReport, rows: &mut Vec<Row>) {
     for function in &report.functions {
         rows.push(row("", &function.name, "share", &function.share));
@@ -172,7 +175,27 @@ fn of_why(report: &WhyReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// Counts by thread, and by stretch of time.
+fn of_stream(report: &StreamReport, rows: &mut Vec<Row>) {
+    for point in &report.points {
+        let size = |bytes: Option<u64>| bytes.map_or("auto".to_owned(), |bytes| bytes.to_string());
+        let of = format!(
+            "buffer {} message {} connections {}",
+            size(point.send_buffer_bytes),
+            point.message_bytes,
+            point.connections
+        );
+        rows.push(row("", &of, "gbps", &point.gbps));
+        rows.push(row("", &of, "cpu_us_per_kb", &point.cpu_us_per_kb));
+        rows.push(row("sender", &of, "cpu", &point.sender.cpu));
+        rows.push(row("receiver", &of, "cpu", &point.receiver.cpu));
+    }
+    for method in &report.methods {
+        rows.push(row("", &method.name, "speed", &method.speed));
+        rows.push(row("", &method.name, "demand", &method.demand));
+    }
+}
+
+/// Adds the event counts of each thread and of each time interval.
 fn of_stat(report: &StatReport, rows: &mut Vec<Row>) {
     for thread in &report.threads {
         let of = format!("{} {}", thread.tid, thread.name);
@@ -187,7 +210,7 @@ fn of_stat(report: &StatReport, rows: &mut Vec<Row>) {
 }
 
 fn of_doctor(report: &DoctorReport, rows: &mut Vec<Row>) {
-    const METHOD: &str = "kernel files and probing";
+    const METHOD: &str = "read from kernel files or probed";
     for observation in &report.observations {
         let figure = match &observation.value {
             Some(value) => Figure::text(value, Tier::Sw, METHOD),
@@ -207,8 +230,9 @@ fn of_regions(report: &RegionsReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// Cost of a load by where its translation is found, and how other activity affects it: levels,
-/// TLBs and bandwidth are among the headline figures.
+/// Adds the cost of a load depending on where its address translation is found, and the latency and
+/// bandwidth while other threads read memory. Levels, TLBs and bandwidth are among the headline
+/// figures.
 fn of_memory(report: &MemoryReport, rows: &mut Vec<Row>) {
     for cost in &report.costs {
         let tlb = match cost.tlb {
@@ -222,7 +246,7 @@ fn of_memory(report: &MemoryReport, rows: &mut Vec<Row>) {
         rows.push(put("load_overlapped_ns", &cost.overlapped_ns));
     }
     for loaded in &report.loaded {
-        let of = format!("{} readers, {} of the time", loaded.threads, loaded.duty);
+        let of = format!("{} readers, duty cycle {}", loaded.threads, loaded.duty);
         rows.push(row("memory", &of, "loaded_gb_per_s", &loaded.gb_per_s));
         rows.push(row("memory", &of, "loaded_latency_ns", &loaded.latency_ns));
     }
@@ -281,7 +305,7 @@ fn of_strands(strands: &StrandsReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// The evidence for each answer.
+/// Adds the evidence for each answer.
 fn of_answers(report: &AnswersReport, rows: &mut Vec<Row>) {
     for answer in &report.answers {
         for one in &answer.evidence {
@@ -304,7 +328,8 @@ fn of_plan(report: &PlanReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// Each set of routines under each pattern, and each point of a scaling law.
+/// Adds the figures of each set of routines under each traffic pattern, and the points of each
+/// scaling law.
 fn of_tcp(report: &TcpReport, rows: &mut Vec<Row>) {
     for stack in &report.stacks {
         for pattern in &stack.patterns {

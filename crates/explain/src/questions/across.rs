@@ -11,21 +11,22 @@ use linerate_record::units::three_digits;
 use linerate_record::{Body, Figure};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A figure that grows by less than this factor counts as unchanged: runs vary by about this much
-/// (`docs/results/rotation.md`).
+/// If a value grows by less than this factor, it is considered unchanged, because runs vary by
+/// about this much (`docs/results/rotation.md`).
 const GROWTH: f64 = 1.1;
 
-/// Instructions per cycle above which a core's pipe counts as saturated: occasional stalls cost
+/// Instructions per cycle above which a core's pipe is considered saturated; occasional stalls cost
 /// about a tenth.
 const FULL: f64 = 0.9;
 
-/// Share of a strand's time spent polling above which parking or less frequent polling may matter.
+/// Fraction of a strand's time above which polling is considered excessive, so that parking the
+/// strand or polling less often may help.
 const POLLS: f64 = 0.05;
 
 pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
     let measure = format!("linerate explain {} --against FEWER-PORTS.json", asked.file);
     let Some(before) = asked.against else {
-        return Reply::cannot_tell("this needs a second record, with fewer ports", &measure);
+        return Reply::cannot_tell("the answer needs a second record, with fewer ports", &measure);
     };
     let now = costs(&asked.record.body);
     let then = costs(&before.body);
@@ -34,10 +35,7 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
         .filter_map(|(name, now)| Some((name, now, then.get(name).map(|(value, _)| *value)?)))
         .collect();
     if both.is_empty() {
-        return Reply::cannot_tell(
-            "the two records have no stage or worker with known costs in common",
-            &measure,
-        );
+        return Reply::cannot_tell("no stage or worker has known costs in both records", &measure);
     }
     let pair = |name: &str, now: f64, then: f64, unit: &str| {
         [
@@ -63,9 +61,8 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
         both.iter().filter(|(_, (now, _), then)| *then > 0.0 && *now > GROWTH * then).collect();
     if grown.is_empty() {
         return Reply::answered(
-            "no worker spends more per packet or per instruction than with fewer ports: shared \
-             caches, locks and pipes are not the cause; look at the interfaces, the bus and the \
-             offered load",
+            "no cost per packet or per instruction grows with more ports, so shared caches, locks \
+             and pipes are not the cause; check the interfaces, the bus and the offered load",
         )
         .because(of_rates)
         .because(quoted(&both.iter().collect::<Vec<_>>()))
@@ -81,15 +78,15 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
         .because(of_rates)
         .because(quoted(&grown))
         .advise(&[
-            "more instructions per packet: lock contention, or polling for late packets",
-            "higher miss rate or CPI: shared caches, store buffers or execution units",
-            "spread the workers over cores, park unused ones",
+            "more instructions per packet point to lock contention or to idle polling",
+            "a higher miss rate or CPI points to shared caches, store buffers or execution units",
+            "spread the workers over the cores, and park unused workers",
         ])
         .then("linerate tune PATH.toml")
 }
 
-/// Packet rate of each strand that is in both records, before and now. Runs are not compared:
-/// another mapping may give a stage a different share of the packets.
+/// Returns the old and new packet rate of each strand that is in both records. Run records are not
+/// compared, because with a different mapping, a stage may get a different share of the packets.
 fn rates(then: &Body, now: &Body) -> Vec<(String, f64, f64)> {
     let strands = |body| strands_of(body).map_or(&[][..], |report| &report.strands);
     let in_both = |strand: &StrandCounts| {
@@ -100,7 +97,7 @@ fn rates(then: &Body, now: &Body) -> Vec<(String, f64, f64)> {
     strands(now).iter().filter_map(in_both).collect()
 }
 
-/// Cost per packet or per instruction, by stage or strand, and figure.
+/// Returns costs per packet and per instruction, keyed by stage or strand and by figure.
 fn costs(body: &Body) -> BTreeMap<String, (f64, String)> {
     let mut found = BTreeMap::new();
     let mut put = |name: String, figure: &Figure| {
@@ -144,8 +141,9 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
             None => "linerate import FILE --machine NAME --record strands.json".to_owned(),
         };
         return Reply::cannot_tell(
-            "it is unknown which strands share a pipe, or their instructions per cycle",
-            &format!("{next}   # a machine whose pipes are known"),
+            "the record does not show which strands share a pipeline, or their instructions per \
+             cycle",
+            &format!("{next}   # name a machine whose pipelines are known"),
         );
     };
     let cores = cores(report, per_core);
@@ -162,26 +160,30 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
         .map(|(core, (_, strands))| format!("core {core} ({})", strands.join(", ")))
         .collect();
     if !full.is_empty() {
-        return Reply::answered(format!("now: the pipe is saturated on {}", full.join(", ")))
-            .because(evidence)
-            .advise(&["pair strands with high CPI with strands with low CPI"]);
+        return Reply::answered(format!(
+            "now, because the pipe is saturated on {}",
+            full.join(", ")
+        ))
+        .because(evidence)
+        .advise(&["put strands with high CPI and strands with low CPI on the same core"]);
     }
-    // An uncounted strand may be polling, and may fill the pipe by itself.
+    // An uncounted strand may be polling and saturate the pipe all by itself.
     if cores.values().any(|(_, strands)| strands.len() < per_core as usize) || cores.is_empty() {
         return Reply::cannot_tell(
-            "not all strands of the cores were counted, and the others may saturate the pipe",
+            "some strands were not counted and may saturate the pipe",
             "linerate import FILE --machine t1   # a dump of all strands",
         )
         .because(evidence);
     }
     Reply::answered(
-        "the pipe is not the reason: no core's strands saturate it; placement may help if they \
-         evict each other's L1 lines, which separate runs would show",
+        "no core's strands saturate the pipe, so the pipe is not the reason; placement may still \
+         help if the strands evict each other's L1 lines; to find out, run them separately",
     )
     .because(evidence)
 }
 
-/// For each core, the instructions per cycle of its counted strands, and their names.
+/// Returns, for each core, the total instructions per cycle of its counted strands, and their
+/// names.
 fn cores(report: &StrandsReport, per_core: u32) -> BTreeMap<u32, (f64, Vec<String>)> {
     let mut cores: BTreeMap<u32, (f64, Vec<String>)> = BTreeMap::new();
     let known = |s: &StrandCounts| Some((s.cpu?, s.ipc.as_number()?, s.label()));
@@ -207,13 +209,14 @@ fn placement_of_run(asked: &Inquiry<'_>) -> Reply {
         return on_one_cpu(&on_cpu);
     }
     if !on_core.is_empty() {
-        let sentence = format!("now: workers {} share a core and its caches", names(&on_core));
+        let sentence =
+            format!("now, because workers {} share a core and its caches", names(&on_core));
         return Reply::answered(sentence)
             .because(on_core.iter().filter_map(|worker| service_time(worker)))
             .advise(&[
-                "workers that compute: on different cores",
-                "workers that share cache lines: on one core; workers that contend for them: on \
-                 two cores",
+                "place compute-bound workers on different cores",
+                "place workers that use the same data on the same core, but workers that evict \
+                 each other's cache lines on different cores",
             ])
             .then("linerate run PATH.toml --cpus LIST   # one CPU per core");
     }
@@ -223,12 +226,12 @@ fn placement_of_run(asked: &Inquiry<'_>) -> Reply {
     Reply::does_not_arise("no two workers ran on the same core")
 }
 
-/// If workers share CPUs, their number should be reduced before placement is considered.
+/// Answers for workers that share CPUs: advises giving each worker its own CPU.
 fn on_one_cpu(workers: &[&WorkerReport]) -> Reply {
     let cpus: BTreeSet<u32> = workers.iter().map(|worker| worker.cpu).collect();
     let plural = if cpus.len() == 1 { "CPU" } else { "CPUs" };
     Reply::answered(format!(
-        "now: {} workers share {} {plural}: {}",
+        "now, because {} workers share {} {plural}: {}",
         workers.len(),
         cpus.len(),
         names(workers)
@@ -252,8 +255,8 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     const MEASURE: &str = "linerate run PATH.toml --record run.json";
     if run_of(&asked.record.body).is_none() {
         return Reply::cannot_tell(
-            "counters do not separate polling from work; measure with idle strands parked, and \
-             with them polling: the true figure is in between",
+            "counters do not distinguish polling from work; measure once with idle strands parked \
+             and once with them polling: the true figure is in between",
             MEASURE,
         );
     }
@@ -271,7 +274,9 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
         workers.iter().map(of).collect()
     };
     if polling.is_empty() {
-        return Reply::does_not_arise("no worker polls for long: all are busy with packets");
+        return Reply::does_not_arise(
+            "no worker spends much time polling: all are busy with packets",
+        );
     }
     let shares = |company: CoreSharing| matches!(company, CoreSharing::Cpu | CoreSharing::Core);
     let sharing: Vec<_> = polling.iter().copied().filter(|(_, at)| shares(*at)).collect();
@@ -280,7 +285,8 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
             return Reply::cannot_tell(NOT_SHOWN, MEASURE).because(evidence(&polling));
         }
         return Reply::does_not_arise(
-            "no polling worker shares a core with another, so polling costs them nothing",
+            "no polling worker shares a core with another worker, so polling slows none of them \
+             down",
         )
         .because(evidence(&polling));
     }
@@ -289,11 +295,14 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
         false => "cores",
     };
     let polling: Vec<&WorkerReport> = sharing.iter().map(|(worker, _)| *worker).collect();
-    Reply::answered(format!("yes: workers {} poll on {what} shared with others", names(&polling)))
-        .because(evidence(&sharing))
-        .advise(&[
-            "use fewer workers: merge polling workers with those they wait for",
-            "leave a core's SMT sibling idle rather than polling",
-        ])
-        .then("linerate tune PATH.toml")
+    Reply::answered(format!(
+        "yes: workers {} poll on {what} that they share with other workers",
+        names(&polling)
+    ))
+    .because(evidence(&sharing))
+    .advise(&[
+        "use fewer workers: merge polling workers with those they wait for",
+        "leave a core's SMT sibling idle rather than have it poll",
+    ])
+    .then("linerate tune PATH.toml")
 }

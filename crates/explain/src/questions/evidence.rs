@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Building blocks for answers, from records of different kinds.
+//! Building blocks for answers from different kinds of record.
 
 use super::Inquiry;
 use crate::budget::{FCS_BYTES, line_of, mean_bytes};
@@ -8,7 +8,7 @@ use linerate_record::run::{RunReport, StageReport};
 use linerate_record::strands::StrandsReport;
 use linerate_record::{Body, Figure, Tier};
 
-/// The run in a record, if any.
+/// Returns the run in a record, if it has one.
 pub(super) fn run_of(body: &Body) -> Option<&RunReport> {
     match body {
         Body::Run(run) => Some(run),
@@ -17,7 +17,7 @@ pub(super) fn run_of(body: &Body) -> Option<&RunReport> {
     }
 }
 
-/// The strands of an imported record.
+/// Returns the strands in an imported record.
 pub(super) fn strands_of(body: &Body) -> Option<&StrandsReport> {
     match body {
         Body::Strands(strands) => Some(strands),
@@ -25,7 +25,7 @@ pub(super) fn strands_of(body: &Body) -> Option<&StrandsReport> {
     }
 }
 
-/// The value of a figure in the record.
+/// Quotes a figure as evidence; `None` if it has no value.
 pub(super) fn quote(name: impl Into<String>, figure: &Figure) -> Option<Evidence> {
     Some(Evidence {
         name: name.into(),
@@ -35,7 +35,7 @@ pub(super) fn quote(name: impl Into<String>, figure: &Figure) -> Option<Evidence
     })
 }
 
-/// A value in the record or derived from it.
+/// Creates evidence from a value in the record or derived from it.
 pub(super) fn plain(name: impl Into<String>, value: f64, unit: &str, source: &str) -> Evidence {
     Evidence { name: name.into(), value, unit: unit.to_owned(), source: source.to_owned() }
 }
@@ -50,7 +50,7 @@ fn tier(tier: Tier) -> &'static str {
     }
 }
 
-/// Packets per second of the record's path, and the source of that value.
+/// Returns the path's packet rate in packets per second, with evidence.
 pub(super) fn rate(asked: &Inquiry<'_>) -> Option<(f64, Evidence)> {
     if let Some(run) = run_of(&asked.record.body) {
         let kpps = run.processed_kpps.as_number().filter(|kpps| *kpps > 0.0)?;
@@ -63,7 +63,7 @@ pub(super) fn rate(asked: &Inquiry<'_>) -> Option<(f64, Evidence)> {
         let seen = plain("packets seen", rate, "packets/s", &count.counter);
         return (rate.is_finite() && rate > 0.0).then_some((rate, seen));
     }
-    // Among pipelined strands, the slowest sets the rate.
+    // In a pipeline, the slowest strand sets the rate.
     let strands = strands_of(&asked.record.body)?;
     let slowest = strands
         .strands
@@ -77,17 +77,17 @@ pub(super) fn rate(asked: &Inquiry<'_>) -> Option<(f64, Evidence)> {
     Some((kpps * 1e3, quote(format!("rate of {}", slowest.label()), &slowest.kpps)?))
 }
 
-/// Mean frame size in bytes, FCS included.
+/// Returns the mean frame size in bytes, FCS included.
 pub(super) fn frame_bytes(asked: &Inquiry<'_>) -> Option<f64> {
     Some(mean_bytes(run_of(&asked.record.body)?)? + FCS_BYTES)
 }
 
-/// Line rate in bits per second: the given one, or that of the path.
+/// Returns the line rate in bits per second: the given one, or the path's.
 pub(super) fn line(asked: &Inquiry<'_>) -> Option<f64> {
     asked.line_bits_per_s.or_else(|| line_of(run_of(&asked.record.body)?))
 }
 
-/// An event counted for a stage, by name.
+/// Returns an event's count for a stage.
 pub(super) fn event<'a>(stage: &'a StageReport, name: &str) -> Option<&'a Figure> {
     stage.events.as_ref()?.get(name)
 }

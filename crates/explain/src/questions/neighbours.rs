@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU and core sharing between the workers of a run, as recorded: the CPU of each worker, which
-//! CPUs are SMT siblings, and how many CPUs were available.
+//! Determines which of a run's workers share a CPU or a core. The record provides each worker's
+//! CPU, the SMT siblings, and the number of available CPUs.
 //!
-//! A worker counts as alone only if the record shows it. Other programs are not considered.
+//! A worker counts as alone only if the record proves it. Other programs are not considered.
 
 use super::Inquiry;
 use super::evidence::run_of;
 use linerate_record::run::{RunReport, WorkerReport};
 use linerate_record::{Body, Provenance};
 
-/// How a worker shares its core with other workers.
+/// Whether a worker shared its core with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CoreSharing {
-    /// No other worker ran on its core.
+    /// No other worker was on its core.
     Alone,
-    /// Another worker ran on the same CPU.
+    /// Another worker was on the same CPU.
     Cpu,
-    /// Another worker ran on another hardware thread of its core.
+    /// Another worker was on another hardware thread of its core.
     Core,
-    /// The record does not show whether the core was shared.
+    /// The record does not show whether the worker shared its core.
     Unknown,
 }
 
-/// The workers in a record of `run` or `tune`, each with its core sharing; none for other records.
+/// Returns the workers of a `run` or `tune` record, each with its core sharing; empty for other
+/// records.
 pub(super) fn companies<'a>(asked: &Inquiry<'a>) -> Vec<(&'a WorkerReport, CoreSharing)> {
     let body = &asked.record.body;
     let Some(run) = run_of(body) else { return Vec::new() };
     let found = run.workers.iter().map(|worker| (worker, company(worker, run, asked)));
     let mut found: Vec<_> = found.collect();
-    // There are more workers than CPUs, but no two on the same CPU: the recorded CPUs are not those
-    // on which they ran.
+    // There are more workers than CPUs, but no two on the same CPU, so the recorded CPUs are not
+    // those on which they ran.
     let is_crowded = cpus_available(body).is_some_and(|cpus| run.workers.len() > cpus as usize);
     if is_crowded && found.iter().all(|(_, company)| *company != CoreSharing::Cpu) {
         found.iter_mut().for_each(|(_, company)| *company = CoreSharing::Unknown);
@@ -48,7 +49,7 @@ fn company(worker: &WorkerReport, run: &RunReport, asked: &Inquiry<'_>) -> CoreS
     if cores.any(|core| others().any(|other| core.contains(&other.cpu))) {
         return CoreSharing::Core;
     }
-    // Siblings were read only for the CPUs listed in the provenance.
+    // Siblings are known only for CPUs listed in the provenance.
     if cpus.contains(&worker.cpu) { CoreSharing::Alone } else { CoreSharing::Unknown }
 }
 
@@ -60,6 +61,5 @@ fn cpus_available(body: &Body) -> Option<u32> {
     }
 }
 
-/// Reason for a missing answer: the record does not show how its workers share CPUs and cores.
-pub(super) const NOT_SHOWN: &str =
-    "the record does not show CPU and core sharing (affinity, siblings)";
+/// Reason for giving no answer: the record does not show how workers share CPUs and cores.
+pub(super) const NOT_SHOWN: &str = "the record lacks CPU affinity and SMT siblings";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions about line rate: at which frame size it is reached, and what minimum-size frames
-//! require.
+//! Questions about line rate: the smallest frame size at which a path reaches line rate, and what
+//! it takes to reach line rate with minimum-size frames.
 
 use super::evidence::{frame_bytes, line, plain, quote, rate, run_of, strands_of};
 use super::{Inquiry, Reply};
@@ -12,13 +12,13 @@ use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 
 const SHORTEST: f64 = FRAME_MIN as f64;
 
-/// The longest untagged frame that every Ethernet device accepts, FCS included (IEEE 802.3).
+/// Longest untagged frame that every Ethernet device accepts, FCS included (IEEE 802.3).
 const LONGEST: f64 = 1518.0;
 
-/// Share of line rate with minimum-size frames above which optimizing one worker may suffice. A
-/// path that reaches line rate with 300-byte frames reaches 26 % of it with 64 bytes, which is too
-/// little according to the document, and 84 % with 250-byte frames, which is enough. Half is in
-/// between.
+/// Fraction of line rate at the minimum frame size above which optimizing a single worker may
+/// suffice. According to the Netra document, a path that reaches line rate with 300-byte frames can
+/// be optimized to reach it with 250-byte frames, where it is at 84 % of line rate, but not with
+/// 64-byte frames, where it is at 26 %. Half is in between.
 const OPTIMISE_FROM: f64 = 0.5;
 
 fn no_line(asked: &Inquiry<'_>) -> Reply {
@@ -31,7 +31,7 @@ fn no_line(asked: &Inquiry<'_>) -> Reply {
 fn line_source(asked: &Inquiry<'_>) -> &'static str {
     match asked.line_bits_per_s {
         Some(_) => "given",
-        None => "line rate and mean frame size of the record",
+        None => "recorded line rate and mean frame size",
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn small_packets(asked: &Inquiry<'_>) -> Reply {
     ];
     let evidence = evidence.into_iter().flatten();
     if found.share_of_line_at_shortest >= 1.0 {
-        let sentence = format!("{shown} sustains {on_line} with the shortest frames");
+        let sentence = format!("{shown} sustains {on_line} even with minimum-size frames");
         return Reply::does_not_arise(sentence).because(evidence);
     }
     let from = if found.holds_from_bytes > LONGEST {
@@ -69,17 +69,18 @@ pub(super) fn small_packets(asked: &Inquiry<'_>) -> Reply {
     };
     let percent = three_digits(100.0 * found.share_of_line_at_shortest);
     let sentence = format!(
-        "if the cost per packet is independent of its size, {shown} sustains {on_line} {from}, and \
-         {percent} % of it at 64 bytes"
+        "if the cost per packet is independent of packet size, {shown} sustains {on_line} {from}, \
+         and {percent} % of line rate at 64 bytes"
     );
     let advice: &[&str] = if found.share_of_line_at_shortest >= OPTIMISE_FROM {
-        &["make the worker faster: compiler flags, inlining, the hot stages; the gap is less than \
-           a factor of two"]
+        &["make the worker faster (compiler flags, inlining, hot stages): the gap is less than a \
+           factor of two"]
     } else {
         &[
-            "for slightly shorter frames, make the worker faster: compiler flags, inlining, the \
-             hot stages",
-            "for the shortest frames, replicate or split: the gap is more than a factor of two",
+            "for slightly shorter frames, make the worker faster (compiler flags, inlining, hot \
+             stages)",
+            "for minimum-size frames, replicate or split the worker: the gap is more than a factor \
+             of two",
         ]
     };
     Reply::answered(sentence).because(evidence).advise(advice).then("linerate tune PATH.toml")
@@ -93,7 +94,7 @@ pub(super) fn shortest_frames(asked: &Inquiry<'_>) -> Reply {
     by_time(asked, bits)
 }
 
-/// For a processor with a known instruction issue rate.
+/// Answers in terms of instructions, for a processor with a known issue rate.
 fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
     let processor = asked.processor?;
     let paths = path_lengths(asked);
@@ -126,11 +127,11 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
     }
     let is_enough = |strands: f64| match strands <= processor.strands() as f64 {
         true => "",
-        false => ", more than the processor's strands",
+        false => "; the processor does not have that many strands",
     };
     let mut sentence = format!(
         "{name} executes {path} instructions per packet against a budget of {share}: {} parallel \
-         strands may spend {:.0} each, pipelined ones {share} each",
+         strands may execute {:.0} each, and pipelined strands may execute {share} each",
         task.strands, task.parallel_instructions,
     );
     let others: Vec<(&str, f64, f64)> = paths[1..]
@@ -139,24 +140,28 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
         .collect();
     let strands = task.strands + others.iter().map(|(_, _, strands)| strands).sum::<f64>();
     for (name, path, strands) in &others {
-        sentence += &format!("; {name} executes {path:.0}: {strands}");
+        sentence += &format!("; {name} executes {path:.0} (strands needed: {strands})");
     }
     if !others.is_empty() {
-        sentence +=
-            &format!("; {strands} strands in total, if each handles every packet of a line");
+        sentence += &format!(
+            "; in total, {strands} strands are needed if every packet of a line passes through all \
+             of them"
+        );
     }
     sentence += is_enough(strands);
     let advice: &[&str] = &[
-        "replicate where packets are independent: the path length stays the same, the budget grows",
-        "pipeline where they are not: balance the parts; hand-off adds cost",
-        "idle polls are counted as instructions, so the real need may be lower",
+        "replicate where packets are independent: the path length stays the same, but the budget \
+         grows",
+        "pipeline where packets are not independent: balance the stages, and expect handoffs to \
+         add cost",
+        "the instruction counts include idle polls, so fewer strands may suffice",
     ];
     let advice = if others.is_empty() { &advice[..2] } else { advice };
     let others = others.iter().map(|(name, path, _)| of_strand(name, *path));
     Some(Reply::answered(sentence).because(evidence).because(others).advise(advice))
 }
 
-/// Instructions per packet of each strand, in descending order.
+/// Returns each strand's instructions per packet, in descending order.
 fn path_lengths(asked: &Inquiry<'_>) -> Vec<(String, f64)> {
     let strands = strands_of(&asked.record.body).map_or(&[][..], |report| &report.strands);
     let of = |strand: &linerate_record::strands::StrandCounts| {
@@ -167,13 +172,13 @@ fn path_lengths(asked: &Inquiry<'_>) -> Vec<(String, f64)> {
     paths
 }
 
-/// For any machine: the time per packet summed over all workers, compared with the time between
-/// packets.
+/// Answers in terms of time, for any machine: compares the time per packet, over all workers, with
+/// the time between packets.
 fn by_time(asked: &Inquiry<'_>, bits: f64) -> Reply {
     let Some(run) = run_of(&asked.record.body) else { return by_ticks_of_nodes(asked, bits) };
     let entered = run.workers.iter().filter(|worker| worker.segment == 0);
     let entered: f64 = entered.map(given).sum();
-    // Ticks of work in all workers, per packet that entered the path.
+    // Ticks of work per packet entering the path, over all workers.
     let work: f64 =
         run.workers.iter().filter_map(|s| Some(s.ticks_per_packet.as_number()? * given(s))).sum();
     if entered <= 0.0 || work <= 0.0 {
@@ -194,8 +199,8 @@ fn by_time(asked: &Inquiry<'_>, bits: f64) -> Reply {
     reply
 }
 
-/// Ticks of called nodes, such as those of VPP, cover only work, and a packet stays on one strand.
-/// The ticks of a dump are not used: they include polling.
+/// Answers in terms of ticks spent in nodes, such as VPP graph nodes. These ticks cover only work,
+/// and each packet stays on one strand. The ticks in a dump are not used, as they include polling.
 fn by_ticks_of_nodes(asked: &Inquiry<'_>, bits: f64) -> Reply {
     let strands = strands_of(&asked.record.body).map_or(&[][..], |report| &report.strands);
     let slowest = strands
@@ -205,14 +210,14 @@ fn by_ticks_of_nodes(asked: &Inquiry<'_>, bits: f64) -> Reply {
         .max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((strand, ticks)) = slowest else {
         return Reply::cannot_tell(
-            "the record lacks instructions per packet on a known processor, or stage times",
+            "the record has neither stage times nor instructions per packet on a known processor",
             "linerate run PATH.toml --record run.json",
         );
     };
     let machine = strands_of(&asked.record.body).and_then(|report| report.machine.as_ref());
     let Some(machine) = machine else {
         let next = "linerate import FILE --clock GHZ --record strands.json";
-        return Reply::cannot_tell("the tick rate of the record is unknown", next);
+        return Reply::cannot_tell("the record's tick rate is unknown", next);
     };
     let evidence = quote(strand.label(), &strand.ticks_per_packet).into_iter().chain([plain(
         "tick rate",
@@ -223,7 +228,7 @@ fn by_ticks_of_nodes(asked: &Inquiry<'_>, bits: f64) -> Reply {
     against_the_line(ticks / machine.clock_ghz, bits, evidence.collect())
 }
 
-/// Number of workers needed if every minimum-size packet takes this many ns.
+/// Answers with the number of workers needed if every minimum-size packet takes `work_ns`.
 fn against_the_line(work_ns: f64, bits: f64, mut evidence: Vec<Evidence>) -> Reply {
     let there_is = ns_between(SHORTEST, bits);
     evidence.push(plain("time between packets", there_is, "ns", "tier model"));
@@ -237,9 +242,10 @@ fn against_the_line(work_ns: f64, bits: f64, mut evidence: Vec<Evidence>) -> Rep
         return Reply::does_not_arise(sentence).because(evidence);
     }
     let sentence = format!(
-        "a packet takes {work} ns of work, and packets arrive every {there} ns: this needs at \
-         least {workers} workers, if distributing packets costs nothing"
+        "each packet takes {work} ns of work, and packets arrive every {there} ns: at least \
+         {workers} workers are needed, even if distributing packets costs nothing"
     );
-    let advice = &["prefer replicas; pipeline stages where state or order forbids replicas"];
+    let advice = &["prefer replicas, and pipeline the stages where state or packet order rules \
+                    replicas out"];
     Reply::answered(sentence).because(evidence).advise(advice)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions about individual strands: which one is the bottleneck, what it waits for, what to
+//! Questions about individual strands: which one is the bottleneck, what it waits for, and what to
 //! split.
 
 use super::evidence::{event, plain, quote, run_of, strands_of};
@@ -44,15 +44,15 @@ pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
         return reply;
     }
     // Counters do not distinguish work from polling, so even the strand with the fewest
-    // instructions per cycle may be waiting.
+    // instructions per cycle may be waiting for packets.
     let slowest = slowest(report);
     let seen =
         slowest.map_or(String::new(), |strand| format!("; {} has the highest CPI", strand.label()));
-    Reply::cannot_tell(&format!("counters do not show which strand never waits{seen}"), RUN)
+    Reply::cannot_tell(&format!("counters do not show which strand is saturated{seen}"), RUN)
         .because(slowest.and_then(|strand| quote(format!("{} cpi", strand.label()), &strand.cpi)))
 }
 
-/// The first cause found by `why` is the bottleneck.
+/// Answers with the first cause found by `why`, which is the bottleneck.
 fn of_observed(why: &WhyReport, file: &str) -> Reply {
     match why.findings.first() {
         Some(finding) => {
@@ -62,9 +62,9 @@ fn of_observed(why: &WhyReport, file: &str) -> Reply {
     }
 }
 
-/// Among threads whose functions have times: the thread whose packet work takes longest, and the
-/// function that takes most of it. If each thread handles a share of the packets, that is a share
-/// of the work.
+/// Answers from the time spent in each thread's nodes: names the thread with the most packet work,
+/// and the node that accounts for most of it. If the packets are distributed over threads, the work
+/// covers only that thread's packets.
 fn of_nodes(report: &StrandsReport) -> Option<Reply> {
     let ticks = |node: &NodeCounts| Some(node.ticks_per_packet.as_number()? * node.packets as f64);
     let all = |strand: &StrandCounts| strand.nodes.iter().filter_map(ticks).sum::<f64>();
@@ -84,7 +84,8 @@ fn of_nodes(report: &StrandsReport) -> Option<Reply> {
         false => "",
     };
     let sentence = format!(
-        "`{}` on {}, if that thread never waits: {:.0} % of the thread's packet work{full}",
+        "`{}` on {}, if that thread is saturated: this node takes {:.0} % of the thread's packet \
+         work{full}",
         most.name,
         longest.label(),
         100.0 * share
@@ -95,8 +96,8 @@ fn of_nodes(report: &StrandsReport) -> Option<Reply> {
     Some(reply.then("linerate plan --from RECORD --line 10Gb/s   # CPUs needed for the line"))
 }
 
-/// Average vector size of a saturated VPP node: the maximum is 256, and a node whose vectors are
-/// always full has more packets waiting.
+/// Average vector size at or above which a VPP node is considered saturated. The maximum is 256,
+/// and a node whose vectors are always full has more packets waiting.
 const VECTOR_MAX: f64 = 255.5;
 
 fn of_worker(worker: &WorkerReport) -> Vec<linerate_record::answers::Evidence> {
@@ -105,16 +106,16 @@ fn of_worker(worker: &WorkerReport) -> Vec<linerate_record::answers::Evidence> {
         plain(format!("worker {} {name}", worker.name), value, "ratio", "tier sw")
     };
     let mut evidence = vec![
-        share("busy, share of time", time.busy),
-        share("starved, share of time", time.starved),
-        share("preempted, share of time", time.lost),
+        share("share of time busy", time.busy),
+        share("share of time starved", time.starved),
+        share("share of time preempted", time.lost),
     ];
     evidence
         .extend(quote(format!("worker {} service time", worker.name), &worker.ticks_per_packet));
     evidence
 }
 
-/// The strand with the highest CPI.
+/// Returns the strand with the highest CPI.
 fn slowest(report: &StrandsReport) -> Option<&StrandCounts> {
     let cpi = |strand: &&StrandCounts| strand.cpi.as_number();
     report
@@ -124,7 +125,7 @@ fn slowest(report: &StrandsReport) -> Option<&StrandCounts> {
         .max_by(|a, b| cpi(a).unwrap_or(0.0).total_cmp(&cpi(b).unwrap_or(0.0)))
 }
 
-/// Misses per thousand instructions of a stage, from its misses per packet.
+/// Returns a stage's misses per thousand instructions, given its misses per packet.
 fn pti(stage: &StageReport, misses: &str) -> Option<Figure> {
     let misses = event(stage, misses)?;
     let instructions = event(stage, "instructions")?.as_number().filter(|n| *n > 0.0)?;
@@ -146,7 +147,7 @@ pub(super) fn bound(asked: &Inquiry<'_>) -> Reply {
     let found: Vec<(String, CpiByCause, f64)> = match (run_of(&asked.record.body), asked.costs) {
         (Some(_), None) => {
             return Reply::cannot_tell(
-                "the cost of a miss was not measured on this machine",
+                "miss costs were not measured on this machine",
                 "linerate memory",
             );
         }
@@ -164,7 +165,7 @@ pub(super) fn bound(asked: &Inquiry<'_>) -> Reply {
                 "linerate doctor",
             ),
             None => Reply::cannot_tell(
-                "the record has no cycles per instruction from a known machine",
+                "the record has no CPI from a known machine",
                 "linerate import FILE --machine t1 --record strands.json",
             ),
         };
@@ -185,8 +186,8 @@ pub(super) fn bound(asked: &Inquiry<'_>) -> Reply {
     if found.iter().all(|(_, cause, _)| cause.bound == Bound::CannotTell) {
         let mut reply = Reply::cannot_tell(
             "",
-            "linerate stat -m cache -- COMMAND   # misses of every cache, on a machine with \
-             hardware counters",
+            "linerate stat -m cache -- COMMAND   # counts misses of every cache; needs hardware \
+             counters",
         );
         reply.sentence = sentence;
         return reply.because(evidence);
@@ -194,7 +195,7 @@ pub(super) fn bound(asked: &Inquiry<'_>) -> Reply {
     let is_memory = found.iter().any(|(_, cause, _)| cause.bound == Bound::Memory);
     let advice: &[&str] = if is_memory {
         &["memory-bound code gains from touching fewer lines, prefetching across a burst, and \
-           compute-bound strands on the same core"]
+           sharing the core with compute-bound strands"]
     } else {
         &["compute-bound code gains from fewer instructions per packet and better code generation"]
     };
@@ -225,21 +226,21 @@ pub(super) fn split(asked: &Inquiry<'_>) -> Reply {
     };
     if report.strands.iter().filter(|strand| strand.cpi.as_number().is_some()).count() < 2 {
         return Reply::cannot_tell(
-            "there is only one strand, and nothing to compare it with",
+            "there is only one strand: nothing to compare it with",
             "linerate import FILE --machine t1   # a dump of all strands",
         )
         .because(quote(format!("{} cpi", slowest.label()), &slowest.cpi));
     }
     let sentence = format!(
-        "{} first: it has the highest CPI, so moving part of it next to faster strands frees the \
-         pipe",
+        "{} first: it has the highest CPI, so running part of its work alongside faster strands \
+         frees the pipe",
         slowest.label()
     );
     let evidence =
         report.strands.iter().filter_map(|s| quote(format!("{} cpi", s.label()), &s.cpi));
     Reply::answered(sentence)
         .because(evidence)
-        .advise(&["split it into parts of about equal time; hand-off adds cost"])
+        .advise(&["split it into parts that take about the same time; handoffs add cost"])
 }
 
 fn split_of_run(run: &RunReport) -> Reply {
@@ -249,7 +250,7 @@ fn split_of_run(run: &RunReport) -> Reply {
         return match finding.limit {
             Limit::Offered => Reply::does_not_arise("nothing: the source sets the rate"),
             _ => Reply::cannot_tell(
-                "no worker is certain to be the bottleneck",
+                "no worker is clearly the bottleneck",
                 "linerate run PATH.toml --time 10s --record run.json",
             ),
         };
@@ -284,7 +285,7 @@ fn split_of_nodes(report: &StrandsReport) -> Reply {
         })
     });
     let Some((strand, node, _)) = nodes.max_by(|a, b| a.2.total_cmp(&b.2)) else {
-        return Reply::cannot_tell("the costs of the strands' functions are unknown", RUN);
+        return Reply::cannot_tell("the strands' per-function costs are unknown", RUN);
     };
     let name = format!("{}/{}", strand.label(), node.name);
     let packets = plain(format!("{name} packets"), node.packets as f64, "packets", "tier sw");

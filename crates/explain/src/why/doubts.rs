@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Evidence against "nothing is wrong" that no rule explains. A program with time left may still be
-//! held up by something that its time does not show: packets lost where nothing counts them, a peer
-//! that does not read, answers that it waits for.
+//! Reasons to doubt that nothing is wrong, in cases that no rule covers. A program with time to
+//! spare may still be held up by something outside its time budget: packets lost without being
+//! counted, a peer that does not read, replies that it waits for.
 
 use super::facts::Facts;
 use super::losses;
 use super::waits::{self, Wait};
 use super::words::{label, percent};
-use linerate_record::units::BitsPerSecond;
-use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
+use linerate_record::units::{BitsPerSecond, grouped};
+use linerate_record::why::{SocketCounts, SocketKind, TcpCounts, ThreadActivity, ThreadState};
 
-/// A condition that cannot be distinguished from nothing being wrong, and what to do next.
+/// A reason to doubt that nothing is wrong, and what to do next.
 pub(super) struct Doubt {
     pub(super) sentence: String,
     pub(super) next: String,
@@ -22,7 +22,7 @@ impl Doubt {
     }
 }
 
-/// The first doubt that applies.
+/// Returns the first doubt that applies.
 pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
     vanished(facts)
         .or_else(|| too_large(facts))
@@ -38,9 +38,37 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| full_machine(facts))
 }
 
-/// Packets that reached IP and then disappeared.
+/// Detects a program whose network namespace is not readable. A limiter, a full queue or a slow
+/// peer would not show.
+pub(super) fn unread_network(facts: &Facts<'_>) -> Option<Doubt> {
+    if !facts.is_unread("sockets_and_drivers") {
+        return None;
+    }
+    let doing = facts.busiest().map_or_else(String::new, |thread| {
+        let on_cpu = percent(thread.share_of(ThreadState::is_on_cpu));
+        format!(" Thread {} is on a CPU {on_cpu} % of the time.", label(thread))
+    });
+    Doubt::new(
+        format!(
+            "Cannot tell whether something in the program's network namespace is the limit: \
+             sockets, interfaces and queueing disciplines there are not readable.{doing}"
+        ),
+        read_by_root(facts),
+    )
+}
+
+/// Returns the command that reads what only root can read.
+pub(super) fn read_by_root(facts: &Facts<'_>) -> String {
+    let pid = facts.observation.watched.pids.first();
+    pid.map_or_else(
+        || "Run linerate why as root".to_owned(),
+        |pid| format!("sudo linerate why {pid}"),
+    )
+}
+
+/// Detects packets that reached IP and then disappeared.
 fn vanished(facts: &Facts<'_>) -> Option<Doubt> {
-    /// The difference between counters that are read one after another is smaller.
+    /// Minimum fraction of packets. Less can result from reading the counters one after another.
     const SHARE: f64 = 0.01;
     const LEAST: u64 = 100;
     let vanished = losses::vanished(facts)?;
@@ -48,21 +76,22 @@ fn vanished(facts: &Facts<'_>) -> Option<Doubt> {
     if lost < LEAST || (lost as f64) < SHARE * received as f64 {
         return None;
     }
+    let share = percent(lost as f64 / received as f64);
+    let [lost, received, left] = [lost, received, left].map(grouped);
     Doubt::new(
         format!(
-            "Cannot tell where {lost} packets ({} % of all) went: {received} reached IP, {left} \
-             left it, and no drop counter shows the rest.",
-            percent(lost as f64 / received as f64)
+            "Cannot tell where {lost} packets ({share} % of all) went: {received} reached the IP \
+             layer, {left} left it, and no drop counter accounts for the rest."
         ),
         "Look for a rule that drops them (nft list ruleset, iptables -vnL); `sudo linerate why` \
          counts drops by reason",
     )
 }
 
-/// Packets that queueing disciplines dropped in other network namespaces: whose packets they were
-/// is unknown.
+/// Detects packets dropped by queueing disciplines in other network namespaces. It is unknown
+/// whether these packets belonged to the program.
 fn dropped_elsewhere(facts: &Facts<'_>) -> Option<Doubt> {
-    /// As for vanished packets.
+    /// Minimum fraction of packets, the same as for vanished packets.
     const SHARE: f64 = 0.01;
     const LEAST: u64 = 100;
     let dropped = losses::dropped_for(facts, "QDISC_DROP")?;
@@ -73,23 +102,25 @@ fn dropped_elsewhere(facts: &Facts<'_>) -> Option<Doubt> {
     if elsewhere < LEAST || (elsewhere as f64) < SHARE * packets as f64 {
         return None;
     }
+    let elsewhere = grouped(elsewhere);
     Doubt::new(
         format!(
-            "Cannot tell whether the program lacks {elsewhere} packets that queueing disciplines \
-             of other network namespaces dropped, perhaps at its sender."
+            "Cannot tell whether {elsewhere} packets that queueing disciplines dropped in other \
+             network namespaces, perhaps at the sender, were meant for the program."
         ),
-        "Look for drops and a rate limit at the sender: tc -s qdisc, in its network namespace",
+        "Look for drops and a rate limit at the sender: run tc -s qdisc in its network namespace",
     )
 }
 
-/// Packets that exceed the path MTU and must not be fragmented.
+/// Detects packets that exceed the path MTU but must not be fragmented.
 fn too_large(facts: &Facts<'_>) -> Option<Doubt> {
     const LEAST: u64 = 10;
     let failed = facts.protocol("Ip.FragFails").filter(|failed| *failed >= LEAST)?;
+    let failed = grouped(failed);
     Doubt::new(
         format!(
-            "Cannot tell the effect of {failed} packets that exceed the MTU and must not be \
-             fragmented: they were dropped here, and their senders learn of it only by ICMP, if at \
+            "Cannot tell the effect of {failed} packets that exceed the MTU and have the DF bit \
+             set: they were dropped here, and their senders learn of it only through ICMP, if at \
              all."
         ),
         "Use one MTU along the path (ip link), or clamp the MSS (nft: tcp option maxseg size set \
@@ -97,9 +128,9 @@ fn too_large(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// TCP receives segments after gaps: the path loses or reorders some.
+/// Detects gaps in received TCP data, which show that the network loses or reorders segments.
 fn gaps(facts: &Facts<'_>) -> Option<Doubt> {
-    /// As for retransmitted segments.
+    /// Minimum fraction of segments, the same as for retransmissions.
     const SHARE: f64 = 0.005;
     const LEAST: u64 = 20;
     let behind = facts.protocol("TcpExt.TCPOFOQueue").filter(|behind| *behind >= LEAST)?;
@@ -110,24 +141,24 @@ fn gaps(facts: &Facts<'_>) -> Option<Doubt> {
     }
     Doubt::new(
         format!(
-            "Cannot tell why segments to the program are lost or reordered on the way: {behind} \
-             ({} % of all) arrived out of order; their senders slow down at each loss.",
+            "Cannot tell why segments to the program are lost or reordered in transit: {behind} \
+             ({} % of all) arrived out of order, and senders slow down on each loss.",
             percent(share.min(1.0))
         ),
-        "Look for drops in between: ss -ti (retrans) at the sender, ip -s link and ethtool -S, and \
-         a rate limiter or firewall on the path",
+        "Look for drops on the path: check ss -ti (retrans) at the sender, the counters of ip -s \
+         link and ethtool -S, and any rate limiter or firewall in between",
     )
 }
 
-/// A server that delays its acknowledgements to clients much of the time.
+/// Detects a server that spends much of the time delaying ACKs to clients.
 fn delayed_acknowledgements(facts: &Facts<'_>) -> Option<Doubt> {
-    /// The shortest delay that Linux uses, in seconds, and the share of the time from which it
-    /// matters.
+    /// Shortest delayed-ACK timeout in Linux, in seconds, and minimum fraction of time spent
+    /// delaying ACKs.
     const DELAY_S: f64 = 0.04;
     const MOST: f64 = 0.3;
     let delayed = facts.protocol("TcpExt.DelayedACKs")?;
     let host = |address: &str| address.rsplit_once(':').map(|(host, _)| host.to_owned());
-    // If both ends are on the same machine, their acknowledgements are counted together.
+    // If both ends are on this machine, their ACKs are counted together.
     let is_remote = |remote: &str, local: &str| host(remote) != host(local);
     let both = facts.connections().filter(|socket| {
         let tcp = socket.tcp.as_ref();
@@ -141,18 +172,19 @@ fn delayed_acknowledgements(facts: &Facts<'_>) -> Option<Doubt> {
     }
     Doubt::new(
         format!(
-            "Cannot tell whether its peers wait for acknowledgements: {delayed} were delayed by 40 \
-             ms or more, and a peer using Nagle's algorithm holds back small segments until they \
-             arrive."
+            "Cannot tell whether the program's peers wait for acknowledgements: {delayed} were \
+             delayed by 40 ms or more, and a peer using Nagle's algorithm holds back small \
+             segments until the acknowledgement arrives."
         ),
         "Set TCP_NODELAY in the peers, or have them write each request with one call, and compare \
          the rates",
     )
 }
 
-/// TCP retransmits much: the path loses segments.
+/// Detects frequent TCP retransmissions, which show that the network loses segments.
 fn resent(facts: &Facts<'_>) -> Option<Doubt> {
-    /// At a round trip of 1 ms, this loss keeps TCP below 250 Mb/s (Mathis et al., 1997).
+    /// Minimum fraction of segments. At a round-trip time of 1 ms, this loss rate limits TCP to
+    /// less than 250 Mb/s (Mathis et al., 1997).
     const SHARE: f64 = 0.005;
     const LEAST: u64 = 20;
     let (resent, sent) = (facts.protocol("Tcp.RetransSegs")?, facts.protocol("Tcp.OutSegs")?);
@@ -168,14 +200,24 @@ fn resent(facts: &Facts<'_>) -> Option<Doubt> {
              ({} % of all), and each loss slowed it down.",
             percent(share)
         ),
-        "Look for drops at the other end and in between: ss -ti (retrans) at the sender, ip -s \
-         link and ethtool -S at the receiver, and a rate limiter or firewall on the path",
+        match facts.is_unread("sockets_and_drivers") {
+            true => {
+                format!(
+                    "{}, which reads the queues in the program's network namespace",
+                    read_by_root(facts)
+                )
+            }
+            false => "Look for drops at the other end and on the path: check ss -ti (retrans) at \
+                      the sender, ip -s link and ethtool -S at the receiver, and any rate limiter \
+                      or firewall in between"
+                .to_owned(),
+        },
     )
 }
 
-/// A connection whose peer does not read.
+/// Detects a connection whose peer does not read.
 fn closed_window(facts: &Facts<'_>) -> Option<Doubt> {
-    /// More than half of the observation window.
+    /// Minimum fraction of the observation time.
     const MOST: f64 = 0.5;
     let closed = |seconds: f64| seconds / facts.elapsed();
     let sockets = facts.observation.sockets.iter();
@@ -191,25 +233,31 @@ fn closed_window(facts: &Facts<'_>) -> Option<Doubt> {
             socket.local,
             percent(share.min(1.0))
         ),
-        "Watch the receiver: linerate why PID, on its machine",
+        "Watch the receiver: run linerate why PID on its machine",
     )
 }
 
-/// A connection that always has data to send, and that neither end stops.
+/// Detects a connection that always has data to send and is limited by neither end.
 fn path(facts: &Facts<'_>) -> Option<Doubt> {
     const MOST: f64 = 0.5;
     let sends = facts.connections().filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
-    let busy = sends.filter(|(_, tcp)| {
-        tcp.bytes_acked > tcp.bytes_received
-            && tcp.app_limited_share < MOST
-            && tcp.busy_s >= MOST * facts.elapsed()
-    });
-    let (socket, tcp) = busy.max_by_key(|(_, tcp)| tcp.bytes_acked)?;
+    let sends: Vec<_> = sends
+        .filter(|(_, tcp)| tcp.bytes_acked > tcp.bytes_received && tcp.app_limited_share < MOST)
+        .collect();
+    let is_busy = |busy_s: f64| busy_s >= MOST * facts.elapsed();
+    let together: f64 = sends.iter().map(|(_, tcp)| tcp.busy_s).sum();
+    let always_sends = sends.iter().any(|(_, tcp)| is_busy(tcp.busy_s))
+        || (is_busy(together) && are_successive(facts, &sends));
+    if !always_sends {
+        return None;
+    }
+    let busiest = |a: &TcpCounts, b: &TcpCounts| a.busy_s.total_cmp(&b.busy_s);
+    let (socket, tcp) = sends.into_iter().max_by(|a, b| busiest(a.1, b.1))?;
     Doubt::new(
         format!(
             "Cannot tell what limits the path of connection {} to {}: it always has data to send, \
-             its throughput is {}, and its buffers do not limit it (congestion window {} segments, \
-             round trip {:.1} ms, {} retransmitted).",
+             its throughput is {}, and its buffers are not the limit (congestion window {} \
+             segments, round trip {:.1} ms, {} retransmitted).",
             socket.local,
             socket.remote.as_deref().unwrap_or("its peer"),
             BitsPerSecond(8.0 * tcp.bytes_acked as f64 / facts.elapsed()),
@@ -218,21 +266,32 @@ fn path(facts: &Facts<'_>) -> Option<Doubt> {
             tcp.retransmitted
         ),
         "Look for a rate limiter on the path (tc -s qdisc on each hop), and watch the receiver: \
-         linerate why PID, on its machine",
+         run linerate why PID on its machine",
     )
 }
 
-/// A server that sleeps and meanwhile exchanges datagrams of its own: requests may be waiting for
-/// them.
+/// Returns whether connections existed one after another, as those of a client that opens one for
+/// each request: together, they were read hardly more often than the socket that was read most.
+fn are_successive(facts: &Facts<'_>, connections: &[(&SocketCounts, &TcpCounts)]) -> bool {
+    /// Allows for one reading at each change.
+    const MORE: f64 = 1.2;
+    let reads = |socket: &SocketCounts| socket.reads.unwrap_or(0);
+    let together: u64 = connections.iter().map(|(socket, _)| reads(socket)).sum();
+    let most = facts.observation.sockets.iter().map(reads).max().unwrap_or(0);
+    together as f64 <= MORE * most as f64
+}
+
+/// Detects a server that sleeps while exchanging datagrams with other servers: its clients'
+/// requests may be waiting for the other servers' replies.
 fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum share of its time, and minimum number of datagrams per received segment.
+    /// Minimum fraction of time asleep, and minimum number of datagrams per received segment.
     const MOST: f64 = 0.5;
     const DATAGRAMS: f64 = 0.2;
     let thread = facts.busiest()?;
     let has = |kind| facts.observation.sockets.iter().any(|socket| socket.kind == kind);
     let segments = facts.protocol("Tcp.InSegs").or(facts.packets())?;
     let datagrams = facts.protocol("Udp.InDatagrams")?;
-    // Packets from other hosts arrive without a request.
+    // Datagrams also arrive unasked, so there must be about as many replies as requests.
     let asks = has(SocketKind::TcpListen) && has(SocketKind::Udp) && facts.asks_by_udp();
     let asleep = waits::time_in(thread, Wait::Input)?;
     let is_much = datagrams > 0 && datagrams as f64 >= DATAGRAMS * segments as f64;
@@ -242,27 +301,33 @@ fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell whether thread {} waits for requests or for replies to its own requests: \
-             it sleeps {} % of the time, and {datagrams} datagrams arrived during the observation.",
+             it sleeps {} % of the time, and {datagrams} datagrams arrived in its network \
+             namespace.",
             label(thread),
             percent(asleep)
         ),
-        follow(thread),
+        "Compare the timestamps of its requests and of the replies (tcpdump -i any -ttt udp), or \
+         watch the server that it queries",
     )
 }
 
-/// A program that sleeps on something other than packets while no packets pass.
+/// Detects a program that sleeps on something other than packets while no packets pass.
 fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
     const MOST: f64 = 0.3;
     let thread = facts.busiest()?;
     let held = [Wait::Timer, Wait::Storage, Wait::Other].map(|wait| waits::time_in(thread, wait));
     let longest = held.into_iter().flatten().fold(0.0, f64::max);
-    if facts.packets().is_some_and(|packets| packets > 0) || longest < MOST {
+    let packets = facts.packets();
+    if packets.is_some_and(|packets| packets > 0) || longest < MOST {
         return None;
     }
+    let claim = match packets {
+        Some(_) => "Cannot tell why no packet passed",
+        None => "Cannot tell what the program waits for, nor how many packets it handled",
+    };
     Doubt::new(
         format!(
-            "Cannot tell why no packet passed: thread {} sleeps {} % of the time, but not waiting \
-             for input.",
+            "{claim}: thread {} sleeps {} % of the time, but does not wait for input.",
             label(thread),
             percent(longest)
         ),
@@ -270,12 +335,12 @@ fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// A CPU that the program shares with others and that is never idle, while other CPUs have idle
-/// time.
+/// Detects a CPU that is never idle and that the program shares with others, while other CPUs have
+/// idle time.
 pub(super) fn shared_cpu(facts: &Facts<'_>) -> Option<Doubt> {
     const IDLE: f64 = 0.05;
     const OTHERS: f64 = 0.2;
-    /// Idle time elsewhere.
+    /// Minimum idle time on other CPUs, in CPUs.
     const ROOM: f64 = 0.3;
     let thread = facts.busiest()?;
     let cpu = facts.cpu(super::facts::Subject::Thread(thread))?;
@@ -287,44 +352,64 @@ pub(super) fn shared_cpu(facts: &Facts<'_>) -> Option<Doubt> {
         return None;
     }
     let peer = facts.observation.sockets.iter().find_map(|socket| socket.peer_pid);
-    let peer = peer.map_or_else(String::new, |pid| format!(", perhaps its peer {pid},"));
+    let peer =
+        peer.map_or_else(String::new, |pid| format!(" (one may be the program's peer, PID {pid})"));
     Doubt::new(
         format!(
-            "Cannot tell what the program could do on a CPU of its own: others use {} % of CPU {}, \
-             where thread {} runs and which is hardly ever idle; other CPUs have headroom.",
-            percent(others),
+            "Cannot tell how fast the program would be on a CPU of its own: thread {} runs on CPU \
+             {}, which is almost never idle; other programs use {} % of that CPU, although other \
+             CPUs have headroom.",
+            label(thread),
             cpu.cpu,
-            label(thread)
+            percent(others)
         ),
         format!(
-            "Move the others{peer} to another CPU (taskset -acp CPU PID), or the thread: taskset \
-             -cp CPU {}",
+            "Move the other programs{peer} to another CPU (taskset -acp CPU PID), or move the \
+             thread (taskset -cp CPU {})",
             thread.tid
         ),
     )
 }
 
-/// A machine without an idle CPU: processes that send or answer may be short of CPU time.
+/// Detects a machine without idle CPU time, on which senders or responders may be starved.
 fn full_machine(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Idle share of all CPUs, and the share of one CPU that the program uses.
+    /// Maximum idle fraction over all CPUs, and minimum fraction of a CPU used by the program.
     const IDLE: f64 = 0.05;
     const USES: f64 = 0.3;
+    /// Minimum fraction of time for which a thread lacks a CPU; less is within the error of kernel
+    /// accounting.
+    const LACKS: f64 = 0.03;
     let thread = facts.busiest().filter(|thread| thread.demand() >= USES)?;
     let cpus = facts.cpus() as f64;
     let idle = facts.idle_cpus().filter(|idle| *idle < IDLE * cpus)?;
+    let (wants, has) = (thread.demand(), thread.share_of(ThreadState::is_on_cpu));
+    let thread = match wants - has >= LACKS {
+        true => format!(
+            "thread {} needs a CPU {} % of the time, but gets one only {} % of the time",
+            label(thread),
+            percent(wants),
+            percent(has)
+        ),
+        false => format!(
+            "thread {} gets all the CPU time that it needs ({} %), but the peers may not",
+            label(thread),
+            percent(wants)
+        ),
+    };
+    let idle = match idle / cpus.max(1.0) {
+        share if share < 0.005 => "never idle".to_owned(),
+        share => format!("only {} % idle", percent(share)),
+    };
     Doubt::new(
         format!(
-            "Cannot tell what the program could do with more CPU time: the {cpus:.0} CPUs are {} % \
-             idle, and its peers may run on them; thread {} takes {} % of a CPU.",
-            percent(idle / cpus.max(1.0)),
-            label(thread),
-            percent(thread.demand())
+            "Cannot tell how fast the program would be with more CPU time: the {cpus:.0} CPUs are \
+             {idle}, and the program's peers may run on them too; {thread}."
         ),
         "Run the peers on another machine, or watch them too",
     )
 }
 
-/// How to see what a thread is waiting for.
+/// Returns a command that shows what a thread waits for.
 pub(super) fn follow(thread: &ThreadActivity) -> String {
-    format!("See each call and how long it takes: strace -f -T -p {}", thread.tid)
+    format!("Trace each call with its duration: strace -f -T -p {}", thread.tid)
 }

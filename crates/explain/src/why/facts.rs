@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Estimates with intervals, derived from an observation and used by the rules. `None` if the data
-//! could not be read: a rule without its evidence does not apply.
+//! Derives estimates with intervals from an observation, for use by the rules. An estimate is
+//! `None` if its data could not be read, because a rule without evidence does not hold.
+
+mod bursts;
 
 use super::functions::{Group, is_nameless, is_of_crypto_library};
 use super::waits;
 use linerate_record::Figure;
 use linerate_record::stats::{Estimate, NORMAL_QUANTILE};
-use linerate_record::why::ledger::{Layer, PacketLedger, Whose, ledger};
+use linerate_record::why::ledger::{Layer, PacketLedger, ledger};
 use linerate_record::why::{
     CpuCounts, InterfaceCounts, Observation, ProgramCounts, QdiscCounts, Quota, SocketCounts,
     SocketKind, ThreadActivity, ThreadState,
 };
 
-/// An observation, with derived values that are computed once.
+/// An observation and derived values, computed once.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
-    /// What was read.
+    /// The readings that everything else is derived from.
     pub observation: &'a Observation,
-    /// Its packet ledger.
+    /// Packet ledger of the observation.
     pub ledger: PacketLedger,
 }
 
-/// Subject to which a rule is applied.
+/// What a rule is applied to.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
     /// The program as a whole.
@@ -40,11 +42,12 @@ pub enum Subject<'a> {
     Quota(&'a Quota),
 }
 
-/// Error of a share without an interval of its own: kernel accounting is sampled at timer
+/// Error assumed for a share that has no interval: kernel accounting is sampled at timer
 /// interrupts, or read at slightly different times.
 const SHARE_ERROR: f64 = 0.02;
 
-/// A share with its interval; if it has none, ±([`SHARE_ERROR`] + a tenth of it).
+/// Returns a share with its interval. If one end of the interval is missing, it is taken from
+/// [`share`].
 pub(super) fn share_of(figure: &Figure) -> Option<Estimate> {
     let estimate = figure.estimate()?;
     let around = share(estimate.value);
@@ -53,13 +56,14 @@ pub(super) fn share_of(figure: &Figure) -> Option<Estimate> {
     Some(Estimate { low, high, ..estimate })
 }
 
-/// A share from kernel accounting.
+/// Returns a share from kernel accounting, with an interval of ±([`SHARE_ERROR`] + a tenth of the
+/// share).
 pub(super) fn share(value: f64) -> Estimate {
     let error = SHARE_ERROR + 0.1 * value.abs();
     Estimate { low: value - error, high: value + error, ..Estimate::exactly(value) }
 }
 
-/// A count divided by an exact value; the interval assumes independent events (Poisson).
+/// Returns a count divided by an exact value, with an interval for independent events (Poisson).
 pub(super) fn counted(count: u64, over: f64) -> Option<Estimate> {
     let count = count as f64;
     let spread = NORMAL_QUANTILE * count.sqrt();
@@ -68,28 +72,28 @@ pub(super) fn counted(count: u64, over: f64) -> Option<Estimate> {
     (over > 0.0).then(|| counted.scale(1.0 / over))
 }
 
-/// A share of samples; the interval assumes independent samples (binomial).
+/// Returns a share of samples, with an interval for independent samples (binomial).
 pub(super) fn sampled(share: f64, samples: u64) -> Estimate {
     let n = samples.max(1) as f64;
     let spread = NORMAL_QUANTILE * (share * (1.0 - share).max(0.0) / n).sqrt() + 0.5 / n;
     Estimate { low: share - spread, high: share + spread, n: samples, ..Estimate::exactly(share) }
 }
 
-/// Minimum number of samples for computing shares of functions.
+/// Minimum number of samples for function shares.
 const SAMPLES_MIN: u64 = 100;
 
 impl<'a> Facts<'a> {
-    /// Precomputes the ledger.
+    /// Creates the facts of an observation, computing its packet ledger.
     pub fn new(observation: &'a Observation) -> Self {
         Self { observation, ledger: ledger(observation) }
     }
 
-    /// Length of the window in seconds.
+    /// Returns the window length in seconds.
     pub fn elapsed(&self) -> f64 {
         self.observation.elapsed_s
     }
 
-    /// The thread with the highest CPU demand; in case of a tie, the one with the lowest ID.
+    /// Returns the thread with the highest CPU demand; ties go to the lowest ID.
     pub fn busiest(&self) -> Option<&'a ThreadActivity> {
         let order = |a: &&ThreadActivity, b: &&ThreadActivity| {
             a.demand().total_cmp(&b.demand()).then(b.tid.cmp(&a.tid))
@@ -97,7 +101,7 @@ impl<'a> Facts<'a> {
         self.observation.threads.iter().max_by(order)
     }
 
-    /// The thread to examine for a subject: the subject's own thread, or the busiest one.
+    /// Returns the thread to examine for a subject: its own, or the busiest one.
     pub fn thread(&self, subject: Subject<'a>) -> Option<&'a ThreadActivity> {
         match subject {
             Subject::Thread(thread) => Some(thread),
@@ -112,7 +116,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The CPU of a subject: its own, or the one on which its thread ran most.
+    /// Returns a subject's CPU: its own, or the one on which its thread ran most.
     pub fn cpu(&self, subject: Subject<'a>) -> Option<&'a CpuCounts> {
         match subject {
             Subject::Cpu(cpu) => Some(cpu),
@@ -123,8 +127,9 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Sum of a thread's time in the states selected by `of`; `None` if none of them was read.
-    /// Errors of the states cancel: in a complete budget, the other states bound the sum as well.
+    /// Returns the total time a thread spent in the states selected by `of`; `None` if none was
+    /// read. In a complete budget, the times of all states add up to 1, so the intervals of the
+    /// other states narrow the interval of the total.
     pub fn time(thread: &ThreadActivity, of: impl Fn(ThreadState) -> bool) -> Option<Estimate> {
         /// Maximum deviation of a complete budget's sum from 1.
         const WHOLE: f64 = 0.02;
@@ -141,18 +146,19 @@ impl<'a> Facts<'a> {
         }))
     }
 
-    /// Time on a CPU.
+    /// Returns the fraction of time that a thread is on a CPU.
     pub fn on_cpu(thread: &ThreadActivity) -> Option<Estimate> {
         Self::time(thread, ThreadState::is_on_cpu)
     }
 
-    /// Share of its time for which a thread works. For a thread that always has input, sleeps when
-    /// idle, or is in send calls: its time on a CPU; for a polling thread: estimated from samples;
-    /// for other threads that never sleep: an upper bound from gaps between packets.
+    /// Returns the fraction of time that a thread does useful work and does not merely poll. A
+    /// thread that always has input, that sleeps when idle, or that is in send calls does useful
+    /// work whenever it is on a CPU. For a polling thread, the fraction is estimated from samples.
+    /// For other threads that never sleep, gaps between packets give an upper bound.
     pub fn busy(&self, thread: &ThreadActivity) -> Option<Estimate> {
-        /// Share of time asleep above which a thread is known to sleep when idle.
+        /// Fraction of time asleep above which a thread is known to sleep when idle.
         const SLEEPS: f64 = 0.02;
-        /// Kernel share of CPU time above which system calls dominate a thread with sockets.
+        /// Kernel fraction of CPU time above which system calls dominate a thread with sockets.
         const CALLS: f64 = 0.3;
         let on_cpu = Self::on_cpu(thread)?;
         if self.always_has_input(thread) {
@@ -171,7 +177,7 @@ impl<'a> Facts<'a> {
         if let Some(polling) = state(ThreadState::Polling) {
             return Some(on_cpu.minus(polling));
         }
-        // A thread that was ever found asleep in a call for input sleeps whenever it has none.
+        // A thread that was ever seen asleep in a call for input sleeps whenever it has none.
         let waits = waits::time_for_work(thread).is_some_and(|share| share > 0.0);
         let asleep = state(ThreadState::Asleep).is_some_and(|asleep| asleep.value >= SLEEPS);
         let sleeps = asleep || waits;
@@ -182,15 +188,15 @@ impl<'a> Facts<'a> {
         if sleeps || by_calls || self.seldom_asks(thread, kernel / on_cpu.value.max(0.01)) {
             return Some(on_cpu);
         }
-        // Rings are polled in user space.
+        // Only a thread in user mode can be polling a ring.
         if is_in_kernel { None } else { self.busy_at_most(thread) }
     }
 
-    /// Whether at nearly every reading data was waiting in a socket that the thread's process
-    /// reads: if so, the thread has no empty polls.
+    /// Returns whether a socket read by the thread's process had data waiting at nearly every
+    /// reading. The thread then has no empty polls.
     fn always_has_input(&self, thread: &ThreadActivity) -> bool {
         const MOST: f64 = 0.9;
-        // The queue of an unread socket does not change.
+        // The queue of a socket that is not being read does not change.
         let moves = |socket: &SocketCounts| match &socket.tcp {
             Some(tcp) => tcp.bytes_received > 0,
             None => socket.receive_queue_mean < MOST * socket.receive_queue_max as f64,
@@ -202,7 +208,7 @@ impl<'a> Facts<'a> {
                 .any(|socket| socket.receive_queue_share.is_some_and(|share| share >= MOST))
     }
 
-    /// Whether most system calls of a thread return nothing, judged by calls per packet.
+    /// Returns whether most of a thread's system calls return nothing, given its calls per packet.
     fn asks_often(&self, thread: &ThreadActivity) -> bool {
         const CALLS: f64 = 20.0;
         let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
@@ -212,7 +218,7 @@ impl<'a> Facts<'a> {
             .is_some_and(|(calls, packets)| calls as f64 >= CALLS * packets)
     }
 
-    /// Whether a thread spends almost all of its CPU time in the kernel.
+    /// Returns whether a thread spends nearly all its CPU time in the kernel.
     fn is_in_kernel(thread: &ThreadActivity) -> bool {
         const MOST: f64 = 0.9;
         let kernel = |state| matches!(state, ThreadState::Kernel | ThreadState::Interrupts);
@@ -220,10 +226,11 @@ impl<'a> Facts<'a> {
         on_cpu > 0.0 && thread.share_of(kernel) >= MOST * on_cpu
     }
 
-    /// Busy share of a thread that may poll by system calls, which samples cannot distinguish from
-    /// work: if it makes few calls per packet, it does not poll; if the number is unknown, it may.
+    /// Returns the busy fraction of a thread that may poll using system calls, which samples cannot
+    /// distinguish from work. A thread with few calls per packet does not poll; if the number of
+    /// calls is unknown, it may poll.
     fn busy_in_calls(&self, thread: &ThreadActivity, fit: Estimate, on_cpu: Estimate) -> Estimate {
-        /// Calls per packet above which half of the calls may return nothing.
+        /// Calls per packet above which half of them may return nothing.
         const CALLS: f64 = 2.0;
         let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
         match thread.system_calls.zip(packets).map(|(calls, packets)| calls as f64 / packets) {
@@ -233,12 +240,12 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a thread reads its sockets too rarely to be polling them: each poll is a system
-    /// call, so a polling thread makes many per packet, and they take much of its time. `kernel` is
-    /// the kernel share of its CPU time.
+    /// Returns whether a thread reads its sockets too rarely to be polling them. Each poll is a
+    /// system call, so a polling thread makes many per packet and spends much of its time in them.
+    /// `kernel` is the kernel fraction of its CPU time.
     fn seldom_asks(&self, thread: &ThreadActivity, kernel: f64) -> bool {
-        /// Minimum kernel share of a thread that polls by system calls: such loops reach half or
-        /// more.
+        /// Minimum kernel fraction of a thread that polls with system calls; threads that poll in
+        /// this way reach half or more.
         const KERNEL: f64 = 0.2;
         /// Calls per packet above which most return nothing.
         const CALLS: f64 = 20.0;
@@ -248,13 +255,13 @@ impl<'a> Facts<'a> {
         self.uses_stack() && packets.is_some() && kernel <= KERNEL && is_seldom
     }
 
-    /// Whether a thread that never sleeps is busy sending: packets leave, hardly any arrive, and
-    /// the time per packet is plausible for sending.
+    /// Returns whether a thread that never sleeps is busy sending: packets leave, hardly any
+    /// arrive, and the time per packet is plausible for sending.
     fn sends(&self, thread: &ThreadActivity) -> bool {
         /// Maximum packets received per packet sent.
         const RECEIVED: f64 = 0.1;
-        /// Maximum CPU time of sending a packet through the stack, including its receiver on this
-        /// machine: 1 to 5 us were measured.
+        /// Maximum CPU time to send a packet through the stack, including a receiver on this
+        /// machine; 1 to 5 us were measured.
         const MOST_S: f64 = 10e-6;
         let interfaces = &self.observation.interfaces;
         let sum = |of: fn(&InterfaceCounts) -> u64| interfaces.iter().map(of).sum::<u64>() as f64;
@@ -266,39 +273,13 @@ impl<'a> Facts<'a> {
             && seconds / sent <= MOST_S
     }
 
-    /// Upper bound of the busy share of a thread that polls a ring: during milliseconds without
-    /// arrivals, it is idle once the ring is drained. Draining takes at most the CPU time per
-    /// packet for each packet in the ring.
-    fn busy_at_most(&self, thread: &ThreadActivity) -> Option<Estimate> {
-        /// Smallest AF_PACKET ring frame that holds a 1500-byte packet, in bytes.
-        const FRAME: f64 = 2048.0;
-        /// Maximum time to drain a full ring, in windows: the windows do not show longer drains.
-        const WINDOWS: f64 = 2.0;
-        /// Minimum number of windows.
-        const WINDOWS_MIN: u64 = 10;
-        let arrivals = self.observation.arrivals.as_ref()?;
-        let sockets = self.observation.sockets.iter();
-        let rings = sockets.filter(|socket| socket.kind == SocketKind::Packet);
-        let frames = rings.filter_map(|ring| ring.receive_buffer).max()? as f64 / FRAME;
-        let ran = thread.share_of(ThreadState::is_on_cpu);
-        let per_packet = ran / self.packet_rate().filter(|rate| *rate > 0.0)?;
-        let empties = frames * per_packet <= WINDOWS * arrivals.window_s;
-        if arrivals.windows < WINDOWS_MIN || !empties {
-            return None;
-        }
-        let silent = sampled(arrivals.silent as f64 / arrivals.windows as f64, arrivals.windows);
-        let busy = ran * (1.0 - silent.value);
-        let high = ran * (1.0 - silent.low).min(1.0);
-        Some(Estimate { value: busy, low: 0.0, high, ..silent })
-    }
-
-    /// Threads with a high CPU demand.
+    /// Iterates over the threads with a high CPU demand.
     pub fn working(&self) -> impl Iterator<Item = &'a ThreadActivity> {
         const WORKS: f64 = 0.3;
         self.observation.threads.iter().filter(|thread| thread.demand() >= WORKS)
     }
 
-    /// Whether the program receives packets through kernel sockets only.
+    /// Returns whether the program receives packets only through kernel sockets.
     pub fn uses_stack(&self) -> bool {
         let sockets = &self.observation.sockets;
         let of_stack = |kind| matches!(kind, SocketKind::Tcp | SocketKind::Udp | SocketKind::Raw);
@@ -309,7 +290,7 @@ impl<'a> Facts<'a> {
             && !is_dpdk
     }
 
-    /// Share of a thread's samples in a group of functions.
+    /// Returns the fraction of a thread's samples that are in a group of functions.
     pub fn functions(&self, thread: &ThreadActivity, group: Group) -> Option<Estimate> {
         if thread.samples < SAMPLES_MIN || (group.is_kernel() && !self.has_kernel_samples()) {
             return None;
@@ -318,7 +299,7 @@ impl<'a> Facts<'a> {
         Some(sampled(of_group.map(|function| function.share).sum(), thread.samples))
     }
 
-    /// Share of a CPU's time in a group of kernel functions.
+    /// Returns the fraction of a CPU's time that is spent in a group of kernel functions.
     pub fn cpu_functions(&self, cpu: &CpuCounts, group: Group) -> Option<Estimate> {
         if cpu.samples < SAMPLES_MIN {
             return None;
@@ -326,13 +307,14 @@ impl<'a> Facts<'a> {
         let of_group = cpu.functions.iter().filter(|function| group.holds(function));
         let share: f64 = of_group.map(|function| function.share).sum();
         let all: f64 = cpu.functions.iter().map(|function| function.share).sum();
-        // Samples were taken only while the kernel ran; this is the number for the whole time.
+        // Samples were taken only while the kernel ran; scale them to the whole time.
         let samples = cpu.samples as f64 / all.clamp(0.01, 1.0);
         Some(sampled(share.min(1.0), samples as u64))
     }
 
-    /// Share of a thread's samples that access cache lines shared with another thread, at least one
-    /// of which writes: either the same bytes, or only different bytes.
+    /// Returns the fraction of a thread's samples that access cache lines shared with another
+    /// thread, where at least one of the threads writes. `has_common_bytes` selects lines in which
+    /// the threads access the same bytes (true sharing) or only different ones (false sharing).
     pub fn shared_lines(
         &self,
         thread: &ThreadActivity,
@@ -347,17 +329,17 @@ impl<'a> Facts<'a> {
         Some(sampled(uses.map(|used| used.share).sum::<f64>().min(1.0), thread.samples))
     }
 
-    /// Whether samples of the kernel were permitted.
+    /// Returns whether kernel sampling was permitted.
     pub fn has_kernel_samples(&self) -> bool {
         !self.is_unread("kernel_samples")
     }
 
-    /// Whether `what` is listed as unread.
+    /// Returns whether `what` is listed as unread.
     pub fn is_unread(&self, what: &str) -> bool {
         self.observation.unread.iter().any(|unread| unread.what == what)
     }
 
-    /// Share of a thread's samples in functions with known names, or in crypto libraries.
+    /// Returns the fraction of a thread's samples in named functions or crypto libraries.
     pub fn named(&self, thread: &ThreadActivity) -> Option<Estimate> {
         let named = thread.functions.iter();
         let named = named.filter(|f| !is_nameless(f) || is_of_crypto_library(f));
@@ -365,21 +347,22 @@ impl<'a> Facts<'a> {
             .then(|| sampled(named.map(|f| f.share).sum(), thread.samples))
     }
 
-    /// Share of a thread's samples in crypto libraries.
+    /// Returns the fraction of a thread's samples in crypto libraries.
     pub fn crypto(&self, thread: &ThreadActivity) -> Option<Estimate> {
         let of_library = thread.functions.iter().filter(|f| is_of_crypto_library(f));
         (thread.samples >= SAMPLES_MIN)
             .then(|| sampled(of_library.map(|f| f.share).sum(), thread.samples))
     }
 
-    /// Packet rate of the program, in packets per second.
+    /// Returns the program's packet rate, in packets per second.
     pub fn packet_rate(&self) -> Option<f64> {
         let packets = self.observation.packets.as_ref()?.packets;
         (self.elapsed() > 0.0).then(|| packets as f64 / self.elapsed())
     }
 
-    /// Number of packets that the program received; for a program without counters of its own that
-    /// uses only UDP, the datagrams of its network namespace; for others, the packets it handled.
+    /// Returns how many packets the program received. For a program that only uses UDP and has no
+    /// counters, these are the datagrams of its network namespace; for others, the packets it
+    /// handled.
     pub fn packets(&self) -> Option<u64> {
         let program = self.observation.program.as_ref();
         let takes = |kind| self.observation.sockets.iter().any(|socket| socket.kind == kind);
@@ -390,27 +373,28 @@ impl<'a> Facts<'a> {
         received.or_else(|| self.observation.packets.as_ref().map(|count| count.packets))
     }
 
-    /// A protocol counter; 0 if it did not change, `None` if no protocol counters were read.
+    /// Returns a protocol counter: 0 if unchanged, `None` if protocol counters were not read.
     pub fn protocol(&self, name: &str) -> Option<u64> {
         let protocols = &self.observation.protocols;
         (!protocols.is_empty()).then(|| protocols.get(name).copied().unwrap_or(0))
     }
 
-    /// Whether about as many datagrams were sent as received, as with requests and replies.
+    /// Returns whether about as many datagrams were sent as received, as is typical of requests and
+    /// replies.
     pub fn asks_by_udp(&self) -> bool {
         let counts = ["Udp.InDatagrams", "Udp.OutDatagrams"].map(|name| self.protocol(name));
         let [Some(received), Some(sent)] = counts else { return false };
         received > 0 && sent <= 2 * received && received <= 2 * sent
     }
 
-    /// Number of readings of a socket; `None` if too few for shares and means: a short-lived
-    /// connection is read once.
+    /// Returns how many times a socket's counters were read; `None` if there are too few readings
+    /// to compute shares and means, as for short-lived connections.
     pub fn readings(socket: &SocketCounts) -> Option<u64> {
         const LEAST: u64 = 10;
         socket.reads.filter(|reads| *reads >= LEAST)
     }
 
-    /// TCP connections with traffic.
+    /// Returns TCP connections with traffic.
     pub fn connections(&self) -> impl Iterator<Item = &'a SocketCounts> {
         self.observation.sockets.iter().filter(|socket| {
             socket.kind == SocketKind::Tcp
@@ -418,8 +402,8 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// A TCP time as a share of the window, averaged over all sending connections, weighted by
-    /// bytes.
+    /// Returns the TCP time selected by `of` as a fraction of the measurement: the byte-weighted
+    /// mean over sending connections.
     pub fn tcp_share(&self, of: fn(&linerate_record::why::TcpCounts) -> f64) -> Option<Estimate> {
         let senders = self.connections().filter_map(|socket| socket.tcp.as_ref());
         let senders = senders.filter(|tcp| tcp.bytes_acked > tcp.bytes_received);
@@ -431,8 +415,9 @@ impl<'a> Facts<'a> {
         (bytes > 0.0).then(|| share(weighted / bytes))
     }
 
-    /// Packets lost in a ring whose drops only its owner can read: those unaccounted for before the
-    /// program.
+    /// Returns two packet counts. The first covers packets lost before they reached the program,
+    /// including those dropped at a ring whose drop counter only its owner can read. The second
+    /// covers packets that the program received.
     pub fn ring_loss(&self) -> Option<(u64, u64)> {
         let row = self.ledger.rows.iter().find(|row| row.layer == Layer::Program)?;
         let missed: u64 = row.losses.iter().map(|loss| loss.packets).sum();
@@ -444,21 +429,21 @@ impl<'a> Facts<'a> {
         known.then(|| (row.unaccounted.unwrap_or(0) + missed + dropped, row.packets.unwrap_or(0)))
     }
 
-    /// Share of the program's packets lost before they reached it, in any layer.
+    /// Returns the fraction of the program's packets lost before reaching it, at any layer.
     pub fn receive_loss(&self) -> Option<Estimate> {
         let before = |layer| layer <= Layer::Program;
         let places = self.ledger.places();
         let lost: u64 = places
             .iter()
-            .filter(|place| before(place.row.layer) && place.whose != Whose::Nobody)
+            .filter(|place| before(place.row.layer) && place.whose.is_lost())
             .map(|place| place.packets)
             .sum();
         let received = self.packets()?;
         counted(lost, (lost + received).max(1) as f64)
     }
 
-    /// Whether packets of the program are lost, beyond the difference expected between counters
-    /// read at slightly different times.
+    /// Returns whether packets of the program are lost, beyond the difference expected between
+    /// counters that are read at slightly different times.
     pub fn is_lossy(&self) -> bool {
         const LOST: f64 = 0.001;
         match (self.ledger.lost(), self.packets()) {
@@ -471,23 +456,23 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Number of CPUs on which a thread may run.
+    /// Returns how many CPUs a thread may run on.
     pub fn allowed(thread: &ThreadActivity) -> usize {
         thread.allowed.len().max(1)
     }
 
-    /// Number of CPUs that were read.
+    /// Returns the number of CPUs for which data was read.
     pub fn cpus(&self) -> usize {
         self.observation.cpus.len()
     }
 
-    /// Idle time of all CPUs together, in CPUs.
+    /// Returns the total idle time of all CPUs, in CPUs.
     pub fn idle_cpus(&self) -> Option<f64> {
         let cpus = &self.observation.cpus;
         (!cpus.is_empty()).then(|| cpus.iter().map(|cpu| cpu.idle).sum())
     }
 
-    /// CPU time of all threads together, in CPUs.
+    /// Returns the total CPU time of all threads, in CPUs.
     pub fn used_cpus(&self) -> f64 {
         let threads = self.observation.threads.iter();
         threads.map(|thread| thread.share_of(ThreadState::is_on_cpu)).sum()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of functions that indicate a cause: cost classes of [`crate::classes`], or parts of them.
+//! Groups of functions that point to a cause: cost classes of [`crate::classes`], or parts of them.
 
 use crate::classes::{class_and_part, is_whole_file};
 use linerate_record::profile::CostClass;
 use linerate_record::why::FunctionTime;
 
-/// A group of functions that indicates one cause.
+/// A group of functions that points to one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// Kernel checksums.
@@ -25,12 +25,12 @@ pub enum Group {
 }
 
 impl Group {
-    /// Whether these are kernel functions, which require kernel samples.
+    /// Returns whether these are kernel functions, which require kernel samples.
     pub fn is_kernel(self) -> bool {
         !matches!(self, Self::UserCopy | Self::UserLock | Self::SoftwareCrypto)
     }
 
-    /// Its cost class in the list, and the part of that class, if any.
+    /// Returns the group's cost class and, if the group is only part of the class, which part.
     fn kind(self) -> (CostClass, Option<&'static str>) {
         match self {
             Self::Checksum => (CostClass::Checksum, None),
@@ -43,7 +43,7 @@ impl Group {
         }
     }
 
-    /// Whether a sampled function belongs to the group.
+    /// Returns whether a sampled function belongs to the group.
     pub fn holds(self, function: &FunctionTime) -> bool {
         let is_of_kernel = function.file == KERNEL;
         is_of_kernel == self.is_kernel()
@@ -51,19 +51,19 @@ impl Group {
     }
 }
 
-/// File name used for kernel functions.
+/// File name that stands for the kernel.
 const KERNEL: &str = "kernel";
 
 fn file_name(function: &FunctionTime) -> &str {
     function.file.rsplit('/').next().unwrap_or_default()
 }
 
-/// Whether a function belongs to a crypto library, by its file.
+/// Returns whether a function belongs to a crypto library, judged by its file.
 pub(super) fn is_of_crypto_library(function: &FunctionTime) -> bool {
     is_whole_file(file_name(function), CostClass::Crypto)
 }
 
-/// Whether a function has no symbol: it is then named by file and offset.
+/// Returns whether a function has no symbol and is named by file and offset.
 pub(super) fn is_nameless(function: &FunctionTime) -> bool {
     function.name.contains("+0x")
 }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
     use crate::classes::class_of;
 
-    /// The functions that indicated each cause in the seeds of the benchmark.
+    /// Functions that pointed to each planted cause in the `why` benchmark.
     #[test]
     fn causes_show_in_the_functions_of_their_group() {
         let real: [(Group, &str, &[&str]); 7] = [
@@ -96,7 +96,7 @@ mod tests {
                 assert_eq!(class_of(name, file), group.kind().0, "{name}");
             }
         }
-        // These also run without contention, so they do not indicate waiting.
+        // These also run without contention and do not indicate waiting.
         for name in ["_raw_spin_lock", "mutex_lock", "nf_conntrack_in", "crc32c_x86_3way"] {
             let function = FunctionTime { name: name.to_owned(), ..function(KERNEL) };
             let groups = [Group::KernelLock, Group::Firewall, Group::Checksum];

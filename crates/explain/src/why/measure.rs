@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures to which rule conditions refer.
+//! Measures: the quantities that conditions in rules refer to.
 
 mod connections;
 mod costs;
 mod counts;
 
+pub(super) use self::counts::is_accepted;
 use self::counts::{
-    asleep_on_server, bytes, bytes_per_packet, bytes_per_transmit, faults, is_off, others_instead,
-    system_calls, throttled, waits,
+    asleep_for_packets, asleep_on_server, at_least_this, brief_processes, bytes, bytes_per_call,
+    bytes_per_packet, bytes_per_transmit, faults, is_off, others_instead, system_calls, throttled,
+    waits,
 };
 use super::facts::{Facts, Subject, counted, sampled, share, share_of};
 use super::functions::Group;
@@ -16,179 +18,186 @@ use super::waits::{self, Wait};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
 
-/// A measure. Shares are in the range 0 to 1.
+/// A measure. Shares range from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// CPU demand of the thread: share of time in which it is running, runnable, throttled or
-    /// stolen from.
+    /// CPU demand: fraction of time during which the thread is running, runnable or throttled, or
+    /// the hypervisor has taken its CPU away.
     Demand,
-    /// Share of time for which the thread works, excluding polling.
+    /// Fraction of time that the thread works rather than polls.
     Busy,
-    /// Share of time for which the thread works or waits for a CPU.
+    /// Fraction of time that the thread does work on a CPU or waits for one.
     Saturation,
-    /// 1 if the program receives through kernel sockets only, else 0.
+    /// 1 if the program receives only through kernel sockets, otherwise 0.
     UsesStack,
     /// Time waiting for a CPU.
     Waiting,
-    /// Time waiting for a CPU relative to the share of packets lost before the program.
+    /// Fraction of time spent waiting for a CPU, divided by the fraction of packets lost before
+    /// they reach the program.
     WaitingPerLoss,
-    /// Mean length of a wait for a CPU, in microseconds.
+    /// Mean wait for a CPU, in microseconds.
     MeanWait,
-    /// Time waiting for a CPU while threads of other programs ran on it.
+    /// Time spent waiting for a CPU while other programs' threads ran on it.
     OthersInstead,
-    /// CPU time of the program's peers on the thread's CPU, relative to the whole window.
+    /// CPU time that the program's peers used on the thread's CPU, relative to the window length.
     PeersHere,
     /// Idle time of the thread's CPU.
     IdleHere,
-    /// Waits for a CPU per second.
+    /// Number of times per second that the thread waits for a CPU.
     WaitsPerSecond,
     /// Time throttled by a CPU quota.
     Throttled,
-    /// Share of quota periods in which the group was throttled.
+    /// Fraction of quota periods in which the group was throttled.
     ThrottledPeriods,
     /// Time stolen by the hypervisor.
     Stolen,
-    /// Time in interrupts and softirqs while the thread was on a CPU.
+    /// Time spent in interrupts and softirqs while the thread was on a CPU.
     Interrupts,
-    /// Share of packets on the thread's CPU that belong to other programs.
+    /// Fraction of the packets received on the thread's CPU that are for other programs.
     ForeignPackets,
-    /// Time spent in interrupts for packets of other programs.
+    /// Time spent in interrupts for other programs' packets.
     ForeignInterrupts,
-    /// Time spent in interrupts for packets of other programs, relative to the thread's CPU time.
+    /// Time spent in interrupts for other programs' packets, relative to the thread's CPU time.
     ForeignOfRun,
-    /// Share of CPU time spent in the kernel, softirqs included.
+    /// Fraction of CPU time spent in the kernel, softirqs included.
     KernelShare,
     /// Time asleep.
     Asleep,
-    /// Time asleep on futexes, averaged over the working threads.
+    /// Time asleep on futexes, averaged over working threads.
     AsleepOnFutex,
-    /// Time asleep until packets arrive, or until the next read of many packets; all time asleep if
-    /// the calls were not read.
+    /// Time asleep while waiting for packets or for the next batch; all time asleep if the system
+    /// calls could not be read.
     AsleepForPackets,
     /// Time asleep in calls that wait for this kind of event.
     AsleepIn(Wait),
-    /// Number of sleeps of the thread per packet of the program.
+    /// Number of times that the thread sleeps, per packet handled by the program.
     SleepsPerPacket,
-    /// 1 if a connection carries data in both directions, as with requests and replies, else 0.
+    /// 1 if a connection carries data both ways, as with requests and replies, otherwise 0.
     Answers,
-    /// Number of threads with a CPU demand of 0.3 or more.
+    /// Number of threads with a CPU demand of at least 0.3.
     WorkingThreads,
     /// Voluntary context switches of the thread per second.
     SleepsPerSecond,
-    /// Share of samples in a group of functions.
+    /// Fraction of samples in a group of functions.
     Functions(Group),
-    /// Share of the CPU's time in a group of kernel functions.
+    /// Fraction of the CPU's time in a group of kernel functions.
     CpuFunctions(Group),
-    /// Share of samples in functions with known names.
+    /// Fraction of samples in functions with known names.
     NamedFunctions,
-    /// Share of samples that access cache lines in which another thread uses different bytes, with
-    /// at least one writer.
+    /// Fraction of samples on falsely shared cache lines: another thread uses different bytes of
+    /// the line, and at least one of the two threads writes to it.
     FalselyShared,
-    /// Share of samples that access bytes that another thread also uses, with at least one writer.
+    /// Fraction of samples on bytes that another thread also uses, where at least one of the two
+    /// threads writes them.
     CommonBytes,
-    /// Number of accesses to lines seen only once, per sample.
+    /// Fraction of samples on cache lines that were sampled only once.
     MemoryShare,
-    /// Working set of the thread relative to the size of the last-level cache.
+    /// The thread's working set relative to the size of the last-level cache.
     WorkingSet,
-    /// CPU time of system call entry and exit relative to the thread's time on a CPU.
+    /// CPU time of system call entry and exit, relative to the thread's time on a CPU.
     CallTime,
-    /// Share of samples in crypto libraries.
+    /// Fraction of samples in crypto libraries.
     CryptoLibrary,
     /// CPU time in crypto libraries per byte, in nanoseconds.
     CryptoPerByte,
-    /// Share of the samples in crypto libraries that are at instructions for ciphers and hashes.
+    /// Fraction of crypto library samples that are on cipher and hash instructions.
     CipherInstructions,
     /// Bytes per established TCP connection.
     BytesPerConnection,
     /// Page faults of all threads per second.
     FaultsPerSecond,
-    /// Estimated CPU time of page faults.
+    /// Estimated CPU time spent on page faults.
     FaultTime,
     /// System calls per packet.
     CallsPerPacket,
     /// System calls per second.
     CallsPerSecond,
-    /// Bytes transferred on the program's connections per system call.
+    /// Bytes transferred per system call on the program's connections.
     BytesPerCall,
-    /// Share of each connection's bytes that go in its busier direction, over all connections.
+    /// Upper bound of [`Self::BytesPerCall`]; infinite if nothing bounds it.
+    MaxBytesPerCall,
+    /// Processes of the program that began and ended between two readings, per second, as far as
+    /// they were seen.
+    BriefProcesses,
+    /// Fraction of bytes that flow in the busier direction of their connection, over all
+    /// connections.
     OneWay,
     /// Bytes per packet.
     BytesPerPacket,
     /// Bytes per packet sent by an interface, before segmentation offload.
     BytesPerTransmit,
-    /// 1 if the program uses datagrams or raw frames, 0 if it uses only streams.
+    /// 1 if the program uses datagrams or raw frames, 0 if only streams.
     Datagrams,
     /// Packets per second.
     PacketRate,
-    /// Share of the program's packets lost in the ring before it.
+    /// Fraction of the program's packets lost in the ring that it reads from.
     RingLoss,
-    /// Share of the program's packets dropped by a socket.
+    /// Fraction of the program's packets dropped by a socket.
     SocketLoss,
-    /// Share of readings at which the socket's receive queue was not empty.
+    /// Fraction of readings with a non-empty receive queue.
     QueueWaits,
-    /// Packets dropped by firewall rules relative to the packets that reached IP.
+    /// Packets dropped by firewall rules relative to packets that reached IP.
     FirewallLoss,
     /// Mean fill level of a socket's receive queue, relative to its size.
     QueueFull,
-    /// Number of connections in an accept queue relative to the queue size, as the mean of the
-    /// readings.
+    /// Mean fill level of an accept queue across all readings, relative to its size.
     AcceptQueueFull,
-    /// Share of incoming connections dropped at a listening socket.
+    /// Fraction of incoming connections dropped at a listening socket.
     AcceptLoss,
-    /// Share of packets dropped by the NIC.
+    /// Fraction of packets dropped by the NIC.
     CardLoss,
-    /// Share of the CPU's packets dropped at its backlog.
+    /// Fraction of the CPU's packets dropped at its backlog.
     BacklogLoss,
-    /// Share of receive softirqs in which NAPI exhausted its budget.
+    /// Fraction of receive softirqs in which NAPI exhausted its budget.
     Squeezed,
-    /// NAPI polls per second that stopped with work remaining.
+    /// NAPI polls per second that stopped with packets remaining.
     SqueezedPerSecond,
-    /// Packets between two NAPI polls that stopped with work remaining.
+    /// Packets received per NAPI poll that stops with packets remaining.
     PacketsPerSqueeze,
-    /// Share of all packets received on this CPU.
+    /// Fraction of all packets that are received on this CPU.
     ReceivedHere,
-    /// Share of this CPU's time spent in interrupts.
+    /// Fraction of this CPU's time spent in interrupts and softirqs.
     CpuInterrupts,
-    /// Share of this CPU's time that is not idle.
+    /// Fraction of time that this CPU is not idle.
     CpuUsed,
-    /// Share of this CPU's non-idle time spent on firewall rules.
+    /// Fraction of this CPU's non-idle time spent on firewall rules.
     FirewallOfUsed,
-    /// Idle share of the other CPU that is idle most.
+    /// Idle fraction of the least busy other CPU.
     IdleElsewhere,
     /// Number of idle CPUs.
     IdleCpus,
-    /// Distinct flows.
+    /// Number of distinct flows.
     Flows,
-    /// Time for which sending connections were stopped by the receiver's window.
+    /// Time during which sending connections were limited by the receiver's window.
     WindowLimited,
-    /// Time for which sending connections were stopped by their own send buffer.
+    /// Time during which sending connections were limited by their own send buffer.
     SendBufferLimited,
-    /// Largest receiver window relative to the bandwidth-delay product of the current rate and the
-    /// shortest round trip.
+    /// Largest receiver window relative to the bandwidth-delay product (current rate times minimum
+    /// RTT).
     PeerWindow,
-    /// Share of sent segments that were retransmitted because they were lost.
+    /// Fraction of sent segments that were lost and retransmitted.
     Resent,
-    /// Share of readings at which connections had nothing left to send.
+    /// Fraction of readings in which connections had nothing left to send.
     AppLimited,
-    /// Share of readings at which Nagle's algorithm held back data of a connection.
+    /// Fraction of readings in which Nagle's algorithm held back a connection's data.
     Held,
-    /// Acknowledged bytes per second relative to the pacing limit set by the program.
+    /// Acknowledged bytes per second relative to the program's pacing limit.
     OfPacingLimit,
     /// Receive buffer of a connection, in bytes.
     ReceiveBuffer,
-    /// Bytes per second received on a connection.
+    /// Bytes received per second on a connection.
     ReceivedBytes,
     /// Rate through a queueing discipline relative to its limit.
     OfLimit,
-    /// Packets delayed by a queueing discipline (overlimits), per packet.
+    /// Overlimits per packet: how often a queueing discipline delays a packet.
     OverlimitsPerPacket,
-    /// 1 if TX checksum offload is off on an interface, else 0.
+    /// 1 if TX checksum offload is off on an interface, otherwise 0.
     ChecksumOff,
-    /// 1 if segmentation offload is off on an interface, else 0.
+    /// 1 if segmentation offload is off on an interface, otherwise 0.
     SegmentationOff,
-    /// Bytes per second sent by an interface.
+    /// Bytes sent per second by an interface.
     SentBytes,
-    /// Bytes per segment sent on a TCP connection.
+    /// Bytes per segment sent on TCP connections.
     BytesPerSegment,
     /// TCP connections established per second.
     ConnectionsPerSecond,
@@ -196,25 +205,25 @@ pub enum Measure {
     SegmentsPerConnection,
     /// Client connections per server connection.
     ClientsPerServer,
-    /// Time asleep in calls that wait on a connection that the program opened.
+    /// Time asleep in calls that wait on a connection opened by the program.
     AsleepOnServer,
     /// Time waiting for kernel locks.
     LockWait,
     /// Time waiting for kernel locks relative to CPU time.
     LockWaitOfRun,
-    /// Share of the program's CPU time spent sending packets segmented in software.
+    /// Fraction of the program's CPU time spent on sending segments created in software.
     SegmentTime,
-    /// Share of the program's CPU time spent sending packets segmented in software, including
-    /// checksums of their bytes.
+    /// Fraction of the program's CPU time spent on sending segments created in software, including
+    /// their checksums.
     ChecksumTime,
-    /// Share of the program's CPU time spent setting up and closing connections.
+    /// Fraction of the program's CPU time spent on setting up and closing connections.
     ConnectionTime,
-    /// CPU time of the observer.
+    /// CPU time used by the observer.
     Observer,
 }
 
 impl Measure {
-    /// The measure's value for a subject; `None` if it could not be read or does not apply.
+    /// Returns the measure's value for a subject; `None` if it is unreadable or does not apply.
     pub fn of<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
         self.of_thread(facts, subject)
             .or_else(|| self.of_program(facts, subject))
@@ -254,10 +263,7 @@ impl Measure {
             Self::Stolen => state(ThreadState::Stolen)
                 .or_else(|| facts.cpu(subject).map(|cpu| share(cpu.stolen))),
             Self::Interrupts => state(ThreadState::Interrupts),
-            Self::KernelShare => {
-                let of_kernel = |s| matches!(s, ThreadState::Kernel | ThreadState::Interrupts);
-                of_run(thread, Facts::time(thread, of_kernel)?)
-            }
+            Self::KernelShare => costs::kernel(thread),
             Self::Asleep => state(ThreadState::Asleep),
             Self::SleepsPerSecond => counted(thread.voluntary_switches, thread.elapsed_s),
             Self::Functions(group) => facts.functions(thread, group),
@@ -325,7 +331,7 @@ impl Measure {
                 let is_read = threads.iter().any(|thread| !thread.asleep_on.is_empty());
                 is_read.then(|| share(sum / working.len().max(1) as f64))
             }
-            // When only an interface is watched, there is no thread that could demand a CPU.
+            // If only an interface is observed, no thread could demand a CPU.
             Self::Demand if threads.is_empty() && observation.watched.interface.is_some() => {
                 Some(Estimate::exactly(0.0))
             }
@@ -352,14 +358,12 @@ impl Measure {
                 let rate = counted(least, facts.elapsed())?;
                 Some(if most.is_some() { rate } else { at_least_this(rate) })
             }
-            Self::BytesPerCall => {
-                let (least, most) = system_calls(facts)?;
-                let per_call =
-                    |calls: u64| bytes(facts).map(|all| all as f64 / calls.max(1) as f64);
-                let high = per_call(least)?;
-                let low = most.map_or(Some(0.0), per_call)?;
-                Some(Estimate { low, high, ..Estimate::exactly(high) })
+            Self::BytesPerCall => bytes_per_call(facts),
+            Self::MaxBytesPerCall => {
+                let most = bytes_per_call(facts).map_or(f64::INFINITY, |bytes| bytes.high);
+                Some(Estimate::exactly(most))
             }
+            Self::BriefProcesses => counted(brief_processes(facts), facts.elapsed()),
             Self::IdleCpus => Some(share(facts.idle_cpus()?)),
             Self::Observer => share_of(&observation.observer),
             _ => None,
@@ -466,7 +470,9 @@ impl Measure {
             Self::ForeignPackets => {
                 let own = facts.observation.packets.as_ref().map_or(0, |count| count.packets);
                 let has_own = !facts.observation.sockets.is_empty();
-                if has_own && facts.observation.packets.is_none() {
+                // A user who may not read the system calls cannot see the sockets either.
+                let is_hidden = !has_own && facts.is_unread("system_calls_asleep");
+                if (has_own || is_hidden) && facts.observation.packets.is_none() {
                     return None;
                 }
                 let all = cpu.backlog_processed;
@@ -477,23 +483,7 @@ impl Measure {
     }
 }
 
-/// Turns a count into a lower bound.
-fn at_least_this(counted: Estimate) -> Estimate {
-    Estimate { high: f64::INFINITY, ..counted }
-}
-
-/// Share of time for which a thread sleeps until packets arrive. Sleep on a timer counts as well if
-/// the thread reads many packets after each sleep, since it then has time left.
-fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64> {
-    /// Sleeps per packet below which ten packets or more follow each sleep.
-    const FEW: f64 = 0.1;
-    let sleeps = Measure::SleepsPerPacket.of(facts, Subject::Thread(thread));
-    let takes_many = sleeps.is_some_and(|sleeps| sleeps.value < FEW);
-    let timer = if takes_many { waits::time_in(thread, Wait::Timer)? } else { 0.0 };
-    Some(waits::time_in(thread, Wait::Input)? + timer)
-}
-
-/// Converts a share of the thread's time to a share of its time on a CPU.
+/// Converts a fraction of the thread's time to a fraction of its time on a CPU.
 fn of_run(thread: &ThreadActivity, part: Estimate) -> Option<Estimate> {
     let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
     Some(part.scale(1.0 / on_cpu.value))

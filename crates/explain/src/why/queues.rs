@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Work that is queued while the program has time left: data that is not acknowledged, connections
-//! that are not accepted, input that is not read. Nothing else reveals such a program, since it
-//! sleeps and hardly any packets pass.
+//! Detects work that is queued while the program has time to spare: unacknowledged data, unaccepted
+//! connections, unread input. Such a program mostly sleeps and handles hardly any packets, so only
+//! its queues show that something holds it up.
 
 use super::doubts::{Doubt, follow};
 use super::facts::Facts;
+use super::waits::{self, Wait};
 use super::words::{label, percent};
-use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
+use linerate_record::units::grouped;
+use linerate_record::why::{SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadActivity};
 
-/// A queue that is read as input arrives is empty at most readings.
+/// Fraction of readings in which a queue must be non-empty to show that work is held up. A queue
+/// that is read as soon as input arrives is empty in most readings.
 const MOST: f64 = 0.9;
 
-/// The first queue found to hold work.
+/// Returns a doubt about the first queue in which work is held up.
 pub(super) fn queued(facts: &Facts<'_>) -> Option<Doubt> {
     stalled_connection(facts).or_else(|| unaccepted(facts)).or_else(|| unread(facts))
 }
 
-/// A connection with data to send, none of which was acknowledged.
+/// Detects a connection with data to send but no acknowledgements.
 fn stalled_connection(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Of the window.
+    /// Minimum fraction of the observation time.
     const HALF: f64 = 0.5;
     let half = HALF * facts.elapsed();
-    // A closed window is the receiver's doing, and has a sentence of its own.
+    // A closed receive window is the receiver's doing and is reported separately.
     let is_stalled = |tcp: &TcpCounts| {
         tcp.bytes_acked == 0
             && tcp.rwnd_limited_s < half
@@ -42,12 +45,12 @@ fn stalled_connection(facts: &Facts<'_>) -> Option<Doubt> {
             facts.elapsed(),
             tcp.retransmitted
         ),
-        "Check the path and the peer: ping, nft list ruleset and ip -s link at both ends, and \
-         whether the peer's process is stopped",
+        "Check the path (ping; nft list ruleset and ip -s link at both ends), and whether the \
+         peer's process is stopped",
     )
 }
 
-/// A listening socket whose accept queue is hardly ever empty.
+/// Detects a listening socket whose accept queue is hardly ever empty.
 fn unaccepted(facts: &Facts<'_>) -> Option<Doubt> {
     let listeners = facts.observation.sockets.iter().filter(|s| s.kind == SocketKind::TcpListen);
     let (socket, share) = fullest(listeners)?;
@@ -61,10 +64,10 @@ fn unaccepted(facts: &Facts<'_>) -> Option<Doubt> {
     while_idle(facts, socket, waiting)
 }
 
-/// A socket on which input waits although the program has time left.
+/// Detects a socket with waiting input although the program has time to spare.
 fn unread(facts: &Facts<'_>) -> Option<Doubt> {
     let of_kind = |kind| facts.observation.sockets.iter().filter(move |s| s.kind == kind);
-    // A single unread connection is a leak; half of all connections are the workload.
+    // If few connections are unread, they are leaks; if half of them are, they are the workload.
     let tcp = of_kind(SocketKind::Tcp).count();
     let waiting = of_kind(SocketKind::Tcp).filter(|socket| waits(socket).is_some()).count();
     let connections = of_kind(SocketKind::Tcp).filter(|_| 2 * waiting >= tcp);
@@ -83,32 +86,75 @@ fn unread(facts: &Facts<'_>) -> Option<Doubt> {
     while_idle(facts, socket, waiting)
 }
 
-/// The socket that holds something most often, where that is nearly always.
+/// Returns the socket with the longest mean queue among those whose queue is nearly always
+/// non-empty, and the fraction of its readings in which the queue is non-empty.
 fn fullest<'a>(sockets: impl Iterator<Item = &'a SocketCounts>) -> Option<(&'a SocketCounts, f64)> {
     let sockets = sockets.filter_map(|socket| Some((socket, waits(socket)?)));
     sockets.max_by(|(a, _), (b, _)| a.receive_queue_mean.total_cmp(&b.receive_queue_mean))
 }
 
-/// The share of readings at which something waited in a receive queue, if that is nearly all of
-/// them.
+/// Returns the fraction of readings in which the receive queue is non-empty; `None` if the fraction
+/// is below [`MOST`].
 fn waits(socket: &SocketCounts) -> Option<f64> {
     Facts::readings(socket)?;
     socket.receive_queue_share.filter(|share| *share >= MOST)
 }
 
 fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Option<Doubt> {
-    /// A thread that works more than this reads as fast as it can.
+    /// Maximum CPU demand of a thread with time to spare. With more demand, the thread is assumed
+    /// to read as fast as it can.
     const WORKS: f64 = 0.5;
     let thread = facts.thread(super::facts::Subject::Socket(socket))?;
     if thread.demand() > WORKS {
         return None;
     }
+    let lost = socket.drops.filter(|drops| *drops > 0);
+    let lost = lost
+        .map_or(String::new(), |drops| format!(", and {} packets were dropped", grouped(drops)));
+    let asleep = thread.asleep_on.iter().max_by(|a, b| a.share.total_cmp(&b.share));
+    let asleep = asleep.map_or(String::new(), |sleep| asleep_in(facts, thread, sleep));
+    let next = match longest_wait(thread) {
+        Some(Wait::Thread) => format!(
+            "Find out which thread holds the lock and for how long (strace -f -k -T -e futex -p \
+             {}); shorten the critical section, or split the lock",
+            thread.pid
+        ),
+        _ => follow(thread),
+    };
     Doubt::new(
         format!(
-            "{waiting}, while thread {} is on a CPU or waiting for one {} % of the time.",
+            "{waiting}{lost}, while thread {} is running or runnable {} % of the time{asleep}.",
             label(thread),
             percent(thread.demand())
         ),
-        follow(thread),
+        next,
     )
+}
+
+/// Returns what a thread waits for in the call in which it sleeps longest; `None` if that call
+/// takes less than half of its time.
+fn longest_wait(thread: &ThreadActivity) -> Option<Wait> {
+    /// Minimum fraction of the thread's time.
+    const MOST: f64 = 0.5;
+    let longest = thread.asleep_on.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
+    (longest.share >= MOST).then(|| waits::wait_of(longest))
+}
+
+/// Describes what a thread sleeps on, and how many other threads sleep on the same object: `, and
+/// asleep in futex (futex 0x7f00) 96 % of the time, like 3 other threads`.
+fn asleep_in(facts: &Facts<'_>, thread: &ThreadActivity, sleep: &SleepTime) -> String {
+    let is_same = |other: &&SleepTime| {
+        sleep.object.is_some() && (&other.on, &other.object) == (&sleep.on, &sleep.object)
+    };
+    let others = facts.observation.threads.iter().filter(|other| {
+        other.tid != thread.tid
+            && other.asleep_on.iter().filter(is_same).any(|same| 2.0 * same.share >= sleep.share)
+    });
+    let others = match others.count() {
+        0 => String::new(),
+        1 => ", like another thread".to_owned(),
+        many => format!(", like {many} other threads"),
+    };
+    let object = sleep.object.as_ref().map_or(String::new(), |object| format!(" ({object})"));
+    format!(", and asleep in {}{object} {} % of the time{others}", sleep.on, percent(sleep.share))
 }

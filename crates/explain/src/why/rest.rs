@@ -1,53 +1,60 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Findings where no rule holds: that nothing is wrong, that the generator or this tool is the
-//! limit, or that the observation does not single out a cause.
+//! Findings when no rule holds: nothing is wrong, the generator or this tool is the limit, or no
+//! single cause stands out.
+
+mod generator;
+mod nothing;
 
 use super::Suspect;
 use super::doubts;
 use super::facts::{Facts, Subject, share, share_of};
 use super::functions::{Group, is_nameless};
-use super::gain;
 use super::measure::Measure as M;
 use super::queues;
 use super::waits::{self, Wait};
 use super::words::{label, percent};
+use generator::{generator, generator_limit};
 use linerate_record::answers::Evidence;
-use linerate_record::stats::Estimate;
-use linerate_record::units::{BitsPerSecond, Kpps};
+use linerate_record::units::{BitsPerSecond, grouped};
 use linerate_record::why::{Cause, Gain, ThreadActivity, ThreadState, WhyFinding};
 use linerate_record::{Figure, Tier};
+use nothing::nothing_wrong;
 
-const MODEL: &str = "until the busiest thread is 100 % busy";
+const MODEL: &str = "headroom until the busiest thread is 100 % busy";
 
-/// CPU time above which the observer itself may be the limit.
+/// Fraction of a CPU above which the observer itself may be the limit.
 const OBSERVER: f64 = 0.05;
 
-/// The observer takes CPU time that a program needs.
+/// Returns a finding if the observer takes CPU time that the program needs.
 pub(super) fn observer(facts: &Facts<'_>) -> Option<WhyFinding> {
     let observer = share_of(&facts.observation.observer)?;
     let is_full = facts.idle_cpus().is_some_and(|idle| idle < 0.05 * facts.cpus() as f64);
     (observer.low >= OBSERVER && is_full).then(|| WhyFinding {
         cause: Cause::ObserverLimit,
         sentence: format!(
-            "Observation took {} % of a CPU while no CPU was idle: the rates are lower than they \
-             would be without it.",
+            "linerate itself used {} % of a CPU while no CPU was idle, which lowered the measured \
+             rates.",
             percent(observer.value)
         ),
         evidence: vec![evidence("CPU time of the observer", observer.value, "ratio")],
         gain: not_predicted("a measurement with less overhead will show the real rate"),
-        fix: Some("Watch one process, or fewer threads, for longer".to_owned()),
+        fix: Some("Watch a single process or fewer threads, and watch for longer".to_owned()),
         workaround: None,
-        wrong_if: "the program's own rate stays the same without `linerate why`".to_owned(),
+        wrong_if: "the program reports the same rate when `linerate why` is not running".to_owned(),
     })
 }
 
-/// The finding if no rule with a worthwhile gain holds.
-pub(super) fn rest(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
-    if let Some(ended) = ended(facts) {
-        return ended;
-    }
+/// Returns the finding when no rule with a worthwhile gain holds.
+pub(super) fn rest(
+    facts: &Facts<'_>,
+    suspects: &[Suspect],
+    doubtful: Option<(Cause, Cause)>,
+) -> WhyFinding {
     if limit_reached(facts).is_some() {
         return nothing_wrong(facts);
+    }
+    if let Some((held, likely)) = doubtful {
+        return inseparable(facts, held, likely);
     }
     let room = room(facts);
     if let (Room::Left | Room::Unknown, Some(doubt)) = (room, queues::queued(facts)) {
@@ -71,8 +78,12 @@ pub(super) fn rest(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
     }
 }
 
-/// The program has time left: nothing is wrong, unless there is evidence to the contrary.
+/// Returns the finding for a program with time to spare: nothing is wrong, unless there is evidence
+/// to the contrary.
 fn idle(facts: &Facts<'_>) -> WhyFinding {
+    if let Some(doubt) = doubts::unread_network(facts) {
+        return cannot_tell(facts, doubt.sentence, &doubt.next);
+    }
     if let Some(held) = held_up(facts) {
         return held;
     }
@@ -82,7 +93,7 @@ fn idle(facts: &Facts<'_>) -> WhyFinding {
     }
 }
 
-/// Whether the busiest thread has time left, and none of the program's packets is lost.
+/// Whether the program's busiest thread has time to spare and none of its packets is lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     Left,
@@ -91,8 +102,8 @@ enum Room {
 }
 
 fn room(facts: &Facts<'_>) -> Room {
-    /// A thread that works less has time left; one that works more may, within the error, have
-    /// none.
+    /// Busy fraction below which a thread has time to spare. At or above it, the thread may be
+    /// saturated, given the measurement error.
     const FULL: f64 = 0.9;
     if facts.is_lossy() {
         return Room::Unknown;
@@ -105,32 +116,41 @@ fn room(facts: &Facts<'_>) -> Room {
         matches!(state, ThreadState::Waiting | ThreadState::Throttled | ThreadState::Stolen)
     });
     match facts.busy(thread) {
-        // A thread that waits for a CPU has work to do, too.
+        // A thread that waits for a CPU has work to do too.
         Some(busy) if busy.high + waiting < FULL => Room::Left,
         Some(busy) if busy.low >= FULL - 0.1 => Room::Full,
         Some(_) => Room::Unknown,
-        // The thread always runs. That nothing was lost on the way to it shows that it keeps up.
+        // The thread always runs. No losses on the way to it mean that it keeps up.
         None => match facts.ring_loss() {
-            // A difference no larger than that between counters read at slightly different times is
-            // not a loss.
+            // A difference no larger than between counters read at slightly different times is not
+            // a loss.
             Some((_, received)) if received > 0 => Room::Left,
             _ => Room::Unknown,
         },
     }
 }
 
-/// A command that ended before there was anything to observe.
-fn ended(facts: &Facts<'_>) -> Option<WhyFinding> {
+/// Returns a finding for a command that ended before there was anything to observe.
+pub(super) fn ended(facts: &Facts<'_>) -> Option<WhyFinding> {
     const TOO_SHORT_S: f64 = 0.2;
     let ended = facts.observation.watched.ended.as_ref()?;
     (facts.elapsed() < TOO_SHORT_S || facts.observation.threads.is_empty()).then(|| {
         let sentence = format!(
-            "Cannot tell: {} ended after {:.2} s ({ended}), before there was anything to watch.",
+            "Cannot tell: {} ended after {:.2} s ({ended}), before it could be observed.",
             facts.observation.watched.name,
             facts.elapsed()
         );
         cannot_tell(facts, sentence, "Start it first, then watch it: linerate why PID")
     })
+}
+
+/// Returns a finding for a program whose own counters show no packets at all. Whatever its threads
+/// wait for does not hold up any traffic.
+pub(super) fn no_traffic(facts: &Facts<'_>) -> Option<WhyFinding> {
+    let program = facts.observation.program.as_ref()?.of_packets()?;
+    let counts = [program.received, program.sent, program.missed];
+    let is_silent = program.received == Some(0) && counts.into_iter().flatten().all(|n| n == 0);
+    (is_silent && !facts.is_lossy()).then(|| nothing_wrong(facts))
 }
 
 fn evidence(name: &str, value: f64, unit: &str) -> Evidence {
@@ -158,104 +178,46 @@ fn seen(facts: &Facts<'_>) -> Vec<Evidence> {
     if let Some(thread) = facts.busiest() {
         seen.push(evidence("CPU demand of the busiest thread", thread.demand(), "ratio"));
         if let Some(busy) = facts.busy(thread) {
-            seen.push(evidence("time the busiest thread works", busy.value, "ratio"));
+            seen.push(evidence("time that the busiest thread works", busy.value, "ratio"));
         }
     }
     seen
 }
 
-/// The limit is the offered load, the peer, or a requested limit.
-fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
-    let observation = facts.observation;
-    let rate = facts.packet_rate();
-    let room = gain::room(facts, Subject::Program);
-    let left = match (&room, facts.busiest()) {
-        (Some(room), Some(thread)) => {
-            let busy = facts.busy(thread).map_or(0.0, |busy| busy.value);
-            format!(
-                " Its busiest thread, {}, works {} of the time: headroom for {}.",
-                label(thread),
-                if busy < 0.01 { "under 1 %".to_owned() } else { format!("{} %", percent(busy)) },
-                load(room)
-            )
-        }
-        (None, Some(thread)) => format!(
-            " Thread {} is always running; its share of polling is unknown, and so is its \
-             headroom.",
-            label(thread)
-        ),
-        _ => String::new(),
-    };
-    let sentence = match (limit_reached(facts), rate) {
-        (Some(line), _) => {
-            format!("Nothing is wrong: it is at the requested line rate, {line}.")
-        }
-        (None, Some(rate)) if rate >= 1.0 => {
-            let limit = if sends_less(facts) {
-                "its connections have nothing more to send"
-            } else {
-                "the offered load sets the rate"
-            };
-            let rate = Kpps(rate / 1e3);
-            format!("Nothing is wrong: {limit}, {rate}, and {}.", losses(facts))
-        }
-        _ if observation.threads.is_empty() => {
-            "Nothing is wrong: no packet was lost where losses are counted.".to_owned()
-        }
-        _ => "Nothing is wrong: it has headroom and nothing more to do.".to_owned(),
-    };
-    let percent = Figure::exact("percent", 0.0, Tier::Model, "there is nothing to remove");
-    let next = "with a higher offered load, the rate stays the same or packets are lost";
-    WhyFinding {
-        cause: Cause::NothingWrong,
-        sentence: sentence + &left,
-        evidence: seen(facts),
-        gain: Gain { percent, then_limited_by: Some("the offered load".to_owned()) },
-        fix: None,
-        workaround: None,
-        wrong_if: next.to_owned(),
-    }
-}
-
-/// The losses, which are too small to matter.
-fn losses(facts: &Facts<'_>) -> String {
-    match facts.ledger.lost() {
-        Some(0) | None => "no packet was lost".to_owned(),
-        Some(1) => "1 packet was lost".to_owned(),
-        Some(lost) => format!("{lost} packets were lost"),
-    }
-}
-
-/// A thread that sleeps for reasons other than a lack of input: it may be the limit although it has
-/// time left.
+/// Returns a finding for a thread that sleeps on something other than input, which may be the limit
+/// although it has time to spare.
 fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
-    /// Share of its time above which such sleep may set the rate.
+    /// Minimum fraction of time that the thread sleeps on something other than input.
     const MUCH: f64 = 0.3;
-    /// A program that uses a timer to check for packets now and then sleeps more often per packet.
+    /// Maximum number of sleeps per packet. A program that merely checks for packets on a timer
+    /// sleeps more often.
     const SLEEPS_PER_PACKET: f64 = 3.0;
     let thread = facts.busiest()?;
     let packets = facts.packets().filter(|packets| *packets > 0)?;
     let time_in = |wait| waits::time_in(thread, wait).unwrap_or(0.0);
     let sleeps = thread.voluntary_switches as f64 / packets as f64;
-    let (on, between) = if time_in(Wait::Timer) >= MUCH {
-        let paces = sleeps <= SLEEPS_PER_PACKET && !sends_less(facts);
-        (paces.then_some("on a timer")?.to_owned(), "timer_sleep")
-    } else if time_in(Wait::Storage) >= MUCH {
-        (format!("in {}", waits::longest_in(thread, Wait::Storage)?), "waiting_for_storage")
-    } else if time_in(Wait::Other) >= MUCH {
-        let on = waits::longest_in(thread, Wait::Other)?;
-        // Connections have their own rules: windows, buffers, limiters.
-        (!on.contains("(tcp ")).then_some((format!("in {on}"), "a wait for something else"))?
-    } else {
-        return None;
+    let wait = [Wait::Timer, Wait::Storage, Wait::Other];
+    let wait = wait.into_iter().find(|wait| time_in(*wait) >= MUCH)?;
+    let (on, cause) = match wait {
+        Wait::Timer => {
+            let paces = sleeps <= SLEEPS_PER_PACKET && !sends_less(facts);
+            (paces.then_some("on a timer")?.to_owned(), "timer_sleep")
+        }
+        Wait::Storage => {
+            (format!("in {}", waits::longest_in(thread, wait)?), "waiting_for_storage")
+        }
+        _ => {
+            let on = waits::longest_in(thread, wait)?;
+            // Connections have their own rules: windows, buffers, limiters.
+            (!on.contains("(tcp ")).then_some((format!("in {on}"), "another wait"))?
+        }
     };
     let sentence = format!(
-        "Cannot tell {between} and nothing_wrong apart: thread {} sleeps {on} for {} % of its \
-         time, {sleeps:.2} sleeps per packet, and is not waiting for input.",
+        "Cannot tell whether {cause} limits the rate or nothing does (nothing_wrong): thread {} \
+         sleeps {on} {} % of the time ({sleeps:.2} times per packet), which is not a wait for \
+         input.",
         label(thread),
-        percent(
-            MUCH.max(time_in(Wait::Timer)).max(time_in(Wait::Storage)).max(time_in(Wait::Other))
-        )
+        percent(time_in(wait))
     );
     let next = format!(
         "Shorten that wait and compare the rates; strace -f -T -p {} shows each call",
@@ -264,30 +226,9 @@ fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
     Some(cannot_tell(facts, sentence, &next))
 }
 
-/// Multiple of the current load for which there is room.
-fn load(room: &Estimate) -> String {
-    /// Larger gains are not predicted.
-    const MOST_PERCENT: f64 = 9900.0;
-    match (times(room.low), times(room.high)) {
-        (low, high) if low == high || room.high >= MOST_PERCENT => {
-            format!("{low} times the load or more")
-        }
-        (low, high) => format!("{low} to {high} times the load"),
-    }
-}
-
-/// Converts a gain in percent to a factor.
-fn times(percent: f64) -> String {
-    match 1.0 + percent / 100.0 {
-        times if times >= 100.0 => "100".to_owned(),
-        times if times >= 10.0 => format!("{times:.0}"),
-        times => format!("{times:.1}"),
-    }
-}
-
-/// The requested line rate, if the rate has reached it.
+/// Returns the requested line rate if the program has reached it.
 fn limit_reached(facts: &Facts<'_>) -> Option<String> {
-    /// Allowance for gaps and headers, which byte counters do not include.
+    /// Fraction of line rate that counts as line rate: byte counters exclude gaps and headers.
     const OF_LINE: f64 = 0.85;
     let line = facts.observation.watched.line_bits_per_s?;
     let of_interface = |rate: u64| 8.0 * rate as f64 / facts.elapsed();
@@ -296,59 +237,9 @@ fn limit_reached(facts: &Facts<'_>) -> Option<String> {
     (most >= OF_LINE * line).then(|| BitsPerSecond(line).to_string())
 }
 
-/// Whether most of the delivered bytes were limited by the application.
+/// Returns whether most delivered bytes were application-limited.
 fn sends_less(facts: &Facts<'_>) -> bool {
     facts.tcp_share(|tcp| tcp.app_limited_share).is_some_and(|share| share.value >= 0.5)
-}
-
-/// A CPU filled by another program while the traffic is generated on this machine.
-fn generator(facts: &Facts<'_>) -> Option<u32> {
-    /// All of its time, allowing for accounting that is off by a tenth.
-    const FULL: f64 = 0.05;
-    /// The peers' share of what a full CPU runs, with the same error and a small allowance for
-    /// other threads.
-    const PEERS: f64 = 0.7;
-    let rate = facts.packet_rate().unwrap_or(0.0);
-    let is_local = facts.observation.sockets.iter().any(|socket| socket.peer_pid.is_some());
-    let sends_itself = facts.connections().filter_map(|socket| socket.tcp.as_ref());
-    let sends =
-        sends_itself.map(|tcp| tcp.bytes_acked as i64 - tcp.bytes_received as i64).sum::<i64>();
-    let is_source = sends > 0;
-    if rate < 1000.0 || !is_local || is_source {
-        return None;
-    }
-    let own = |cpu: u32| -> f64 {
-        let here = facts.observation.threads.iter().filter(|t| t.ran_on.first() == Some(&cpu));
-        here.map(|thread| thread.share_of(ThreadState::is_on_cpu)).sum()
-    };
-    // A CPU may be fully used by work that has nothing to do with the traffic.
-    let peers: f64 = facts.observation.peers.iter().map(|peer| peer.cpus).sum();
-    let full = facts.observation.cpus.iter().filter(|cpu| cpu.idle < FULL && own(cpu.cpu) < 0.3);
-    let of_peers = full.filter(|cpu| peers >= PEERS * (cpu.user + cpu.system));
-    of_peers.map(|cpu| cpu.cpu).min()
-}
-
-fn generator_limit(facts: &Facts<'_>, cpu: u32) -> WhyFinding {
-    let peers = &facts.observation.peers;
-    let used: f64 = peers.iter().map(|peer| peer.cpus).sum();
-    let sender = peers.first().map_or_else(String::new, |p| format!(", {} ({}),", p.name, p.pid));
-    let mut seen = seen(facts);
-    seen.push(evidence("CPU time of its peers on this machine", used, "CPUs"));
-    WhyFinding {
-        cause: Cause::GeneratorLimit,
-        sentence: format!(
-            "The traffic sender{sender} is at its limit: CPU {cpu} of this machine is fully busy \
-             even excluding {}, which has headroom and drops nothing.",
-            facts.observation.watched.name
-        ),
-        evidence: seen,
-        gain: not_predicted("it depends on the generator"),
-        fix: Some(
-            "Increase the offered load: a second generator, or one on another machine".to_owned(),
-        ),
-        workaround: None,
-        wrong_if: "with a second generator, the rate stays the same".to_owned(),
-    }
 }
 
 fn cannot_tell(facts: &Facts<'_>, sentence: String, next: &str) -> WhyFinding {
@@ -363,12 +254,14 @@ fn cannot_tell(facts: &Facts<'_>, sentence: String, next: &str) -> WhyFinding {
     }
 }
 
-/// The CPU that spends most time in interrupts and softirqs while packets pass, with its share: the
-/// rate may be limited there, before the program, by work that the program's time does not show.
+/// Returns the CPU that spends the largest fraction of time in interrupts and softirqs under
+/// traffic, and that fraction. This CPU may limit the rate, although its work is not part of the
+/// program's time budget.
 fn receiving(facts: &Facts<'_>) -> Option<(u32, f64)> {
-    /// More than half, to within the error of the kernel's accounting.
+    /// Minimum fraction of time in interrupts and softirqs: high enough to mean more than half,
+    /// even allowing for the error of kernel accounting.
     const MOST: f64 = 0.5;
-    /// Fewer packets do not keep a CPU busy.
+    /// Minimum packet rate. Fewer packets do not keep a CPU busy.
     const PACKETS_PER_S: f64 = 1000.0;
     let received = facts.observation.interfaces.iter().map(|one| one.rx_packets).max();
     let of_interface = received.map(|packets| packets as f64 / facts.elapsed());
@@ -380,17 +273,56 @@ fn receiving(facts: &Facts<'_>) -> Option<(u32, f64)> {
 
 fn busy_receiving(facts: &Facts<'_>, cpu: u32, share: f64) -> WhyFinding {
     let sentence = format!(
-        "Cannot tell firewall_rules, napi_budget, one_receive_cpu and nothing_wrong apart: CPU \
-         {cpu} spends {} % of its time in softirqs, before the packets reach {}.",
+        "Cannot tell which of firewall_rules, napi_budget, one_receive_cpu and nothing_wrong \
+         applies: CPU {cpu} spends {} % of its time in softirqs, before the packets reach {}.",
         percent(share),
         facts.observation.watched.name
     );
-    let next = format!("Measure what CPU {cpu} does there: sudo perf record -a -C {cpu}");
+    let next = format!("Profile CPU {cpu}: sudo perf record -a -C {cpu}");
     cannot_tell(facts, sentence, &next)
 }
 
-/// Causes whose symptoms are present.
+/// Returns the finding if cause `held` is established, but cause `likely`, which would explain it,
+/// probably applies too.
+fn inseparable(facts: &Facts<'_>, held: Cause, likely: Cause) -> WhyFinding {
+    let sentence = format!(
+        "Cannot tell {held} and {likely} apart: both fit, and {likely} would explain {held}, but \
+         the evidence for {likely} varied too much within the window.",
+        held = held.name(),
+        likely = likely.name()
+    );
+    cannot_tell(facts, sentence, "Watch for longer (-t 30s), under a steady load")
+}
+
+/// Returns the finding for packets that a socket dropped while only an interface is observed.
+fn lost_at_socket(facts: &Facts<'_>) -> Option<WhyFinding> {
+    if !facts.observation.threads.is_empty() {
+        return None;
+    }
+    let dropped =
+        facts.observation.sockets.iter().filter_map(|socket| Some((socket, socket.drops?)));
+    let (socket, drops) =
+        dropped.max_by_key(|(_, drops)| *drops).filter(|(_, drops)| *drops > 0)?;
+    let sentence = format!(
+        "Cannot tell why the program that reads {} is too slow: the socket dropped {} packets \
+         because its receive buffer was full, but only the interface was observed.",
+        socket.local,
+        grouped(drops)
+    );
+    let next = match socket.pid {
+        0 => {
+            let port = socket.local.rsplit(':').next().unwrap_or_default();
+            format!("Find the program (ss -ulpn sport = :{port}) and watch it: linerate why PID")
+        }
+        pid => format!("Watch the program: linerate why {pid}"),
+    };
+    Some(cannot_tell(facts, sentence, &next))
+}
+
 fn suspected(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
+    if let Some(finding) = lost_at_socket(facts) {
+        return finding;
+    }
     let mut names: Vec<&str> = suspects.iter().map(|one| one.rule.cause.name()).collect();
     names.dedup();
     let mut next: Vec<&str> = suspects.iter().map(|one| one.rule.measure).collect();
@@ -406,14 +338,19 @@ fn suspected(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
             )
         }
         _ => format!(
-            "Cannot tell {} apart: the data that would distinguish them could not be read.{thread}",
+            "Cannot tell which of {} applies: the data that would distinguish them could not be \
+             read.{thread}",
             names.join(", ")
         ),
     };
-    cannot_tell(facts, sentence, &format!("Measure {}", next.join("; ")))
+    let by_root = match facts.is_unread("system_calls_asleep") {
+        true => format!("Run `{}`, or measure", doubts::read_by_root(facts)),
+        false => "Measure".to_owned(),
+    };
+    cannot_tell(facts, sentence, &format!("{by_root} {}", next.join("; ")))
 }
 
-/// What a thread is doing, in a few words.
+/// Describes in a few words what a thread is doing.
 fn doing(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     let kernel = M::KernelShare.of(facts, Subject::Thread(thread));
     let kernel = kernel.map_or_else(String::new, |kernel| {
@@ -425,31 +362,48 @@ fn doing(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     )
 }
 
-/// A thread that works all the time, without a rule that says on what.
+/// Returns the finding for a thread that is always busy with work that no rule covers.
 fn full(facts: &Facts<'_>) -> WhyFinding {
     let Some(thread) = facts.busiest() else { return unknown(facts) };
     let copies = facts.functions(thread, Group::UserCopy).map_or(0.0, |copies| copies.value);
     let nameless: f64 = thread.functions.iter().filter(|f| is_nameless(f)).map(|f| f.share).sum();
-    let between = match (copies >= 0.25, nameless >= 0.5) {
-        (true, _) => "copying and cache_misses apart: its copies may be stalled on memory",
-        (_, true) => "processing_cost and cache_misses apart: its functions have no names",
-        _ => "processing_cost, cache_misses and false_sharing apart",
+    let doubt = match (copies >= 0.25, nameless >= 0.5) {
+        (true, _) => {
+            "Cannot tell copying and cache_misses apart: the copies may be stalled on memory"
+        }
+        (_, true) => {
+            "Cannot tell processing_cost and cache_misses apart: most samples are in functions \
+             without symbols"
+        }
+        _ => "Cannot tell processing_cost, cache_misses and false_sharing apart",
     };
     let sentence = format!(
-        "Cannot tell {between}. Thread {} {}, and is busy all of that time.",
+        "{doubt}. Thread {} {}, and is busy whenever it runs.",
         label(thread),
         doing(facts, thread)
     );
-    let next = "Run linerate stat --pid PID -m cache (hardware counters), or perf c2c for cache \
-                lines that threads share, or compare the rate with fewer buffers and with one \
-                thread";
-    cannot_tell(facts, sentence, next)
+    let threads = if facts.working().count() > 1 { " and with one thread" } else { "" };
+    let next = format!(
+        "linerate profile {0} shows the hot functions and what bounds them; with hardware \
+         counters, run linerate stat --pid {0} -m cache; or compare the rate with less \
+         data in use (fewer or smaller buffers){threads}",
+        thread.pid
+    );
+    cannot_tell(facts, sentence, &next)
 }
 
 fn unknown(facts: &Facts<'_>) -> WhyFinding {
+    /// A thread needs more CPU time than it gets if it runs or waits for a CPU at least `WANTS` of
+    /// the time, and waits for a CPU at least `WAITS` of the time.
+    const WANTS: f64 = 0.85;
+    const WAITS: f64 = 0.1;
+    /// Share of time spent waiting for a CPU at which the wait matters even if the thread hardly
+    /// runs.
+    const WAITS_LONG: f64 = 0.25;
     let lost = facts.ledger.largest().filter(|_| facts.is_lossy());
     let lost = lost.map(|place| {
-        format!(" {} packets were lost at {}: {}.", place.packets, place.row.of, place.reason)
+        let packets = grouped(place.packets);
+        format!(" {packets} packets were lost at {}: {}.", place.row.of, place.reason)
     });
     let lost = lost.unwrap_or_default();
     let Some(thread) = facts.busiest() else {
@@ -457,35 +411,74 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
         return cannot_tell(
             facts,
             sentence,
-            "Watch a process of your own, or run linerate as root",
+            "Watch one of your own processes, or run linerate as root",
         );
     };
     let runs = share(thread.share_of(ThreadState::is_on_cpu));
+    let waits = thread.share_of(|state| state == ThreadState::Waiting);
+    let wants_much = runs.value + waits >= WANTS && waits >= WAITS;
+    if wants_much || waits >= WAITS_LONG {
+        let sentence = format!(
+            "Cannot tell how fast the program would be with a CPU to itself: thread {} needs a CPU \
+             {} % of the time, but waits for one {} % of the time.{lost}",
+            label(thread),
+            percent(runs.value + waits),
+            percent(waits)
+        );
+        let next = format!(
+            "Give the thread a CPU of its own: pin it (taskset -cp CPU {}) and move other threads \
+             off that CPU; --details lists what ran there instead",
+            thread.tid
+        );
+        return cannot_tell(facts, sentence, &next);
+    }
     let always = runs.value >= 0.5 && facts.busy(thread).is_none();
+    if let Some(finding) = unknown_datagrams(facts, thread, &lost) {
+        return finding;
+    }
     let (why, next) = match (always, facts.packets()) {
         (true, None) => (
-            "whether it works or polls: no counter reports its packets",
-            "Measure its packet rate at two offered loads, from its own statistics",
+            "whether the program works or busy-polls: no counter reports its packets",
+            "Compare the program's own packet counts at two offered loads",
         ),
         (true, Some(_)) => (
-            "whether it works or polls: the load did not vary, or there were too few samples",
+            "whether the program works or busy-polls: the load did not vary, or there were too few \
+             samples",
             "Watch for longer (-t 30s), while the load changes",
         ),
         (false, _) if !lost.is_empty() => (
             "why packets were lost",
             match facts.is_unread("tracepoints") {
                 true => {
-                    "Watch for longer (-t 30s) as root, which adds drop reasons: sudo linerate why"
+                    "Watch for longer, and as root to see drop reasons: sudo linerate why -t 30s"
                 }
                 false => "Watch for longer (-t 30s)",
             },
         ),
         (false, _) => (
-            "what limits it: it is neither busy all the time nor clearly idle",
+            "what limits the program: it is neither busy all the time nor clearly idle",
             "Watch for longer (-t 30s), at a higher load",
         ),
     };
     let sentence =
         format!("Cannot tell {why}. Thread {} {}.{lost}", label(thread), doing(facts, thread));
     cannot_tell(facts, sentence, next)
+}
+
+/// Returns the finding for a program whose datagrams cannot be distinguished from those of other
+/// programs.
+fn unknown_datagrams(facts: &Facts<'_>, thread: &ThreadActivity, lost: &str) -> Option<WhyFinding> {
+    // Packets on TCP connections are counted by the connections.
+    if facts.connections().next().is_some() {
+        return None;
+    }
+    let datagrams = facts.observation.unread.iter().find(|one| one.what == "udp_datagrams");
+    let fix = datagrams.and_then(|unread| unread.fix.as_ref())?;
+    let sentence = format!(
+        "Cannot tell what limits the program: its datagrams could not be counted, because other \
+         programs also have UDP sockets. Thread {} {}.{lost}",
+        label(thread),
+        doing(facts, thread)
+    );
+    Some(cannot_tell(facts, sentence, &format!("To count its datagrams: {fix}")))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rules as data: for each cause, its conditions with thresholds and their sources, the
-//! predicted gain, the fix, a workaround, and the result that would disprove it.
+//! The rules as data: for each cause, conditions with thresholds and their sources, the predicted
+//! gain, a fix, a workaround, and what would disprove it.
 
 mod cost;
 mod cpu;
@@ -13,10 +13,10 @@ use super::measure::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Cause, SocketKind};
 
-/// Subjects for which a rule is evaluated.
+/// What a rule is evaluated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The program as a whole, represented by its busiest thread.
+    /// The whole program, represented by its busiest thread.
     Program,
     /// Each thread.
     Threads,
@@ -36,12 +36,12 @@ pub enum Scope {
     Quotas,
 }
 
-/// Side of the threshold on which the whole interval of a measure must be.
+/// Threshold of a condition, and the side on which a measure's entire interval must lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// Not below this.
+    /// At or above.
     AtLeast(f64),
-    /// Not above this.
+    /// At or below.
     AtMost(f64),
 }
 
@@ -50,84 +50,105 @@ pub enum Bound {
 pub struct Condition {
     /// The quantity.
     pub measure: Measure,
-    /// Its threshold.
+    /// Threshold, and the side on which the interval must lie.
     pub bound: Bound,
-    /// Source of the threshold.
+    /// Where the threshold comes from.
     pub source: &'static str,
 }
 
-/// Result of evaluating a condition on an observation.
+/// Result of evaluating a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The whole interval is on the required side.
+    /// The entire interval is on the required side.
     Holds,
-    /// Part of the interval is on the other side.
+    /// At least part of the interval is on the other side.
     Fails,
-    /// The measure could not be read.
+    /// Unreadable measure.
     Unread,
 }
 
-impl Condition {
-    /// Evaluates the condition for a subject.
-    pub fn verdict<'a>(&self, facts: &Facts<'a>, subject: Subject<'a>) -> Verdict {
-        let Some(Estimate { low, high, .. }) = self.measure.of(facts, subject) else {
-            return Verdict::Unread;
-        };
-        let holds = match self.bound {
-            Bound::AtLeast(least) => low >= least,
-            Bound::AtMost(most) => high <= most,
+impl Bound {
+    /// Compares a measured value with the threshold; `None` means that it could not be read.
+    pub fn verdict(self, measured: Option<Estimate>) -> Verdict {
+        let Some(Estimate { low, high, .. }) = measured else { return Verdict::Unread };
+        let holds = match self {
+            Self::AtLeast(least) => low >= least,
+            Self::AtMost(most) => high <= most,
         };
         if holds { Verdict::Holds } else { Verdict::Fails }
     }
 }
 
-/// At least this.
+impl Condition {
+    /// Evaluates the condition for a subject.
+    pub fn verdict<'a>(&self, facts: &Facts<'a>, subject: Subject<'a>) -> Verdict {
+        self.bound.verdict(self.measure.of(facts, subject))
+    }
+
+    /// Returns whether the most likely value is on the required side, whatever its interval.
+    pub(super) fn is_met_by_value<'a>(&self, facts: &Facts<'a>, subject: Subject<'a>) -> bool {
+        let value = self.measure.of(facts, subject).map(|one| Estimate::exactly(one.value));
+        self.bound.verdict(value) == Verdict::Holds
+    }
+}
+
+/// Creates a condition that holds if the entire interval is at or above `least`.
 const fn at_least(measure: Measure, least: f64, source: &'static str) -> Condition {
     Condition { measure, bound: Bound::AtLeast(least), source }
 }
 
-/// At most this.
+/// Creates a condition that holds if the entire interval is at or below `most`.
 const fn at_most(measure: Measure, most: f64, source: &'static str) -> Condition {
     Condition { measure, bound: Bound::AtMost(most), source }
 }
 
-/// A rule. Its texts contain placeholders in braces, which `words` replaces.
+/// What limits a program once a cause is removed, in a few words.
+#[derive(Clone, Copy, Debug)]
+pub enum Next {
+    /// The named limit.
+    Is(&'static str),
+    /// The offered load or the named limit, whichever is reached first.
+    LoadOr(&'static str),
+}
+
+/// A rule. `words` fills in the placeholders in its texts, which are in braces.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// The cause that the rule finds.
+    /// Cause that the rule finds.
     pub cause: Cause,
-    /// Its input.
+    /// What the rule is evaluated for.
     pub scope: Scope,
     /// Conditions, all of which must hold.
     pub conditions: &'static [Condition],
-    /// Number of leading conditions that make the rule a suspect if another condition could not be
-    /// read; 0 for a rule that is never a suspect.
+    /// Number of leading conditions that make the rule a suspect if they hold and another one is
+    /// unreadable; 0 if the rule is never a suspect.
     pub symptoms: usize,
-    /// Causes whose evidence includes that of this rule: if one of them is found, this rule is not
-    /// reported.
+    /// Causes that would produce all of this rule's evidence as well. If one of them is found, this
+    /// rule is not reported; if one probably applies, the answer is `cannot_tell`.
     pub explained_by: &'static [Cause],
     /// Predicted gain from removing the cause.
     pub gain: GainModel,
-    /// The next limit.
-    pub then_limited_by: Option<&'static str>,
-    /// The claim, with its evidence.
+    /// What limits the program next, in a few words.
+    pub then_limited_by: Next,
+    /// The claim, with evidence.
     pub sentence: &'static str,
-    /// What removes the cause.
+    /// The command or setting that removes the cause.
     pub fix: &'static str,
-    /// Workaround that relieves the symptom.
+    /// A workaround that relieves the symptom.
     pub workaround: Option<&'static str>,
-    /// Observation that would disprove the finding.
+    /// What would disprove the finding.
     pub wrong_if: &'static str,
-    /// Measurement that decides the rule if its evidence could not be read.
+    /// Measurement that shows whether the cause applies, for use if the rule's evidence was
+    /// unreadable.
     pub measure: &'static str,
 }
 
-/// All rules.
+/// Returns all rules.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
     cpu::RULES.iter().chain(loss::RULES).chain(network::RULES).chain(cost::RULES)
 }
 
-/// The subjects in a scope.
+/// Returns the subjects in a scope.
 pub fn subjects<'a>(scope: Scope, facts: &Facts<'a>) -> Vec<Subject<'a>> {
     let observation = facts.observation;
     let takes_packets =

@@ -6,25 +6,25 @@ use super::measure::Measure;
 use super::waits::Wait;
 
 impl Measure {
-    /// Title and unit.
+    /// Returns the title and unit under which the measure is listed as evidence.
     pub fn title(self) -> (&'static str, &'static str) {
         self.title_of_time().unwrap_or_else(|| self.title_of_packets())
     }
 
     fn title_of_time(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
-            Self::Demand => ("CPU demand: running, runnable, throttled or stolen", "ratio"),
+            Self::Demand => ("CPU demand (running, runnable, throttled or stolen)", "ratio"),
             Self::Busy => ("time working, excluding polling", "ratio"),
             Self::Saturation => ("time working or waiting for a CPU", "ratio"),
             Self::UsesStack => ("receives through kernel sockets only", "1 = yes"),
             Self::Waiting => ("time waiting for a CPU", "ratio"),
-            Self::WaitingPerLoss => ("time waiting for a CPU over share of packets lost", "ratio"),
+            Self::WaitingPerLoss => ("time waiting for a CPU / packet loss rate", "ratio"),
             Self::MeanWait => ("mean wait for a CPU", "us"),
             Self::OthersInstead => {
                 ("time waiting for a CPU while other programs ran on it", "ratio")
             }
-            Self::PeersHere => ("CPU time of its peers on the same CPU", "ratio"),
-            Self::IdleHere => ("idle time of its CPU", "ratio"),
+            Self::PeersHere => ("CPU time of the peers on the same CPU", "ratio"),
+            Self::IdleHere => ("idle time of the thread's CPU", "ratio"),
             Self::WaitsPerSecond => ("waits for a CPU", "1/s"),
             Self::Throttled => ("time throttled by a CPU quota", "ratio"),
             Self::ThrottledPeriods => ("quota periods with throttling", "ratio"),
@@ -33,7 +33,7 @@ impl Measure {
             Self::KernelShare => ("share of CPU time in the kernel", "ratio"),
             Self::Asleep => ("time asleep", "ratio"),
             Self::AsleepOnFutex => ("time asleep on futexes", "ratio"),
-            Self::AsleepOnServer => ("time asleep waiting on connections it opened", "ratio"),
+            Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
             Self::AsleepForPackets => ("time asleep between packet reads", "ratio"),
             Self::AsleepIn(Wait::Input) => ("time asleep waiting for input", "ratio"),
             Self::AsleepIn(Wait::Thread) => ("time asleep waiting for other threads", "ratio"),
@@ -48,10 +48,12 @@ impl Measure {
             Self::CpuFunctions(group) => (group.title_of_cpu(), "ratio"),
             Self::FalselyShared => ("samples hitting falsely shared cache lines", "ratio"),
             Self::CommonBytes => ("samples hitting bytes that other threads also use", "ratio"),
-            Self::MemoryShare => ("samples hitting cache lines seen only once", "ratio"),
-            Self::WorkingSet => ("working set over last-level cache size", "ratio"),
+            Self::MemoryShare => ("samples on cache lines that were sampled only once", "ratio"),
+            Self::WorkingSet => ("working set / last-level cache size", "ratio"),
             Self::CallTime => ("CPU time in system call entry and exit, estimated", "ratio"),
-            Self::ForeignOfRun => ("interrupts for other programs' packets over CPU time", "ratio"),
+            Self::ForeignOfRun => {
+                ("time in interrupts for other programs' packets / CPU time", "ratio")
+            }
             Self::ForeignInterrupts => ("time in interrupts for other programs' packets", "ratio"),
             Self::NamedFunctions => ("samples in functions with a known name", "ratio"),
             Self::CryptoLibrary => ("samples in crypto libraries", "ratio"),
@@ -63,11 +65,13 @@ impl Measure {
             Self::FaultTime => ("CPU time in page faults, estimated", "ratio"),
             Self::CpuInterrupts => ("this CPU's time in interrupts and softirqs", "ratio"),
             Self::CpuUsed => ("this CPU's non-idle time", "ratio"),
-            Self::FirewallOfUsed => ("firewall rules' share of this CPU's non-idle time", "ratio"),
-            Self::IdleElsewhere => ("idle time of the idlest other CPU", "ratio"),
+            Self::FirewallOfUsed => {
+                ("share of this CPU's non-idle time in firewall rules", "ratio")
+            }
+            Self::IdleElsewhere => ("idle time of the most idle other CPU", "ratio"),
             Self::IdleCpus => ("idle CPUs", "CPUs"),
             Self::LockWait => ("time waiting for kernel locks", "ratio"),
-            Self::LockWaitOfRun => ("time waiting for kernel locks over CPU time", "ratio"),
+            Self::LockWaitOfRun => ("time waiting for kernel locks / CPU time", "ratio"),
             Self::Observer => ("CPU time of the observer", "ratio"),
             _ => return None,
         })
@@ -75,20 +79,22 @@ impl Measure {
 
     fn title_of_packets(self) -> (&'static str, &'static str) {
         match self {
-            Self::ForeignPackets => ("other programs' packets on its CPU", "ratio"),
+            Self::ForeignPackets => ("other programs' packets on the thread's CPU", "ratio"),
             Self::BytesPerConnection => ("bytes per connection", "bytes"),
             Self::CallsPerPacket => ("system calls per packet", "calls"),
             Self::CallsPerSecond => ("system calls", "1/s"),
             Self::BytesPerCall => ("bytes per system call", "bytes"),
+            Self::MaxBytesPerCall => ("bytes per system call, at most", "bytes"),
+            Self::BriefProcesses => ("processes that ended within two readings", "1/s"),
             Self::OneWay => ("bytes in the busier direction", "ratio"),
             Self::BytesPerPacket => ("bytes per packet", "bytes"),
             Self::BytesPerTransmit => ("bytes per packet sent, before segmentation", "bytes"),
             Self::Datagrams => ("uses datagrams or raw frames", "1 = yes"),
-            Self::PacketsPerSqueeze => ("packets between early stops of NAPI polling", "packets"),
+            Self::PacketsPerSqueeze => ("packets between early stops of NAPI polls", "packets"),
             Self::PacketRate => ("packet rate", "packets/s"),
             Self::RingLoss => ("packets lost in the program's receive ring", "ratio"),
             Self::SocketLoss => ("packets dropped by the socket", "ratio"),
-            Self::QueueWaits => ("readings at which the receive queue was not empty", "ratio"),
+            Self::QueueWaits => ("readings with a non-empty receive queue", "ratio"),
             Self::FirewallLoss => ("packets dropped by firewall rules", "ratio"),
             Self::AcceptQueueFull => ("mean occupancy of the accept queue", "ratio"),
             Self::AcceptLoss => ("connections dropped at the listening socket", "ratio"),
@@ -96,12 +102,12 @@ impl Measure {
             Self::CardLoss => ("packets dropped by the NIC", "ratio"),
             Self::BacklogLoss => ("packets dropped at the CPU backlog", "ratio"),
             Self::Squeezed => ("receive softirqs that stopped with work left", "ratio"),
-            Self::SqueezedPerSecond => ("NAPI polls stopped with work left", "1/s"),
+            Self::SqueezedPerSecond => ("NAPI polls that stopped with work left", "1/s"),
             Self::ReceivedHere => ("share of all packets received on this CPU", "ratio"),
             Self::Flows => ("flows", "flows"),
             Self::WindowLimited => ("time limited by the receiver's window", "ratio"),
             Self::SendBufferLimited => ("time limited by the send buffer", "ratio"),
-            Self::PeerWindow => ("receiver's window over bandwidth-delay product", "ratio"),
+            Self::PeerWindow => ("receiver's window / bandwidth-delay product", "ratio"),
             Self::Resent => ("segments retransmitted after a loss", "ratio"),
             Self::AppLimited => ("readings with nothing left to send (app-limited)", "ratio"),
             Self::Held => ("readings with data held back (Nagle)", "ratio"),
@@ -133,7 +139,7 @@ impl Group {
     fn title_of_cpu(self) -> &'static str {
         match self {
             Self::Firewall => "this CPU's time in firewall rules",
-            Self::Checksum => "this CPU's time in checksums",
+            Self::Checksum => "this CPU's time computing checksums",
             Self::KernelLock => "this CPU's time waiting for kernel locks",
             _ => "this CPU's time in a group of kernel functions",
         }
@@ -141,11 +147,11 @@ impl Group {
 
     fn title(self) -> &'static str {
         match self {
-            Self::Checksum => "samples in kernel checksums",
+            Self::Checksum => "samples in kernel checksum functions",
             Self::KernelCopy => "samples in copies between user and kernel",
             Self::UserCopy => "samples in user-space copies",
             Self::KernelLock => "samples waiting for kernel locks",
-            Self::UserLock => "samples in user-space locks",
+            Self::UserLock => "samples in user-space lock functions",
             Self::Firewall => "samples in firewall rules",
             Self::SoftwareCrypto => "samples in software ciphers",
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classifies by system call what sleeping threads wait for.
+//! Classifies what sleeping threads wait for, by system call.
 //!
-//! A thread that waits for input has time left. A thread that waits for anything else may be the
-//! bottleneck although it sleeps and no CPU is busy.
+//! A thread that waits for input has time to spare. A thread that waits for anything else may be
+//! the bottleneck even though it sleeps and no CPU is busy.
 
 use linerate_record::why::{SleepTime, ThreadActivity};
 
@@ -11,15 +11,20 @@ use linerate_record::why::{SleepTime, ThreadActivity};
 pub enum Wait {
     /// Packets or requests.
     Input,
-    /// Another thread, for work or for a lock, or another process.
+    /// Another thread (for work or a lock), or another process.
     Thread,
-    /// A timer that the program set.
+    /// A timer set by the program.
     Timer,
-    /// A disk or the file system.
+    /// A disk or file system.
     Storage,
     /// Anything else.
     Other,
+    /// Not known, because the call could not be read.
+    Unknown,
 }
+
+/// Reported in place of a call that could not be read.
+const NOT_KNOWN: &str = "not known";
 
 /// Calls that return when input has arrived. With a timeout, they may also return without input;
 /// which of the two happened is unknown.
@@ -64,17 +69,19 @@ const STORAGE: &[&str] = &[
     "jbd2_log_wait_commit",
 ];
 
-/// Calls that wait for storage if their object is a file.
+/// Calls that wait for storage when made on a file.
 const OF_FILES: &[&str] =
     &["pread64", "preadv", "pwrite64", "pwritev", "read", "readv", "write", "writev"];
 
-/// What a sleeping thread waits for.
+/// Returns what a sleeping thread waits for.
 pub fn wait_of(sleep: &SleepTime) -> Wait {
     let is_in = |calls: &[&str]| calls.contains(&sleep.on.as_str());
     let is_file = sleep.object.as_deref().is_some_and(|object| object.starts_with('/'));
     // Terminals and similar devices deliver input.
     let is_device = sleep.object.as_deref().is_some_and(|object| object.starts_with("/dev/"));
-    if is_in(TIMER) {
+    if is_in(&[NOT_KNOWN]) {
+        Wait::Unknown
+    } else if is_in(TIMER) {
         Wait::Timer
     } else if is_in(THREAD) {
         Wait::Thread
@@ -87,18 +94,26 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
     }
 }
 
-/// Share of time for which a thread sleeps in this kind of wait; `None` if its calls were not read.
+/// Returns the fraction of time that a thread sleeps in this kind of wait; `None` if most of its
+/// system calls could not be read.
 pub(super) fn time_in(thread: &ThreadActivity, wait: Wait) -> Option<f64> {
-    let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == wait);
-    (!thread.asleep_on.is_empty()).then(|| sleeps.map(|sleep| sleep.share).sum())
+    let time_in = |wait| -> f64 {
+        let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == wait);
+        sleeps.map(|sleep| sleep.share).sum()
+    };
+    let all: f64 = thread.asleep_on.iter().map(|sleep| sleep.share).sum();
+    let is_known = !thread.asleep_on.is_empty() && 2.0 * time_in(Wait::Unknown) <= all;
+    is_known.then(|| time_in(wait))
 }
 
-/// Share of time for which a thread sleeps until there is work: input, or work from another thread.
+/// Returns the fraction of time that a thread sleeps because it has no work: it waits for input or
+/// for another thread.
 pub(super) fn time_for_work(thread: &ThreadActivity) -> Option<f64> {
     Some(time_in(thread, Wait::Input)? + time_in(thread, Wait::Thread)?)
 }
 
-/// The call of this kind in which a thread sleeps longest, such as `fsync (/var/log/requests)`.
+/// Returns the call in which a thread sleeps longest for this kind of wait, such as
+/// `fsync (/var/log/requests)`.
 pub(super) fn longest_in(thread: &ThreadActivity, wait: Wait) -> Option<String> {
     let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == wait);
     let longest = sleeps.max_by(|a, b| a.share.total_cmp(&b.share))?;
@@ -106,6 +121,23 @@ pub(super) fn longest_in(thread: &ThreadActivity, wait: Wait) -> Option<String> 
         Some(object) => format!("{} ({object})", longest.on),
         None => longest.on.clone(),
     })
+}
+
+/// Returns what removes a thread's longest wait for storage.
+pub(super) fn storage_fix(thread: &ThreadActivity) -> &'static str {
+    let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Storage);
+    match sleeps.max_by(|a, b| a.share.total_cmp(&b.share)).map(|sleep| sleep.on.as_str()) {
+        Some("read" | "readv" | "pread64" | "preadv") => {
+            "Keep the file in memory (more memory for the page cache), read ahead \
+             (posix_fadvise), or read in another thread or with io_uring"
+        }
+        // Page faults of a mapped file, or memory that was swapped out.
+        Some("io_schedule" | "folio_wait_bit_common") => {
+            "Keep the pages in memory: raise the memory limit, lock them (mlock), or read the file \
+             ahead (madvise with MADV_WILLNEED)"
+        }
+        _ => "Move the write to another thread or to io_uring, or sync once per batch of requests",
+    }
 }
 
 #[cfg(test)]
@@ -127,6 +159,9 @@ mod tests {
         assert_eq!(wait("fsync", Some("/var/log/requests")), Wait::Storage);
         assert_eq!(wait("clock_nanosleep", None), Wait::Timer);
         assert_eq!(wait("write", Some("tcp 10.0.0.1:80")), Wait::Other);
+        assert_eq!(wait("write", Some("fifo /var/log/requests")), Wait::Other);
+        assert_eq!(wait("read", Some("fifo /var/log/requests")), Wait::Input);
         assert_eq!(wait("ioctl", None), Wait::Other);
+        assert_eq!(wait("not known", None), Wait::Unknown);
     }
 }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fills in the placeholders in rule texts.
 
+mod moves;
+
 use super::facts::{Facts, Subject};
 use super::functions::Group;
 use super::losses::vanished;
 use super::measure::Measure as M;
 use super::rules::{Bound, Rule};
-use super::waits::{Wait, longest_in};
+use super::waits::{self, Wait, longest_in};
 use linerate_record::answers::Evidence;
-use linerate_record::units::{BitsPerSecond, three_digits};
+use linerate_record::units::{BitsPerSecond, grouped, three_digits};
 use linerate_record::why::{LineUse, RanInstead, SharedLine, ThreadActivity};
 
-/// `text` with every `{name}` replaced by its value, or by `-` if it has none.
+/// Returns `text` with every `{name}` replaced by its value, or by `-` if it has none.
 pub(super) fn fill<'a>(text: &str, facts: &Facts<'a>, subject: Subject<'a>) -> String {
     let mut filled = String::new();
     let mut rest = text;
@@ -27,6 +29,8 @@ pub(super) fn fill<'a>(text: &str, facts: &Facts<'a>, subject: Subject<'a>) -> S
 /// Placeholders that a text may contain.
 pub(super) const NAMES: &[&str] = &[
     "program",
+    "as_root",
+    "line_option",
     "thread",
     "tid",
     "cpu",
@@ -42,7 +46,7 @@ pub(super) const NAMES: &[&str] = &[
     "no_quota",
     "who",
     "longest",
-    "ring",
+    "losses",
     "lost",
     "card_lost",
     "firewall_lost",
@@ -53,11 +57,15 @@ pub(super) const NAMES: &[&str] = &[
     "line",
     "working_set",
     "storage",
+    "storage_fix",
     "connection",
     "pacing_limit",
     "peer_window",
     "watch_peer",
     "loss_place",
+    "move_others",
+    "meanwhile_waits",
+    "or_move_others",
 ];
 
 fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
@@ -69,18 +77,24 @@ fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Stri
 fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
     match (name, subject) {
         ("program", _) => Some(facts.observation.watched.name.clone()),
+        ("as_root", _) => Some(as_root(facts)),
         ("cpu", _) => facts
             .cpu(subject)
             .map(|cpu| cpu.cpu)
             .or_else(|| facts.thread(subject)?.ran_on.first().copied())
             .map(|cpu| cpu.to_string()),
         ("interface", Subject::Interface(of) | Subject::Qdisc(of, _)) => Some(of.name.clone()),
-        ("card_lost", Subject::Interface(of)) => Some(of.rx_missed.to_string()),
+        ("card_lost", Subject::Interface(of)) => Some(grouped(of.rx_missed)),
         ("qdisc", Subject::Qdisc(_, qdisc)) => Some(qdisc.kind.clone()),
         ("limit", Subject::Qdisc(_, qdisc)) => {
             Some(BitsPerSecond(qdisc.rate_bits_per_s?).to_string())
         }
-        ("overlimits", Subject::Qdisc(_, qdisc)) => Some(qdisc.overlimits.to_string()),
+        ("line_option", Subject::Qdisc(..) | Subject::Socket(_)) => {
+            let limit = of_subject("limit", facts, subject);
+            let limit = limit.or_else(|| of_subject("pacing_limit", facts, subject))?;
+            Some(format!("--line {}", limit.replace(' ', "")))
+        }
+        ("overlimits", Subject::Qdisc(_, qdisc)) => Some(grouped(qdisc.overlimits)),
         ("socket", Subject::Socket(of)) => {
             Some(format!("Socket {} ({})", of.local, facts.observation.watched.name))
         }
@@ -96,7 +110,7 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
             let windows = facts.connections().filter_map(|socket| socket.tcp.as_ref());
             let largest = windows.filter_map(|tcp| tcp.peer_window_max).max()?;
             Some(match largest {
-                0 => "closed at every reading".to_owned(),
+                0 => "zero in every reading".to_owned(),
                 largest => {
                     format!("{} at most", linerate_record::units::memory_size(largest as f64))
                 }
@@ -105,11 +119,16 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
         ("watch_peer", _) => Some(watch_peer(facts)),
         ("loss_place", _) => Some(match facts.ledger.largest() {
             Some(place) => {
-                format!(" {} were lost at {}: {}.", place.packets, place.row.of, place.reason)
+                format!(
+                    " {} were lost at {}: {}.",
+                    grouped(place.packets),
+                    place.row.of,
+                    place.reason
+                )
             }
             None => String::new(),
         }),
-        ("drops", Subject::Socket(of)) => Some(of.drops?.to_string()),
+        ("drops", Subject::Socket(of)) => Some(grouped(of.drops?)),
         ("accept_queue", Subject::Socket(of)) => Some(format!("{:.0}", of.send_queue_mean)),
         ("buffer", Subject::Socket(of)) => Some(match of.receive_buffer {
             Some(bytes) => linerate_record::units::memory_size(bytes as f64),
@@ -118,12 +137,12 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
         ("quota", Subject::Quota(quota)) => Some(quota.group.clone()),
         ("quota_cpus", Subject::Quota(quota)) => Some(three_digits(quota.cpus)),
         ("no_quota", Subject::Quota(quota)) => {
-            let files = || "cpu.max (cgroup v2), cpu.cfs_quota_us (v1)".to_owned();
+            let files = || "cpu.max (cgroup v2) or cpu.cfs_quota_us (v1)".to_owned();
             Some(quota.removal.clone().unwrap_or_else(files))
         }
-        ("backlog_lost", Subject::Cpu(cpu)) => Some(cpu.backlog_dropped.to_string()),
-        ("lost", _) => Some(facts.ring_loss()?.0.to_string()),
-        ("firewall_lost", _) => Some(vanished(facts)?.by_firewall?.to_string()),
+        ("backlog_lost", Subject::Cpu(cpu)) => Some(grouped(cpu.backlog_dropped)),
+        ("lost", _) => Some(grouped(facts.ring_loss()?.0)),
+        ("firewall_lost", _) => Some(grouped(vanished(facts)?.by_firewall?)),
         _ => None,
     }
 }
@@ -138,13 +157,14 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
             Some(seconds) => milliseconds(seconds * 1e3),
             None => "the gaps".to_owned(),
         }),
-        "ring" => Some(match facts.ring_loss() {
-            Some((lost, received)) if lost > 0 => {
-                let share = lost as f64 / (lost + received) as f64;
-                format!(" Meanwhile {lost} packets ({} %) overflowed its ring", percent(share))
-                    + "."
+        "losses" => Some(losses_meanwhile(facts)),
+        "move_others" => moves::command(facts, thread),
+        "meanwhile_waits" => Some(meanwhile_waits(facts, subject, thread).unwrap_or_default()),
+        "or_move_others" => Some(match meanwhile_waits(facts, subject, thread) {
+            Some(_) => {
+                format!(". Or keep other threads off its CPU: {}", moves::command(facts, thread)?)
             }
-            _ => String::new(),
+            None => String::new(),
         }),
         "mean_wait" => Some(milliseconds(M::MeanWait.of(facts, subject)?.value / 1e3)),
         "cost" => Some(match thread.cost_ns.as_number() {
@@ -157,6 +177,7 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
         }),
         "functions" => Some(functions(thread)),
         "storage" => longest_in(thread, Wait::Storage),
+        "storage_fix" => Some(waits::storage_fix(thread).to_owned()),
         "line" => Some(line(facts, thread)),
         "working_set" => {
             let bytes = thread.memory.as_ref()?.working_set_bytes.estimate()?.low;
@@ -166,7 +187,62 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
     }
 }
 
-/// Command that diagnoses the peer that stalls the program.
+/// Returns the prefix for commands that change the program's network namespace.
+fn as_root(facts: &Facts<'_>) -> String {
+    let watched = &facts.observation.watched;
+    match watched.pids.first() {
+        Some(pid) if watched.is_in_other_namespace => format!("sudo nsenter -t {pid} -n"),
+        _ => "sudo".to_owned(),
+    }
+}
+
+/// Returns a sentence on the packets that were lost on their way to the program; empty if none
+/// were.
+fn losses_meanwhile(facts: &Facts<'_>) -> String {
+    if let Some((lost, received)) = facts.ring_loss().filter(|(lost, _)| *lost > 0) {
+        let share = percent(lost as f64 / (lost + received) as f64);
+        return format!(
+            " Meanwhile, {} packets ({share} %) were lost because the program's ring was full.",
+            grouped(lost)
+        );
+    }
+    let largest = facts.ledger.largest().filter(|_| facts.is_lossy());
+    let Some((place, share)) = largest.zip(facts.receive_loss()) else { return String::new() };
+    format!(
+        " Meanwhile, {} packets ({} % of those received or lost) were lost at {}: {}.",
+        grouped(place.packets),
+        percent(share.value),
+        place.row.of,
+        place.reason
+    )
+}
+
+/// Returns a sentence on how long a receiver waits for its CPU while its buffer fills; `None` if
+/// the waits are short.
+fn meanwhile_waits<'a>(
+    facts: &Facts<'a>,
+    subject: Subject<'a>,
+    thread: &'a ThreadActivity,
+) -> Option<String> {
+    /// Minimum share of time spent waiting (twice the error of the kernel's accounting), and
+    /// minimum mean wait in microseconds.
+    const SHARE: f64 = 0.05;
+    const LONG_US: f64 = 300.0;
+    let waits = M::Waiting.of(facts, subject).zip(M::MeanWait.of(facts, subject));
+    match waits {
+        Some((share, wait)) if share.low >= SHARE && wait.value >= LONG_US => Some(format!(
+            " The buffer fills while the thread waits for CPU {} ({} % of the time, {} per wait on \
+             average); {}.",
+            thread.ran_on.first()?,
+            percent(share.value),
+            milliseconds(wait.value / 1e3),
+            who(facts, thread)
+        )),
+        _ => None,
+    }
+}
+
+/// Returns the command that diagnoses the peer that stalls the program.
 fn watch_peer(facts: &Facts<'_>) -> String {
     let stalled = |tcp: &linerate_record::why::TcpCounts| tcp.rwnd_limited_s;
     let sockets = facts.connections().filter(|socket| socket.tcp.is_some());
@@ -175,16 +251,16 @@ fn watch_peer(facts: &Facts<'_>) -> String {
     let most = sockets.max_by(|a, b| order(a).total_cmp(&order(b)));
     match most.and_then(|socket| socket.peer_pid) {
         Some(pid) => format!("linerate why {pid}"),
-        None => "linerate why PID, on its machine".to_owned(),
+        None => "linerate why PID, on the peer's machine".to_owned(),
     }
 }
 
-/// Thread name and ID.
+/// Returns the name and ID of a thread, for use in sentences.
 pub(super) fn label(thread: &ThreadActivity) -> String {
     format!("{} ({})", thread.name, thread.tid)
 }
 
-/// What ran on the thread's CPU while it waited.
+/// Describes the threads that ran on the thread's CPU while it waited.
 fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     if thread.ran_instead.is_empty() {
         let cpu = thread.ran_on.first();
@@ -195,7 +271,7 @@ fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
             own.filter(|other| other.demand() > 0.1).map(|o| o.name.as_str()).take(2).collect();
         return match own.as_slice() {
             [] if facts.is_unread("tracepoints") || facts.is_unread("scheduler") => {
-                "run as root to see what ran there instead".to_owned()
+                "run as root to see what ran on that CPU instead".to_owned()
             }
             [] => "the thread that ran instead could not be identified".to_owned(),
             names => {
@@ -205,21 +281,29 @@ fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     }
     let is_peer = |pid: u32| facts.observation.sockets.iter().any(|s| s.peer_pid == Some(pid));
     let peer = |one: &RanInstead| if one.pid.is_some_and(is_peer) { " (its peer)" } else { "" };
-    let named = thread
-        .ran_instead
-        .iter()
-        .take(3)
-        .map(|one| format!("{}{} {}", one.name, peer(one), milliseconds(one.seconds * 1e3)));
+    // Several threads of the same name, such as a program's workers, are one entry.
+    let mut sums: Vec<(String, f64)> = Vec::new();
+    for one in &thread.ran_instead {
+        let name = format!("{}{}", one.name, peer(one));
+        match sums.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, seconds)) => *seconds += one.seconds,
+            None => sums.push((name, one.seconds)),
+        }
+    }
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
     let longest = thread.ran_instead.iter().map(|one| one.longest_s).fold(0.0, f64::max);
-    let names: Vec<String> = named.collect();
+    let named = sums.iter().take(3);
+    let names: Vec<String> =
+        named.map(|(name, seconds)| format!("{name} {}", milliseconds(seconds * 1e3))).collect();
     format!(
-        "that CPU ran {}, for at most {} at a time",
+        "while the thread waited, that CPU ran {} (at most {} at a time)",
         names.join(", "),
         milliseconds(longest * 1e3)
     )
 }
 
-/// The shared cache line with the most samples of a thread: which threads use which of its bytes.
+/// Describes the shared cache line on which a thread has the most samples: which threads use which
+/// bytes.
 fn line(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     let share = |line: &&SharedLine| {
         let own = line.threads.iter().filter(|used| used.tid == thread.tid);
@@ -232,13 +316,13 @@ fn line(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     let user = |used: &LineUse| {
         let does = if used.is_written { "writes" } else { "reads" };
         let LineUse { tid, first_byte, last_byte, function, .. } = used;
-        format!("{tid} {does} bytes {first_byte} to {last_byte} in {function}")
+        format!("thread {tid} {does} bytes {first_byte} to {last_byte} in {function}")
     };
     let users: Vec<String> = line.threads.iter().take(3).map(user).collect();
     format!("{}, {}", line.address, users.join(", "))
 }
 
-/// The functions with the most samples, as a sentence.
+/// Returns a sentence that names the functions with the most samples.
 fn functions(thread: &ThreadActivity) -> String {
     let is_work =
         |function: &&linerate_record::why::FunctionTime| function.is_polling != Some(true);
@@ -250,12 +334,14 @@ fn functions(thread: &ThreadActivity) -> String {
     }
 }
 
-/// How a measure is formatted.
+/// How to format a measure's value.
 #[derive(Clone, Copy)]
 enum Shown {
     Percent,
     Number,
     Bytes,
+    /// As a number of system calls, including the noun.
+    Calls,
 }
 
 fn of_measure<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
@@ -263,14 +349,20 @@ fn of_measure<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
     let value = measure.of(facts, subject)?.value;
     Some(match shown {
         Shown::Percent => format!("{} %", percent(value)),
+        Shown::Calls => {
+            let number = three_digits(value);
+            let noun = if number == "1" { "system call" } else { "system calls" };
+            format!("{number} {noun}")
+        }
+        Shown::Number if value >= 1000.0 => grouped(value.round() as u64),
         Shown::Number => three_digits(value),
         Shown::Bytes if value < 10.0 => three_digits(value),
-        Shown::Bytes => format!("{value:.0}"),
+        Shown::Bytes => grouped(value.round() as u64),
     })
 }
 
 fn measure_named(name: &str) -> Option<(M, Shown)> {
-    use Shown::{Bytes, Number, Percent};
+    use Shown::{Bytes, Calls, Number, Percent};
     Some(match name {
         "waiting" => (M::Waiting, Percent),
         "peers_here" => (M::PeersHere, Percent),
@@ -319,7 +411,7 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "connections" => (M::ConnectionsPerSecond, Number),
         "segments" => (M::SegmentsPerConnection, Number),
         "kernel" => (M::KernelShare, Percent),
-        "calls" => (M::CallsPerPacket, Number),
+        "calls" => (M::CallsPerPacket, Calls),
         "faults" => (M::FaultsPerSecond, Number),
         "fault_time" => (M::FaultTime, Percent),
         "lock_wait" => (M::LockWait, Percent),
@@ -330,12 +422,12 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
     })
 }
 
-/// Whether a placeholder with this name exists.
+/// Returns whether a placeholder with this name exists.
 pub(super) fn is_known(name: &str) -> bool {
     NAMES.contains(&name) || name == "overlimits" || measure_named(name).is_some()
 }
 
-/// A share in percent, with the precision of kernel accounting.
+/// Formats a share as a percentage, with the precision of kernel accounting.
 pub(super) fn percent(share: f64) -> String {
     let percent = 100.0 * share.clamp(-10.0, 10.0);
     if percent.abs() >= 1.0 { format!("{percent:.0}") } else { three_digits(percent) }
@@ -349,10 +441,13 @@ fn milliseconds(ms: f64) -> String {
     }
 }
 
-/// The evidence for a rule, as it is recorded.
+/// Returns a rule's evidence in the form stored in a finding.
 pub(super) fn evidence<'a>(rule: &Rule, facts: &Facts<'a>, subject: Subject<'a>) -> Vec<Evidence> {
     let of = |condition: &super::rules::Condition| {
         let value = condition.measure.of(facts, subject)?.value;
+        if value.is_infinite() {
+            return None;
+        }
         let (bound, at) = match condition.bound {
             Bound::AtLeast(at) => ("at least", at),
             Bound::AtMost(at) => ("at most", at),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Diagnoses the workers of a run by the rules of `why`: with the same time budget, rules and
-//! causes. Workers measure exactly what an observer has to estimate: whether they work or poll.
+//! Diagnoses a run's workers using the time budgets, rules and causes of `why`. Workers measure
+//! exactly what an observer can only estimate: whether they work or poll.
 
 use super::explain;
 use linerate_record::finding::{Finding, Limit};
@@ -12,16 +12,16 @@ use linerate_record::why::{
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-const METHOD: &str = "the worker's own time accounting, and its run delay (schedstat)";
+const METHOD: &str = "the worker's own time accounting and its run delay (schedstat)";
 
-/// Explains what limits a run as causes of `why`; the first is the answer, and there is always one.
+/// Explains what limits a run in terms of the causes of `why`, main cause first; never empty.
 /// `finding` is the diagnosis from the profile of the run's stages.
 pub fn explain_run(report: &RunReport, finding: &Finding) -> Vec<WhyFinding> {
     let mut findings = explain(&observe(report));
     // These rules are for programs whose internals are unknown; the profile is more precise.
     findings.retain(|finding| finding.cause.is_removable());
     let from_profile = of_profile(finding);
-    // Time taken by others is not a verdict on the stages: both are reported, the larger one first.
+    // Preempted and stolen time is unrelated to the stages, so report both, the larger one first.
     let is_large =
         |one: &WhyFinding| one.gain.percent.as_number().is_some_and(|gain| gain >= LARGE_PERCENT);
     let at = findings.iter().take_while(|one| is_large(one)).count();
@@ -29,7 +29,8 @@ pub fn explain_run(report: &RunReport, finding: &Finding) -> Vec<WhyFinding> {
     findings
 }
 
-/// Gain in percent above which preempted or stolen time is reported before the work of the stages.
+/// Preempted or stolen time is reported ahead of the stages' work if eliminating it would gain at
+/// least this much, in percent.
 const LARGE_PERCENT: f64 = 5.0;
 
 fn of_profile(finding: &Finding) -> WhyFinding {
@@ -37,14 +38,14 @@ fn of_profile(finding: &Finding) -> WhyFinding {
         Limit::Processing => (
             Cause::ProcessingCost,
             Some("linerate tune PATH   # finds a better mapping and tries it".to_owned()),
-            "the path is equally fast without that stage",
+            "removing that stage does not make the path faster",
         ),
         Limit::Offered => {
             (Cause::NothingWrong, None, "with a faster source, the rate does not rise")
         }
         Limit::CannotTell => (
             Cause::CannotTell,
-            Some("run longer, or on CPUs without other work (--cpus)".to_owned()),
+            Some("run longer, or on otherwise idle CPUs (--cpus)".to_owned()),
             "a longer run identifies the limiting worker",
         ),
     };
@@ -54,7 +55,7 @@ fn of_profile(finding: &Finding) -> WhyFinding {
         sentence: finding.sentence.clone(),
         evidence: Vec::new(),
         gain: Gain {
-            percent: Figure::absent("percent", Tier::Model, "profile of the stages", reason),
+            percent: Figure::absent("percent", Tier::Model, "stage profile", reason),
             then_limited_by: None,
         },
         fix,
@@ -63,7 +64,7 @@ fn of_profile(finding: &Finding) -> WhyFinding {
     }
 }
 
-/// The workers, as observed threads.
+/// Converts a run's workers to observed threads.
 fn observe(report: &RunReport) -> Observation {
     let packets = report.processed_kpps.as_number();
     let threads = report.workers.iter().enumerate();
@@ -72,6 +73,7 @@ fn observe(report: &RunReport) -> Observation {
             name: report.path.clone(),
             pids: vec![0],
             interface: None,
+            is_in_other_namespace: false,
             line_bits_per_s: report.line.map(|line| line.bits_per_s),
             is_command: false,
             ended: None,
@@ -134,15 +136,15 @@ fn activity(report: &RunReport, number: usize, worker: &WorkerReport) -> Option<
     })
 }
 
-/// A worker's time in the states that `why` uses; the shares sum to 1.
+/// Returns a worker's time budget in the states used by `why`; the shares sum to 1.
 fn worker_budget(report: &RunReport, worker: &WorkerReport, time: TimeShares) -> Vec<ThreadTime> {
     let wall_ns = report.elapsed_s * 1e9;
     let delay = worker.run_delay_ns.map(|ns| (ns as f64 / wall_ns).min(time.lost));
-    // Without the scheduler's accounting, it is unknown which of the two took the time.
+    // Without the run delay, it is unknown whether another thread or the hypervisor took the time.
     let waiting = delay.unwrap_or(0.0);
     let states = [
         (ThreadState::Work, time.busy),
-        // Waiting for room in a ring is polling, too: the worker retries until there is room.
+        // Waiting for room in a ring is polling too: the worker retries until there is room.
         (ThreadState::Polling, time.starved + time.blocked),
         (ThreadState::Waiting, waiting),
         (ThreadState::Stolen, if delay.is_some() { time.lost - waiting } else { 0.0 }),

@@ -3,6 +3,7 @@
 
 use crate::example::observation;
 use crate::example::{cpu, functions, in_kernel, interface, packets, privileged, socket};
+use linerate_explain::why::explain;
 use linerate_record::why::{InterfaceCounts, Observation, SocketKind, ThreadActivity};
 
 fn udp_client(mut client: ThreadActivity) -> Observation {
@@ -15,7 +16,7 @@ fn udp_client(mut client: ThreadActivity) -> Observation {
     }
 }
 
-/// Without root, system calls are not counted.
+/// Returns an observation by an unprivileged user, who cannot count system calls.
 pub(crate) fn system_calls_unprivileged() -> Observation {
     udp_client(in_kernel(0.8))
 }
@@ -27,14 +28,27 @@ pub(crate) fn system_calls() -> Observation {
     seen
 }
 
-/// Any user may count calls of write(2).
+#[test]
+fn the_number_of_calls_agrees_with_its_noun() {
+    let sentence = |calls| {
+        let mut seen = system_calls();
+        seen.threads[0].system_calls = Some(calls);
+        explain(&seen)[0].sentence.clone()
+    };
+    let one = sentence(1_000_000);
+    assert!(one.contains("makes 1 system call per packet"), "{one}");
+    let two = sentence(2_000_000);
+    assert!(two.contains("makes 2 system calls per packet"), "{two}");
+}
+
+/// Returns an observation by an unprivileged user, who can count calls of write(2) and the like.
 pub(crate) fn system_calls_of_write() -> Observation {
     let mut seen = system_calls_unprivileged();
     seen.threads[0].io_calls = Some(1_000_000);
     seen
 }
 
-/// A sender of frames that never sleeps and has no counters of its own.
+/// Returns an observation of a sender of frames that never sleeps and has no counters of its own.
 fn frames(calls: u64) -> Observation {
     let mut seen = privileged(udp_client(in_kernel(0.9)));
     seen.sockets = vec![socket(SocketKind::Packet, "v1", None)];
@@ -52,4 +66,23 @@ pub(crate) fn frames_one_by_one() -> Observation {
 
 pub(crate) fn frames_in_batches() -> Observation {
     frames(100_000)
+}
+
+#[test]
+fn causes_that_cannot_be_separated_are_both_named_with_what_separates_them() {
+    let with_bytes = |bytes: u64| {
+        let mut seen = system_calls_unprivileged();
+        let count = seen.packets.as_mut().unwrap();
+        count.bytes = Some(bytes * count.packets);
+        explain(&seen).remove(0)
+    };
+    let finding = with_bytes(1400);
+    for word in ["system_calls", "copying"] {
+        assert!(finding.sentence.contains(word), "{}", finding.sentence);
+    }
+    // Copies of short packets cost little.
+    let of_short = with_bytes(60).sentence;
+    assert!(of_short.contains("system_calls") && !of_short.contains("copying"), "{of_short}");
+    let next = finding.fix.as_deref().unwrap();
+    assert!(next.contains("perf_event_paranoid") && next.contains("strace"), "{next}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What stops a connection: the evidence that separates one cause from similar ones.
+//! Causes that stall a connection: evidence that distinguishes each from similar ones.
 
 use crate::calls::system_calls_of_write;
 use crate::example::{
@@ -31,7 +31,7 @@ fn tcp(seen: &mut Observation) -> &mut TcpCounts {
     seen.sockets[0].tcp.as_mut().unwrap()
 }
 
-/// A program that sends on one connection and sleeps most of the time.
+/// Returns an observation of a program that sends on one connection and sleeps most of the time.
 fn idle_sender(bytes: u64, tcp: TcpCounts) -> Observation {
     let mut client = thread("client", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
     let object = Some("tcp 10.0.0.1:40000 to 10.0.0.2:5201".to_owned());
@@ -53,13 +53,13 @@ fn a_large_window_that_is_full_is_the_readers_fault() {
     let finding = assert_first(&seen, SlowReceiver);
     assert!(finding.sentence.contains("2.86 MiB"), "{}", finding.sentence);
     tcp(&mut seen).peer_window_max = Some(0);
-    assert!(assert_first(&seen, SlowReceiver).sentence.contains("closed at every reading"));
+    assert!(assert_first(&seen, SlowReceiver).sentence.contains("zero in every reading"));
     seen.sockets[0].reads = Some(1);
     assert_first(&seen, CannotTell);
     seen.sockets[0].reads = Some(50);
     seen.sockets[0].peer_pid = Some(4711);
     assert!(first(&seen).fix.unwrap().contains("linerate why 4711"));
-    // Between the two, and if the kernel does not report the window, neither cause is claimed.
+    // With a window in between, or if the kernel does not report it, neither cause is claimed.
     for window in [Some(130_000), None] {
         tcp(&mut seen).peer_window_max = window;
         assert_first(&seen, CannotTell);
@@ -85,7 +85,7 @@ fn the_programs_own_pacing_is_a_limiter() {
     // The limit is the requested line rate.
     paced.watched.line_bits_per_s = Some(200e6);
     assert_first(&paced, NothingWrong);
-    // Far below the limit, something else holds the connection back.
+    // Far below the limit, something else is holding the connection back.
     assert_first(&idle_sender(125_000_000, limited(Some(260e6))), NothingWrong);
 }
 
@@ -167,7 +167,7 @@ fn small_writes_of_a_stream_are_system_calls() {
     // 100 bytes per call, counting only calls that any user may count.
     seen.threads[0].io_calls = Some(bytes / 100);
     let finding = assert_first(&seen, SystemCalls);
-    assert!(finding.sentence.contains("100 bytes each"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("each for 100 bytes"), "{}", finding.sentence);
     // Requests and their replies cannot be combined.
     tcp(&mut seen).bytes_received = bytes;
     assert_ne!(first(&seen).cause, SystemCalls);
@@ -190,7 +190,7 @@ fn hashing_with_the_cpus_instructions_is_work() {
     assert!(finding.sentence.contains("software_crypto"), "{}", finding.sentence);
 }
 
-/// A program that queries a server through a UDP socket of its own.
+/// Returns an observation of a program that queries a server through a UDP socket of its own.
 fn asker(remote: &str) -> Observation {
     let mut asker = thread("resolver", 100, &[(User, 0.02), (Kernel, 0.03), (Asleep, 0.95)]);
     let object = Some(format!("udp 10.0.0.1:40001 to {remote}"));
@@ -225,7 +225,7 @@ fn a_thread_on_a_full_cpu_has_no_time_left() {
     assert_first(&seen, NothingWrong);
     seen.cpus = vec![cpu(0, 0.1, 0.0, 0.0), cpu(1, 0.5, 0.49, 0.0)];
     let finding = assert_first(&seen, CannotTell);
-    assert!(finding.sentence.contains("54 % of CPU 1"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("54 % of that CPU"), "{}", finding.sentence);
     let copies = functions(&[("kernel", "_copy_from_iter", 0.55)]);
     let mut full = privileged(copying_unprivileged());
     full.threads = vec![in_kernel(0.9)];

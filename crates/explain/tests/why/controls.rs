@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs with nothing wrong, and limits for which they are not to blame.
+//! Programs with nothing wrong, and limits that are not their fault.
 
 use crate::example::{
     cpu, interface, observation, packets, poller, qdisc, sender, share, socket, testpmd, thread,
 };
-use crate::seeds::{Case, rate_limiter};
+use crate::seeds::{Case, cpu_quota, rate_limiter};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{self, *};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
-    InterfaceCounts, Observation, PeerActivity, SocketCounts, SocketKind, TcpCounts,
+    InterfaceCounts, Observation, PeerActivity, SocketCounts, SocketKind, TcpCounts, Unread,
 };
 
 fn idle() -> Observation {
     observation(vec![thread("sleep", 100, &[(User, 0.0), (Asleep, 1.0)])])
 }
 
-/// 20 kpps into a program that can do 490.
+/// Returns an observation of a program that receives 20 kpps and could handle 490.
 fn little_load() -> Observation {
     testpmd(poller(0.01, Some(0.05)), 100_000, 100_000)
 }
 
-/// The limit is the requested line rate.
+/// Returns an observation of a program that has reached the requested line rate.
 fn at_the_line() -> Observation {
     let mut seen = rate_limiter();
     seen.watched.line_bits_per_s = Some(3e8);
     seen
 }
 
-/// A receiver with time left; the sender's CPU is full.
+/// Returns an observation of a receiver with time to spare and a sender whose CPU is saturated.
 fn generator() -> Observation {
     let mut sink = thread("sink", 100, &[(User, 0.1), (Kernel, 0.3), (Asleep, 0.6)]);
     sink.voluntary_switches = 100_000;
@@ -46,7 +46,7 @@ fn generator() -> Observation {
     }
 }
 
-/// A web server at a tenth of its load.
+/// Returns an observation of a web server at a tenth of its load.
 fn web_server() -> Observation {
     let mut worker =
         thread("nginx", 100, &[(User, 0.05), (Kernel, 0.05), (Waiting, 0.01), (Asleep, 0.89)]);
@@ -71,7 +71,7 @@ pub(crate) const CONTROLS: &[Case] = &[
     ("a web server with time left", web_server, NothingWrong),
 ];
 
-/// A server and its client, on one CPU or on two.
+/// Returns an observation of a server and its client, on one CPU or on two.
 fn server_with_its_client_on(client_cpu: u32) -> Observation {
     let mut server = thread("server", 100, &[(User, 0.2), (Kernel, 0.35), (Asleep, 0.45)]);
     server.ran_on = vec![1];
@@ -96,7 +96,7 @@ fn server_with_its_client_on(client_cpu: u32) -> Observation {
 fn a_client_on_the_cpu_of_its_server_is_named() {
     let finding = &explain(&server_with_its_client_on(1))[0];
     assert_eq!(finding.cause, CpuContention, "{}", finding.sentence);
-    assert!(finding.sentence.contains("42 % of it"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("42 % of that CPU"), "{}", finding.sentence);
     let findings = explain(&server_with_its_client_on(0));
     assert!(findings.iter().all(|finding| finding.cause != CpuContention), "{findings:?}");
 }
@@ -127,6 +127,51 @@ fn the_room_left_is_said() {
 }
 
 #[test]
+fn a_load_that_ended_within_the_window_is_stated() {
+    let with_rates = |rates: Vec<f64>| {
+        let seen = Observation { packets_per_s: rates, ..little_load() };
+        explain(&seen)[0].sentence.clone()
+    };
+    let ended = [vec![30e3; 20], vec![20e3; 20], vec![0.0; 20]].concat();
+    let sentence = with_rates(ended);
+    assert!(
+        sentence.contains("changed within the window (rate in each third: 30 kpps, 20 kpps, "),
+        "{sentence}"
+    );
+    // Short bursts are a load like any other.
+    let bursts = (0..60).map(|slice| if slice % 4 == 0 { 80e3 } else { 0.0 });
+    assert!(!with_rates(bursts.collect()).contains("changed"));
+}
+
+#[test]
+fn commands_run_where_the_interface_is() {
+    let here = rate_limiter();
+    let fix = |seen: &Observation| explain(seen)[0].fix.clone().unwrap();
+    assert!(fix(&here).contains("the qdisc: sudo tc qdisc del dev v1 root"), "{}", fix(&here));
+    assert!(fix(&here).contains("linerate why --line 300Mb/s"), "{}", fix(&here));
+    let mut there = here;
+    there.watched.is_in_other_namespace = true;
+    assert!(fix(&there).contains(": sudo nsenter -t 100 -n tc qdisc del"), "{}", fix(&there));
+    // Root may not have sudo, and does not need it.
+    there.unread.clear();
+    assert!(fix(&there).contains(": nsenter -t 100 -n tc qdisc del"), "{}", fix(&there));
+}
+
+#[test]
+fn in_an_unreadable_namespace_nothing_is_claimed() {
+    let mut seen = idle();
+    assert_eq!(explain(&seen)[0].cause, NothingWrong);
+    seen.unread.push(Unread {
+        what: "sockets_and_drivers".to_owned(),
+        reason: "the program's network namespace cannot be queried".to_owned(),
+        fix: None,
+    });
+    let finding = &explain(&seen)[0];
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert_eq!(finding.fix.as_deref(), Some("sudo linerate why 100"));
+}
+
+#[test]
 fn an_observer_that_fills_the_machine_is_named() {
     let mut seen = idle();
     seen.observer = share(0.3);
@@ -140,7 +185,7 @@ fn a_thread_that_always_runs_without_packets_is_not_called_busy() {
     seen.threads[0].samples = 2000;
     let finding = &explain(&seen)[0];
     assert_eq!(finding.cause, CannotTell);
-    assert!(finding.sentence.contains("works or polls"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("works or busy-polls"), "{}", finding.sentence);
 }
 
 #[test]
@@ -152,8 +197,8 @@ fn nothing_read_is_not_nothing_wrong() {
     assert!(explain(&seen)[0].sentence.contains("exit status 1"));
 }
 
-/// Packets sent on this machine are received in the sender's time: a long list of firewall rules
-/// there shows up in the softirqs of a CPU, not in the receiver's time.
+/// Packets sent on this machine are received in the sender's time. A long list of firewall rules
+/// there shows up in a CPU's softirqs, not in the receiver's time.
 #[test]
 fn a_cpu_full_of_softirqs_is_not_nothing_wrong() {
     let mut seen = web_server();
@@ -161,4 +206,59 @@ fn a_cpu_full_of_softirqs_is_not_nothing_wrong() {
     let finding = &explain(&seen)[0];
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
     assert!(finding.sentence.contains("CPU 0 spends 70 %"), "{}", finding.sentence);
+}
+
+#[test]
+fn a_program_without_packets_has_nothing_wrong_whatever_it_waits_for() {
+    let mut seen = testpmd(poller(0.4, None), 0, 0);
+    assert_eq!(explain(&seen)[0].cause, NothingWrong, "{}", explain(&seen)[0].sentence);
+    assert!(explain(&seen)[0].sentence.contains("no packet reached"), "{:?}", explain(&seen)[0]);
+    // Packets that arrived but did not reach the program are lost, which is another matter.
+    seen.interfaces.iter_mut().for_each(|interface| interface.rx_packets = 100_000);
+    assert_ne!(explain(&seen)[0].cause, NothingWrong, "{}", explain(&seen)[0].sentence);
+}
+
+#[test]
+fn time_that_strangers_took_is_gained_on_a_full_machine_too() {
+    let mut seen = testpmd(poller(0.5, None), 100_000, 100_000);
+    seen.sockets.clear();
+    seen.interfaces.clear();
+    seen.cpus = vec![cpu(0, 0.9, 0.1, 0.0), cpu(1, 0.9, 0.1, 0.0)];
+    let gain = |seen: &Observation| {
+        let finding = explain(seen).remove(0);
+        assert_eq!(finding.cause, CpuContention, "{}", finding.sentence);
+        finding.gain.percent.as_number().unwrap()
+    };
+    assert!((gain(&seen) - 100.0).abs() < 20.0, "{}", gain(&seen));
+    // Unknown peers of datagram sockets may be what runs there, and have no CPU to move to.
+    seen.sockets = vec![socket(SocketKind::Udp, "0.0.0.0:9", None)];
+    assert!(gain(&seen) < 10.0, "{}", gain(&seen));
+}
+
+#[test]
+fn a_receiver_gains_no_more_than_what_it_loses() {
+    let gain = |dropped: u64| {
+        let mut seen = cpu_quota();
+        let drops = Some(dropped);
+        seen.sockets = vec![SocketCounts { drops, ..socket(SocketKind::Udp, "0.0.0.0:9", None) }];
+        seen.protocols.insert("Udp.InDatagrams".to_owned(), 100_000);
+        seen.packets = packets(100_000, 10_000_000);
+        let finding = explain(&seen).remove(0);
+        assert_eq!(finding.cause, CpuQuota, "{}", finding.sentence);
+        finding.gain.percent.clone()
+    };
+    // A fifth of the time leads to about five times the rate, if that much is offered.
+    assert!(gain(0).high.unwrap() > 300.0, "{:?}", gain(0));
+    let capped = gain(50_000);
+    assert!((50.0..=65.0).contains(&capped.high.unwrap()), "{capped:?}");
+    assert!(capped.method.contains("packets lost"), "{capped:?}");
+}
+
+#[test]
+fn a_command_that_failed_at_once_has_no_cause() {
+    let mut seen = observation(vec![thread("sh", 100, &[(User, 0.4), (Waiting, 0.6)])]);
+    seen.elapsed_s = 0.12;
+    seen.watched.ended = Some("exit status 1".to_owned());
+    let findings = explain(&seen);
+    assert_eq!((findings.len(), findings[0].cause), (1, CannotTell), "{}", findings[0].sentence);
 }

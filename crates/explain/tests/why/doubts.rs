@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs with time left that are held up nevertheless: they are not reported as "nothing is
-//! wrong".
+//! Programs that have time to spare but are held up nevertheless, so they must not be reported as
+//! "nothing is wrong".
 
 use crate::example::{cpu, observation, packets, privileged, sender, socket, thread};
 use linerate_explain::why::explain;
@@ -8,7 +8,7 @@ use linerate_record::why::Cause::{CannotTell, FirewallDrop, NothingWrong};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{KernelEvent, Observation, SleepTime, SocketKind, TcpCounts};
 
-/// A UDP server at a tenth of its load.
+/// Returns an observation of a UDP server at a tenth of its load.
 fn server(counts: &[(&str, u64)]) -> Observation {
     let mut server = thread("server", 100, &[(User, 0.05), (Kernel, 0.05), (Asleep, 0.9)]);
     let object = Some("udp 10.0.0.1:53".to_owned());
@@ -33,14 +33,15 @@ fn packets_that_vanish_behind_ip_are_counted() {
     let quiet = server(&[("Ip.InReceives", 25_100), ("Ip.InDelivers", 25_000), udp]);
     assert_eq!(explain(&quiet)[0].cause, NothingWrong);
     let dropped = server(&[("Ip.InReceives", 100_000), ("Ip.InDelivers", 25_000), udp]);
-    assert_doubt(&dropped, "75000 packets");
+    assert_doubt(&dropped, "75,000 packets");
     // A router delivers nothing locally.
     let counts =
         [("Ip.InReceives", 100_000), ("Ip.InDelivers", 25_000), ("Ip.ForwDatagrams", 75_000)];
     assert_eq!(explain(&server(&counts))[0].cause, NothingWrong);
 }
 
-/// What root reads of a server for which the kernel drops packets for a reason, in any namespace.
+/// Returns the observation as made by root, with kernel drops for the given reason, which are
+/// counted over all namespaces.
 fn with_drops(seen: Observation, reason: &str, count: u64) -> Observation {
     let drops = KernelEvent {
         event: "skb:kfree_skb".to_owned(),
@@ -58,12 +59,12 @@ fn packets_dropped_by_the_firewall_are_named_for_root() {
     let seen = with_drops(server(&counts), "NETFILTER_DROP", 74_900);
     let finding = &explain(&seen)[0];
     assert_eq!(finding.cause, FirewallDrop, "{}", finding.sentence);
-    assert!(finding.sentence.contains("74900 packets (75 % of those"), "{}", finding.sentence);
-    // The drops may be intended.
+    assert!(finding.sentence.contains("74,900 packets (75 % of those"), "{}", finding.sentence);
+    // The drops may be intended, so there may be no gain.
     let gain = &finding.gain.percent;
     assert_eq!((gain.low, gain.high.unwrap() > 290.0), (Some(0.0), true), "{gain:?}");
-    // Too few to explain what is missing here: they may be drops of another namespace.
-    assert_doubt(&with_drops(server(&counts), "NETFILTER_DROP", 30_000), "75000 packets");
+    // Too few to explain what is missing here; they may be another namespace's drops.
+    assert_doubt(&with_drops(server(&counts), "NETFILTER_DROP", 30_000), "75,000 packets");
     // Without missing packets, the drops happened elsewhere.
     let quiet = server(&[("Ip.InReceives", 25_000), ("Ip.InDelivers", 25_000)]);
     let finding = &explain(&with_drops(quiet, "NETFILTER_DROP", 75_000))[0];
@@ -73,7 +74,7 @@ fn packets_dropped_by_the_firewall_are_named_for_root() {
 #[test]
 fn drops_of_a_limiter_in_another_namespace_are_not_nothing() {
     let quiet = || server(&[("Ip.InReceives", 25_000), ("Ip.InDelivers", 25_000)]);
-    assert_doubt(&with_drops(quiet(), "QDISC_DROP", 60_000), "60000 packets that queueing");
+    assert_doubt(&with_drops(quiet(), "QDISC_DROP", 60_000), "60,000 packets that queueing");
     assert_eq!(explain(&with_drops(quiet(), "QDISC_DROP", 50))[0].cause, NothingWrong);
 }
 
@@ -144,5 +145,5 @@ fn on_a_full_machine_the_peers_may_be_short_of_a_cpu() {
     let mut seen = server(&[]);
     seen.threads = vec![thread("server", 100, &[(User, 0.2), (Kernel, 0.2), (Asleep, 0.6)])];
     seen.cpus = vec![cpu(0, 0.5, 0.49, 0.0), cpu(1, 0.5, 0.49, 0.0)];
-    assert_doubt(&seen, "the 2 CPUs are 1 % idle");
+    assert_doubt(&seen, "the 2 CPUs are only 1 % idle");
 }

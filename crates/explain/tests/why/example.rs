@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Length of every window in seconds.
 pub(crate) const ELAPSED_S: f64 = 5.0;
 
-/// A share with an interval of one hundredth on either side.
+/// Returns a share with an interval of plus or minus one hundredth.
 pub(crate) fn share(value: f64) -> Figure {
     let (low, high) = (value - 0.01, value + 0.01);
     let estimate = Estimate { value, low, high, confidence: 0.95, n: 50 };
@@ -24,7 +24,7 @@ pub(crate) fn absent(unit: &str) -> Figure {
     Figure::absent(unit, Tier::Sw, "by hand", "not determined")
 }
 
-/// A thread on CPU 1 that spends these shares of its time in these states.
+/// Returns a thread on CPU 1 that spends these shares of its time in these states.
 pub(crate) fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> ThreadActivity {
     ThreadActivity {
         pid: 100,
@@ -61,7 +61,7 @@ pub(crate) fn cpu(number: u32, user: f64, system: f64, interrupts: f64) -> CpuCo
     CpuCounts { cpu: number, user, system, interrupts, idle, ..CpuCounts::default() }
 }
 
-/// What an unprivileged user cannot read.
+/// Returns the readings that an unprivileged user lacks.
 pub(crate) fn unprivileged() -> Vec<Unread> {
     let one = |what: &str| Unread {
         what: what.to_owned(),
@@ -71,13 +71,15 @@ pub(crate) fn unprivileged() -> Vec<Unread> {
     ["kernel_samples", "drop_reasons", "scheduler"].map(one).to_vec()
 }
 
-/// A program with these threads and no packets, on idle CPUs, observed by an ordinary user.
+/// Returns an observation of a program with these threads and no packets, on idle CPUs, observed by
+/// an ordinary user.
 pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
     Observation {
         watched: Watched {
             name: "program".to_owned(),
             pids: vec![100],
             interface: None,
+            is_in_other_namespace: false,
             line_bits_per_s: None,
             is_command: false,
             ended: None,
@@ -105,7 +107,7 @@ pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
     }
 }
 
-/// The same program as observed by root.
+/// Returns the same observation as made by root.
 pub(crate) fn privileged(mut observation: Observation) -> Observation {
     observation.unread = Vec::new();
     observation
@@ -166,7 +168,7 @@ pub(crate) fn socket(kind: SocketKind, local: &str, remote: Option<&str>) -> Soc
     }
 }
 
-/// A sending TCP connection to 10.0.0.2:5201.
+/// Returns a sending TCP connection to 10.0.0.2:5201.
 pub(crate) fn sender(bytes: u64, tcp: TcpCounts) -> SocketCounts {
     SocketCounts {
         tcp: Some(TcpCounts {
@@ -180,7 +182,8 @@ pub(crate) fn sender(bytes: u64, tcp: TcpCounts) -> SocketCounts {
     }
 }
 
-/// A DPDK program on the packet socket of v2 that received this number of the packets on v2.
+/// Returns an observation of a DPDK program on the packet socket of v2, which received this many of
+/// the packets on v2.
 pub(crate) fn testpmd(poller: ThreadActivity, on_interface: u64, received: u64) -> Observation {
     let poller = ThreadActivity { pid: 100, ..poller };
     let main = thread("dpdk-testpmd", 100, &[(Asleep, 1.0)]);
@@ -202,7 +205,7 @@ pub(crate) fn testpmd(poller: ThreadActivity, on_interface: u64, received: u64) 
     }
 }
 
-/// A polling thread, which waits for a CPU for the rest of its time.
+/// Returns a polling thread, which waits for a CPU for the rest of its time.
 pub(crate) fn poller(waiting: f64, busy: Option<f64>) -> ThreadActivity {
     let mut poller = thread(
         "dpdk-worker1",
@@ -215,7 +218,7 @@ pub(crate) fn poller(waiting: f64, busy: Option<f64>) -> ThreadActivity {
     poller
 }
 
-/// Functions with their shares; the file `kernel` makes a function one of the kernel.
+/// Returns functions with their shares; the file `kernel` makes a function one of the kernel.
 pub(crate) fn functions(shares: &[(&str, &str, f64)]) -> Vec<FunctionTime> {
     let one = |(file, name, share): &(&str, &str, f64)| FunctionTime {
         name: (*name).to_owned(),
@@ -226,7 +229,7 @@ pub(crate) fn functions(shares: &[(&str, &str, f64)]) -> Vec<FunctionTime> {
     shares.iter().map(one).collect()
 }
 
-/// A thread that makes system calls and never sleeps.
+/// Returns a thread that makes system calls and never sleeps.
 pub(crate) fn in_kernel(kernel: f64) -> ThreadActivity {
     let mut thread =
         thread("iperf3", 100, &[(User, 0.98 - kernel), (Kernel, kernel), (Waiting, 0.02)]);

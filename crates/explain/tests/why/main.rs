@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Observations of programs with a known bottleneck, and of programs with none: what is found, what
-//! is not, and that the findings are based on what was read.
+//! Observations of programs with a known bottleneck and of programs without: what is found, what is
+//! not, and that findings are based on what was read.
 
+mod actions;
 mod calls;
 mod connections;
 mod controls;
 mod doubts;
 mod example;
 mod memory;
+mod misled;
 mod properties;
 mod queues;
 mod seeds;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the addresses of sampled accesses distinguish: cache lines shared by threads, memory beyond
-//! the cache, and similar cases.
+//! Causes that only addresses of sampled accesses distinguish: cache lines shared by threads,
+//! memory beyond the cache, and similar cases.
 
 use crate::example::{functions, observation, poller, share, testpmd, thread};
 use linerate_explain::why::explain;
@@ -23,7 +23,8 @@ fn memory_use(megabytes: f64, once_share: f64) -> MemoryUse {
     }
 }
 
-/// Two threads that update counters on one cache line, in separate bytes or in the same bytes.
+/// Returns an observation of two threads that update counters on one cache line, in separate bytes
+/// or in the same bytes.
 pub(crate) fn sharing(shares: [f64; 2], has_common_bytes: bool) -> Observation {
     let threads = (0..2).map(|n| {
         let mut one = thread("worker", 100 + n, &[(User, 0.98), (Waiting, 0.02)]);
@@ -49,7 +50,8 @@ pub(crate) fn sharing(shares: [f64; 2], has_common_bytes: bool) -> Observation {
     Observation { shared_lines: vec![line], ..observation(threads.collect()) }
 }
 
-/// A stripped program that copies buffers, which fit in the cache or exceed it.
+/// Returns an observation of a stripped program that copies buffers, which fit in the cache or
+/// exceed it.
 pub(crate) fn buffers(megabytes: f64, once_share: f64) -> Observation {
     let mut poller = poller(0.01, Some(0.99));
     poller.functions = functions(&[("dpdk-testpmd", "dpdk-testpmd+0x7cd00", 0.8)]);
@@ -67,7 +69,7 @@ fn found(seen: &Observation) -> (Cause, String) {
 fn threads_that_write_next_to_each_other_share_falsely() {
     let (cause, sentence) = found(&sharing([0.6, 0.5], false));
     assert_eq!(cause, FalseSharing, "{sentence}");
-    assert!(sentence.contains("0x4040, 100 writes bytes 0 to 7 in count"), "{sentence}");
+    assert!(sentence.contains("0x4040, thread 100 writes bytes 0 to 7 in count"), "{sentence}");
 }
 
 #[test]
@@ -86,8 +88,8 @@ fn a_line_that_is_met_now_and_then_limits_nothing() {
 fn distinguishes_memory_beyond_the_cache_from_memory_in_it() {
     let (cause, sentence) = found(&buffers(400.0, 0.9));
     assert_eq!(cause, CacheMisses, "{sentence}");
-    assert!(sentence.contains("is at least 280 MiB, 12.5 times"), "{sentence}");
-    // In the cache, or not certainly beyond it, or rarely reused.
+    assert!(sentence.contains("is at least 280 MiB (12.5 times"), "{sentence}");
+    // The buffers fit in the cache, do not certainly exceed it, or are rarely reused.
     for seen in [buffers(6.0, 0.9), buffers(40.0, 0.9), buffers(400.0, 0.2)] {
         assert_eq!(found(&seen).0, CannotTell);
     }
@@ -96,8 +98,8 @@ fn distinguishes_memory_beyond_the_cache_from_memory_in_it() {
     assert_eq!(found(&unknown).0, CannotTell);
 }
 
-/// A polling thread for which samples do not distinguish work from polling, with a ring of 32
-/// frames.
+/// Returns an observation of a polling thread for which samples do not distinguish work from
+/// polling, with a ring of 32 frames.
 fn bursts(silent: u64) -> Observation {
     let mut seen = testpmd(poller(0.01, None), 200_000, 160_000);
     seen.sockets[0].receive_buffer = Some(65_536);
@@ -114,7 +116,11 @@ fn distinguishes_bursts_that_overflow_a_small_ring_from_a_busy_thread() {
     let mut large = bursts(108);
     large.sockets[0].receive_buffer = Some(8 << 20);
     assert_eq!(found(&large).0, CannotTell);
-    // The time for which the thread waits for its CPU explains the loss.
+    // It is, if the thread was seen to take that many packets in less time.
+    large.packets_per_s = vec![40_000.0; 8];
+    large.packets_per_s.extend([4e6, 4e6]);
+    assert_eq!(found(&large).0, RingOverflow);
+    // The time that the thread waits for its CPU explains the loss.
     let mut waits = bursts(108);
     waits.threads[0].time.iter_mut().for_each(|time| {
         let value = if time.state == Waiting { 0.3 } else { 0.35 };

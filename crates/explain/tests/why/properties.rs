@@ -17,7 +17,7 @@ fn cause(observation: &Observation) -> Cause {
     explain(observation)[0].cause
 }
 
-/// Whether a rule for the cause has all of its evidence, whole intervals included.
+/// Returns whether a rule for the cause has all of its evidence, whole intervals included.
 fn has_evidence(observation: &Observation, cause: Cause) -> bool {
     let facts = Facts::new(observation);
     rules().filter(|rule| rule.cause == cause).any(|rule| {
@@ -46,7 +46,7 @@ fn without(mut seen: Observation, what: usize) -> Observation {
     seen
 }
 
-/// The same observation, with the counts and times of a longer window.
+/// Returns the same observation, with the counts and times of a longer window.
 fn longer(mut seen: Observation, times: u64) -> Observation {
     let scale = times as f64;
     seen.elapsed_s *= scale;

@@ -7,7 +7,7 @@ use linerate_record::why::Cause::{AcceptQueue, CannotTell, NothingWrong, SystemC
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{Observation, SocketCounts, SocketKind, TcpCounts};
 
-/// A server that sleeps and has this socket.
+/// Returns an observation of a server that sleeps and has this socket.
 fn server(with: SocketCounts) -> Observation {
     let protocols = [("Tcp.PassiveOpens".to_owned(), 100)].into();
     Observation {
@@ -95,7 +95,8 @@ fn a_peer_that_acknowledges_nothing_is_named() {
     assert_doubt(sending(TcpCounts { rwnd_limited_s: 5.0, ..waits }), "does not read");
 }
 
-/// A relay that copies byte by byte; data waited at this share of the readings.
+/// Returns an observation of a relay that copies byte by byte; data waited at this share of the
+/// readings.
 fn relay(share: f64) -> Observation {
     let carries = |received, acked, share| SocketCounts {
         receive_queue_mean: 50_000.0,

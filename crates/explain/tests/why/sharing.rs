@@ -7,7 +7,8 @@ use linerate_record::why::Cause::{CannotTell, CpuContention};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{Observation, RanInstead, SocketCounts, TcpCounts};
 
-/// As measured with nginx and wrk: moving the client to another CPU gained 143 %.
+/// Returns an observation of nginx and wrk on one CPU, as measured: moving wrk to another CPU
+/// gained 143 %.
 fn with_its_client() -> Observation {
     let mut worker =
         thread("nginx", 100, &[(User, 0.06), (Kernel, 0.45), (Waiting, 0.45), (Asleep, 0.04)]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that sleep most of the time: whether anything is wrong depends on what they wait for.
+//! Programs that sleep most of the time. Whether anything is wrong depends on what they wait for.
 
 use crate::example::{observation, packets, socket, thread};
 use linerate_explain::why::explain;
@@ -7,8 +7,9 @@ use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{Observation, SleepTime, SocketCounts, SocketKind, TcpCounts};
 
-/// A server that sleeps 500 times while handling 1000 requests. It is asleep for 0.9 of its time:
-/// for `share` of its time in the call `on`, and for the rest waiting for requests.
+/// Returns an observation of a server that sleeps 500 times while handling 1000 requests. It is
+/// asleep for 0.9 of its time: for `share` of it in the call `on`, and for the rest waiting for
+/// requests.
 fn server(kind: SocketKind, on: &str, object: Option<&str>, share: f64) -> Observation {
     let mut server = thread("server", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
     let sleep = |on: &str, object: Option<&str>, share: f64| SleepTime {
@@ -36,7 +37,7 @@ fn storage_in_the_path_of_a_request_is_named_with_the_call() {
     let finding = &explain(&server(SocketKind::Tcp, "fsync", Some("/var/log/requests"), 0.88))[0];
     assert_eq!(finding.cause, WaitingForStorage, "{}", finding.sentence);
     assert!(finding.sentence.contains("fsync (/var/log/requests)"), "{}", finding.sentence);
-    // The server waits for nothing else, so its time asleep is what can be gained.
+    // The server waits for nothing else, so its time asleep is the possible gain.
     let gain = &finding.gain.percent;
     assert!(gain.low.unwrap() > 100.0 && gain.high.unwrap() < 10_000.0, "{gain:?}");
 }
@@ -54,7 +55,8 @@ fn a_sleep_per_request_is_named() {
     assert_eq!(finding.cause, TimerSleep, "{}", finding.sentence);
 }
 
-/// A UDP receiver that sleeps after each packet, with a socket that drops three of four.
+/// Returns an observation of a UDP receiver that sleeps after each packet, with a socket that drops
+/// three of four.
 fn sleeping_receiver() -> Observation {
     let mut receiver = thread("receiver", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
     let sleep = |on: &str, share| SleepTime { on: on.to_owned(), share, object: None };
@@ -106,14 +108,22 @@ fn sleep_that_is_not_for_input_is_never_called_time_left() {
     }
 }
 
+/// The other wait is longer, but a timer takes precedence.
+#[test]
+fn the_share_of_a_wait_is_that_of_the_wait_named() {
+    let mut seen = server(SocketKind::Udp, "clock_nanosleep", None, 0.35);
+    seen.threads[0].asleep_on[1] = SleepTime { on: "flock".to_owned(), share: 0.55, object: None };
+    let sentence = &explain(&seen)[0].sentence;
+    assert!(sentence.contains("sleeps on a timer 35 % of the time"), "{sentence}");
+}
+
 #[test]
 fn waiting_for_requests_is_time_left() {
     let seen = server(SocketKind::Tcp, "epoll_wait", None, 0.8);
     assert_eq!(explain(&seen)[0].cause, NothingWrong);
 }
 
-/// The thread's socket overflows. The thread hardly ever sleeps, and when it does, it is waiting
-/// for input.
+/// The thread's socket overflows. It hardly ever sleeps, and when it does, it is waiting for input.
 #[test]
 fn a_thread_that_blocks_for_input_works_while_it_runs() {
     let mut seen = server(SocketKind::Udp, "recvfrom", Some("udp 10.0.0.1:9"), 0.01);
@@ -128,10 +138,11 @@ fn a_thread_that_blocks_for_input_works_while_it_runs() {
     };
     seen.sockets[1].drops = Some(9000);
     let finding = &explain(&seen)[0];
-    assert!(!finding.sentence.contains("works or polls"), "{}", finding.sentence);
+    assert!(!finding.sentence.contains("works or busy-polls"), "{}", finding.sentence);
 }
 
-/// A receiver that lost packets and is asleep for 0.2 of its time, in the call `on`.
+/// Returns an observation of a receiver that lost packets and is asleep for 0.2 of its time, in the
+/// call `on`.
 fn lossy_receiver(on: &str, object: &str) -> Observation {
     let mut receiver = thread("receiver", 100, &[(User, 0.6), (Kernel, 0.2), (Asleep, 0.2)]);
     let object = Some(object.to_owned());
@@ -149,15 +160,14 @@ fn lossy_receiver(on: &str, object: &str) -> Observation {
 fn a_larger_buffer_is_advised_to_who_waits_for_packets_only() {
     let waits = explain(&lossy_receiver("recvfrom", "udp 10.0.0.1:53"));
     assert_eq!(waits[0].cause, SocketBuffer, "{}", waits[0].sentence);
-    // A thread that receives many packets after each sleep has time for more; a thread that sleeps
-    // once per packet does not.
+    // A thread that receives many packets after each sleep has time for more; one that sleeps once
+    // per packet does not.
     let mut timed = lossy_receiver("clock_nanosleep", "timer");
     timed.threads[0].voluntary_switches = 400;
     assert_eq!(explain(&timed)[0].cause, SocketBuffer);
     timed.threads[0].voluntary_switches = 400_000;
     assert!(explain(&timed).iter().all(|finding| finding.cause != SocketBuffer));
-    // While a thread waits for another thread, it does not empty its buffer, however large the
-    // buffer is.
+    // While a thread waits for another one, it does not empty its buffer, however large that is.
     let locked = explain(&lossy_receiver("futex", "futex 0x7f00"));
     assert!(locked.iter().all(|finding| finding.cause != SocketBuffer), "{}", locked[0].sentence);
 }

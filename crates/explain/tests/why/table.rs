@@ -74,7 +74,9 @@ fn row(rule: &Rule) -> String {
         false => explained.join(", "),
     };
     let evidence = evidence.join("; ");
-    format!("| `{}` | {evidence} | {explained} | {} |\n", rule.cause.name(), rule.fix)
+    // Printed only if the thread waits for a CPU.
+    let fix = rule.fix.replace("{or_move_others}", "");
+    format!("| `{}` | {evidence} | {explained} | {fix} |\n", rule.cause.name())
 }
 
 /// To update the page after an intended change: `UPDATE_GOLDEN=1 cargo test -p linerate-explain`.

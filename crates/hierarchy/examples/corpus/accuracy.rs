@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks that the detector reaches the success rates stated in docs/results/memory-corpus.md.
+//! Checks that the detector still reaches the success rates in docs/results/memory-corpus.md.
 //!
-//! Draws the first [`SMALL`] machines of each kind that were used for the page, or all [`FULL`] in
-//! a full run. For each kind and overall, each quantity must reach its stated rate, except for a
-//! shortfall that occurs by chance with probability [`MISS`]. Curves without noise must not give
-//! worse answers than the same machines with noise.
+//! For each kind of machine, judges the first [`SMALL`] of the machines used for the page, or all
+//! [`FULL`] of them in a full run. For each kind and overall, each quantity must reach its
+//! published rate, less an allowance for chance; a correct detector fails such a check with
+//! probability [`MISS`]. Noise-free curves must not give worse answers than the same machines with
+//! noise.
 //!
-//! The run also judges a deliberately degraded detector, which must fail the gate. Its success
-//! rates are 5 points lower in a full run; in a small run, they are lower by the drop that the few
-//! machines can detect with probability [`POWER`].
+//! The run also judges a deliberately degraded detector, which must fail. In a full run, its
+//! success rates are 5 points lower; in a small run, they are lowered by the smallest drop that can
+//! be detected with probability [`POWER`] on this number of machines.
 
 use crate::judge::{self, Case, Way};
 use crate::quantity::{PAGE, Quantity, Share};
@@ -19,22 +20,21 @@ use linerate_record::stats::coverage::loss_noticed;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Number of machines of each kind in a full run and in a small run. A full run uses the number on
-/// the page, which is enough to detect an overall drop of [`POINTS`] nine times in ten, whatever
-/// the share.
+/// Machines per kind in a full run and in a small run. A full run uses as many as the page: enough
+/// to detect an overall drop of [`POINTS`] nine times in ten, whatever the success rate.
 pub(crate) const FULL: usize = 260;
 const SMALL: usize = 60;
 
-/// The drop that a full run must detect.
+/// Drop in a success rate that a full run must detect.
 pub(crate) const POINTS: f64 = 0.05;
 
-/// Probability with which a small run detects the drop that it tests.
+/// Probability that a small run detects the drop it tests for.
 const POWER: f64 = 0.99;
 
-/// Source of the limits.
+/// Page with the published success rates.
 const SOURCE: &str = "docs/results/memory-corpus.md";
 
-/// A way of generating curves, with its title on the page.
+/// A kind of synthetic curve, with its title on the page.
 pub(crate) struct Kind {
     name: &'static str,
     title: &'static str,
@@ -42,8 +42,8 @@ pub(crate) struct Kind {
     noise: fn() -> Noise,
 }
 
-/// Each kind without noise is directly followed by the kind that has the same machines with the
-/// noise of an idle virtual machine.
+/// Each noise-free kind is directly followed by the same machines with the noise of an idle virtual
+/// machine.
 pub(crate) const KINDS: [Kind; 5] = [
     Kind { name: "huge", title: "Huge pages, no noise", is_huge: true, noise: Noise::none },
     Kind {
@@ -70,15 +70,15 @@ pub(crate) const KINDS: [Kind; 5] = [
 type Shares = [Share; Quantity::EACH.len()];
 type Losses = [Loss; Quantity::EACH.len()];
 
-/// Drop in the degraded detector's success rate.
+/// How far the degraded detector's success rate is lowered.
 struct Loss {
-    /// Drop as a share of all machines, 0 to 1.
+    /// Drop as a fraction of all machines.
     points: f64,
-    /// Drop as a share of the machines that the detector gets right.
+    /// Drop as a fraction of the machines that the detector gets right.
     of_right: f64,
 }
 
-/// Results of the detector and of the degraded one.
+/// Success rates of the detector and of the degraded detector.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     detector: Shares,
@@ -122,12 +122,12 @@ pub(crate) fn stated(kind: &Kind, quantity: Quantity) -> Share {
     share.unwrap_or_else(|| panic!("the page has no {quantity:?} under `{}`", kind.title))
 }
 
-/// Sum over all kinds.
+/// Sums the results of all kinds, by quantity.
 fn together(kinds: &[Shares]) -> Shares {
     std::array::from_fn(|place| kinds.iter().fold(Share::default(), |sum, kind| sum + kind[place]))
 }
 
-/// How far the degraded detector's success rate drops for each quantity.
+/// Returns how far to lower the degraded detector's success rate, by quantity.
 fn losses(stated: &Shares, machines: usize) -> Losses {
     stated.map(|stated| {
         let trials = (machines * KINDS.len()) as u64;
@@ -139,7 +139,7 @@ fn losses(stated: &Shares, machines: usize) -> Losses {
     })
 }
 
-/// Draws and judges the machines of one kind, on all CPUs.
+/// Draws and judges the machines of one kind on all CPUs.
 fn tally(kind: &Kind, machines: usize, losses: &Losses) -> Tally {
     let is_wanted = |seed: &u64| !kind.is_huge || has_huge_pages(&Machine::random(*seed));
     let seeds: Vec<u64> = (HELD_OUT..).filter(is_wanted).take(machines).collect();
@@ -163,8 +163,8 @@ fn tally(kind: &Kind, machines: usize, losses: &Losses) -> Tally {
     sum.into_inner().expect("no thread panics with it")
 }
 
-/// Correct answers of a degraded detector, which replaces each right answer with a wrong one with
-/// probability `loss`. The machine's seed determines the random choice.
+/// Counts the correct answers of a degraded detector, which turns each right answer into a wrong
+/// one with probability `loss`. The random choice uses the machine's seed.
 fn worse(case: &Case, verdict: &judge::Verdict, place: usize, loss: &Loss) -> Share {
     let quantity = Quantity::EACH[place];
     let right = quantity.of(verdict);
@@ -175,7 +175,7 @@ fn worse(case: &Case, verdict: &judge::Verdict, place: usize, loss: &Loss) -> Sh
     }
 }
 
-/// Prints whether the detector reaches the stated rate.
+/// Prints whether the detector reaches the published rate.
 fn gate(kind: &str, quantity: Quantity, seen: Share, stated: Share) {
     let name = format!("levels.{kind}.{}", quantity.name());
     println!("{}", Check::share(&name, seen.hits, seen.trials, stated.value(), SOURCE));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic machines, the detector's output for them, and whether that output is correct.
+//! Draws synthetic machines, detects their levels, and judges whether these are correct.
 //!
 //! Criteria:
 //!
@@ -8,12 +8,14 @@
 //!   separate level for each;
 //! - a **size** within 10 %, except for pairs that are too close;
 //! - a **latency** within 1 %. The TLB misses once per page in large chains, so the latency may be
-//!   anywhere between that of a load with a TLB hit and that of the level's largest chain. If noise
-//!   affected all passes over all sizes of a level, the latency cannot be determined and is not
+//!   anywhere between a load with a TLB hit and a load in the level's largest chain. If noise
+//!   affected all passes over all sizes of a level, its latency cannot be determined and is not
 //!   scored;
 //! - an **interval** that contains the true value;
-//! - a report of anything that **moved** from pass to pass. Its size and latency are not scored.
+//! - a report for any level that **moved**, i.e. changed between passes. Its size and latency are
+//!   not scored.
 
+use crate::claims::{Claims, claims};
 use linerate_caches::{Index, LINE_BYTES, Machine, Noise, Point, Truth, analytic, trace};
 use linerate_hierarchy::steps::{
     Cause, FoundLevels, Level, Options, RESOLUTION, Sample, detect, refine,
@@ -26,22 +28,21 @@ const PER_OCTAVE: f64 = 4.0;
 const LEAST_BYTES: f64 = 4096.0;
 const GRANULE_BYTES: u64 = 4096;
 
-/// How a machine's load times are generated.
+/// How load times are generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Analytic, from probabilities.
+    /// Computed analytically from miss probabilities.
     Analytic,
-    /// Simulated load by load, for machines up to this many bytes.
+    /// Simulated load by load, for machines with up to this many bytes of cache.
     Trace(u64),
 }
 
 /// Error in the size of a cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SizeError {
-    /// Relative.
+    /// Relative error: measured over true size, minus 1.
     pub(crate) off: f64,
-    /// Number of colours over which the cache's pages are randomly spread; 1 if placement is not
-    /// random.
+    /// Number of page colours if pages are placed at random, otherwise 1.
     pub(crate) colours: u64,
 }
 
@@ -57,12 +58,14 @@ pub(crate) struct Verdict {
     pub(crate) size_errors: Vec<SizeError>,
     /// Relative errors of the scored latencies.
     pub(crate) latency_errors: Vec<f64>,
-    /// Number of latencies hidden by noise.
+    /// How many latencies were hidden by noise.
     pub(crate) hidden: u32,
-    /// Number of intervals that contain the true value, and total number of intervals.
+    /// How many intervals contain the true value, and out of how many.
     pub(crate) covered: (u32, u32),
-    /// Whether a move was reported; `None` if nothing moved.
+    /// Whether the move was reported; `None` if nothing moved.
     pub(crate) is_move_reported: Option<bool>,
+    /// Wrong claims about levels.
+    pub(crate) claims: Claims,
 }
 
 impl SizeError {
@@ -85,7 +88,7 @@ impl Verdict {
         self.is_count_right && self.is_size_right() && self.is_latency_right() && is_move_right
     }
 
-    /// The machine, the truth, and the detected levels, in a few lines.
+    /// Formats the machine, its true levels, and the detected levels, in a few lines.
     pub(crate) fn print(&self) -> String {
         let size = |bytes: f64| format!("{:.0}K", bytes / 1024.0);
         let kind = |cache: &linerate_caches::Cache| {
@@ -129,6 +132,8 @@ pub(crate) struct Case {
     machine: Machine,
     truth: Truth,
     points: Vec<Point>,
+    /// Longest chain.
+    max_bytes: u64,
     pub(crate) found: FoundLevels,
 }
 
@@ -150,10 +155,10 @@ impl Case {
         let points = measure(&machine, way, max_bytes, noise, seed);
         let options = Options { seed, ..Options::default() };
         let found = detect(&samples(&points, PASSES), &options);
-        Self { seed, truth: machine.truth(max_bytes), machine, points, found }
+        Self { seed, truth: machine.truth(max_bytes), machine, points, max_bytes, found }
     }
 
-    /// Judges an answer: the detector's or another one.
+    /// Judges an answer from the detector or elsewhere.
     pub(crate) fn judge(&self, found: &FoundLevels) -> Verdict {
         let mut verdict = Verdict {
             seed: self.seed,
@@ -166,6 +171,7 @@ impl Case {
             hidden: 0,
             covered: (0, 0),
             is_move_reported: is_move_reported(&self.truth, found),
+            claims: claims(&self.truth, found, self.max_bytes, self.seed),
         };
         compare_levels(&mut verdict, &self.points);
         verdict
@@ -178,8 +184,8 @@ pub(crate) fn judge(seed: u64, way: Way, noise: &Noise) -> Verdict {
     case.judge(&case.found)
 }
 
-/// Measures a grid of sizes and, after each of the first two passes, the sizes that the detector
-/// requests.
+/// Measures a grid of sizes, adding the sizes that the detector requests after each of the first
+/// two passes.
 fn measure(machine: &Machine, way: Way, max_bytes: u64, noise: &Noise, seed: u64) -> Vec<Point> {
     let times = |sizes: &[u64]| match way {
         Way::Analytic => analytic(machine, sizes, PASSES as u32, noise, seed),
@@ -228,7 +234,8 @@ fn is_count_right(truth: &Truth, found: &FoundLevels) -> bool {
     is_told_right && (least..=most).contains(&found.levels.len())
 }
 
-/// Whether the last-level cache moved and the detector reports the move instead of the level.
+/// Returns whether the last-level cache moved and the detector reports the move instead of the
+/// level.
 fn is_hidden_by_move(truth: &Truth, found: &FoundLevels) -> bool {
     truth.levels.iter().any(|level| {
         let bytes = level.size_bytes.unwrap_or(0) as f64;
@@ -242,8 +249,8 @@ fn is_move_reported(truth: &Truth, found: &FoundLevels) -> Option<bool> {
     truth.levels.iter().any(|level| level.moved).then_some(is_told)
 }
 
-/// Compares levels in order if their number is right; otherwise compares each level with the one
-/// closest in latency, since errors after a wrong count are meaningless.
+/// Compares levels in order. Does nothing if their number is wrong, because errors would then be
+/// meaningless.
 fn compare_levels(verdict: &mut Verdict, points: &[Point]) {
     if verdict.found.levels.len() != verdict.truth.levels.len() {
         return;
@@ -272,8 +279,8 @@ fn compare_levels(verdict: &mut Verdict, points: &[Point]) {
     }
 }
 
-/// Number of page colours of a cache: if placement is random, the number of contiguous ranges that
-/// cover all of its sets once.
+/// Returns the number of a cache's page colours: for a physically indexed cache, how many
+/// contiguous ranges cover all of its sets once; otherwise 1.
 fn colours(machine: &Machine, cache: usize) -> u64 {
     let cache = &machine.caches[cache];
     match cache.index {
@@ -292,7 +299,7 @@ impl Verdict {
     }
 }
 
-/// Whether at least one pass over at least one size of a plateau was undisturbed.
+/// Returns whether at least one pass over at least one size of a plateau was free of noise.
 fn is_visible(points: &[Point], (low, high): (f64, f64)) -> bool {
     points.iter().any(|point| {
         let mut passes = point.passes.iter().zip(&point.quiet);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs the level detector on synthetic machines, and prints where and how often it is wrong.
+//! Runs the level detector on synthetic machines and prints its errors and error rates.
 //!
 //! ```text
 //! cargo run --release -p linerate-hierarchy --example corpus -- [--held-out] [--analytic N]
@@ -7,17 +7,19 @@
 //! cargo run --release -p linerate-hierarchy --example corpus -- --accuracy [--full]
 //! ```
 //!
-//! The detector is tuned on the seeds that start at 0. The seeds that `--held-out` selects, which
-//! start at [`HELD_OUT`], are for the final figures only. With `--huge`, seeds whose machines have
-//! no huge pages are skipped. `--brief` leaves out the lists of errors. `--accuracy` checks the
-//! published figures ([`accuracy`]), for `cargo xtask accuracy`.
+//! The detector is tuned on seeds from 0 up. The seeds selected by `--held-out`, from [`HELD_OUT`]
+//! up, are for the final figures only. `--huge` skips seeds whose machines have no huge pages.
+//! `--brief` omits the lists of errors. `--accuracy` checks the published figures ([`accuracy`]),
+//! for `cargo xtask accuracy`.
 
 mod accuracy;
+mod claims;
 mod judge;
 mod quantity;
 #[cfg(test)]
 mod tests;
 
+use claims::Claims;
 use judge::{SizeError, Verdict, Way, judge};
 use linerate_caches::{Machine, Noise};
 use std::process::ExitCode;
@@ -28,8 +30,8 @@ use std::time::Instant;
 /// The first held-out seed.
 const HELD_OUT: u64 = 1_000_000_000;
 
-/// Size limit for machines that are simulated load by load. It corresponds to a chain of 32 MiB, or
-/// 500,000 lines.
+/// Total cache size above which machines are not simulated load by load; equivalent to a chain of
+/// 32 MiB, or 500,000 lines.
 const TRACE_REACH_BYTES: u64 = 8 << 20;
 
 struct Options {
@@ -101,7 +103,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Options> {
     Some(options)
 }
 
-/// The first `count` of the requested seeds.
+/// Returns the first `count` of the requested seeds.
 fn seeds(options: &Options, count: u64) -> Vec<u64> {
     let is_wanted = |seed: &u64| !options.is_huge || has_huge_pages(&Machine::random(*seed));
     (options.first..).filter(is_wanted).take(count as usize).collect()
@@ -111,7 +113,7 @@ fn has_huge_pages(machine: &Machine) -> bool {
     machine.contiguous_bytes >= 2 << 20
 }
 
-/// Judges the seeds' machines on all CPUs. The verdicts are in the order of the seeds.
+/// Judges the machines for `seeds` on all CPUs. Verdicts are in seed order.
 fn judge_all(seeds: &[u64], way: Way, noise: &Noise) -> Vec<Verdict> {
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(Vec::new());
@@ -130,7 +132,7 @@ fn judge_all(seeds: &[u64], way: Way, noise: &Noise) -> Vec<Verdict> {
 
 type IsInGroup = fn(&&Verdict) -> bool;
 
-/// The machines for which the detector was wrong.
+/// Lists the machines that the detector got wrong.
 fn wrong(verdicts: &[Verdict]) -> String {
     let mut text = String::new();
     let groups: [(&str, IsInGroup); 4] = [
@@ -149,7 +151,7 @@ fn wrong(verdicts: &[Verdict]) -> String {
     text
 }
 
-/// Number of correct results in each category.
+/// Formats how many results are correct in each category.
 fn figures(verdicts: &[Verdict], way: Way) -> String {
     let all = verdicts.len().max(1) as f64;
     let share = |is_right: &dyn Fn(&&Verdict) -> bool| {
@@ -171,7 +173,8 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
          moved: {moved}, reported: {}\n\
          size error, median and 90th percentile: {}; latency error: {}\n\
          sizes right, by page colours: {}\n\
-         machines whose pages are huge: {}\n",
+         machines whose pages are huge: {}\n\
+         {}",
         verdicts.len(),
         share(&|verdict| verdict.is_count_right),
         share(&|verdict| verdict.is_size_right()),
@@ -184,10 +187,28 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
         spread(verdicts.iter().flat_map(|verdict| &verdict.latency_errors).copied()),
         by_colours(verdicts),
         of_huge_pages(verdicts),
+        wrong_claims(verdicts),
     )
 }
 
-/// Results split by number of page colours: caches with only a few colours fill so unevenly that
+/// Formats how many machines have wrong claims, without and with an OS report.
+fn wrong_claims(verdicts: &[Verdict]) -> String {
+    let names = ["no report of caches", "a true report", "a report with an error"];
+    let line = |(place, name): (usize, &str)| {
+        let wrong = |is_wrong: fn(&Claims, usize) -> bool| {
+            let wrong = verdicts.iter().filter(|verdict| is_wrong(&verdict.claims, place));
+            share_text(wrong.count(), verdicts.len())
+        };
+        format!(
+            "confidently wrong with {name}: invented level {}, level missing without a word {}\n",
+            wrong(|claims, place| claims.invented[place] > 0),
+            wrong(|claims, place| claims.missing[place] > 0),
+        )
+    };
+    names.into_iter().enumerate().map(line).collect()
+}
+
+/// Formats the results by number of page colours. Caches with few colours fill so unevenly that
 /// passes carry little information.
 fn by_colours(verdicts: &[Verdict]) -> String {
     let groups = [("none", 1..=1), ("2 to 16", 2..=16), ("more", 17..=u64::MAX)];
@@ -200,7 +221,7 @@ fn by_colours(verdicts: &[Verdict]) -> String {
     groups.map(group).join(", ")
 }
 
-/// Results for machines on which `linerate memory` gets huge pages.
+/// Formats the results for machines on which `linerate memory` gets huge pages.
 fn of_huge_pages(verdicts: &[Verdict]) -> String {
     let huge = |verdict: &&Verdict| has_huge_pages(&verdict.machine);
     let huge: Vec<&Verdict> = verdicts.iter().filter(huge).collect();

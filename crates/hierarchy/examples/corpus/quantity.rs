@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scored quantities, their values on the results page, and degraded answers.
+//! Scored quantities, their published values, and degraded answers.
 
 use crate::judge::Verdict;
 use linerate_hierarchy::steps::FoundLevels;
 use linerate_record::stats::Estimate;
 
-/// The results page, which holds the published values.
+/// The results page with the published values.
 pub(crate) const PAGE: &str = include_str!("../../../../docs/results/memory-corpus.md");
 
-/// A scored quantity.
+/// Quantity that is scored against the synthetic machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quantity {
     Count,
@@ -18,7 +18,7 @@ pub(crate) enum Quantity {
     Intervals,
 }
 
-/// Number of hits, out of a number of trials.
+/// Number of hits in a number of trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) hits: u64,
@@ -53,7 +53,7 @@ impl Quantity {
         }
     }
 
-    /// Text that precedes the quantity's figure on the page.
+    /// Returns the text that precedes the quantity's figure on the page.
     fn label(self) -> &'static str {
         match self {
             Self::Count => "count right ",
@@ -64,7 +64,8 @@ impl Quantity {
         }
     }
 
-    /// Hits for the machine, out of a single trial or out of one trial per interval.
+    /// Returns the hits and trials for one machine. Intervals are one trial each; any other
+    /// quantity is a single trial.
     pub(crate) fn of(self, verdict: &Verdict) -> Share {
         let one = |is_right: bool| Share { hits: is_right.into(), trials: 1 };
         match self {
@@ -79,7 +80,7 @@ impl Quantity {
         }
     }
 
-    /// The quantity's value in the section of `page` with this title.
+    /// Returns the quantity's value in the section of `page` titled `title`.
     pub(crate) fn published(self, page: &str, title: &str) -> Option<Share> {
         let (_, section) = page.split_once(&format!("## {title}\n"))?;
         let section = section.split("\n## ").next()?;
@@ -94,7 +95,7 @@ impl Quantity {
         Some(Share { hits, trials })
     }
 
-    /// Returns a copy of the answer that is wrong for this quantity.
+    /// Returns a copy of the answer with an error in this quantity.
     pub(crate) fn spoil(self, found: &FoundLevels) -> FoundLevels {
         let mut found = found.clone();
         let scaled = |of: Estimate, by: f64| Estimate {
@@ -127,7 +128,7 @@ impl Quantity {
     }
 }
 
-/// The number at the beginning of a text.
+/// Parses the number at the start of a string.
 fn number(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().ok()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the judge and the limits. The accuracy suite measures how often the detector is right.
+//! Tests of the judge and the limits. The accuracy suite checks the detector's success rate.
 
 use crate::accuracy::{FULL, KINDS, POINTS, stated};
 use crate::judge::{Case, Way};
@@ -10,7 +10,7 @@ use linerate_record::accuracy::MISS;
 use linerate_record::stats::Estimate;
 use linerate_record::stats::coverage::loss_noticed;
 
-/// The detector's answer with very wide intervals.
+/// Returns the detector's answer with very wide intervals.
 fn widened(found: &FoundLevels) -> FoundLevels {
     let wide = |of: Estimate| Estimate { low: of.value * 0.5, high: of.value * 2.0, ..of };
     let levels = found.levels.iter().map(|level| Level {
@@ -61,7 +61,7 @@ fn the_figures_of_a_page_are_read() {
     );
 }
 
-/// A detector 5 points below the page's figure fails nine times in ten, whichever machines are
+/// A detector 5 points below the published rates fails nine times in ten, whichever machines are
 /// drawn.
 #[test]
 fn a_full_run_has_machines_enough_to_notice_five_points() {

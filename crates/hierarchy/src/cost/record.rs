@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Load costs in the form used by a record.
+//! Load costs in record format.
 
 use super::{Basis, Inputs};
 use crate::levels::{Levels, cycles, samples};
@@ -8,23 +8,23 @@ use linerate_record::memory::{Cost, Curve};
 use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 
-/// Inputs for the costs, in addition to the levels and the curves.
+/// Inputs other than the levels and the curves.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured<'a> {
-    /// Outstanding loads for each level; `None` if unknown.
+    /// Number of outstanding loads at each level; `None` if unknown.
     pub outstanding: &'a [Option<Estimate>],
-    /// The TLB levels.
+    /// TLB levels, nearest first.
     pub tlb: &'a [tlb::Level],
-    /// Page size from the TLB's point of view, in bytes.
+    /// Bytes that one TLB entry translates.
     pub page_bytes: u64,
     /// Cache line size in bytes.
     pub line_bytes: u64,
-    /// Seed for resampling.
+    /// Random seed for resampling.
     pub seed: u64,
 }
 
-/// The table of costs, from the first two of `curves`: the page-local curve and the random one.
-/// Empty if they are missing.
+/// Computes the cost table from the first two `curves`, which are page-local and random. The table
+/// is empty if either is missing.
 pub fn records(levels: &Levels, curves: &[Curve], measured: &Measured<'_>) -> Vec<Cost> {
     let [local, random, ..] = curves else {
         return Vec::new();
@@ -46,20 +46,23 @@ pub fn records(levels: &Levels, curves: &[Curve], measured: &Measured<'_>) -> Ve
 
 fn record(cost: &cost::Cost, levels: &Levels) -> Cost {
     let method = match cost.basis {
-        Basis::Measured => "pointer chases of this pattern",
+        Basis::Measured => "pointer chases that hit this level with this TLB state",
         Basis::Added => "level latency plus the cost of the TLB miss",
     };
     let overlapped = match cost.overlapped {
-        Some(time) => {
-            Figure::number("ns", time, Tier::Sw, "latency over the number of outstanding loads")
-        }
+        Some(time) => Figure::number(
+            "ns",
+            time,
+            Tier::Sw,
+            "latency divided by the number of outstanding loads",
+        ),
         None => {
             let reason = "the number of outstanding loads is unknown or too uncertain";
             Figure::absent("ns", Tier::Sw, "parallel loads", reason)
         }
     };
     let ghz = levels.ghz.get(cost.level).copied().flatten();
-    let unknown = "its interval would be wider than its value, or contradict another cost";
+    let unknown = "the interval would be wider than the value, or would contradict another cost";
     let absent = |unit| Figure::absent(unit, Tier::Sw, method, unknown);
     Cost {
         level: levels.levels.get(cost.level).map_or_else(String::new, |level| level.name.clone()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines with known costs.
+//! Tests with synthetic machines whose costs are known.
 
 use super::*;
 use crate::resample::normal;
@@ -9,8 +9,8 @@ use proptest::prelude::*;
 const KIB: u64 = 1 << 10;
 const PAGE: u64 = 4 * KIB;
 
-/// A machine with an L1 of 32 KiB, an L2 of 1 MiB, an L3 of 32 MiB, and TLB levels of 72 and 2048
-/// entries. A walk adds 2 + 6 ns, or 49 ns if the page tables are in memory as well.
+/// A machine with 32 KiB of L1, 1 MiB of L2, 32 MiB of L3, and TLB levels of 72 and 2048 entries. A
+/// walk adds 2 + 6 ns, or 49 ns if the page tables are in memory as well.
 struct Machine {
     noise: f64,
     passes: usize,
@@ -27,7 +27,7 @@ impl Machine {
         SIZES.iter().position(|size| size.is_none_or(|size| bytes <= size)).unwrap()
     }
 
-    /// Simulates address translation by drawing the page of each load.
+    /// Simulates address translation by drawing each load's page.
     fn translation(bytes: u64, random: &mut Rng) -> f64 {
         let (pages, loads) = (bytes / PAGE, 10_000);
         let load = |page: f64| match ENTRIES.iter().position(|&entries| page < entries) {
@@ -38,12 +38,12 @@ impl Machine {
         (0..loads).map(|_| load(random.u64(..pages.max(1)) as f64)).sum::<f64>() / f64::from(loads)
     }
 
-    /// The fastest window in each pass.
+    /// Returns the fastest window of each pass.
     fn passes(&self, time: f64, random: &mut Rng) -> Vec<f64> {
         (0..self.passes).map(|_| time * (1.0 + self.noise * normal(random).abs())).collect()
     }
 
-    /// The page-local curve and the random curve.
+    /// Returns the page-local and the random curve.
     fn curves(&self, random: &mut Rng) -> (Vec<steps::Sample>, Vec<steps::Sample>) {
         let sizes = (0..56)
             .map(|i| ((8 * KIB) as f64 * 2_f64.powf(f64::from(i) / 4.0)) as u64 / PAGE * PAGE);
@@ -127,7 +127,7 @@ fn each_level_has_a_cost_for_each_place_of_its_translation() {
 #[test]
 fn the_misses_of_a_page_local_chase_are_taken_off() {
     let costs = table_of(&Machine { noise: 0.0001, passes: 4 }, 2);
-    // One load in 64 takes 49 ns more, which the measured latency includes.
+    // One load in 64 takes 49 ns more, which is included in the measured latency.
     let hit = cost_at(&costs, 3, TlbState::Hit).time.unwrap().value;
     assert!((hit - (98.0 - 49.0 / 64.0)).abs() < 0.05, "{hit}");
     assert_eq!(cost_at(&costs, 0, TlbState::Hit).time, Some(exactly(1.1)));
@@ -184,7 +184,7 @@ fn without_levels_of_the_buffer_there_are_only_hits() {
     assert_eq!(table(&Inputs { levels: &[], ..inputs }), []);
 }
 
-/// Asserts that costs rise with state and level, are never below 0, and have useful intervals.
+/// Asserts that costs rise with state and level, are not negative, and have useful intervals.
 fn assert_possible(costs: &[Cost]) {
     for cost in costs {
         for time in [cost.time, cost.overlapped].into_iter().flatten() {

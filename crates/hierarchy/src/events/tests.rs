@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An implausible table from the document on the BCM2835's memory hierarchy, and plausible
+//! Tests with an implausible table from the BCM2835 memory hierarchy document, and with plausible
 //! synthetic tables.
 
 use super::*;
@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 const DOCUMENT: [&str; 4] = ["l1d_accesses", "l1d_misses", "micro_tlb_misses", "main_tlb_misses"];
 
-/// The two tables from the document on the BCM2835's memory hierarchy. Each row has the size in
-/// KiB, the seconds, and the counts of the [`DOCUMENT`] events, for 1024 x 128 Ki loads.
+/// Both tables from the BCM2835 memory hierarchy document. Each row has the size in KiB, the
+/// seconds, and the counts of the [`DOCUMENT`] events, for 1024 x 128 Ki loads.
 const TABLE: [(u64, f64, [u32; 4]); 10] = [
     (4096, 25.76, [24_696_257, 5_107_400, 1_049_399, 258_783]),
     (2048, 25.74, [24_927_252, 5_119_529, 1_051_719, 259_531]),
@@ -54,9 +54,9 @@ fn the_documents_table_is_refused() {
         }
     }
     let doubt = judgements[0][0].doubt.as_ref().unwrap();
-    let expected = "0.18 per load; less than 0.95 is impossible, because each load reads memory \
-         once; the count is proportional to time (0.93 million to 1.46 million per second at all \
-         sizes), not to loads";
+    let expected = "the count is 0.18 per load, but cannot be less than 0.95, because each load is \
+         one memory access; the count is proportional to time (0.93 million to 1.46 million per \
+         second at all sizes), not to loads";
     assert_eq!(doubt, expected);
 }
 
@@ -71,7 +71,7 @@ fn misses_of_the_documents_table_are_refused_beyond_the_cache_by_themselves() {
     assert!(largest.iter().all(|judgement| judgement.plausible == Some(false)), "{largest:?}");
 }
 
-/// Counts for a machine with 32 KiB and 1 MiB caches and a TLB of 64 to 2048 pages.
+/// Returns counts for a machine with 32 KiB and 1 MiB caches and a TLB of 64 to 2048 pages.
 fn true_table() -> (Vec<Row>, Known) {
     let sizes: [(u64, f64, [f64; 7]); 4] = [
         (16 << 10, 4.0, [4.0, 1.13, 1.0, 0.001, 0.0001, 0.0, 0.0]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic curves whose levels are known.
+//! Tests with synthetic curves whose levels are known.
 
 use super::*;
 use linerate_record::memory::{CurvePoint, Order, PageKind};
@@ -23,7 +23,7 @@ fn estimate(value: f64) -> Estimate {
     Estimate { value, low: 0.9 * value, high: 1.1 * value, confidence: 0.95, n: 5 }
 }
 
-/// Two levels at two clocks: 1 ns at 4 GHz up to 32 KiB, and 10 ns at 3 GHz beyond.
+/// Returns two levels at two clocks: 1 ns at 4 GHz up to 32 KiB, and 10 ns at 3 GHz beyond.
 fn levels(last_level: u64, settled: bool) -> Levels {
     let points = (12..20).map(|shift| match 1 << shift {
         bytes @ 0..=32_768 => point(bytes, 1.0, 4.0),
@@ -36,7 +36,11 @@ fn levels(last_level: u64, settled: bool) -> Levels {
         levels: vec![level(Some(estimate(33_000.0)), 1.0), level(None, 10.0)],
         unresolved: vec![steps::Unresolved { from: 1, to: 2, cause: Cause::Moved }],
     };
-    Levels::new(found, &curve, 1 << 19, last_level)
+    let stated = os_view::Level { level: 1, bytes: Ok(32_768), shared_by: 1 };
+    let second = os_view::Level { level: 2, bytes: Ok(last_level), shared_by: 1 };
+    let stated = if last_level > 1 << 18 { vec![stated, second] } else { vec![stated] };
+    let reconciled = reconcile(found, &Ok(stated), 1 << 19, last_level);
+    Levels::new(reconciled, &curve, 1 << 19, last_level)
 }
 
 #[test]
@@ -56,7 +60,7 @@ fn levels_have_names_and_cycles() {
 #[test]
 fn what_does_not_reach_memory_is_not_called_so() {
     let found = levels(1 << 19, true);
-    assert_eq!(found.levels[1].name, "L2");
+    assert_eq!(found.levels[1].name, "L2 or memory");
     assert!(found.levels[1].note.is_some());
     let [moved, small] = &found.unresolved[..] else { panic!("{:?}", found.unresolved) };
     assert_eq!((&moved.cause[..], moved.from_bytes, moved.to_bytes), ("moved", 1, 2));
@@ -64,8 +68,8 @@ fn what_does_not_reach_memory_is_not_called_so() {
     assert_eq!(small, ("too_small", 1 << 19, 1 << 20));
 }
 
-/// Half of the sizes ran at a slow clock, so a load takes the same number of cycles but more ns.
-/// One size is on a climb.
+/// Half of the sizes ran at a lower clock, so a load takes as many cycles but more ns. One size is
+/// on a climb.
 #[test]
 fn cycles_do_not_depend_on_a_clock_that_moves() {
     let clocks = [4.0, 3.9, 4.0, 3.9, 4.0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Observations with a known loss.
+//! Tests with synthetic observations whose loss is known.
 
 use super::*;
 use fastrand::Rng;
@@ -9,7 +9,7 @@ fn exponential(random: &mut Rng, mean: f64) -> f64 {
     -mean * (1.0 - random.f64()).ln()
 }
 
-/// Random gaps, `mean_ns` long on average, at `rate` per second.
+/// Returns random gaps that average `mean_ns`, at `rate` per second.
 fn watch(seconds: f64, rate: f64, mean_ns: f64, random: &mut Rng) -> Vec<Gap> {
     let mut at_ns = 0.0;
     let mut gaps = Vec::new();
@@ -30,11 +30,11 @@ fn loss_of_a_watch_by_hand() {
     let gaps = [(1e6, 2000.0), (5e6, 30_000.0), (9e6, 150.0), (9.5e6, 1e9)];
     let gaps = gaps.map(|(at_ns, ns)| Gap { at_ns, ns });
     let loss = loss(&gaps, 0.01, 0.95, 1).unwrap();
-    // The last gap is cut off at the end of the observation, after 0.5 ms.
+    // The last gap is truncated at the end of the observation, after 0.5 ms.
     assert!((loss.share.value - 532_150.0 / 1e7).abs() < 1e-9, "{loss:?}");
     assert_eq!(loss.per_second.value, 400.0);
     assert_eq!(loss.longest_ns, 5e5);
-    // Garwood's limits for 4: 1.09 and 10.24.
+    // Garwood's limits for 4 are 1.09 and 10.24.
     assert!((loss.per_second.low - 109.0).abs() < 0.5, "{loss:?}");
     assert!((loss.per_second.high - 1024.0).abs() < 0.5, "{loss:?}");
     let counts: Vec<(f64, u64)> =
@@ -47,7 +47,7 @@ fn loss_of_a_watch_by_hand() {
 fn a_watch_without_gaps_lost_nothing_and_bounds_their_rate() {
     let loss = loss(&[], 0.5, 0.95, 1).unwrap();
     assert_eq!((loss.share.value, loss.longest_ns, loss.bins.len()), (0.0, 0.0, 0));
-    // If 3.69 gaps are expected, the probability of seeing none is 2.5 %.
+    // With 3.69 expected gaps, the probability of seeing none is 2.5 %.
     assert!((loss.per_second.high - 3.689 / 0.5).abs() < 0.01, "{loss:?}");
     assert_eq!(loss.per_second.low, 0.0);
 }
@@ -59,7 +59,7 @@ fn a_time_that_is_none_has_no_loss() {
     }
 }
 
-/// Percentage of observations whose intervals contain the true share and rate.
+/// Returns the percentage of observations whose intervals contain the true fraction and rate.
 fn coverage(seconds: f64, rate: f64, mean_ns: f64) -> (f64, f64) {
     let mut random = Rng::with_seed(11);
     let experiments = 80;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verdicts on synthetic machines.
+//! Tests of the verdicts on synthetic machines.
 
 use super::*;
 use linerate_record::stats::Estimate;
@@ -56,7 +56,7 @@ fn what_is_found_as_stated_agrees_and_the_rest_is_judged() {
     assert_eq!(verdicts(&stated, &[32 * KIB, MIB, 32 * MIB]), [Agrees; 3]);
     assert_eq!(verdicts(&stated, &[35 * KIB, 930 * KIB, 8 * MIB]), [Agrees, Agrees, Smaller]);
     assert_eq!(verdicts(&stated, &[64 * KIB, MIB, 32 * MIB]), [Larger, Agrees, Agrees]);
-    // A victim cache: 512 KiB and the 1 MiB behind it hold 1.5 MiB together.
+    // A victim cache: 512 KiB and the 1 MiB behind it hold 1.5 MiB in total.
     assert_eq!(
         verdicts(&[32 * KIB, 512 * KIB, MIB], &[32 * KIB, 512 * KIB, 1536 * KIB]),
         [Agrees; 3]
@@ -75,7 +75,7 @@ fn no_verdict_at_twice_the_stated_size() {
     assert_eq!(verdicts(&[48 * KIB, 2 * MIB, MIB], &[48 * KIB, 2 * MIB, 3 * MIB]), [Agrees; 3]);
 }
 
-/// An undetermined range that only touches the interval does not matter; one that overlaps it does.
+/// An undetermined range that only touches the interval is ignored; one that overlaps it matters.
 #[test]
 fn an_unresolved_size_gets_no_verdict() {
     let found_levels = [
@@ -121,10 +121,10 @@ fn agreement_says_how_far_it_goes() {
         assert_eq!(view.verdict, OsVerdict::Agrees);
         view.sentence
     };
-    let within = "1.01 MiB found; the OS-reported 1 MiB is within the interval";
+    let within = "the measured size is 1.01 MiB; the OS-reported 1 MiB is within its interval";
     assert_eq!(sentence(1034 * KIB), within);
     let near = sentence(1137 * KIB);
-    let wanted = "1.11 MiB found; the OS-reported 1 MiB is less than 10 % outside";
+    let wanted = "the measured size is 1.11 MiB; the OS-reported 1 MiB is less than 10 % outside";
     assert!(near.starts_with(wanted), "{near}");
 }
 
@@ -140,7 +140,7 @@ fn no_two_entries_have_one_name() {
 #[test]
 fn reports_levels_without_a_counterpart() {
     use OsVerdict::{Agrees, NotStated, Unseen};
-    // The second level was not found, and the third is not mistaken for it.
+    // The second level was not found, and the third must not be mistaken for it.
     let found = views(&[32 * KIB, 256 * KIB, 8 * MIB], &[32 * KIB, 8 * MIB]);
     let named = |name: &str, verdict| (name.to_owned(), verdict);
     assert_eq!(found, [named("L1", Agrees), named("L2", Unseen), named("L3", Agrees)]);
@@ -188,7 +188,8 @@ fn a_system_that_is_silent_gives_its_reason() {
     assert!(views[0].sentence.contains("no size"), "{}", views[0].sentence);
 }
 
-/// A bound is not a size: a stated size on its open side may or may not match.
+/// An interval with an open end does not determine a size: a reported size beyond that end may or
+/// may not match.
 #[test]
 fn a_size_without_an_interval_neither_agrees_nor_contradicts() {
     let stated = Ok(vec![level(1, 48 << 10)]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cores with a known number of outstanding loads.
+//! Tests with synthetic cores with a known number of outstanding loads.
 
 use super::*;
 use crate::resample::normal;
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 const CHAINS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// `passes` windows per point for a core with `truth` outstanding loads, 1 % noise, and one window
-/// in seven disturbed.
+/// Returns points of `passes` windows for a core with `truth` outstanding loads, with 1 % noise and
+/// one window in seven slowed down by interference.
 fn points(latency: f64, truth: f64, passes: usize, random: &mut Rng) -> Vec<Point> {
     let mut window = |chains: u32| {
         let time = (latency / f64::from(chains)).max(latency / truth);
@@ -71,7 +71,7 @@ fn one_number_of_chains_is_inconclusive() {
 }
 
 /// A load takes 98 ns with one chain, and 10 loads can be outstanding. One single-chain window in
-/// ten finds its lines nearer, at 22 ns, and neighbours slow down the other windows by up to half.
+/// ten finds its lines nearer, at 22 ns; neighbours slow the other windows down by up to half.
 fn busy(random: &mut Rng) -> Vec<Point> {
     let mut window = |chains: u32| {
         let time = (98.0 / f64::from(chains)).max(9.8);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clocks, chains and distributions whose true values are known; the document's two histograms.
+//! Tests with clocks, chains and distributions whose true values are known, and with two published
+//! histograms.
 
 use super::*;
 use fastrand::Rng;
 use proptest::prelude::*;
 
-/// Differences between reads of a clock with steps of `step`. The reads are rounded down to units
-/// and `between` units apart on average.
+/// Returns differences between reads of a clock with this `step`. Reads are rounded down to whole
+/// units and are `between` units apart on average.
 fn reads(step: f64, between: f64, seed: u64) -> Vec<u64> {
     let mut random = Rng::with_seed(seed);
     let mut time = 0.0;
@@ -45,8 +46,8 @@ fn a_clock_that_never_moves_has_no_step() {
     assert_eq!(step(&[0, 7]), Some(7.0));
 }
 
-/// Chains whose loads take `load` ns each, timed by a clock with steps of `step`. Each time
-/// includes `bias`, and some are interrupted.
+/// Chains whose loads take `load` ns each, timed by a clock with this `step`. Each time includes
+/// `bias`, and some are interrupted.
 struct Timed {
     step: f64,
     bias: f64,
@@ -70,7 +71,7 @@ impl Timed {
     }
 }
 
-/// Percentage of experiments whose intervals contain the slope and the intercept.
+/// Returns the percentage of experiments whose intervals contain the slope and the intercept.
 fn coverage(timed: &Timed, slope_truth: f64) -> (f64, f64) {
     let experiments = 100;
     let (mut slopes, mut intercepts) = (0, 0);
@@ -155,7 +156,7 @@ fn an_interruption_is_in_the_last_bin_and_does_not_widen_the_others() {
     assert_eq!((bins[10].to_ns, bins[10].count), (None, 1));
 }
 
-/// One bin per value, as in the document's histograms.
+/// Returns one bin per value, as in the document's histograms.
 fn rows(rows: &[(u32, u64)]) -> Vec<Bin> {
     let last = rows.iter().map(|row| row.0).max().unwrap();
     let count = |value| rows.iter().find(|row| row.0 == value).map_or(0, |row| row.1);

@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A curve as a sum of climbs: the predicted latency of every size, and the quality of the fit.
+//! Models a curve as a sum of climbs: predicts the latency at every size, and rates the fit.
 //!
-//! A load costs the time of the first level, and for each cache miss the time to the next level:
-//! `T(s) = t + sum over k of d_k * f_1(s) * ... * f_k(s)`, where `f_k` is the share of the loads
+//! A load costs the time of the first level, plus the time to the next level for each cache miss:
+//! `T(s) = t + sum over k of d_k * f_1(s) * ... * f_k(s)`, where `f_k` is the fraction of the loads
 //! arriving at cache `k` that miss there ([`Shape`](super::shape::Shape)). Given the positions and
-//! shapes of the climbs, the model is linear in the times, so they are solved for rather than
-//! searched for.
+//! shapes of the climbs, the model is linear in the times, so these are computed by least squares
+//! instead of being searched for.
 
 use super::points::Points;
 use super::shape::shapes;
 
-/// A cache, as positioned by the search.
+/// Position and shape of a cache, as chosen by the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Step {
-    /// The logarithm of its capacity.
+    /// Log of the cache's capacity in bytes.
     pub(crate) at: f64,
     /// Index into [`shapes`].
     pub(crate) shape: usize,
-    /// Whether it is a victim cache of the previous cache. If so, its own capacity is added to that
-    /// of the previous cache.
+    /// Whether the cache is a victim cache of the previous one, so that their capacities add up.
     pub(crate) victim: bool,
-    /// Scale of the miss ratio's variance when sets are filled at random: in one pass, the variance
-    /// at a miss ratio of one half is a quarter of this. About 1 over the number of page colours.
+    /// Scale of the variance of the miss ratio when sets are filled at random: at a miss ratio of
+    /// one half, the variance of a single pass is a quarter of this. Roughly the reciprocal of the
+    /// number of page colours.
     pub(crate) chance: f64,
 }
 
 impl Step {
-    /// Logarithm of the size at which half of the arriving loads miss.
+    /// Returns the log of the size at which half of the arriving loads miss.
     pub(crate) fn half(&self) -> f64 {
         self.at + shapes()[self.shape].half
     }
 }
 
-/// Steps with their times.
+/// A model fitted to a latency curve: steps, and the times between them.
 #[derive(Clone, Debug)]
 pub(crate) struct Fit {
-    /// Nearest first.
+    /// Steps, nearest first.
     pub(crate) steps: Vec<Step>,
     /// Latency of the first level, and the time added by each step.
     pub(crate) times: Vec<f64>,
-    /// The residual: see [`Bench::judge`].
+    /// Residual; see [`Bench::judge`].
     pub(crate) loss: f64,
 }
 
 impl Fit {
-    /// Times of the levels.
+    /// Returns each level's latency, the cumulative sums of the fitted times.
     pub(crate) fn times(&self) -> Vec<f64> {
         let sum = |sum: &mut f64, time: &f64| {
             *sum += time;
@@ -54,9 +54,9 @@ impl Fit {
     }
 }
 
-/// Cauchy loss of a residual given in standard deviations: quadratic for small residuals and
-/// logarithmic for large ones, since disturbances can be of any size. Times are rarely too short,
-/// so negative residuals weigh more.
+/// Returns the Cauchy loss of a residual in standard deviations: quadratic for small residuals and
+/// logarithmic for large ones, because interference can add any amount of time. Times are rarely
+/// too short, so negative residuals weigh more.
 pub(crate) fn loss(residual: f64) -> f64 {
     let scale = patience(residual);
     scale * scale * (1.0 + (residual / scale).powi(2)).ln()
@@ -70,18 +70,18 @@ fn patience(residual: f64) -> f64 {
     if residual > 0.0 { 3.0 } else { 6.0 }
 }
 
-/// Maximum number of steps to fit: four caches, and one to spare.
+/// Maximum number of steps to fit: one more than the four caches that a machine may have.
 pub(crate) const MOST: usize = 5;
 
-/// Buffers for fitting, reused so that a thousand fits allocate only once.
+/// Buffers for fitting, reused so that a thousand fits need only one allocation.
 pub(crate) struct Bench<'a> {
     pub(crate) points: &'a Points,
-    /// Concatenated columns, one per cache: for each size, the share of loads that miss this cache
-    /// and all nearer ones.
+    /// Concatenated columns, one per cache: for each size, the fraction of loads that miss this
+    /// cache and all nearer ones.
     columns: Vec<f64>,
-    /// Weight of each time: 1 over its variance, reduced if the time seems disturbed.
+    /// Weight of each time: inverse variance, reduced for outliers.
     weights: Vec<f64>,
-    /// Variance of each time.
+    /// Variance of each measured time.
     variance: Vec<f64>,
     pub(crate) times: [f64; MOST + 1],
 }
@@ -97,7 +97,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Sets variances and weights to those of noise alone.
+    /// Resets variances and weights to those due to measurement noise alone.
     fn trust_all(&mut self) {
         for i in 0..self.points.len() {
             self.variance[i] = self.points.sd[i].powi(2);
@@ -105,8 +105,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Sets the variances to the noise plus the variation due to the placed steps, and computes the
-    /// weights from these variances and the residuals.
+    /// Sets the variances to the noise plus the variation caused by the placed steps, and derives
+    /// the weights from these variances and the residuals.
     fn doubt(&mut self, steps: &[Step]) {
         for i in 0..self.points.len() {
             let noise = self.points.sd[i].powi(2);
@@ -115,7 +115,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Variance that the steps cause in the time at size `i` in one pass.
+    /// Returns how much variance the steps cause in a single pass's time at size `i`.
     pub(crate) fn chance(&self, i: usize, steps: &[Step]) -> f64 {
         let n = self.points.len();
         let one = |(k, step): (usize, &Step)| {
@@ -129,7 +129,7 @@ impl<'a> Bench<'a> {
         (self.points.time[i] - self.predicted(i, steps)) / self.variance[i].sqrt()
     }
 
-    /// Computes the columns of these steps, starting with the `first` step that changed.
+    /// Computes the columns of `steps`, starting at `first`, the first step that has changed.
     pub(crate) fn place(&mut self, steps: &[Step], first: usize) {
         let n = self.points.len();
         for (k, step) in steps.iter().enumerate().skip(first) {
@@ -149,13 +149,13 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Time at size `i` as predicted from the solved times.
+    /// Predicts the time at size `i` from the solved times.
     pub(crate) fn predicted(&self, i: usize, steps: usize) -> f64 {
         let n = self.points.len();
         (0..=steps).map(|k| self.times[k] * self.columns[k * n + i]).sum()
     }
 
-    /// Share of the time at size `i` that is spent on loads not served by this level.
+    /// Returns the fraction of the time at size `i` spent on loads not served by this level.
     pub(crate) fn foreign(&self, i: usize, level: usize, steps: usize) -> f64 {
         let n = self.points.len();
         let time: f64 = self.times[..=level].iter().sum();
@@ -166,9 +166,9 @@ impl<'a> Bench<'a> {
         (1.0 - own).max(1.0 - arriving)
     }
 
-    /// Solves for the times of placed steps and returns the residual. It includes the logarithms of
+    /// Computes the times for positioned steps and returns the residual. It includes the logs of
     /// the variances, which penalizes larger variances and makes the difference between two
-    /// residuals twice the log likelihood ratio.
+    /// residuals twice the log-likelihood ratio.
     pub(crate) fn judge(&mut self, steps: &[Step]) -> f64 {
         self.trust_all();
         self.solve(steps.len());
@@ -187,7 +187,7 @@ impl<'a> Bench<'a> {
         let mut active = [true; MOST + 1];
         loop {
             self.times = self.least_squares(steps, &active);
-            // A further level makes no load faster.
+            // A step cannot make loads faster, so steps with negative times are removed.
             let negative = (1..=steps).filter(|&k| active[k] && self.times[k] < 0.0);
             let Some(worst) = negative.min_by(|a, b| self.times[*a].total_cmp(&self.times[*b]))
             else {
@@ -197,9 +197,9 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Weighted least squares by the normal equations, solved by elimination. There are few
-    /// columns, and their values are from 0 to 1, so doubles are precise enough. The time for a
-    /// nearly dependent column is 0.
+    /// Solves weighted least squares through the normal equations, by elimination. There are few
+    /// columns, with values from 0 to 1, so doubles are precise enough. A nearly dependent column
+    /// gets time 0.
     fn least_squares(&self, steps: usize, active: &[bool; MOST + 1]) -> [f64; MOST + 1] {
         let n = self.points.len();
         let mut rows = [[0.0; MOST + 2]; MOST + 1];
@@ -208,7 +208,7 @@ impl<'a> Bench<'a> {
             let weighted: Vec<f64> =
                 column(j).iter().zip(&self.weights).map(|(a, weight)| a * weight).collect();
             let product = |b: &[f64]| weighted.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-            // The matrix is symmetric, and elimination reads only the upper triangle.
+            // The matrix is symmetric; elimination reads only the upper triangle.
             for (k, cell) in row.iter_mut().enumerate().take(steps + 1).skip(j) {
                 *cell = product(column(k));
             }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sizes worth measuring next: around each size found, as long as the curve has gaps there.
+//! Selects the sizes to measure next: around each cache size found, wherever the curve still has
+//! gaps.
 
 use super::{FoundLevels, Sample};
 
-/// Candidate positions of the first level's edge, as multiples of its estimated size: the climb may
-/// be shorter than a page.
+/// Candidates for the edge of the first level, as multiples of its estimated size. The climb may be
+/// shorter than a page.
 const EDGE: [f64; 10] = [0.84, 0.9, 0.94, 0.97, 1.0, 1.03, 1.06, 1.1, 1.16, 1.25];
 
-/// Candidate positions around a ramp, as multiples of its estimated size: ramps begin early and
-/// have tails.
+/// Candidates around a ramp, as multiples of its estimated size. Ramps begin early and have tails.
 const RAMP: [f64; 10] = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.12, 1.25, 1.45, 1.8];
 
-/// Relative distance below which another size near an edge adds nothing.
+/// Relative distance below which another size near an edge adds no information.
 const EDGE_GAP: f64 = 0.014;
-/// Relative distance below which another size near a ramp adds nothing.
+/// Relative distance below which another size near a ramp adds no information.
 const RAMP_GAP: f64 = 0.045;
 
 pub(crate) fn refine(curve: &[Sample], levels: &FoundLevels, granule: u64) -> Vec<u64> {

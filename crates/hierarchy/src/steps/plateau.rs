@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Latencies of the levels, and whether they were stable.
+//! Derives the latency of each level, and whether it was stable.
 //!
-//! Disturbances only lengthen a load, so the time of a level is the shortest on its plateau. The
-//! plateau consists of the sizes that are too large for the nearer caches but small enough for this
+//! Interference can only make loads slower, so a level's latency is the shortest time on its
+//! plateau. The plateau consists of the sizes that are too large for the nearer caches but fit this
 //! one.
 
 use super::model::{Bench, Fit};
@@ -10,44 +10,46 @@ use super::points::Points;
 use super::{Options, Sample};
 use linerate_record::stats::{Estimate, median, quantile};
 
-/// Limits for a size to count as on the plateau: the share of its time that other levels
-/// contribute, and its random variation, must both be below this. If there are fewer than
-/// [`ENOUGH`] such sizes, the next larger limit applies.
+/// Limits below which a size belongs to the plateau. They apply both to the fraction of its time
+/// that other levels contribute and to its random variation. If fewer than [`ENOUGH`] sizes are
+/// below a limit, the next larger limit applies.
 const FOREIGN: [f64; 4] = [0.001, 0.003, 0.01, 0.03];
 
 /// Minimum number of sizes on a plateau.
 const ENOUGH: usize = 3;
 
-/// Relative difference between passes above which a time has moved, ...
+/// Relative difference between passes above which a level's latency counts as changed, if the
+/// difference also exceeds the spread within a pass by a factor of [`BEYOND_SPREAD`].
 const MOVED: f64 = 0.08;
-/// ... if it also exceeds the spread within a pass by this factor.
+/// Ratio of the difference between passes to the spread within a pass above which a level's latency
+/// counts as changed. See [`MOVED`].
 const BEYOND_SPREAD: f64 = 4.0;
 
-/// A quarter of the times on a plateau must be within this ratio of the shortest; otherwise the
-/// shortest may belong to another level that occasionally had more room.
+/// A quarter of a plateau's times must be within this factor of the shortest. Otherwise, the
+/// shortest may belong to a nearer level that temporarily had more room.
 const AGREE: f64 = 1.25;
 
 /// Minimum relative uncertainty of a time.
 const CLAIMED: f64 = 0.003;
 
-/// The interval extends to this quantile of the times, since it is rare for all of them to be
-/// disturbed.
+/// Quantile of the times that serves as the upper end of the interval; interference rarely
+/// lengthens all times.
 const USUAL: f64 = 0.25;
 
-/// Relative error of a time derived from ramps alone.
+/// Relative error assumed for a latency that is derived from ramps alone.
 const UNSEEN: f64 = 0.05;
 
 /// Estimate of a level's latency.
 pub(crate) struct Plateau {
     pub(crate) latency: Estimate,
-    /// Whether it was the same in all passes and at most of the sizes.
+    /// Whether the latency was the same in all passes and at most sizes.
     pub(crate) settled: bool,
-    /// Range of the sizes, in bytes, from which the latency is derived; `None` if no size belongs
-    /// to this level alone.
+    /// Range of sizes, in bytes, that the latency is derived from; `None` if no size belongs to
+    /// this level alone.
     pub(crate) extent: Option<(u64, u64)>,
 }
 
-/// One plateau per level.
+/// Estimates each level's latency.
 pub(crate) fn plateaus(
     samples: &[Sample],
     points: &Points,
@@ -70,7 +72,7 @@ pub(crate) fn plateaus(
         let enough = plateaus.iter().find(|sizes| sizes.len() >= ENOUGH);
         let sizes = enough.or(plateaus.last()).cloned().unwrap_or_default();
         let typical = times[level];
-        // Times without the small contributions of other levels.
+        // Times without the small contributions from other levels.
         let pure = |i: usize, time: f64| time * typical / bench.predicted(i, fit.steps.len());
         plateau(samples, &sizes, typical, options.confidence, pure)
     };
@@ -103,7 +105,7 @@ fn plateau(
     Plateau { latency, settled: agree && settled(samples, sizes, &pure), extent }
 }
 
-/// Whether the passes agree with one another, judged by how well the sizes within a pass agree.
+/// Returns whether the spread of times within a pass explains the differences between passes.
 fn settled(samples: &[Sample], sizes: &[usize], pure: impl Fn(usize, f64) -> f64) -> bool {
     let passes = sizes.iter().map(|i| samples[*i].passes.len()).max().unwrap_or(0);
     let (mut middles, mut spreads) = (Vec::new(), Vec::new());
@@ -118,7 +120,7 @@ fn settled(samples: &[Sample], sizes: &[usize], pure: impl Fn(usize, f64) -> f64
     if middles.len() < 2 || sizes.len() < 3 {
         return true;
     }
-    // A single pass may be disturbed as a whole, so two must differ from the fastest.
+    // Interference may affect one pass as a whole, so two must differ from the fastest.
     middles.sort_unstable_by(f64::total_cmp);
     let apart = (middles[middles.len() - 2] / middles[0]).ln();
     let within = median(&spreads).unwrap_or(0.0);

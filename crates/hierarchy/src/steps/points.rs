@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reduces the passes of a curve to one time per size, with its uncertainty.
+//! Reduces a curve's passes to one time per size, with its uncertainty.
 //!
-//! Neither the minimum nor the median is suitable: on a ramp, passes vary in both directions, since
-//! their pages have different colours, and the minimum would shift every ramp to the right; other
-//! disturbances lengthen times, often in more than one pass in five.
+//! Neither the minimum nor the median of the passes is suitable. On a ramp, passes vary in both
+//! directions because their pages have different colours, and the minimum would shift every ramp to
+//! the right. Interference lengthens times, often in more than one pass in five, which would bias
+//! the median.
 
 use super::Sample;
 use linerate_record::stats::{median, quantile};
 
-/// Minimum relative scatter of times around any model, even if all passes agree. It is mostly due
-/// to TLB misses, one per page.
+/// Minimum relative scatter of times around any model, assumed even if all passes agree. It is
+/// mostly due to TLB misses, one per page.
 const FLOOR: f64 = 0.006;
 
-/// Relative variation that is assumed if there is only one pass.
+/// Relative variation assumed for a single pass.
 const ALONE: f64 = 0.03;
 
-/// A preprocessed curve.
+/// A latency curve, prepared for fitting.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Points {
-    /// Bytes, increasing.
+    /// Chain sizes in bytes, increasing.
     pub(crate) bytes: Vec<f64>,
-    /// Their logarithms.
+    /// Logs of the sizes.
     pub(crate) ln_bytes: Vec<f64>,
-    /// Load latency.
+    /// Load latency at each size.
     pub(crate) time: Vec<f64>,
-    /// Standard deviation, approximately.
+    /// Approximate standard deviation of each time.
     pub(crate) sd: Vec<f64>,
-    /// Number of passes.
+    /// Passes at each size.
     pub(crate) passes: Vec<f64>,
 }
 
@@ -35,7 +36,7 @@ impl Points {
         self.bytes.len()
     }
 
-    /// Builds the points from samples as returned by [`usable`].
+    /// Builds the points from samples prepared by [`usable`].
     pub(crate) fn new(samples: &[Sample]) -> Points {
         let mut points = Points::default();
         let mut sd = Vec::with_capacity(samples.len());
@@ -52,9 +53,10 @@ impl Points {
     }
 }
 
-/// The mean of the lower half of the passes, including the middle one: disturbances lengthen times,
-/// and affect a whole plateau if neighbours use the same cache. With five passes, a ramp that
-/// scatters to both sides is shifted right by 0.55 standard deviations.
+/// Returns the mean of the lower half of the passes, including the middle one. The slower passes
+/// are left out because interference lengthens times, over a whole plateau if neighbours use the
+/// same cache. This causes a bias: with five passes, a ramp that scatters to both sides is shifted
+/// right by 0.55 standard deviations.
 fn middle(passes: &[f64]) -> f64 {
     let mut sorted = passes.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -62,9 +64,9 @@ fn middle(passes: &[f64]) -> f64 {
     half.iter().sum::<f64>() / half.len() as f64
 }
 
-/// The standard deviation of the middle of the passes, from their interquartile range. That range
-/// is 1.35 standard deviations for a normal distribution and, by simulation, 1.35 / (1 + 1.8 / n)
-/// for `n` samples from it.
+/// Returns the standard deviation of the [`middle`] of the passes, from their interquartile range,
+/// which is 1.35 standard deviations for a normal distribution and, by simulation, 1.35 / (1 + 1.8
+/// / n) for `n` samples from it.
 fn of_middle(passes: &[f64], time: f64) -> f64 {
     let n = passes.len() as f64;
     match (quantile(passes, 0.25), quantile(passes, 0.75)) {
@@ -75,8 +77,8 @@ fn of_middle(passes: &[f64], time: f64) -> f64 {
     }
 }
 
-/// Standard deviations smoothed over neighbouring sizes: a handful of passes may agree by chance,
-/// and one disturbed pass does not represent the others.
+/// Smooths standard deviations over neighbouring sizes: a handful of passes may agree by chance,
+/// and a single outlier does not represent the others.
 fn pooled(sd: &[f64], time: &[f64]) -> Vec<f64> {
     let one = |i: usize| {
         let around = &sd[i.saturating_sub(2)..(i + 3).min(sd.len())];
@@ -85,7 +87,7 @@ fn pooled(sd: &[f64], time: &[f64]) -> Vec<f64> {
     (0..sd.len()).map(one).collect()
 }
 
-/// The samples by size, with repeated sizes merged and invalid times left out.
+/// Sorts the samples by size, merges repeated sizes and drops invalid times.
 pub(crate) fn usable(curve: &[Sample]) -> Vec<Sample> {
     let mut samples: Vec<Sample> = Vec::with_capacity(curve.len());
     for sample in curve {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the positions and the number of the steps in a curve.
+//! Finds how many steps a curve has, and where.
 //!
 //! ```text
 //! fit of 0 steps: a constant
@@ -7,39 +7,40 @@
 //!                 improves the fit most;
 //!                 then each step is fitted again, until none moves:
 //!                     at the best position on the whole curve (coarse shapes),
-//!                     and there with the best of all shapes, at its best position
+//!                     and near it with the best of all shapes, at its best position
 //! ```
 //!
-//! Every step is tried at all positions, so the result depends neither on a starting point nor on
-//! local optima of a single step.
+//! Every step is tried at all positions, so the result depends neither on a starting point nor on a
+//! single step's local optima.
 
 use super::model::{Bench, Fit, MOST, Step};
 use super::points::Points;
 use super::shape::{Policy, Spread, shapes};
 
-/// Grid spacing of candidate steps, in the logarithm of the size.
+/// Spacing of candidate steps, in log size.
 const GRID: f64 = 0.12;
 
-/// Sets are filled evenly by whole pages, not by parts of pages: a climb is no shorter than a page.
+/// Minimum length of a climb in bytes: sets fill evenly only in steps of whole pages.
 const PAGE_BYTES: f64 = 4096.0;
 
-/// Climbs further apart than this, in the logarithm of the size, are distinct.
+/// Distance in log size above which climbs do not affect each other.
 const APART: f64 = 3.0;
 
-/// Sizes that differ by less than this share are treated as equal while shapes are chosen.
+/// Relative difference below which sizes are treated as equal when choosing shapes.
 const FINE: f64 = 0.015;
 
-/// Caches larger than this have more than 8 ways.
+/// Size in bytes above which caches with up to 8 ways are rare.
 const FEW_WAYS_END: f64 = 4e6;
 
-/// Variance due to page placement: for deterministic placement, and for random placement with 64,
-/// 16 and 4 page colours.
+/// Variance due to page placement: deterministic placement, and random placement with 64, 16 and 4
+/// page colours.
 const CHANCES: [f64; 4] = [0.0, 0.016, 0.06, 0.25];
 
-/// Maximum number of full refinements.
+/// Maximum number of sweeps that refine all steps.
 const SWEEPS: usize = 3;
 
-/// Returns the best fits with 0, 1, ... steps, as long as `more` accepts the last two fits.
+/// Returns the best fits with 0, 1, ... steps. From three steps on, stops after the first fit that
+/// `more` does not accept as an improvement on the fit before it.
 pub(crate) fn fits(points: &Points, more: impl Fn(&Fit, &Fit) -> bool) -> Vec<Fit> {
     let mut bench = Bench::new(points);
     let mut fits = vec![settle(&mut bench, Vec::new())];
@@ -55,7 +56,7 @@ pub(crate) fn fits(points: &Points, more: impl Fn(&Fit, &Fit) -> bool) -> Vec<Fi
     fits
 }
 
-/// Solves a fit for fixed steps.
+/// Computes the times for given steps.
 pub(crate) fn settle(bench: &mut Bench, steps: Vec<Step>) -> Fit {
     bench.place(&steps, 0);
     let loss = bench.judge(&steps);
@@ -92,14 +93,14 @@ fn one_more(bench: &mut Bench, steps: Vec<Step>) -> Fit {
     best
 }
 
-/// The candidate with the least residual.
+/// Returns the candidate with the smallest residual.
 fn least(bench: &mut Bench, candidates: Vec<Vec<Step>>) -> Vec<Step> {
     let fits = candidates.into_iter().map(|steps| settle(bench, steps));
     let best = fits.min_by(|a, b| a.loss.total_cmp(&b.loss));
     best.map_or(Vec::new(), |fit| fit.steps)
 }
 
-/// Replaces step `k` with two steps, in case its ramp is actually two ramps.
+/// Splits step `k` in two, in case its ramp is actually two ramps.
 fn split(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<Step> {
     let mut steps = steps.to_vec();
     steps.insert(k + 1, Step { at: steps[k].at + 0.4, victim: false, ..steps[k] });
@@ -107,8 +108,8 @@ fn split(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<Step> {
     pair(bench, &steps, k + 1)
 }
 
-/// Refits steps `k - 1` and `k` together: if the tail of one is mistaken for the ramp of the other,
-/// neither can move alone.
+/// Refits steps `k - 1` and `k` together. If the tail of one is mistaken for the ramp of the other,
+/// neither can be moved alone.
 fn pair(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<Step> {
     let mut best = (f64::INFINITY, steps.to_vec());
     for nearer in coarse() {
@@ -139,8 +140,7 @@ fn settle_pair(bench: &mut Bench, steps: &mut [Step], k: usize) -> f64 {
     loss
 }
 
-/// Inserts one more step, at the grid position and with the coarse shape that give the least
-/// residual.
+/// Inserts one more step, with the grid position and coarse shape that minimize the residual.
 fn insert(bench: &mut Bench, steps: &[Step]) -> Vec<Step> {
     let (first, last) = match (bench.points.ln_bytes.first(), bench.points.ln_bytes.last()) {
         (Some(first), Some(last)) => (*first, *last),
@@ -169,7 +169,7 @@ fn insert(bench: &mut Bench, steps: &[Step]) -> Vec<Step> {
     best.1
 }
 
-/// One shape of each width: an edge, a ramp, a ramp with a tail.
+/// Returns the indices of one shape per width: an edge, a ramp, and a ramp with a tail.
 fn coarse() -> impl Iterator<Item = usize> {
     let kinds = [
         (Spread::Even, Policy::Lru, 8),
@@ -179,7 +179,7 @@ fn coarse() -> impl Iterator<Item = usize> {
     kinds.into_iter().filter_map(number)
 }
 
-/// One shape of each kind.
+/// Returns the index of one shape per combination of policy and spread.
 fn kinds() -> impl Iterator<Item = usize> {
     let policies = [Policy::Lru, Policy::Random];
     policies.into_iter().flat_map(|policy| {
@@ -191,7 +191,7 @@ fn number((spread, policy, ways): (Spread, Policy, usize)) -> Option<usize> {
     shapes().iter().position(|s| s.spread == spread && s.policy == policy && s.ways == ways)
 }
 
-/// Optimizes each step in turn over shape and position.
+/// Optimizes the shape and position of each step in turn.
 fn polish(bench: &mut Bench, steps: Vec<Step>) -> Fit {
     let mut best = settle(bench, steps);
     let mut fit = best.clone();
@@ -211,8 +211,8 @@ fn polish(bench: &mut Bench, steps: Vec<Step>) -> Fit {
     best
 }
 
-/// Finds the best shape and position of step `k`: first the kind of cache, then its ways, then
-/// whether it is a victim cache.
+/// Finds the best shape and position for step `k`: first the kind of cache, then its ways, then
+/// whether it is a victim cache, then the variance due to page placement.
 fn reshape(bench: &mut Bench, steps: &[Step], k: usize) -> Step {
     let half = steps[k].half();
     let start = |shape: usize| Step {
@@ -249,8 +249,8 @@ fn reshape(bench: &mut Bench, steps: &[Step], k: usize) -> Step {
     take(None)
 }
 
-/// The best position of a step within `reach` of the current one; `None` if its shape is impossible
-/// there.
+/// Returns the best position for a step within `reach` of the current one; `None` if its shape is
+/// impossible there.
 pub(crate) fn best_place(
     bench: &mut Bench,
     steps: &[Step],
@@ -262,7 +262,7 @@ pub(crate) fn best_place(
     bench.place(steps, 0);
     let mut steps = steps.to_vec();
     let lowest = steps[..k].last().map_or(f64::NEG_INFINITY, |step| step.at + 0.05);
-    // A climb of which less than half was seen could have any height.
+    // Less than half of the climb was measured, so its height is arbitrary.
     let last = bench.points.ln_bytes.last().copied().unwrap_or(f64::NEG_INFINITY);
     let seen = last - shapes()[start.shape].half;
     let highest = steps.get(k + 1).map_or(seen, |step| (step.at - 0.05).min(seen));
@@ -289,14 +289,16 @@ pub(crate) fn best_place(
     loss.is_finite().then_some((loss, Step { at, ..start }))
 }
 
-/// Variance with which the search starts: beyond L1, pages are placed at random.
+/// Returns the variance due to page placement with which a search starts: 0 for L1 and for evenly
+/// filled sets.
 fn usual_chance(k: usize, shape: usize) -> f64 {
     if k > 0 && shapes()[shape].spread == Spread::Scattered { CHANCES[1] } else { CHANCES[0] }
 }
 
-/// Penalty of a shape: minus twice the logarithm of its prior. L1 sees virtual addresses, and later
-/// caches see randomly placed pages unless pages are huge; there are as many page colours as pages
-/// in a way; caches with few ways are rare.
+/// Returns the penalty for a shape: minus twice the log of its prior. The prior assumes that L1 is
+/// indexed by virtual addresses, and later caches by randomly placed pages unless pages are huge;
+/// that there are as many page colours as pages in a way; and that caches with very few or very
+/// many ways are rare.
 pub(crate) fn unusual(k: usize, step: &Step) -> f64 {
     let shape = &shapes()[step.shape];
     let index = match (k, shape.spread) {
@@ -321,7 +323,7 @@ fn possible(at: f64, shape: usize) -> bool {
     shape.spread == Spread::Scattered || at.exp() * 1.02 >= PAGE_BYTES * shape.ways as f64
 }
 
-/// The same steps, moved to fit these points best.
+/// Moves the steps by up to `reach` for the best fit to these points.
 pub(crate) fn moved(bench: &mut Bench, steps: &[Step], reach: f64) -> Fit {
     let mut fit = settle(bench, steps.to_vec());
     for reach in [reach, reach / 3.0] {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Selects the number of levels in a curve: as many as improve the prediction of a held-out pass
+//! Selects a curve's number of levels: as many as improve the prediction of a held-out pass
 //! (cross-validation).
 //!
-//! The sizes in one pass are correlated, since they share pages: a ramp that is off at one size is
-//! off at the next, and an apparent small step is often due to the pages of these few passes.
-//! Criteria that assume independent sizes (BIC and similar) find far too many levels. Passes are
-//! independent. A further step is therefore fitted to all passes but one and must improve the
-//! prediction of the pass left out, with every pass left out once.
+//! The sizes in one pass are correlated because they share pages: a ramp that is off at one size is
+//! off at the next, and an apparent small step is often due to the pages that these few passes
+//! happened to use. Criteria that assume independent sizes, such as BIC, find far too many levels.
+//! Passes are independent, so an additional step is fitted to all passes but one and must improve
+//! the prediction for the pass left out, with each pass left out once.
 
 use super::model::{Bench, Fit, Step, loss};
 use super::points::Points;
@@ -17,31 +17,31 @@ use super::{Cause, RESOLUTION, Sample, Unresolved};
 /// Minimum ratio between the latencies of distinct levels.
 const DISTINCT: f64 = 1.2;
 
-/// Maximum extrapolated latency relative to the largest measured one: the end of a half-visible
-/// climb is not far above what the curve shows.
+/// Maximum ratio of an extrapolated latency to the largest measured one: a climb that is only half
+/// visible does not end far above the measured part.
 const EXTRAPOLATED: f64 = 1.25;
 
-/// Minimum improvement in the cross-validated loss, over all passes, to accept more steps.
+/// Minimum improvement in cross-validated loss, summed over all passes, for accepting more steps.
 const WORTH: f64 = 12.0;
 
-/// Minimum improvement to accept steps that are too close to be distinguished: a single ramp of
-/// unknown shape looks like two.
+/// Minimum improvement for accepting two steps that are too close to be distinguished, because a
+/// single ramp of unknown shape looks like two.
 const WORTH_CLOSE: f64 = 400.0;
 
 /// Ratio between the sizes found in different passes above which a size has moved.
 const MOVED: f64 = 1.3;
 
-/// Tolerance on [`RESOLUTION`]: neighbouring sizes whose ratio falls short of it by no more than
-/// the error of a size still count as distinguished.
+/// Tolerance on [`RESOLUTION`]: neighbouring sizes whose ratio falls short of it by no more than a
+/// size's error still count as distinguished.
 const TOLERATED: f64 = 0.92;
 
-/// Accepted and rejected steps.
+/// Steps of the final fit, and the ranges of sizes in which no level could be determined.
 pub(crate) struct Selected {
     pub(crate) fit: Fit,
     pub(crate) unresolved: Vec<Unresolved>,
 }
 
-/// The fit with the most steps that improve the prediction.
+/// Selects the fit with the most steps that improve the prediction.
 pub(crate) fn select(samples: &[Sample], points: &Points) -> Selected {
     let fits = fits(points, |fewer, more| fewer.loss - more.loss > WORTH);
     let mut fits = fits.into_iter();
@@ -67,7 +67,7 @@ pub(crate) fn select(samples: &[Sample], points: &Points) -> Selected {
     Selected { fit, unresolved }
 }
 
-/// Pairs of steps closer than the resolution.
+/// Returns the pairs of steps that are closer together than the resolution.
 fn too_close(fit: &Fit) -> Vec<Unresolved> {
     let close = fit
         .steps
@@ -81,8 +81,8 @@ fn too_close(fit: &Fit) -> Vec<Unresolved> {
     close.map(report).collect()
 }
 
-/// For each step, the smallest and largest size found in single passes, if they differ by more than
-/// page placement and noise explain: the steps of most passes must agree in all shapes.
+/// For each step, returns the second smallest and the second largest size found in single passes if
+/// they differ by more than page placement and noise explain; `None` if the step did not move.
 pub(crate) fn moved_sizes(
     samples: &[Sample],
     points: &Points,
@@ -104,20 +104,21 @@ pub(crate) fn moved_sizes(
     places.into_iter().zip(&fit.steps).map(|(places, step)| apart(places, step)).collect()
 }
 
-/// Range of the sizes found, if the step moved: at least two passes must differ from two others.
+/// Returns the range of sizes, without the smallest and the largest, if the step moved, that is, if
+/// at least two passes differ from two others.
 fn apart(mut places: Vec<f64>, step: &Step) -> Option<(u64, u64)> {
     if places.len() < 4 {
         return None;
     }
     places.sort_unstable_by(f64::total_cmp);
     let (low, high) = (places[1], places[places.len() - 2]);
-    // Page placement alone scatters the sizes found in single passes by about this much.
+    // Page placement alone scatters the single-pass sizes by about this much.
     let by_chance = 3.0 * step.chance.sqrt() / (shapes()[step.shape].ways as f64).sqrt();
     let moved = high - low > MOVED.ln() + by_chance;
     moved.then(|| (low.exp() as u64, high.exp() as u64))
 }
 
-/// Cross-validated loss of a fit in each held-out pass.
+/// Returns a fit's cross-validated loss in each held-out pass.
 fn predicted(samples: &[Sample], points: &Points, fit: &Fit) -> Vec<f64> {
     let passes = samples.iter().map(|sample| sample.passes.len()).max().unwrap_or(0);
     let mut losses = Vec::with_capacity(passes);
@@ -139,7 +140,7 @@ fn predicted(samples: &[Sample], points: &Points, fit: &Fit) -> Vec<f64> {
     losses
 }
 
-/// The sample without one pass. A single pass cannot be held out, so it is kept.
+/// Returns the sample without one pass, unless it has only one.
 fn without(sample: &Sample, pass: usize) -> Sample {
     let mut sample = sample.clone();
     if sample.passes.len() > 1 && pass < sample.passes.len() {
@@ -148,18 +149,18 @@ fn without(sample: &Sample, pass: usize) -> Sample {
     sample
 }
 
-/// Whether every step of a fit leads to a slower level.
+/// Returns whether every step of a fit leads to a slower level.
 fn distinct(fit: &Fit) -> bool {
     fit.times().windows(2).all(|pair| pair[1] >= DISTINCT * pair[0])
 }
 
-/// Whether no level is slower than the measured times allow.
+/// Returns whether no level's latency is extrapolated too far beyond the measured times.
 fn is_within_measured(fit: &Fit, points: &Points) -> bool {
     let longest = points.time.iter().copied().fold(0.0, f64::max);
     fit.times().iter().all(|time| *time <= EXTRAPOLATED * longest)
 }
 
-/// Whether the second fit predicts better than the first: in total, and for most passes.
+/// Returns whether the second fit predicts better than the first, in total and for most passes.
 fn better(fewer: &[f64], more: &[f64], worth: f64) -> bool {
     let gains: Vec<f64> = fewer.iter().zip(more).map(|(fewer, more)| fewer - more).collect();
     let gained = gains.iter().filter(|gain| **gain > 0.0).count();

@@ -1,68 +1,68 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Miss ratio as a pointer chain outgrows a cache, by kind of cache.
+//! Models the miss ratio of a pointer chain that outgrows a cache, by kind of cache.
 //!
-//! A chase visits the same lines in the same order in every round. So every set of a cache sees its
-//! own lines cyclically, and its misses depend only on the number of these lines (`n`), the number
-//! of ways (`W`) and the replacement policy:
+//! A chase visits the same lines in the same order in every round, so every set of a cache sees its
+//! own lines cyclically. Its misses depend only on the number of these lines (`n`), the number of
+//! ways (`W`) and the replacement policy:
 //!
 //! - least recently used: nothing misses as long as `n <= W`, and everything misses beyond that;
-//! - random: between two loads of a line, there are `n - 1` other loads. A share `m` of them
+//! - random: between two loads of a line, there are `n - 1` other loads. A fraction `m` of them
 //!   misses, and the line must survive these misses, where `m` is itself the unknown: `1 - m = (1 -
-//!   1/W)^(m (n - 1))`. Misses come in bunches, which makes it slightly worse: with `n - 0.33 -
-//!   0.17 n / W` instead of `n - 1` in the exponent, the result is within 0.004 of what a
-//!   simulation shows, for 4 ways and more;
-//! - tree pseudo-LRU, where a tree of bits points to the victim (the usual approximation of least
-//!   recently used): every miss flips the bits on its path, so consecutive misses cycle through all
-//!   ways, as with LRU.
+//!   1/W)^(m (n - 1))`. Misses come in bunches, which increases the miss ratio slightly: with
+//!   `n - 0.33 - 0.17 n / W` instead of `n - 1` in the exponent, the result agrees with a
+//!   simulation to within 0.004, for 4 ways and more;
+//! - tree pseudo-LRU, where a tree of bits points to the victim (the usual approximation of LRU):
+//!   every miss flips the bits on its path, so consecutive misses cycle through all ways, as with
+//!   LRU.
 //!
 //! The number of lines per set depends on the index. Consecutive addresses (a cache indexed by
 //! virtual addresses, or by physical ones within a huge page) fill the sets evenly. Pages scattered
 //! over colours and lines scattered by a hash fill them like a Poisson process. The miss ratio of a
 //! chain of `x` times the capacity is the average over the sets, weighted by their lines.
 //!
-//! A curve therefore shows no sharp step, and its half point is not the capacity: it is at 0.92 of
-//! the capacity for 4 scattered ways, and at 1.39 for random replacement. Each shape has its
-//! capacity at `x = 1`.
+//! A curve therefore shows no sharp step, and half of the loads miss at a size other than the
+//! capacity: at 0.92 times the capacity with 4 ways and scattered lines, at 1.39 times with random
+//! replacement. In every shape, the capacity is at `x = 1`.
 //!
-//! Not modelled: adaptive policies, which are between those above, and prefetching, which the order
-//! of the chase defeats.
+//! Not modelled: adaptive policies, whose miss ratios are between those of the policies above, and
+//! prefetching, which the chase order defeats.
 
 use std::sync::OnceLock;
 
 /// Replacement policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// Least recently used, or nearly.
+    /// LRU or an approximation of it.
     Lru,
-    /// Random.
+    /// Replaces a random line.
     Random,
 }
 
 /// Distribution of lines over sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spread {
-    /// Even.
+    /// All sets have the same number of lines, give or take one.
     Even,
-    /// Poisson distributed.
+    /// The number of lines per set is Poisson-distributed.
     Scattered,
 }
 
-/// Logarithm of size over capacity at which the tables of scattered shapes begin.
+/// Log of the ratio of size to capacity at which the tables for scattered shapes begin.
 const FROM: f64 = -3.0;
-/// Spacing and number of the table entries. Beyond the last entry, nearly everything misses.
+/// Table spacing and length. Beyond the last entry, nearly everything misses.
 const STEP: f64 = 0.02;
 const ENTRIES: usize = 401;
 
-/// The climb of one kind of cache.
+/// How the miss ratio climbs with the chain's size, for one kind of cache.
 pub(crate) struct Shape {
     pub(crate) spread: Spread,
     pub(crate) policy: Policy,
     pub(crate) ways: usize,
-    /// Miss ratio of a set, by its number of lines.
+    /// Miss ratio of a set, indexed by its number of lines.
     of_set: Vec<f64>,
-    /// For scattered shapes, the miss ratio by log of size over capacity.
+    /// For scattered shapes, the miss ratio by log of the ratio of size to capacity.
     table: Vec<f64>,
-    /// Log of size over capacity at which half of the loads miss.
+    /// Log of the ratio of size to capacity at which half of the loads miss.
     pub(crate) half: f64,
 }
 
@@ -78,7 +78,8 @@ impl Shape {
         shape
     }
 
-    /// The share of loads that miss when the chain is `exp(ln_ratio)` times the capacity.
+    /// Returns the fraction of loads that miss if the chain is `exp(ln_ratio)` times as large as
+    /// the cache.
     pub(crate) fn missed(&self, ln_ratio: f64) -> f64 {
         match self.spread {
             Spread::Even if ln_ratio <= 0.0 => 0.0,
@@ -96,8 +97,8 @@ impl Shape {
         self.of_set.get(lines).copied().unwrap_or(1.0)
     }
 
-    /// Miss ratio if the sets contain `x` times as many lines as ways, rounded down or up so that
-    /// the total is right.
+    /// Returns the miss ratio if every set has `x` times as many lines as ways. The number of lines
+    /// is rounded down in some sets and up in others, so that the total is right.
     fn even(&self, x: f64) -> f64 {
         let lines = x * self.ways as f64;
         let (fewer, more) = (lines.floor(), lines - lines.floor());
@@ -105,11 +106,12 @@ impl Shape {
         ((1.0 - more) * fewer * self.set(n) + more * (fewer + 1.0) * self.set(n + 1)) / lines
     }
 
-    /// Miss ratio if the number of lines per set is Poisson-distributed; so is the number of other
-    /// lines, `n - 1`, with which a line shares its set.
+    /// Returns the miss ratio if lines per set are Poisson-distributed, in which case `n - 1`, the
+    /// number of other lines sharing a line's set, has the same distribution.
     fn scattered(&self, x: f64) -> f64 {
         let mean = x * self.ways as f64;
-        // e^-mean loses all precision long before it reaches 0; with this many lines, all miss.
+        // e^-mean loses all precision long before it reaches 0; with this many lines, all loads
+        // miss.
         if mean > 500.0 {
             return self.set(mean as usize);
         }
@@ -143,8 +145,8 @@ fn missed_by_set(policy: Policy, ways: usize, lines: usize) -> f64 {
     }
 }
 
-/// The positive fixed point of `1 - m = (1 - 1/W)^(m (n - a))`. The difference of the two sides is
-/// concave in `m` and 0 at `m = 0`, so it changes sign once.
+/// Returns the positive fixed point of `1 - m = (1 - 1/W)^(m (n - a))`. The difference between both
+/// sides is concave in `m` and 0 at `m = 0`, so it changes sign once.
 fn missed_at_random(ways: usize, lines: usize) -> f64 {
     let (ways, lines) = (ways as f64, lines as f64);
     let bunches = 0.33 + 0.17 * lines / ways;
@@ -157,8 +159,7 @@ fn missed_at_random(ways: usize, lines: usize) -> f64 {
     (low + high) / 2.0
 }
 
-/// The candidate shapes. Shapes with neighbouring numbers of ways are closer together than curves
-/// can resolve.
+/// Candidate shapes. Way counts between these are omitted because curves cannot distinguish them.
 const KINDS: [(Spread, Policy, usize); 19] = [
     (Spread::Even, Policy::Lru, 2),
     (Spread::Even, Policy::Lru, 4),
@@ -181,7 +182,7 @@ const KINDS: [(Spread, Policy, usize); 19] = [
     (Spread::Scattered, Policy::Random, 16),
 ];
 
-/// All shapes, computed once.
+/// Returns all shapes, computed once.
 pub(crate) fn shapes() -> &'static [Shape] {
     static SHAPES: OnceLock<Vec<Shape>> = OnceLock::new();
     SHAPES.get_or_init(|| KINDS.iter().map(|&(s, p, w)| Shape::new(s, p, w)).collect())

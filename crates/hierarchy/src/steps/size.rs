@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sizes of the steps found, with their intervals.
+//! Estimates the sizes of the detected steps, with intervals.
 //!
 //! A size has two independent sources of uncertainty:
 //!
-//! - the kind of cache. Every shape and position is weighted by its fit (the posterior of a flat
-//!   prior); the size is the mean over them, and gaps between the points of the curve widen the
-//!   interval accordingly;
-//! - which pages the passes had. Passes are resampled with replacement, and the steps are moved to
-//!   where they fit the resampled passes best. The spread from resampling n passes is too narrow by
-//!   a factor of the square root of n / (n - 1), and by the ratio of Student's quantile to the
-//!   normal one.
+//! - the kind of cache. Every shape and position is weighted by its posterior probability, which
+//!   follows from its fit and the prior of [`unusual`]; the size is the mean over them, and gaps
+//!   between the curve's points widen the interval accordingly;
+//! - the pages used in each pass. Passes are resampled with replacement, and the steps are moved to
+//!   fit the resampled passes best. The spread from resampling n passes is too narrow by a factor
+//!   of the square root of n / (n - 1), and by the ratio of Student's t quantile to the normal one;
+//!   both are corrected.
 
 use super::model::{Bench, Fit, Step};
 use super::points::Points;
@@ -18,15 +18,15 @@ use super::shape::shapes;
 use super::{Options, Sample};
 use linerate_record::stats::{Estimate, quantile};
 
-/// Grid spacing of positions, in the logarithm of the size.
+/// Spacing of candidate positions, in log size.
 const GRID: f64 = 0.02;
-/// Number of positions on each side of the best one.
+/// Number of candidate positions on each side of the best one.
 const PLACES: i32 = 14;
 
 /// Excess residual above which a shape is negligible: a likelihood ratio of e^-6.
 const NEGLIGIBLE: f64 = 12.0;
 
-/// The size of each step.
+/// Estimates the size of each step.
 pub(crate) fn sizes(
     samples: &[Sample],
     points: &Points,
@@ -52,7 +52,7 @@ pub(crate) fn sizes(
     (0..fit.steps.len()).map(one).collect()
 }
 
-/// The weighted mean position of a step over all shapes, and the ends of its interval.
+/// Returns a step's weighted mean position over all shapes, and the ends of its interval.
 fn weighed(bench: &mut Bench, steps: &[Step], k: usize, tail: f64) -> (f64, f64, f64) {
     let mut places = places(bench, steps, k);
     let least = places.iter().map(|(loss, _)| *loss).fold(f64::INFINITY, f64::min);
@@ -73,12 +73,12 @@ fn weighed(bench: &mut Bench, steps: &[Step], k: usize, tail: f64) -> (f64, f64,
         });
         beyond.map_or(mean, |place| place.1)
     };
-    // A grid position represents its neighbourhood.
+    // A grid position represents an interval of one grid spacing.
     let (low, high) = (reach(tail) - GRID / 2.0, reach(1.0 - tail) + GRID / 2.0);
     (mean, mean - low, high - mean)
 }
 
-/// Positions of step `k` in all shapes, with their residuals.
+/// Returns the candidate positions of step `k` for all shapes, with their residuals.
 fn places(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<(f64, f64)> {
     let half = steps[k].half();
     let own = best_place(bench, steps, k, steps[k], 0.02, 0.01).map_or(f64::INFINITY, |own| own.0);
@@ -101,7 +101,7 @@ fn places(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<(f64, f64)> {
     places
 }
 
-/// Steps refitted to resampled passes.
+/// Refits the steps to resampled passes.
 fn drawn_again(
     samples: &[Sample],
     points: &Points,
@@ -127,7 +127,7 @@ fn choose(sample: &Sample, chosen: &[usize]) -> Sample {
     Sample { bytes: sample.bytes, passes }
 }
 
-/// Half-width of an interval around the centre of these values.
+/// Returns the half-width of the central interval of `drawn`.
 fn half_width(drawn: &[f64], passes: usize, tail: f64) -> f64 {
     let (Some(low), Some(high)) = (quantile(drawn, 0.16), quantile(drawn, 0.84)) else {
         return 0.0;
@@ -137,9 +137,9 @@ fn half_width(drawn: &[f64], passes: usize, tail: f64) -> f64 {
     (high - low) / 2.0 * narrow * student(passes.max(2) - 1, tail)
 }
 
-/// Student's quantile for this tail, by the Cornish-Fisher expansion from the normal quantile. It
-/// is accurate to within 4 % for 3 degrees of freedom and a tail of 0.025, and better for more
-/// degrees of freedom.
+/// Returns the Student's t quantile for this tail probability, using the Cornish-Fisher expansion
+/// around the normal quantile. Accurate to within 4 % for 3 degrees of freedom and a tail
+/// probability of 0.025, and better with more degrees of freedom.
 fn student(freedom: usize, tail: f64) -> f64 {
     let z = normal_quantile(tail);
     let v = freedom as f64;
@@ -148,8 +148,8 @@ fn student(freedom: usize, tail: f64) -> f64 {
     z + first / v + second / v.powi(2)
 }
 
-/// Quantile of the normal distribution, in standard deviations above the mean (Abramowitz and
-/// Stegun 26.2.23, within 0.00045).
+/// Returns the normal quantile for this tail probability, in standard deviations above the mean
+/// (Abramowitz and Stegun 26.2.23, within 0.00045).
 fn normal_quantile(tail: f64) -> f64 {
     let t = (-2.0 * tail.ln()).sqrt();
     let above = 2.515517 + t * (0.802853 + t * 0.010328);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests the detector on curves whose true levels are known. For whole machines, see
+//! Tests the detector on curves whose true levels are known. Whole machines are tested in
 //! `examples/corpus`.
 
 use super::{Cause, FoundLevels, Options, Sample, detect, refine};
@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 const KIB: u64 = 1 << 10;
 
-/// Edges of evenly filled caches with 4 KiB ways: (bytes, time beyond).
+/// Returns the latency for evenly filled caches with 4 KiB ways; `steps` are pairs of size in bytes
+/// and time beyond it.
 fn edges(first: f64, steps: &[(u64, f64)], bytes: u64) -> f64 {
     let mut time = first;
     for &(size, beyond) in steps {
@@ -19,7 +20,7 @@ fn edges(first: f64, steps: &[(u64, f64)], bytes: u64) -> f64 {
     time
 }
 
-/// Four sizes per octave, five passes, each with up to 1 % random delay.
+/// Returns a curve with four sizes per octave and five passes, each with up to 1 % random delay.
 fn curve(first: f64, steps: &[(u64, f64)], last: u64) -> Vec<Sample> {
     let mut sizes: Vec<u64> = (0..)
         .map(|i| (4096.0 * (f64::from(i) / 4.0).exp2()) as u64 / KIB * KIB)

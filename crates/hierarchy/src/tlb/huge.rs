@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests whether one TLB entry translates a huge page.
+//! Tests whether one TLB entry translates a whole huge page.
 //!
-//! A chase with the stride of a small page, inside huge pages, needs one translation per huge page,
+//! A chase with a stride of one small page, inside huge pages, needs one translation per huge page,
 //! so it is as fast as the packed chase even far beyond the number of small pages that the first
-//! level holds. The exception is a TLB that holds small pieces of the huge page, because the host
-//! of a virtual machine has assembled it from small pages (*page splintering*: Pham et al., 2015).
-//! Such a TLB misses with huge pages where it misses with small ones.
+//! level holds. The exception is a TLB that caches small pieces of a huge page, because the
+//! hypervisor backs the guest's huge page with small ones (*page splintering*: Pham et al., 2015).
+//! With huge pages, such a TLB misses at the same number of small pages as without them.
 
 use super::{Curve, Point, Sample, levels};
 use crate::resample::{REPLICATES, interval, redrawn_least};
@@ -14,28 +14,28 @@ use linerate_record::memory::PagesVerdict;
 use linerate_record::stats::{Estimate, median};
 use std::ops::RangeInclusive;
 
-/// Verdict on huge pages.
+/// Verdict on whether huge pages work, with the evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HugePages {
     /// `Work`, `Splintered` or `Unknown`; the caller checks whether huge pages were granted.
     pub verdict: PagesVerdict,
-    /// Share of the first-level miss cost that remains with huge pages: 0 if they work, 1 if they
-    /// are splintered. `None` without a first level.
+    /// Fraction of the first-level miss cost that remains with huge pages: 0 if they work, 1 if
+    /// they are splintered. `None` without a first level.
     pub share: Option<Estimate>,
-    /// Latency with huge pages over latency with small pages, at the largest number of pages
-    /// measured with both. `None` if that number is within the first level.
+    /// Latency with huge pages divided by latency with small pages, at the largest number of pages
+    /// measured with both. `None` if that number is not clearly beyond the first level.
     pub time_ratio: Option<Estimate>,
 }
 
-/// Multiple of the first level's half from which small pages clearly miss that level, and multiple
-/// of the second level's onset up to which they clearly hit the second.
+/// Multiple of the first level's midpoint above which small pages clearly miss that level, and
+/// multiple of the second level's onset below which they clearly hit the second.
 const CLEAR: (f64, f64) = (1.5, 0.9);
 
-/// Tests whether one entry translates a huge page: `small` is measured on small pages, `huge` with
-/// the same stride inside granted huge pages.
+/// Tests whether one entry translates a whole huge page. `small` is measured on small pages, `huge`
+/// with the same stride inside granted huge pages.
 ///
-/// The verdict states what is beyond doubt, given the interval of the share: that most of the cost
-/// is still paid, or that most of it is not.
+/// The verdict is positive or negative only if the interval of the remaining fraction is entirely
+/// below or above one half; otherwise it is unknown.
 pub fn huge_pages(small: &[Sample], huge: &[Sample], confidence: f64, seed: u64) -> HugePages {
     let levels = levels(small, confidence, seed);
     let (small, huge) = (Curve::from_samples(small), Curve::from_samples(huge));
@@ -72,8 +72,8 @@ pub fn huge_pages(small: &[Sample], huge: &[Sample], confidence: f64, seed: u64)
     HugePages { verdict, share, time_ratio }
 }
 
-/// The median difference over the points of `curve` within `pages`, with passes and points drawn
-/// with replacement; `None` without a point.
+/// Returns the median difference over the points of `curve` within `pages`, with passes and points
+/// resampled with replacement; `None` if there is no such point.
 fn level(curve: &Curve, pages: RangeInclusive<f64>, random: &mut Rng) -> Option<f64> {
     let within = |point: &&Point| pages.contains(&point.pages);
     let points: Vec<&Point> = curve.points.iter().filter(within).collect();

@@ -1,61 +1,63 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Distinguishes a step caused by the TLB itself from one caused by other users of the TLB.
 //!
-//! Other users, such as an SMT sibling hidden by the hypervisor, take entries for a while. Few
-//! passes then fit in the TLB, and the more pages, the fewer passes. While the other users are
-//! idle, all passes fit up to the last entry, and none beyond it. Hits are therefore counted: at
-//! each number of pages, the passes in which translations cost next to nothing. With `E` entries,
-//! of the passes over
+//! Other users, such as an SMT sibling hidden by the hypervisor, occupy entries for a while. Only
+//! some passes then fit in the TLB: the more pages, the fewer passes. While the other users are
+//! idle, all passes fit up to the last entry, and none beyond it. Hits are therefore counted: a
+//! pass counts as a hit if its translations cost next to nothing. With `E` entries, of the passes
+//! over
 //!
 //! ```text
-//! E - 3, ..., E       about as many hit: those while others rest, and all entries are there
-//! E + 1               none does
+//! E - 3, ..., E       about equally many hit: those during which other users are idle
+//! E + 1               none hit
 //! ```
 //!
-//! If other threads caused the edge at `n`, they would sometimes take one entry fewer. Hits decline
-//! from `n - 3` to `n` by some factor per page, from which the number of hits among the passes over
-//! `n + 1` is predicted. If 5 hits are predicted, none is seen by chance once in e^5 = 148 times;
-//! the same holds for seeing only one if 7 are predicted (Poisson). A few passes may still hit,
-//! since page coalescing frees entries.
+//! If other users caused the edge at `n`, they would sometimes occupy one entry fewer. Hits decline
+//! from `n - 3` to `n` by some factor per page, which predicts the number of hits among the passes
+//! over `n + 1`. If 5 hits are predicted, the chance of seeing none is one in e^5 = 148; the same
+//! holds for seeing only one if 7 are predicted (Poisson). A few passes may still hit because page
+//! coalescing frees entries.
 //!
-//! Two more facts must not contradict `E`. First, on all processors whose number of entries we
-//! know, TLBs with more than 16 entries have a multiple of four entries, and smaller ones an even
-//! number. Second, the half of the rise is where a TLB with `E` entries has it: with `E` entries in
-//! `s` sets, where `s` is a power of two that divides `E`, the miss ratio is `r (n - E) (E + s) /
-//! (s n)` (see `tlb/edge.rs`), where `r` is 1 with LRU and less with approximations of it. It is
-//! one half at
+//! `E` must also be consistent with two further facts. First, on all processors whose number of
+//! entries is known, TLBs with more than 16 entries have a multiple of four entries, and smaller
+//! ones an even number. Second, the midpoint of the rise must be consistent with `E`: with `E`
+//! entries in `s` sets, where `s` is a power of two that divides `E`, the miss ratio is `r (n - E)
+//! (E + s) / (s n)` (see `tlb/edge.rs`), where `r` is 1 with LRU and less with approximations of
+//! it. It is one half at
 //!
 //! ```text
 //! n = E / (1 - s / (2 r (E + s)))
 //! ```
 //!
-//! If up to 18 of 96 entries are taken, the TLB looks like one with 78 entries, but the half of the
-//! rise is at 97. With 78 entries in one or two sets, it would be at 80 at most.
+//! For example, if other users occupy up to 18 of 96 entries, the edge is that of a TLB with 78
+//! entries, but the midpoint of the rise is at 97. With 78 entries in one or two sets, it would be
+//! at 80 or below.
 
 use super::{Curve, Drawn, Fit, Level, Point};
 use crate::resample::least;
 use linerate_record::stats::{Estimate, quantile};
 
-/// Minimum number of predicted hits beyond an edge for their absence to be significant. Each hit
-/// seen requires two more.
+/// Minimum number of predicted hits beyond an edge for their absence to be significant. Each
+/// observed hit requires two more predicted ones.
 const MIN_PREDICTED: f64 = 5.0;
-/// Maximum share of the predicted hits that may occur, due to coalesced pages.
+/// Maximum fraction of the predicted hits that may still occur because of page coalescing.
 const JOINED: f64 = 0.2;
 /// Number of pages over which the decline of hits is estimated.
 const REACH: f64 = 3.0;
-/// Maximum number of pages by which the edge may be beyond both the onset and the half.
+/// Maximum number of pages by which the edge may be beyond both the onset and the midpoint.
 const AROUND: f64 = 3.0;
-/// Share of the usual rise at the next page, below which a pass counts as a hit.
+/// A pass counts as a hit if it shows less than this fraction of the usual rise at the next point.
 const HIT: f64 = 0.5;
-/// Minimum height of the step in standard errors of a point: otherwise hits cannot be recognized.
+/// Minimum height of the step in standard errors of a point; below it, hits cannot be recognized.
 const LEAST_ERRORS: f64 = 2.0;
-/// Maximum error of the half, in pages or as a share of the entries, whichever is larger.
+/// Maximum error of the midpoint, in pages or as a fraction of the entries, whichever is larger.
 const NEAR: (f64, f64) = (2.0, 0.02);
 /// Minimum miss ratio in an overfull set with pseudo-LRU.
 const LEAST_MISSED: f64 = 0.75;
 
 impl Point {
-    /// Translation cost in the pass of this rank among `n` passes: see [`USUAL`] and [`SLOW`].
+    /// Returns the translation cost in the pass with this rank; `rank` maps the number of passes to
+    /// an index. See [`USUAL`] and [`SLOW`].
     pub(super) fn ranked(&self, rank: fn(usize) -> usize) -> f64 {
         let mut sorted = self.spread.clone();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -63,7 +65,7 @@ impl Point {
         time.unwrap_or(f64::NAN) - least(&self.packed).unwrap_or(f64::NAN)
     }
 
-    /// Number of passes in which translation costs at most `share` of the rise.
+    /// Returns how many passes have a translation cost of at most `share` of the rise.
     fn hits(&self, drawn: &Drawn, share: f64) -> f64 {
         let packed = least(&self.packed).unwrap_or(f64::NAN);
         let hit = |time: &&f64| drawn.share(**time - packed) <= share;
@@ -75,14 +77,14 @@ impl Point {
     }
 }
 
-/// The rank of the usual pass: the lower median, since disturbances usually add time.
+/// Rank of the usual pass: the lower median, because interference usually adds time.
 pub(super) const USUAL: fn(usize) -> usize = |n| n.saturating_sub(1) / 2;
-/// The rank of a slow pass, at the third quartile: includes effects that a few lucky passes hide.
+/// Rank of a slow pass, at the third quartile, which includes effects that a few lucky passes hide.
 pub(super) const SLOW: fn(usize) -> usize = |n| (3 * n.saturating_sub(1)).div_ceil(4);
 
 impl Curve {
-    /// For `level`, whose rise is `drawn`: the number of pages after which most hits are gone, and
-    /// whether other users can be excluded as the cause.
+    /// Returns the number of pages after which most hits disappear, for `level` with rise `drawn`,
+    /// and whether other users can be ruled out as the cause.
     pub(super) fn last_hits(&self, drawn: &Drawn, level: &Level) -> Option<(Estimate, bool)> {
         let high = level.onset.high.max(level.half.high) + AROUND;
         let places = 1..self.points.partition_point(|point| point.pages <= high);
@@ -93,8 +95,8 @@ impl Curve {
         Some((Estimate { value, low: value, high: value, n: hits.passes, ..level.onset }, is_it))
     }
 
-    /// Hits at `place`, which is not the first point, and at its neighbours. `None` if hits cannot
-    /// be recognized there, or if no point follows.
+    /// Returns the hits at `place`, which must not be the first point, and at its neighbours;
+    /// `None` if hits cannot be recognized there, or if no point follows.
     fn hits_about(&self, drawn: &Drawn, place: usize) -> Option<Hits> {
         let (edge, next) = (&self.points[place], self.points.get(place + 1)?);
         let share = HIT * drawn.share(next.ranked(USUAL)).min(1.0);
@@ -113,14 +115,14 @@ impl Curve {
     }
 }
 
-/// Hits after a candidate for the last entry.
+/// Predicted and observed hits at the point after a candidate for the last entry.
 struct Hits {
     predicted: f64,
     seen: f64,
-    /// Whether the next point is one page further, and the points before are close enough for a
+    /// Whether the next point is one page further, and the earlier point is close enough for a
     /// prediction.
     is_close: bool,
-    /// Number of passes at the last entry.
+    /// Passes at the candidate for the last entry.
     passes: u64,
 }
 
@@ -129,7 +131,8 @@ impl Hits {
         self.predicted - self.seen
     }
 
-    /// Whether there were too few hits beyond the candidate for the TLB to have another entry.
+    /// Returns whether there were too few hits beyond the candidate for the TLB to have another
+    /// entry.
     fn end(&self) -> bool {
         let are_gone =
             self.gone() >= MIN_PREDICTED + self.seen && self.seen <= JOINED * self.predicted;
@@ -137,17 +140,18 @@ impl Hits {
     }
 }
 
-/// Whether TLBs with this number of entries exist.
+/// Returns whether TLBs with this number of entries exist.
 fn is_possible(entries: f64) -> bool {
     entries % if entries > 16.0 { 4.0 } else { 2.0 } == 0.0
 }
 
-/// Whether `half` of the rise is consistent with `entries` entries.
+/// Returns whether the midpoint `half` is consistent with `entries` entries.
 fn is_half_near(entries: f64, half: Estimate) -> bool {
     most_half(entries) + NEAR.0.max(NEAR.1 * entries) >= half.low
 }
 
-/// Maximum number of pages at which a TLB with `entries` entries misses half of the time.
+/// Returns the maximum number of pages at which a TLB with `entries` entries reaches a miss ratio
+/// of one half.
 fn most_half(entries: f64) -> f64 {
     let mut sets = 1.0;
     while (entries / (2.0 * sets)).fract() == 0.0 && 4.0 * sets <= entries {
@@ -156,8 +160,8 @@ fn most_half(entries: f64) -> f64 {
     entries / (1.0 - sets / (2.0 * LEAST_MISSED * (entries + sets)))
 }
 
-/// `onset`, widened to contain the edges and halves of `fits`, and `hits`, the last number of pages
-/// with hits.
+/// Returns `onset`, widened to contain the edges and midpoints of `fits`, and `hits`, the last
+/// number of pages with hits.
 pub(super) fn widened<'a>(
     onset: Estimate,
     fits: impl Iterator<Item = &'a Fit>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TLBs simulated translation by translation, and measurements on a machine with a known TLB.
+//! Tests with TLBs simulated translation by translation, and with measurements on a machine whose
+//! TLB is known.
 
 mod contended;
 
@@ -39,7 +40,7 @@ impl Buffer {
         (self.sets * self.ways) as f64
     }
 
-    /// Miss ratio of a chase through `pages` adjacent pages in random order.
+    /// Returns the miss ratio of a chase through `pages` adjacent pages in random order.
     fn misses(&self, pages: u64, random: &mut Rng) -> f64 {
         let set = || Set {
             pages: vec![None; self.ways],
@@ -92,7 +93,7 @@ struct Machine {
     added: RefCell<BTreeMap<u64, f64>>,
 }
 
-/// 1 % noise, and this share of disturbed windows.
+/// Noise of 1 %, and the fraction of windows slowed down by interference.
 #[derive(Clone, Copy)]
 struct Noise {
     deviation: f64,
@@ -108,7 +109,7 @@ impl Machine {
         Self { levels: levels.to_vec(), added: RefCell::default() }
     }
 
-    /// Time added to a load by translation.
+    /// Returns the time that translation adds to a load.
     fn added(&self, pages: u64) -> f64 {
         let mut random = Rng::with_seed(pages);
         let simulate = || {
@@ -135,7 +136,7 @@ impl Machine {
         Sample { pages, spread: passes(spread), packed: passes(packed) }
     }
 
-    /// Measures like a caller: an initial grid, then the requested points.
+    /// Measures as `linerate-memory` does: an initial grid, then the requested points.
     fn measured(&self, most: u64, noise: Noise, seed: u64) -> Vec<Sample> {
         let mut random = Rng::with_seed(seed);
         let mut samples = Vec::new();
@@ -281,7 +282,7 @@ fn a_climb_without_end_has_an_onset_and_a_lower_bound() {
     assert!((found[1].cost.value - 25.44).abs() < 1e-9 && found[1].cost.high == f64::INFINITY);
 }
 
-/// Recorded data: on small pages, and inside huge ones.
+/// Data recorded on small pages, and inside huge pages.
 fn recorded() -> (Vec<Sample>, Vec<Sample>) {
     let text = include_str!("../../tests/data/tlb.txt");
     let times = |column: &str| column.split_whitespace().map(|t| t.parse().unwrap()).collect();
@@ -306,7 +307,7 @@ fn a_busy_machine_with_96_entries() {
         assert_eq!(found.len(), 2, "{found:?}");
         let onset = found[0].onset;
         assert!(onset.low <= 96.0 && 96.0 <= onset.high, "{onset:?}");
-        // 7 cycles at some 3.8 GHz.
+        // 7 cycles at about 3.8 GHz.
         assert!((found[0].cost.value - 1.84).abs() < 0.06, "{found:?}");
         assert!(!found[1].is_step, "{found:?}");
     }
@@ -314,8 +315,8 @@ fn a_busy_machine_with_96_entries() {
     assert!(wanted.iter().any(|pages| (92..108).contains(pages)), "{wanted:?}");
 }
 
-/// Recorded on small pages while a thread hidden by the hypervisor took entries: sometimes in one
-/// recording, nearly always in the other.
+/// Recorded on small pages while a thread hidden by the hypervisor occupied entries: sometimes in
+/// one recording, nearly always in the other.
 #[test]
 fn entries_of_a_core_that_is_shared() {
     let samples = |text: &str| {
@@ -372,8 +373,8 @@ fn huge_pages_are_undetermined_without_a_first_level() {
     assert_eq!((found.verdict, found.share, found.time_ratio), (PagesVerdict::Unknown, None, None));
 }
 
-/// The distance to the nearest non-decreasing sequence, by exhaustive search over sequences of the
-/// given values.
+/// Returns the distance to the nearest non-decreasing sequence, by exhaustive search over sequences
+/// of the given values.
 fn nearest_by_trying(values: &[f64]) -> f64 {
     let mut levels = values.to_vec();
     levels.sort_unstable_by(f64::total_cmp);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * One of the checksum algorithms of lwIP, by LWIP_CHKSUM_ALGORITHM from the command line. The file
- * is compiled once for each, so all its definitions get unique names.
+ * One of lwIP's checksum algorithms, selected by LWIP_CHKSUM_ALGORITHM on the compiler's command
+ * line. This file is compiled once per algorithm, so each definition gets a unique name.
  */
 #define JOIN2(name, number) name##number
 #define JOIN(name, number) JOIN2(name, number)

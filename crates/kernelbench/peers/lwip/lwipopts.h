@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* lwIP without an operating system and without anything but what its checksum names. */
+/* lwIP without an operating system, and with only what its checksum code refers to. */
 #ifndef LINERATE_LWIPOPTS_H
 #define LINERATE_LWIPOPTS_H
 

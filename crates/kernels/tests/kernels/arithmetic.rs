@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks combined sums, pseudo-headers and incremental updates, each against the sum of the bytes
+//! Checks combined sums, pseudo-headers and incremental updates against the sum of the bytes
 //! themselves.
 
 use crate::rig::rfc1071;
@@ -108,7 +108,7 @@ proptest! {
         });
         let fresh = word(&sealed(changed.clone(), 5), 5);
         prop_assert_eq!(updated, by_words);
-        // A message of all zeros has two checksums that verify; any other message has one.
+        // A message of all zeros has two valid checksums; any other message has one.
         let zeros = |bytes: &[u8]| [&bytes[..10], &bytes[12..]].concat().iter().all(|o| *o == 0);
         if !zeros(&old) && !zeros(&changed) {
             prop_assert_eq!(updated, fresh);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests routines through their common call interface: variants compute the result; bounds move the
-//! bytes they must move and touch nothing else.
+//! Tests routines through their common call interface: variants compute the right result; bounds
+//! access exactly the given bytes.
 
 use crate::rig::{lengths, noise, rfc1071};
 use linerate_kernels::bench::{Role, Routine, bounds, headers, routines};
@@ -54,7 +54,7 @@ fn bounds_are_as_wide_as_the_processor() {
     }
 }
 
-/// Bytes with an inaccessible page before and after them.
+/// Bytes with an inaccessible page on either side.
 struct Fenced {
     start: *mut u8,
     page: usize,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies and fills write exactly the given bytes.
+//! Tests that copies and fills write exactly the given bytes.
 
 use crate::rig::{kernels, lengths, noise, rfc1071};
 use linerate_kernels::{Kernels, Sum, copy, copy_checksum, fill};
 
 const GUARD: usize = 70;
 
-/// Passes `length` bytes at `start` of a buffer to `write`, and checks that they became `wanted`
-/// and that nothing around them changed.
+/// Passes `wanted.len()` bytes at `start` of a buffer to `write`, and checks that they became
+/// `wanted` and that nothing around them changed.
 #[track_caller]
 fn written(start: usize, wanted: &[u8], write: impl FnOnce(&mut [u8])) {
     let before = noise(GUARD + start + wanted.len() + GUARD, 99);
@@ -19,7 +19,7 @@ fn written(start: usize, wanted: &[u8], write: impl FnOnce(&mut [u8])) {
     assert!(after[last..] == before[last..], "wrote behind: {} at {start}", wanted.len());
 }
 
-/// Offsets of source and destination: equal, one varying, both varying independently.
+/// Returns the source and destination offsets: equal, one varying, both varying independently.
 fn offsets() -> impl Iterator<Item = (usize, usize)> {
     (0..64).step_by(9).flat_map(|i| [(i, i), (i, 0), (0, i), (i, 63 - i)])
 }
@@ -62,7 +62,7 @@ fn the_functions_move_as_the_kernels_do() {
     }
 }
 
-/// The header that defines the length from which variants use nontemporal stores.
+/// Header that defines the length at which variants switch to nontemporal stores.
 const BODY: &str = include_str!("../../native/kernels/body.h");
 
 #[test]

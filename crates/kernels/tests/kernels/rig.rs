@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shared by the tests: the definition of the checksum, buffer contents, lengths, and the variants.
+//! Test helpers: the definition of the checksum, buffer contents, lengths, and the variants.
 
 use linerate_kernels::{Kernels, variants};
 
-/// RFC 1071 implemented literally: big-endian words, an odd last byte followed by a zero, carries
+/// Implements RFC 1071 literally: big-endian words, an odd last byte followed by a zero, carries
 /// folded at the end.
 pub(crate) fn rfc1071(bytes: &[u8]) -> u16 {
     let mut sum = 0u64;
@@ -16,26 +16,27 @@ pub(crate) fn rfc1071(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// Pseudorandom bytes, the same for the same seed.
+/// Returns pseudo-random bytes, always the same for a given seed.
 pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     (0..bytes).map(|_| random.u8(..)).collect()
 }
 
-/// Buffer contents whose sums carry occasionally, always, never, and nearly always.
+/// Returns buffer contents whose sums produce carries occasionally, always, never, and nearly
+/// always.
 pub(crate) fn fills(bytes: usize) -> [Vec<u8>; 4] {
     let mut mostly = vec![0xff; bytes];
     mostly.iter_mut().step_by(97).for_each(|byte| *byte = 0xfe);
     [noise(bytes, 7), vec![0xff; bytes], vec![0; bytes], mostly]
 }
 
-/// Every length up to four vectors, plus lengths around powers of two and around packet lengths.
+/// Returns every length up to four vectors, plus lengths around powers of two and packet lengths.
 pub(crate) fn lengths() -> impl Iterator<Item = usize> {
     let around = [320, 383, 512, 576, 1024, 1460, 1480, 1500, 2048].into_iter();
     (0..=260).chain(around.flat_map(|n| n - 1..=n + 1))
 }
 
-/// The selected variant, and every variant that can run here.
+/// Returns the selected variant, and every variant supported by this CPU.
 pub(crate) fn kernels() -> Vec<Kernels> {
     let runnable = variants().filter_map(|v| v.kernels().ok());
     std::iter::once(Kernels::selected()).chain(runnable).collect()

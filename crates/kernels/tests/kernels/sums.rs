@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sums of bytes.
+//! Tests sums of bytes against RFC 1071.
 
 use crate::rig::{fills, kernels, lengths, noise, rfc1071};
+use linerate_kernels::checksum::Buffer;
 use linerate_kernels::{Sum, checksum};
 
 #[test]
@@ -34,6 +35,56 @@ fn the_reference_of_the_kernels_is_the_definition() {
     }
     let odd = checksum::reference(&[0xab], Sum::ZERO, !checksum::BYTE_SWAP);
     assert_eq!(!u16::from_be(odd), 0x00ab, "an odd byte in the half that is wrong here");
+}
+
+#[test]
+fn a_burst_is_the_sum_of_each_buffer() {
+    let mut random = fastrand::Rng::with_seed(5);
+    let seeds = [0, 1, 0xffff, 0x1_0000, u32::MAX].map(Sum::from_raw);
+    for fill in fills(2200) {
+        for limit in [1, 20, 64, 65, 128, 129, 255, 256, 257, 1500] {
+            for count in 0..=40 {
+                let mut part = || {
+                    let (start, bytes) = (random.usize(..64), random.usize(..=limit));
+                    (&fill[start..start + bytes], seeds[random.usize(..seeds.len())])
+                };
+                let parts: Vec<(&[u8], Sum)> = (0..count).map(|_| part()).collect();
+                let buffers: Vec<Buffer<'_>> =
+                    parts.iter().map(|(bytes, _)| Buffer::new(bytes)).collect();
+                let truth: Vec<u16> = parts
+                    .iter()
+                    .map(|(bytes, seed)| (Sum::from_raw(of(bytes).into()) + *seed).fold())
+                    .collect();
+                let folded = |sum: &dyn Fn(&mut [Sum])| {
+                    let mut sums: Vec<Sum> = parts.iter().map(|(_, seed)| *seed).collect();
+                    sum(&mut sums);
+                    sums.into_iter().map(Sum::fold).collect::<Vec<u16>>()
+                };
+                assert_eq!(folded(&|sums| checksum::burst(&buffers, sums)), truth, "{limit}");
+                for k in &kernels() {
+                    let sums = folded(&|sums| k.checksum_burst(&buffers, sums));
+                    assert_eq!(sums, truth, "{}: {count} of at most {limit} bytes", k.name());
+                }
+            }
+        }
+    }
+}
+
+/// Returns the sum by RFC 1071, as the raw value of a [`Sum`].
+fn of(bytes: &[u8]) -> u16 {
+    rfc1071(bytes).to_be()
+}
+
+#[test]
+#[should_panic(expected = "2 buffers, but 1 sums")]
+fn a_burst_needs_a_sum_per_buffer() {
+    checksum::burst(&[Buffer::default(); 2], &mut [Sum::ZERO]);
+}
+
+#[test]
+fn a_buffer_gives_its_bytes_back() {
+    assert_eq!(Buffer::new(b"ping").bytes(), b"ping");
+    assert_eq!(format!("{:?}", Buffer::default()), "Buffer([])");
 }
 
 #[test]

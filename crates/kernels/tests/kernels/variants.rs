@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests the names, the runnable variants, and the message for variants that cannot run.
+//! Tests variant names, the list of variants that can run, and the error for those that cannot.
 
 use linerate_kernels::{Kernel, Kernels, Variant, VariantError, variants};
 

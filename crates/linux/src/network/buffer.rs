@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The receive buffer of one of this program's sockets.
+//! Receive buffer size of this program's sockets.
 
 use crate::Error;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Requests a receive buffer of this size in bytes (SO_RCVBUF); the kernel doubles it for
+/// Requests a receive buffer of `bytes` bytes (SO_RCVBUF). The kernel doubles the size for
 /// bookkeeping, and caps it at net.core.rmem_max.
 ///
 /// # Errors
-/// The descriptor is not a socket.
+/// Returns an error if the descriptor is not a socket.
 pub fn set_receive_buffer(socket: &impl AsFd, bytes: u32) -> Result<(), Error> {
     // SAFETY: the option's value is a number that is valid during the call.
     let status = unsafe {

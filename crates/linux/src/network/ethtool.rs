@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Driver data for an interface (ethtool). The queries used here need no privilege.
+//! Driver information for an interface (ethtool). These queries need no privileges.
 
 use super::{Network, text, u32_at, u64_at};
 use crate::Error;
@@ -13,48 +13,48 @@ const GET_FEATURES: u32 = 0x3a;
 
 const SIOCETHTOOL: u32 = 0x8946;
 
-/// Numbers of the string sets for driver counters and features.
+/// String set numbers for driver counters and features.
 const COUNTERS: u32 = 1;
 const FEATURES: u32 = 4;
 
-/// ETH_GSTRING_LEN.
+/// Maximum length of a name in bytes, ETH_GSTRING_LEN.
 const NAME_BYTES: usize = 32;
 
-/// Maximum number of names, more than any driver has; bounds memory use if a reply is damaged.
+/// Maximum number of names, more than any driver has; bounds memory use if a reply is corrupt.
 const NAMES_MAX: u32 = 1 << 16;
 
-/// The kernel writes as many names or counters as the driver has, regardless of the buffer size.
-/// The driver may have more by now than at the previous query; this is the number of extra entries
-/// to leave room for.
+/// Spare entries in a buffer. The kernel writes as many names or counters as the driver has,
+/// regardless of the buffer size, and there may be more than at the previous query.
 const SPARE: usize = 4096;
 
-/// The driver of an interface.
+/// An interface's driver, as reported by ethtool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Driver {
-    /// Its name: `virtio_net`.
+    /// Driver name, such as `virtio_net`.
     pub name: String,
-    /// Firmware version of the NIC; empty if it has none.
+    /// NIC firmware version; empty if none.
     pub firmware: String,
-    /// Bus address of the NIC, such as `0000:00:03.0`; empty if it is not on a bus.
+    /// NIC bus address, such as `0000:00:03.0`; empty if not on a bus.
     pub bus: String,
 }
 
 impl Driver {
-    /// `ethtool_drvinfo`.
+    /// Decodes `ethtool_drvinfo`.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let part = |at: usize| bytes.get(at..at + 32).map(text);
         Some(Self { name: part(4)?, firmware: part(68)?, bus: part(100)? })
     }
 }
 
-/// Decodes the names in a string set (`ethtool_gstrings`), at most `count` of them.
+/// Decodes at most `count` names in a string set (`ethtool_gstrings`).
 fn decode_names(bytes: &[u8], count: u32) -> Vec<String> {
     let count = u32_at(bytes, 8).unwrap_or(0).min(count) as usize;
     let names = bytes.get(12..).unwrap_or_default().chunks_exact(NAME_BYTES);
     names.take(count).map(text).collect()
 }
 
-/// Decodes counter values by name (`ethtool_stats`). Counters without a name are skipped.
+/// Decodes counter values and pairs them with their names (`ethtool_stats`). Counters without a
+/// name are skipped.
 fn decode_counters(bytes: &[u8], names: &[String]) -> Vec<(String, u64)> {
     let count = u32_at(bytes, 4).unwrap_or(0) as usize;
     let value = |index: usize| u64_at(bytes, 8 + 8 * index);
@@ -65,7 +65,8 @@ fn decode_counters(bytes: &[u8], names: &[String]) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// Decodes whether each feature is on, by name (`ethtool_gfeatures`, in blocks of 32).
+/// Decodes whether each feature is on, and pairs the result with the feature's name
+/// (`ethtool_gfeatures`, in blocks of 32).
 fn decode_features(bytes: &[u8], names: &[String]) -> Vec<(String, bool)> {
     let blocks = u32_at(bytes, 4).unwrap_or(0) as usize;
     // Layout of a block: available, requested, active, never changed.
@@ -76,13 +77,13 @@ fn decode_features(bytes: &[u8], names: &[String]) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// Queries a driver: the kernel reads `question` and overwrites it with the answer.
+/// Queries a driver. The kernel reads `question` and overwrites it with the answer.
 fn ask(network: &Network, interface: &str, question: &mut [u8]) -> Result<(), Error> {
     let mut request = [0u8; size_of::<libc::ifreq>()];
     // IFNAMSIZ includes the terminating NUL.
     if interface.len() > 15 {
         let value = interface.to_owned();
-        let advice = "use the name of an interface";
+        let advice = "interface names have at most 15 characters";
         return Err(Error::Call { call: "ethtool", value, errno: libc::ENODEV, advice });
     }
     request[..interface.len()].copy_from_slice(interface.as_bytes());
@@ -98,7 +99,7 @@ fn ask(network: &Network, interface: &str, question: &mut [u8]) -> Result<(), Er
     }
 }
 
-/// Builds a request from a command and a number, with room for a reply of `bytes` bytes.
+/// Builds a request from a command and a number, with room for a `bytes`-byte reply.
 fn question(command: u32, number: u32, bytes: usize) -> Vec<u8> {
     let mut question = command.to_ne_bytes().to_vec();
     question.extend(number.to_ne_bytes());
@@ -107,10 +108,10 @@ fn question(command: u32, number: u32, bytes: usize) -> Vec<u8> {
 }
 
 impl Network {
-    /// The driver of an interface.
+    /// Returns an interface's driver.
     ///
     /// # Errors
-    /// The interface does not exist, or has no driver.
+    /// Returns an error if the interface does not exist or has no driver.
     pub fn driver(&self, interface: &str) -> Result<Driver, Error> {
         // `ethtool_drvinfo` is 196 bytes long.
         let mut answer = question(GET_DRIVER, 0, 256);
@@ -119,10 +120,11 @@ impl Network {
         Ok(Driver::decode(&answer).unwrap_or(empty))
     }
 
-    /// Returns the features (offloads) of an interface, and whether each is on.
+    /// Returns the name of each of an interface's features (offloads), and whether the feature is
+    /// on.
     ///
     /// # Errors
-    /// The interface does not exist.
+    /// Returns an error if the interface does not exist.
     pub fn features(&self, interface: &str) -> Result<Vec<(String, bool)>, Error> {
         let names = self.names(interface, FEATURES)?;
         let blocks = names.len().div_ceil(32) as u32;
@@ -131,11 +133,11 @@ impl Network {
         Ok(decode_features(&answer, &names))
     }
 
-    /// Returns the names of a driver's own counters; they do not change while the driver is loaded,
-    /// or with its queues.
+    /// Returns the names of a driver's own counters; empty if it has none. The names change only if
+    /// the driver is reloaded or its number of queues changes.
     ///
     /// # Errors
-    /// The driver has no counters.
+    /// Returns an error if the driver has no counters.
     pub fn driver_counter_names(&self, interface: &str) -> Result<Vec<String>, Error> {
         self.names(interface, COUNTERS)
     }
@@ -143,7 +145,7 @@ impl Network {
     /// Returns the values of the named counters.
     ///
     /// # Errors
-    /// The driver has no counters.
+    /// Returns an error if the driver has no counters.
     pub fn driver_counters(
         &self,
         interface: &str,
@@ -155,8 +157,8 @@ impl Network {
     }
 
     fn names(&self, interface: &str, set: u32) -> Result<Vec<String>, Error> {
-        // `ethtool_sset_info`: command, reserved, a 64-bit mask of sets, the sizes of the sets in
-        // the mask.
+        // `ethtool_sset_info`: command, reserved, 64-bit mask of sets, sizes of the sets in the
+        // mask.
         let mut sizes = question(GET_SET_SIZES, 0, 16);
         sizes[8..16].copy_from_slice(&(1u64 << set).to_ne_bytes());
         ask(self, interface, &mut sizes)?;

@@ -6,26 +6,29 @@ use super::{Network, u32_at, u64_at};
 use crate::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// SOCK_DIAG_BY_FAMILY.
+/// Message type SOCK_DIAG_BY_FAMILY.
 pub(super) const BY_FAMILY: u16 = 20;
 
-/// Lengths of `inet_diag_sockid` and `inet_diag_msg`.
+/// Lengths of `inet_diag_sockid` and `inet_diag_msg` in bytes.
 const ID: usize = 48;
 const MESSAGE: usize = 72;
 
-/// Attributes, and the bits that request them.
+/// Attribute types, and the bits that request them.
 const INFO: u16 = 2;
 const MEMORY: u16 = 7;
 const EXTENSIONS: u8 = 1 << (INFO - 1) | 1 << (MEMORY - 1);
 
-/// All but TCP_TIME_WAIT, TCP_SYN_RECV and TCP_NEW_SYN_RECV: sockets in these states belong to no
-/// program.
+/// All TCP states except TCP_TIME_WAIT, TCP_SYN_RECV and TCP_NEW_SYN_RECV, in which a socket
+/// belongs to no program.
 const STATES: u32 = !(1 << 6 | 1 << 3 | 1 << 12);
+
+/// TCPI_OPT_WSCALE.
+const OPTION_WINDOW_SCALE: u8 = 4;
 
 /// TCP state of a listening socket.
 const LISTEN: u8 = 10;
 
-/// Transport protocol of a socket.
+/// Socket transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InetProtocol {
     /// TCP.
@@ -34,16 +37,16 @@ pub enum InetProtocol {
     Udp,
 }
 
-/// State of a socket at one moment.
+/// Socket state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InetSocket {
     /// TCP or UDP.
     pub protocol: InetProtocol,
-    /// Whether it is a listening socket.
+    /// Whether the socket is listening.
     pub is_listening: bool,
     /// Local address.
     pub local: SocketAddr,
-    /// Remote address; all zero if there is none.
+    /// Remote address; all zero if not connected.
     pub remote: SocketAddr,
     /// Socket inode, as in /proc/PID/fd.
     pub inode: u32,
@@ -59,16 +62,16 @@ pub struct InetSocket {
     id: [u8; ID],
 }
 
-/// A socket as listed in /proc/net/{tcp,udp}, the fallback where sock_diag is unavailable.
+/// A socket listed in /proc/net/{tcp,udp}, the fallback where sock_diag is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// TCP or UDP.
     pub protocol: InetProtocol,
-    /// Whether it is a listening socket.
+    /// Whether the socket is listening.
     pub is_listening: bool,
     /// Local address.
     pub local: SocketAddr,
-    /// Remote address; all zero if there is none.
+    /// Remote address; all zero if not connected.
     pub remote: SocketAddr,
     /// Socket inode, as in /proc/PID/fd.
     pub inode: u32,
@@ -78,22 +81,21 @@ pub struct Listed {
     pub send_queue: u32,
 }
 
-/// Buffer sizes of a socket in bytes, as accounted by the kernel.
+/// A socket's buffer sizes and drops, as accounted by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketMemory {
-    /// Size of the receive buffer.
+    /// Receive buffer size in bytes.
     pub receive_buffer: u32,
-    /// Size of the send buffer.
+    /// Send buffer size in bytes.
     pub send_buffer: u32,
-    /// Packets dropped for lack of room since the socket was opened. The kernel's counter is 32
-    /// bits wide.
+    /// Packets dropped for lack of room since the socket was opened. Wraps at 32 bits.
     pub drops: u32,
 }
 
-/// TCP_INFO of a connection; its counters start when the connection is opened.
+/// TCP_INFO. Counters start when the connection is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// Whether the delivery rate is limited by the application.
+    /// Whether the application limits the delivery rate.
     pub is_app_limited: bool,
     /// Largest segment sent, bytes.
     pub mss: u32,
@@ -113,29 +115,35 @@ pub struct TcpInfo {
     pub bytes_acked: u64,
     /// Bytes received.
     pub bytes_received: u64,
-    /// Segments sent. The kernel's counter is 32 bits wide.
+    /// Segments sent. Wraps at 32 bits.
     pub segments_out: u32,
-    /// Segments received. The kernel's counter is 32 bits wide.
+    /// Segments received. Wraps at 32 bits.
     pub segments_in: u32,
     /// Delivery rate, bytes per second.
     pub delivery_rate: u64,
     /// Time with data in flight or waiting to be sent, microseconds.
     pub busy_us: u64,
-    /// Part of `busy_us` during which the receiver's window was the limit, microseconds.
+    /// Part of `busy_us` in which the receiver's window limited sending, microseconds.
     pub rwnd_limited_us: u64,
-    /// Part of `busy_us` during which the socket's own send buffer was the limit, microseconds.
+    /// Part of `busy_us` in which the socket's own send buffer limited sending, microseconds.
     pub sndbuf_limited_us: u64,
-    /// Retransmitted segments that the peer had already received (DSACK); `None` before Linux 4.20.
+    /// Retransmitted segments that the peer had already received (DSACK); `None` before Linux 4.19.
     pub needless: Option<u32>,
-    /// Pacing limit set by SO_MAX_PACING_RATE, bytes per second; `None` if not set.
+    /// Pacing limit (SO_MAX_PACING_RATE), bytes per second; `None` if not set.
     pub max_pacing_rate: Option<u64>,
     /// Window advertised by the peer, bytes; `None` before Linux 5.4.
     pub peer_window: Option<u32>,
+    /// Whether window scaling is in use; without it, a window is at most 64 KiB (RFC 7323).
+    pub is_window_scaled: bool,
+    /// Segments with payload sent. The kernel's counter is 32 bits wide.
+    pub data_segments_out: u32,
+    /// Payload bytes sent, retransmissions included; `None` before Linux 4.19.
+    pub bytes_sent: Option<u64>,
 }
 
 impl TcpInfo {
     /// Parses `tcp_info`, which must extend at least through the field `tcpi_sndbuf_limited`.
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             is_app_limited: app_limited_bit(*bytes.get(7)?),
             mss: u32_at(bytes, 16)?,
@@ -156,11 +164,15 @@ impl TcpInfo {
             needless: u32_at(bytes, 216),
             max_pacing_rate: u64_at(bytes, 112).filter(|rate| !is_unlimited(*rate)),
             peer_window: u32_at(bytes, 228),
+            is_window_scaled: bytes.get(5)? & OPTION_WINDOW_SCALE != 0,
+            data_segments_out: u32_at(bytes, 156)?,
+            bytes_sent: u64_at(bytes, 200),
         })
     }
 }
 
-/// An unlimited rate has all bits set: 32 of them in older kernels, 64 since Linux 4.20.
+/// Returns whether all bits are set, which means no limit: 32 bits in older kernels, 64 since Linux
+/// 4.20.
 fn is_unlimited(rate: u64) -> bool {
     rate == u64::MAX || rate == u64::from(u32::MAX)
 }
@@ -173,16 +185,16 @@ fn app_limited_bit(byte: u8) -> bool {
 }
 
 impl SocketMemory {
-    /// Parses the SK_MEMINFO array; its ninth number, drops, has existed since Linux 4.7.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+    /// Parses the SK_MEMINFO array. Its ninth number, the drops, was added in Linux 4.7.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let number = |index: usize| u32_at(bytes, 4 * index);
         Some(Self { receive_buffer: number(1)?, send_buffer: number(3)?, drops: number(8)? })
     }
 }
 
 impl InetSocket {
-    /// Converts a listed socket. The result has no buffers and no TCP_INFO, and it cannot be
-    /// queried again ([`Network::inet_socket`]).
+    /// Converts a listed socket. The result has no buffers and no TCP_INFO, and cannot be queried
+    /// again ([`Network::inet_socket`]).
     pub fn of_listed(listed: Listed) -> Self {
         let Listed { protocol, is_listening, local, remote, inode, receive_queue, send_queue } =
             listed;
@@ -237,9 +249,9 @@ fn address(is_v6: bool, bytes: &[u8]) -> IpAddr {
     }
 }
 
-/// Swaps the local and the remote end of an `inet_diag_sockid`. For UDP, the kernel looks up the
-/// socket that would receive a packet with the addresses of the request, so that the source is the
-/// remote end.
+/// Swaps the local and remote ends of an `inet_diag_sockid`. For UDP, the kernel looks up the
+/// socket that would receive a packet with the request's addresses, so the source is the remote
+/// end.
 fn with_ends_swapped(id: &[u8; ID]) -> [u8; ID] {
     let mut swapped = *id;
     swapped[..2].copy_from_slice(&id[2..4]);
@@ -263,11 +275,11 @@ fn request(is_v6: bool, protocol: InetProtocol, id: &[u8; ID]) -> Vec<u8> {
 }
 
 impl Network {
-    /// Returns all TCP or UDP sockets of an address family. Costs a few microseconds per socket
-    /// and, for TCP, a millisecond for the kernel's hash table.
+    /// Returns all TCP or UDP sockets in an address family. Costs a few microseconds per socket
+    /// and, for TCP, a millisecond to walk the kernel's hash table.
     ///
     /// # Errors
-    /// The kernel has no sock_diag for this protocol.
+    /// Returns an error if the kernel has no sock_diag for this protocol.
     pub fn inet_sockets(
         &self,
         protocol: InetProtocol,
@@ -281,11 +293,11 @@ impl Network {
         Ok(sockets)
     }
 
-    /// Returns the current state of a known socket; `None` if the socket is gone or, for UDP, if
-    /// the kernel finds another socket at the same address (SO_REUSEPORT).
+    /// Returns a known socket's current state; `None` if the socket was closed or, for UDP, if the
+    /// kernel finds another socket at the same address (SO_REUSEPORT).
     ///
     /// # Errors
-    /// The kernel does not answer.
+    /// Returns an error if the kernel does not answer.
     pub fn inet_socket(&self, seen: &InetSocket) -> Result<Option<InetSocket>, Error> {
         let id = match seen.protocol {
             InetProtocol::Tcp => seen.id,
@@ -298,7 +310,7 @@ impl Network {
         });
         match answer {
             Ok(()) => Ok(found.filter(|socket| socket.inode == seen.inode)),
-            // ENOENT: closed. ESTALE: another socket has taken its place.
+            // ENOENT: closed. ESTALE: replaced by another socket.
             Err(Error::Call { errno: libc::ENOENT | libc::ESTALE, .. }) => Ok(None),
             Err(error) => Err(error),
         }

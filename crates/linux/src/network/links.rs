@@ -20,22 +20,22 @@ const COUNTS: u16 = 23;
 const TX_QUEUES: u16 = 31;
 const RX_QUEUES: u16 = 32;
 
-/// State of an interface at one moment. Counters start at its creation.
+/// Interface state at one moment. Counters start when the interface is created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Interface index.
     pub index: u32,
-    /// Its name.
+    /// Interface name.
     pub name: String,
     /// Hardware address: six bytes for Ethernet; empty if the interface has none.
     pub address: Vec<u8>,
-    /// Kind of virtual interface, such as `veth`; `None` for hardware.
+    /// Type of virtual interface, such as `veth`; `None` for hardware.
     pub kind: Option<String>,
     /// MTU in bytes.
     pub mtu: Option<u32>,
-    /// Receive queues.
+    /// Number of receive queues.
     pub rx_queues: Option<u32>,
-    /// Transmit queues.
+    /// Number of transmit queues.
     pub tx_queues: Option<u32>,
     /// Packets received.
     pub rx_packets: u64,
@@ -55,7 +55,8 @@ pub struct Link {
     pub tx_dropped: u64,
     /// Packets dropped for lack of buffer space in the NIC.
     pub rx_missed: u64,
-    /// Packets for which there was no protocol handler.
+    /// Packets dropped because the interface is not meant to receive them, such as a bond's backup
+    /// link.
     pub rx_no_handler: u64,
 }
 
@@ -91,10 +92,10 @@ impl Link {
 }
 
 impl Network {
-    /// All interfaces.
+    /// Returns all interfaces.
     ///
     /// # Errors
-    /// The kernel does not answer.
+    /// Returns an error if the kernel does not answer.
     pub fn links(&self) -> Result<Vec<Link>, Error> {
         let mut links = Vec::new();
         dump(&self.route, RTM_GETLINK, &[0; MESSAGE], |kind, body| {
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A veth with the requested number of counters, whose values are 0, 1, 2, ...
+    /// Returns a veth with the given number of counters, whose values are 0, 1, 2, ...
     fn answer(counters: u64) -> Vec<u8> {
         let mut body = vec![0; MESSAGE];
         body[4..8].copy_from_slice(&7u32.to_ne_bytes());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opens sockets in a network namespace that this program is not in.
+//! Opens sockets in another network namespace.
 //!
 //! In a multithreaded process, a thread may enter another network namespace, but not the user
-//! namespace that owns it and that provides the necessary rights; a single-threaded process may
-//! enter both. So we fork a child that enters both, opens the sockets, hands them over and exits.
-//! The child calls only async-signal-safe functions.
+//! namespace that owns it and grants the necessary privileges; a single-threaded process may enter
+//! both. This module therefore forks a child that enters both, opens the sockets, passes them to
+//! the parent and exits. The child calls only async-signal-safe functions.
 
 use super::SOCKETS;
 use crate::{Error, signal};
@@ -14,14 +14,14 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 const ADVICE: &str = "run as root, or as the user who created the namespace";
 
-/// A suitably aligned buffer for the control message that carries the sockets.
+/// An aligned buffer for the control message that carries the sockets.
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
-/// Opens the sockets of [`super::Network`] in the namespace of a process.
+/// Opens the sockets of [`super::Network`] in a process's namespace.
 ///
 /// # Errors
-/// The process is gone, or this program is not permitted to enter its namespaces.
+/// Returns an error if the process has exited, or if entering its namespaces is not permitted.
 pub(super) fn sockets_of(pid: u32) -> Result<[OwnedFd; 3], Error> {
     let user = match names_of(pid, "user") {
         (Some(own), Some(other)) if own == other => None,
@@ -49,7 +49,7 @@ pub(super) fn sockets_of(pid: u32) -> Result<[OwnedFd; 3], Error> {
     }
 }
 
-/// Returns the identifiers of this program's and another process's namespaces of the given kind.
+/// Returns the identifiers of this program's and another process's namespaces of this kind.
 fn names_of(pid: u32, kind: &str) -> (Option<String>, Option<String>) {
     let name = |process: &str| {
         let link = fs::read_link(format!("/proc/{process}/ns/{kind}")).ok()?;
@@ -79,7 +79,7 @@ fn pair() -> Result<(OwnedFd, OwnedFd), Error> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// Runs in the child: sends the sockets or an error number, and never returns.
+/// Sends the sockets or an error number. Runs in the child and never returns.
 fn enter_and_send(user: Option<RawFd>, network: RawFd, to: RawFd) -> ! {
     let sockets = enter(user, network);
     let errno = match sockets {
@@ -92,7 +92,7 @@ fn enter_and_send(user: Option<RawFd>, network: RawFd, to: RawFd) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Enters the namespaces and opens the sockets; returns `None` on failure, with errno set.
+/// Enters the namespaces and opens the sockets; `None` on failure, with errno set.
 fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; 3]> {
     let enters = [(user, libc::CLONE_NEWUSER), (Some(network), libc::CLONE_NEWNET)];
     for (file, kind) in enters {
@@ -112,7 +112,7 @@ fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; 3]> {
     Some(sockets)
 }
 
-/// Sends an error number or, if there are sockets, 0 along with them.
+/// Sends an error number, or 0 with the sockets attached.
 fn send(to: RawFd, errno: i32, sockets: Option<[RawFd; 3]>) {
     let mut number = errno.to_ne_bytes();
     let mut part = libc::iovec { iov_base: number.as_mut_ptr().cast(), iov_len: number.len() };
@@ -173,7 +173,7 @@ fn receive(from: &OwnedFd, pid: u32) -> Result<[OwnedFd; 3], Error> {
     // SAFETY: only arithmetic on a number.
     let expected = unsafe { libc::CMSG_LEN(size_of::<[RawFd; 3]>() as u32) } as usize;
     let header = header.filter(|header| {
-        // The type of `cmsg_len` differs between C libraries.
+        // The type of `cmsg_len` depends on the C library.
         let length = u64::try_from(header.cmsg_len).ok();
         header.cmsg_type == libc::SCM_RIGHTS && length == Some(expected as u64)
     });

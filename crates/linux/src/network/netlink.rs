@@ -16,16 +16,17 @@ const MULTI: u16 = 2;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 
-/// Receive buffer size: the kernel sends at most 32 KiB per part, even to larger buffers.
+/// Receive buffer size in bytes. The kernel sends at most 32 KiB per part even if the buffer is
+/// larger.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Buffer size for a reply about one object: a connection takes about 700 bytes.
+/// Buffer size in bytes for a reply about one object; a connection takes about 700 bytes.
 const ANSWER_BYTES: usize = 8 << 10;
 
-/// Timeout for a reply.
+/// Maximum time to wait for a reply.
 static TIMEOUT: libc::timeval = libc::timeval { tv_sec: 1, tv_usec: 0 };
 
-/// A message.
+/// A netlink message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message<'b> {
     pub(super) kind: u16,
@@ -33,7 +34,7 @@ pub(super) struct Message<'b> {
     pub(super) body: &'b [u8],
 }
 
-/// Iterates over the messages in one reply; ends at the first damaged one.
+/// Iterates over the messages in one reply, up to the first malformed one.
 pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes, 0)? as usize;
@@ -45,8 +46,8 @@ pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// Iterates over the attributes in a message, yielding the type of each, without its two flag bits,
-/// and its payload. Ends at the first damaged attribute.
+/// Iterates over a message's attributes, up to the first malformed one. Yields each attribute's
+/// type, without its two flag bits, and its payload.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let [length, kind] = halves(u32_at(bytes, 0)?);
@@ -56,12 +57,12 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
     })
 }
 
-/// Returns the payload of the first attribute of the given type.
+/// Returns the payload of the first attribute of this type.
 pub(super) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, body)| body)
 }
 
-/// Splits a number into the two consecutive 16-bit numbers that it holds in memory.
+/// Splits a number into its 16-bit halves, in memory order.
 fn halves(number: u32) -> [u16; 2] {
     let [a, b, c, d] = number.to_ne_bytes();
     [u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d])]
@@ -79,7 +80,7 @@ pub(super) fn put(body: &mut Vec<u8>, kind: u16, bytes: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
-/// Sets the timeouts of a socket.
+/// Sets a socket's timeouts.
 pub(super) fn prepare(socket: &OwnedFd) -> Result<(), Error> {
     for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
         // SAFETY: the option value is a `timeval` that is valid during the call.
@@ -100,7 +101,8 @@ pub(super) fn prepare(socket: &OwnedFd) -> Result<(), Error> {
     Ok(())
 }
 
-/// Requests all objects of a kind; calls `each` with the type and body of every message returned.
+/// Requests all objects of a kind. Calls `each` with the type and body of every message in the
+/// reply.
 pub(super) fn dump(
     socket: &OwnedFd,
     kind: u16,
@@ -110,7 +112,7 @@ pub(super) fn dump(
     ask(socket, kind, REQUEST | DUMP, body, &mut each)
 }
 
-/// Requests one object; `each` gets the reply.
+/// Requests one object and calls `each` with the reply.
 pub(super) fn get(
     socket: &OwnedFd,
     kind: u16,
@@ -132,7 +134,7 @@ pub(super) fn change(socket: &OwnedFd, kind: u16, flags: u16, body: &[u8]) -> Re
     })
 }
 
-const ADVICE: &str = "load its kernel module (inet_diag, udp_diag, af_packet_diag)";
+const ADVICE: &str = "load the kernel module (inet_diag, udp_diag or af_packet_diag)";
 
 fn ask(
     socket: &OwnedFd,
@@ -167,7 +169,7 @@ fn ask(
     }
 }
 
-/// State of a multi-part reply after a part has been processed.
+/// State of a multi-part reply after processing a part.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Continues,
@@ -175,7 +177,7 @@ enum Answer {
     Refused(i32),
 }
 
-/// Passes the messages of one part to `each`. A part without a valid message ends the reply, since
+/// Passes the messages in one part to `each`. A part without a valid message ends the reply, since
 /// nothing indicates that more follows.
 fn take(bytes: &[u8], each: &mut dyn FnMut(u16, &[u8])) -> Answer {
     let mut last = Answer::Complete;

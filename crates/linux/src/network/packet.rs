@@ -9,7 +9,7 @@ use crate::Error;
 /// Length of `packet_diag_msg`.
 const MESSAGE: usize = 16;
 
-/// PACKET_SHOW_INFO, _RING_CFG and _MEMINFO.
+/// Attributes to request: PACKET_SHOW_INFO, _RING_CFG and _MEMINFO.
 const SHOW: u32 = 0x01 | 0x04 | 0x10;
 
 const INFO: u16 = 0;
@@ -17,12 +17,12 @@ const RECEIVE_RING: u16 = 2;
 const TRANSMIT_RING: u16 = 3;
 const MEMORY: u16 = 6;
 
-/// State of an AF_PACKET socket at one moment.
+/// AF_PACKET socket state at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSocket {
     /// Socket inode, as in /proc/PID/fd.
     pub inode: u32,
-    /// Index of the interface that the socket is bound to; 0 for all.
+    /// Index of the bound interface; 0 for all.
     pub interface: u32,
     /// Receive ring, if any.
     pub receive_ring: Option<PacketRing>,
@@ -39,7 +39,8 @@ pub struct PacketRing {
     pub blocks: u32,
     /// Bytes per block.
     pub block_bytes: u32,
-    /// Number of frames; for TPACKET_V3, the number of frames of the requested size.
+    /// Number of frames. Frames of TPACKET_V3 vary in size; this is the number of frames of the
+    /// requested size.
     pub frames: u32,
     /// Requested bytes per frame.
     pub frame_bytes: u32,
@@ -57,7 +58,7 @@ impl PacketRing {
         })
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         u64::from(self.blocks) * u64::from(self.block_bytes)
     }
@@ -80,10 +81,10 @@ impl PacketSocket {
 }
 
 impl Network {
-    /// All packet sockets.
+    /// Returns all packet sockets.
     ///
     /// # Errors
-    /// The kernel does not have packet_diag.
+    /// Returns an error if the kernel does not have packet_diag.
     pub fn packet_sockets(&self) -> Result<Vec<PacketSocket>, Error> {
         let mut request = vec![libc::AF_PACKET as u8, 0, 0, 0];
         request.extend(0u32.to_ne_bytes());
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A socket with a ring of 4096 frames on interface 3, in the layout of `packet_diag.h`.
+    /// Returns a socket with a ring of 4096 frames on interface 3, as laid out in `packet_diag.h`.
     fn answer() -> Vec<u8> {
         let mut body = vec![17, 3, 0, 3];
         body.extend([4711u32, 1, 0].iter().flat_map(|n| n.to_ne_bytes()));

@@ -25,20 +25,20 @@ const IFA_LOCAL: u16 = 2;
 
 impl Network {
     /// Creates a veth pair: `near` in this namespace, `far` in the namespace of process `pid`.
-    /// Needs root in the user namespaces that own the two network namespaces.
+    /// Requires root in the user namespaces that own the two network namespaces.
     ///
     /// # Errors
-    /// The caller lacks the privilege, the kernel has no veth driver, or an interface of that name
-    /// exists.
+    /// Returns an error if the caller lacks the privilege, the kernel has no veth driver, or an
+    /// interface with one of the names already exists.
     pub fn add_pair(&self, near: &str, far: &str, pid: u32) -> Result<(), Error> {
         change(&self.route, NEW_LINK, CREATE, &pair(near, far, pid))
     }
 
-    /// Assigns an IPv4 address to an interface in this namespace and brings the interface up. Needs
-    /// root in the user namespace that owns this network namespace.
+    /// Assigns an IPv4 address to an interface in this namespace and brings it up. Requires root in
+    /// the user namespace that owns this network namespace.
     ///
     /// # Errors
-    /// There is no such interface, or the caller lacks the privilege.
+    /// Returns an error if there is no such interface, or if the caller lacks the privilege.
     pub fn bring_up(&self, name: &str, address: Ipv4Addr, prefix: u8) -> Result<(), Error> {
         let link = self.links()?.into_iter().find(|link| link.name == name);
         let index = link.map_or(0, |link| link.index);
@@ -47,7 +47,7 @@ impl Network {
     }
 }
 
-/// Returns an interface name with a terminating NUL.
+/// Returns a NUL-terminated interface name.
 fn terminated(name: &str) -> Vec<u8> {
     name.bytes().chain([0]).collect()
 }

@@ -27,24 +27,24 @@ const HTB_CEILING: u16 = 7;
 /// TC_H_ROOT: the parent of root qdiscs.
 const ROOT: u32 = u32::MAX;
 
-/// State of a queueing discipline at one moment. Counters start at its creation.
+/// Qdisc state at one moment. Counters start when the qdisc is created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Qdisc {
-    /// Index of the interface.
+    /// Interface index.
     pub interface: u32,
-    /// Name of the discipline, such as `tbf`.
+    /// Qdisc kind, such as `tbf`.
     pub kind: String,
-    /// Handle: major number in the upper 16 bits.
+    /// Handle, with the major number in the upper 16 bits.
     pub handle: u32,
-    /// Parent: a handle and a class; 0xffffffff for the root, 0xfffffff1 for ingress.
+    /// Parent handle and class; 0xffffffff for the root, 0xfffffff1 for ingress.
     pub parent: u32,
-    /// Bytes sent through it.
+    /// Bytes sent.
     pub bytes: u64,
-    /// Packets sent through it. A 32-bit counter before Linux 5.5.
+    /// Packets sent. Wraps at 32 bits before Linux 5.5.
     pub packets: u64,
-    /// Packets dropped. A 32-bit counter, like the ones below.
+    /// Packets dropped. This counter and those below wrap at 32 bits.
     pub drops: u32,
-    /// Overlimits: the number of times that a packet had to wait.
+    /// Overlimits: how often a packet had to wait.
     pub overlimits: u32,
     /// Packets requeued because the driver did not accept them.
     pub requeues: u32,
@@ -52,16 +52,16 @@ pub struct Qdisc {
     pub queued_packets: u32,
     /// Bytes queued.
     pub queued_bytes: u32,
-    /// Rate limit of a `tbf`, bytes per second.
+    /// `tbf` rate limit, bytes per second.
     pub rate: Option<u64>,
 }
 
-/// A class in an `htb`.
+/// An `htb` class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HtbClass {
     /// Class ID, with the qdisc's handle in the upper 16 bits.
     pub handle: u32,
-    /// Whether it is a root class.
+    /// Whether the class is a root class.
     pub is_outermost: bool,
     /// Ceiling rate, bytes per second.
     pub ceiling: u64,
@@ -107,14 +107,13 @@ impl HtbClass {
         Some(Self {
             handle: u32_at(body, 8)?,
             is_outermost: u32_at(body, 12)? == ROOT,
-            // `tc_htb_opt` begins with the ratespec for the rate, followed by the ratespec for the
-            // ceiling.
+            // `tc_htb_opt` begins with the rate's ratespec, followed by the ceiling's.
             ceiling: rate(options, HTB_PARAMETERS, HTB_CEILING, 12)?,
         })
     }
 }
 
-/// Returns a rate in bytes per second: the 64-bit attribute, which is present from 4 GiB/s up, or
+/// Returns a rate in bytes per second: the 64-bit attribute if there is one (from 4 GiB/s up),
 /// otherwise the last field of the `tc_ratespec` at offset `at` in the parameters.
 fn rate(options: &[u8], parameters: u16, wide: u16, at: usize) -> Option<u64> {
     let wide = attribute(options, wide).and_then(|bytes| u64_at(bytes, 0));
@@ -123,11 +122,11 @@ fn rate(options: &[u8], parameters: u16, wide: u16, at: usize) -> Option<u64> {
 }
 
 impl Network {
-    /// Returns all queueing disciplines on all interfaces, including those that the kernel adds
-    /// below a multiqueue root.
+    /// Returns all qdiscs on all interfaces, including those that the kernel adds below a
+    /// multiqueue root.
     ///
     /// # Errors
-    /// The kernel does not answer.
+    /// Returns an error if the kernel does not answer.
     pub fn qdiscs(&self) -> Result<Vec<Qdisc>, Error> {
         let mut qdiscs = Vec::new();
         dump(&self.route, RTM_GETQDISC, &[0; MESSAGE], |kind, body| {
@@ -136,10 +135,10 @@ impl Network {
         Ok(qdiscs)
     }
 
-    /// Returns the classes of an interface's `htb` disciplines.
+    /// Returns the classes of an interface's `htb` qdiscs.
     ///
     /// # Errors
-    /// The kernel does not answer.
+    /// Returns an error if the kernel does not answer.
     pub fn htb_classes(&self, interface: u32) -> Result<Vec<HtbClass>, Error> {
         let mut request = [0; MESSAGE];
         request[4..8].copy_from_slice(&interface.to_ne_bytes());
@@ -165,7 +164,7 @@ mod tests {
         numbers(&[0, 3, handle, ROOT, 2])
     }
 
-    /// A 300 Mbit/s tbf that has dropped 7,378 packets.
+    /// Returns a 300 Mbit/s tbf that has dropped 7,378 packets.
     fn tbf(is_wide: bool) -> Vec<u8> {
         let mut body = header(0x8001_0000);
         put(&mut body, KIND, b"tbf\0");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Process events that symbol resolution depends on: code mappings, names, new processes.
+//! Process events needed for symbol resolution: code mappings, names, new processes.
 
 use super::{array, half, word};
 
@@ -10,24 +10,24 @@ pub enum Change<'a> {
     Mapped(Mapped<'a>),
     /// A thread was renamed.
     Named {
-        /// Its process.
+        /// ID of the thread's process.
         pid: u32,
-        /// The thread.
+        /// Thread ID.
         tid: u32,
-        /// The name, usually at most 15 bytes.
+        /// New name, usually at most 15 bytes.
         name: &'a [u8],
-        /// Whether the thread was renamed by execve(2), which removes all mappings of the process.
+        /// Whether execve(2) renamed the thread, which also removes all mappings of the process.
         is_exec: bool,
         /// Kernel clock, nanoseconds.
         time_ns: u64,
     },
     /// A thread was started, in its parent's process or in a new one.
     Started {
-        /// Its process.
+        /// ID of the thread's process.
         pid: u32,
-        /// The parent process.
+        /// ID of the parent process.
         parent: u32,
-        /// The thread.
+        /// ID of the new thread.
         tid: u32,
         /// Kernel clock, nanoseconds.
         time_ns: u64,
@@ -37,9 +37,9 @@ pub enum Change<'a> {
 /// A code mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mapped<'a> {
-    /// The process.
+    /// Process ID.
     pub pid: u32,
-    /// First address.
+    /// Start address.
     pub start: u64,
     /// Length in bytes.
     pub bytes: u64,
@@ -47,7 +47,7 @@ pub struct Mapped<'a> {
     pub offset: u64,
     /// Device of the file: major and minor number.
     pub device: (u32, u32),
-    /// Inode of the file; 0 if there is no file.
+    /// Inode of the file; 0 if not a file.
     pub inode: u64,
     /// Path of the file, or a pseudo-name such as `//anon` or `[vdso]`.
     pub path: &'a [u8],
@@ -56,7 +56,7 @@ pub struct Mapped<'a> {
 }
 
 impl Change<'_> {
-    /// Returns the time of the event on the kernel clock, in nanoseconds.
+    /// Returns the event's time on the kernel clock, in nanoseconds.
     pub fn time_ns(&self) -> u64 {
         match self {
             Self::Mapped(mapped) => mapped.time_ns,
@@ -70,7 +70,7 @@ const FORK: u32 = 7;
 const MMAP2: u32 = 10;
 /// `PERF_RECORD_MISC_COMM_EXEC`.
 const BY_EXEC: u16 = 0x2000;
-/// Size of the trailer of every record except samples: thread, time, CPU.
+/// Size of the trailer of all records except samples: thread, time, CPU.
 const TRAILER_BYTES: usize = 24;
 
 /// Parses a record; `None` if it is not a complete process event.

@@ -5,8 +5,13 @@ use proptest::prelude::*;
 
 const CPU_CLOCK: Selector = Selector::new(SOFTWARE, 0);
 const USER: u16 = 2;
-const PLAIN: Fields =
-    Fields { is_raw: false, has_registers: false, has_chain: false, stack_bytes: 0 };
+const PLAIN: Fields = Fields {
+    has_count: false,
+    is_raw: false,
+    has_registers: false,
+    has_chain: false,
+    stack_bytes: 0,
+};
 const RAW_ONLY: Fields = Fields { is_raw: true, ..PLAIN };
 const CHAINS: Fields = Fields::chains(0);
 
@@ -23,6 +28,10 @@ fn sample_bytes(sample: &Sample<'_>, fields: Fields) -> Vec<u8> {
     body.extend(sample.time_ns.to_ne_bytes());
     body.extend(sample.cpu.to_ne_bytes());
     body.extend(0u32.to_ne_bytes());
+    if fields.has_count {
+        let words = [1, 1000, 900, sample.count.unwrap_or_default()];
+        body.extend(words.into_iter().flat_map(u64::to_ne_bytes));
+    }
     if fields.has_chain {
         body.extend((sample.chain.len() as u64 / 8).to_ne_bytes());
         body.extend(sample.chain);
@@ -59,6 +68,7 @@ fn records_are_read_in_order() {
         tid: 8,
         time_ns: 9,
         cpu: 3,
+        count: None,
         raw: &raw,
         registers: None,
         user_ip: 0,
@@ -84,6 +94,18 @@ fn registers_follow_the_raw_record() {
     let bytes = [sample_bytes(&sample, fields), sample_bytes(&of_kernel_thread, fields)].concat();
     let found: Vec<_> = records(&bytes, fields).collect();
     assert_eq!(found, [Record::Sample(sample), Record::Sample(of_kernel_thread)]);
+}
+
+#[test]
+fn the_count_precedes_the_call_chain() {
+    let fields = Fields { has_count: true, has_chain: true, ..PLAIN };
+    let chain = 0x1000u64.to_ne_bytes();
+    let sample = Sample { ip: 1, count: Some(77), chain: &chain, ..Sample::default() };
+    let bytes = sample_bytes(&sample, fields);
+    assert_eq!(records(&bytes, fields).collect::<Vec<_>>(), [Record::Sample(sample)]);
+    // A record that ends within the count.
+    let cut = with_header(SAMPLE, USER, &bytes[8..8 + 32 + 24]);
+    assert_eq!(records(&cut, fields).collect::<Vec<_>>(), [Record::Other(SAMPLE)]);
 }
 
 #[test]
@@ -158,12 +180,13 @@ proptest! {
     #[test]
     fn any_bytes_are_read_to_an_end(
         bytes in prop::collection::vec(any::<u8>(), 0..512),
+        has_count: bool,
         is_raw: bool,
         has_registers: bool,
         has_chain: bool,
         stack_bytes in prop::sample::select(vec![0, 64]),
     ) {
-        let fields = Fields { is_raw, has_registers, has_chain, stack_bytes };
+        let fields = Fields { has_count, is_raw, has_registers, has_chain, stack_bytes };
         // Every record takes up at least its header.
         prop_assert!(records(&bytes, fields).count() <= bytes.len() / 8);
     }
@@ -171,12 +194,13 @@ proptest! {
     #[test]
     fn damaged_records_are_read_to_an_end(
         damage in prop::collection::vec((0usize..160, any::<u8>()), 0..8),
+        has_count: bool,
         is_raw: bool,
         has_registers: bool,
         has_chain: bool,
         stack_bytes in prop::sample::select(vec![0, 64]),
     ) {
-        let fields = Fields { is_raw, has_registers, has_chain, stack_bytes };
+        let fields = Fields { has_count, is_raw, has_registers, has_chain, stack_bytes };
         let mut bytes = sample_bytes(&Sample::default(), fields).repeat(4);
         for (at, byte) in damage {
             let at = at % bytes.len();
@@ -205,8 +229,7 @@ fn positions_further_apart_than_the_ring_give_nothing() {
     assert_eq!(pieces(9, 8, 64), [(0, 0); 2]);
 }
 
-/// Samples this thread every 0.2 ms of its CPU time into 1 page: samples that do not fit are
-/// counted.
+/// Samples this thread every 0.2 ms of CPU time into 1 page. Samples that do not fit are counted.
 #[test]
 fn the_own_thread_is_sampled_and_what_is_lost_is_counted() {
     let request = Request { exclude_kernel: true, disabled: false, ..Request::new(CPU_CLOCK) };

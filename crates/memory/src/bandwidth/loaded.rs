@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost of a load while other threads use memory.
+//! Load latency while other threads use memory.
 //!
-//! The calling thread walks a chain in one half of the arena while a given number of other threads
-//! read the other half for a given share of each [`PERIOD_NS`]. Their reads during the windows of
-//! the chase are counted. While a reader is preempted, the load is lower than intended, so only
-//! windows with nearly the maximum load are valid. The result is the median of the valid windows,
-//! because the fastest one would be the least loaded.
+//! The calling thread walks a chain in one half of the arena while other threads read the other
+//! half with a given duty cycle per [`PERIOD_NS`]. Their reads are counted during each window of
+//! the chase. While a reader is preempted, the load is lower than intended, so only windows with
+//! nearly the maximum load are valid. The result is the median of the valid windows; the fastest
+//! window would be the least loaded one.
 
 use super::sweep::{LOT, Piece, Sweeper};
 use super::team::{self, spin_until};
@@ -20,52 +20,53 @@ use linerate_record::{Figure, Tier};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Period of a reader, in ns. The reader reads for a share of each period and spins for the rest.
+/// Reader period in ns. A reader reads for part of each period and spins for the rest.
 const PERIOD_NS: u64 = 100_000;
 
-/// Five periods.
+/// Window length in ns: five periods.
 const WINDOW_NS: f64 = 500_000.0;
 
-/// Number of windows that a pass measures under each load.
+/// Windows per load level and pass.
 const WINDOWS: u32 = 4;
 
-/// Passes continue until this many windows count for each load, or until time is up.
+/// Number of valid windows per load level that is enough: once every level has as many, no more
+/// passes are made.
 const ENOUGH: usize = 24;
 
 const MOST_PASSES: u32 = 100;
 
-/// A window counts as having the intended load from this share of the maximum load on.
+/// Minimum fraction of the maximum load at which a window counts as having the intended load.
 const AS_MEANT: f64 = 0.75;
 
-/// Number of lots that a reader reads between two clock reads, which takes 6 us at 10 GB/s.
+/// Number of [`LOT`]s that a reader reads between two clock reads, which takes 6 us at 10 GB/s.
 const STRETCH_LOTS: u64 = 64;
 
-/// Number of chase loads that are timed to estimate how many loads fill a window.
+/// Number of loads timed to estimate how many loads fill a window.
 const PROBE_LOADS: u64 = 256;
 
 /// Lower limit on the estimated ns per load, so that a stopped clock cannot make windows endless.
 /// No load from memory is faster.
 const LEAST_NS_PER_LOAD: f64 = 1.0;
 
-/// Load by the other threads.
+/// How many readers run during a window, and their duty cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Load {
     threads: usize,
-    /// In percent.
+    /// Percentage of each period spent reading.
     duty: u32,
 }
 
-/// Commands to the readers, and the readers' results.
+/// Commands to the readers, and their results.
 #[derive(Debug)]
 struct Orders {
     threads: AtomicUsize,
     duty: AtomicU32,
     is_over: AtomicBool,
-    /// Number of lots read so far by each reader.
+    /// Number of [`LOT`]s read so far, per reader.
     read: Vec<Count>,
 }
 
-/// A counter padded against false sharing: some processors fetch 64-byte lines in pairs.
+/// A counter padded against false sharing; some processors fetch 64-byte lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Count(AtomicU64);
@@ -77,29 +78,28 @@ struct Sample {
     gb_per_s: f64,
 }
 
-/// Measures the latency of a load from memory while the other CPUs read memory at increasing rates.
-/// If the latency cannot be measured, for example because there is only a single CPU, returns one
-/// point whose figures give the reason.
+/// Measures memory latency while the other CPUs read memory at increasing rates. If this is
+/// impossible, for example on a single CPU, returns one point whose figures give the reason.
 pub fn loaded(
     windows: &Windows<'_>,
     arena: &mut Arena,
     levels: &[MemoryLevel],
     request: &Request<'_>,
 ) -> Vec<LoadedLatency> {
-    windows.progress("loads under concurrent reads");
+    windows.progress("load latency under concurrent reads");
     let Some(others) = request.cpus.get(1..).filter(|others| !others.is_empty()) else {
         return vec![unknown("only one CPU is available, so no concurrent readers can run")];
     };
     let half = arena.bytes() / 2 / LOT * LOT;
     let caches = levels.iter().filter_map(|level| level.size_bytes.as_number()).fold(0.0, f64::max);
     if (half as f64) < 2.0 * caches {
-        return vec![unknown("half of the allowed memory fits in the caches: allow more")];
+        return vec![unknown("half of the allowed memory fits in the caches: allow more memory")];
     }
     let start = arena.start().wrapping_add(half);
     let mut chain = Chain::new(arena, Layout::dense(Order::PageLocal, request.line), request.seed);
     let goes_on = || !windows.is_stopped() && Instant::now() < request.deadline;
     if !chain.grow(half / request.line, goes_on) {
-        return vec![unknown(&format!("no time left; {}", windows.more_time()))];
+        return vec![unknown(&format!("time limit reached; {}", windows.more_time()))];
     }
     // SAFETY: the piece is the second half of the arena. The arena is exclusively borrowed by a
     // chain, which uses only the first half.
@@ -129,7 +129,7 @@ pub fn loaded(
     }
 }
 
-/// Returns the loads to try with this number of other CPUs.
+/// Returns the load levels to measure with this many other CPUs.
 fn loads(others: usize) -> Vec<Load> {
     let some = std::iter::successors(Some(1), |threads| Some(threads * 2));
     let some = some.take_while(|&threads| threads < others);
@@ -138,7 +138,7 @@ fn loads(others: usize) -> Vec<Load> {
     std::iter::once(Load { threads: 0, duty: 0 }).chain(some).chain(all).collect()
 }
 
-/// Evicts everything else from the caches by reading all of `piece`.
+/// Reads all of `piece` to evict everything else from the caches.
 fn evict(piece: &mut Piece<'_>) {
     let bytes = piece.bytes();
     if let Some(mut sweeper) = Sweeper::new(Operation::Read, piece.again(), bytes) {
@@ -146,7 +146,7 @@ fn evict(piece: &mut Piece<'_>) {
     }
 }
 
-/// Runs a reader; numbers start at 1.
+/// Runs a reader. Readers are numbered from 1.
 fn read_by_orders(orders: &Orders, number: usize, piece: Piece<'_>) {
     let bytes = piece.bytes();
     let Some(mut sweeper) = Sweeper::new(Operation::Read, piece, bytes) else { return };
@@ -169,7 +169,7 @@ fn read_by_orders(orders: &Orders, number: usize, piece: Piece<'_>) {
     }
 }
 
-/// Measures windows of the chase under each load.
+/// Measures windows of the chase at each load level.
 fn chase(
     windows: &Windows<'_>,
     chain: &Chain<'_>,
@@ -200,7 +200,7 @@ fn chase(
     samples
 }
 
-/// Measures a window of `loads` loads; `None` if the chasing thread was preempted during it.
+/// Measures a window of `loads` loads; `None` if the chasing thread was preempted.
 fn window(
     windows: &Windows<'_>,
     chain: &Chain<'_>,
@@ -219,7 +219,8 @@ fn window(
 }
 
 impl Orders {
-    /// Sends the commands and waits until all threads have read them.
+    /// Publishes the commands and waits for two periods, so that every running reader has read
+    /// them.
     fn give(&self, load: &Load) {
         self.threads.store(load.threads, Ordering::Relaxed);
         self.duty.store(load.duty, Ordering::Relaxed);
@@ -227,15 +228,15 @@ impl Orders {
         spin_until(|| monotonic_ns() - start > 2 * PERIOD_NS);
     }
 
-    /// Returns the total number of lots read by all readers.
+    /// Returns the number of [`LOT`]s that all readers together have read so far.
     fn lots(&self) -> u64 {
         self.read.iter().map(|count| count.0.load(Ordering::Relaxed)).sum()
     }
 }
 
-/// Returns the samples with the intended load. If the load has readers, these are the windows in
-/// which they read. Otherwise they are the windows in which no thread read: a preempted reader
-/// completes its share when it runs again.
+/// Returns the samples taken at the intended load. With readers, these are the windows in which
+/// they read. Without readers, they are the windows in which nothing was read: a reader that was
+/// preempted earlier still completes its share when it resumes.
 fn as_meant(load: &Load, samples: &[Sample]) -> Vec<Sample> {
     let most = samples.iter().map(|sample| sample.gb_per_s).fold(0.0, f64::max);
     let is_meant = |sample: &Sample| match load.threads {
@@ -245,13 +246,12 @@ fn as_meant(load: &Load, samples: &[Sample]) -> Vec<Sample> {
     samples.iter().copied().filter(is_meant).collect()
 }
 
-const LATENCY: &str = "pointer chase over half of the memory: median of the windows with \
-                       undisturbed readers";
+const LATENCY: &str = "pointer chase over half of the memory: median of the windows in \
+                       which the readers were not preempted";
 
-const RATE: &str = "median of the readers' counts during the chase windows";
+const RATE: &str = "bandwidth from the readers' counts, median over the chase windows";
 
-/// Converts the samples of a load to the record's form. `more` advises the user how to get more
-/// time.
+/// Converts the samples at one load level to a record. `more` is advice on how to get more time.
 fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
     let seen = samples.len();
     let samples = as_meant(load, samples);
@@ -259,14 +259,14 @@ fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
         let values: Vec<f64> = samples.iter().map(part).collect();
         let absent = match (seen, load.threads) {
             (0, _) => format!(
-                "every chase window was preempted: the time was too short, or the machine too \
-                 busy; {more}"
+                "the chase was preempted in every window: the time was too short, or the machine \
+                 too busy; {more}"
             ),
-            (_, 0) => "no valid window without readers: the machine is too busy; measure again \
-                       when it is idle"
+            (_, 0) => "no window without readers was valid: the machine is too busy; measure \
+                       again when it is idle"
                 .to_owned(),
-            _ => "no window with undisturbed readers: the machine is too busy; measure again when \
-                  it is idle"
+            _ => "readers were preempted in every window: the machine is too busy; measure again \
+                  when it is idle"
                 .to_owned(),
         };
         match values.is_empty() {
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(all(5), some);
     }
 
-    /// Windows during which the readers were not running are faster, and do not count.
+    /// Windows in which the readers did not run are faster and must not count.
     #[test]
     fn windows_with_less_load_than_meant_do_not_count() {
         let away = (0..30).map(|k| sample(100.0, f64::from(k) / 2.0));
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!((point.threads, point.duty), (1, 0.5));
     }
 
-    /// If the readers never ran, the chase does not show the latency under their load.
+    /// If the readers never ran, there is no latency under load.
     #[test]
     fn a_load_that_never_was_is_absent() {
         let samples: Vec<Sample> = (1..=9).map(|k| sample(f64::from(k), 0.0)).collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the windows of one thread, pass by pass, and selects the windows that count, taking all
-//! threads into account.
+//! Measures the windows of one thread, pass by pass, and selects those that are valid for all
+//! threads.
 
 use super::Job;
 use super::sweep::{LOT, Piece, Sweeper};
@@ -9,33 +9,32 @@ use linerate_linux::monotonic_ns;
 use linerate_trial::{Clock, orders};
 use std::time::Instant;
 
-/// Number of passes over all jobs: as many as a 95 % interval needs.
+/// Minimum number of passes over all jobs.
 const PASSES: u32 = 6;
 
 /// Maximum number of passes when windows are dropped.
 const MOST_PASSES: u32 = 4 * PASSES;
 
-/// Windows per level and operation in a pass.
+/// Windows per level, operation and pass.
 const WINDOWS: u32 = 3;
 
-/// Window length in ns: long enough that threads which start a few us apart overlap for nearly all
-/// of it.
+/// Window length in ns. Threads that start a few us apart still overlap for nearly all of it.
 const WINDOW_NS: f64 = 300_000.0;
 
-/// Share of a window during which all threads must be sweeping.
+/// Minimum fraction of a window during which all threads must be sweeping.
 const TOGETHER: f64 = 0.9;
 
-/// Number of sweeps before the windows of a job, unless they take more than [`WARM_NS`]. Some
-/// caches keep a line only after it has been fetched several times.
+/// Sweeps before a job's first window, limited to [`WARM_NS`]. Some caches keep a line only after
+/// it has been fetched several times.
 const WARM_SWEEPS: u64 = 3;
 
 const WARM_NS: f64 = 3.0 * WINDOW_NS;
 
-/// Lower limit on the estimated ns per lot, so that a stopped clock cannot make windows endless. It
-/// corresponds to 1 TB/s.
+/// Lower limit on the estimated ns per [`LOT`], so that a stopped clock cannot make windows
+/// endless; equivalent to 1 TB/s.
 const LEAST_NS_PER_LOT: f64 = 1.0;
 
-/// A window of a thread.
+/// One thread's measurement of a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sample {
     pass: u32,
@@ -46,18 +45,18 @@ pub(super) struct Sample {
     kept: bool,
 }
 
-/// The work of every thread: all threads do the same job at the same time, one job after the other.
+/// The work that all threads do: the same job at the same time, one job after the other.
 #[derive(Clone, Copy)]
 pub(super) struct Plan<'a> {
     pub(super) jobs: &'a [Job],
-    /// Seed for the job order, which is new in each pass; threads with the same seed use the same
-    /// order.
+    /// Seed for the job order, which changes from pass to pass. Threads with the same seed use the
+    /// same order.
     pub(super) seed: u64,
     pub(super) deadline: Instant,
 }
 
-/// Measures the windows of one thread and returns them by job. Before each window, `ready` receives
-/// this thread's vote and decides whether to continue.
+/// Measures one thread's windows and returns them by job. Before each window, `ready` is called
+/// with whether this thread would continue, and returns whether all threads do.
 pub(super) fn rounds(
     windows: &Windows<'_>,
     mut piece: Piece<'_>,
@@ -88,15 +87,16 @@ pub(super) fn rounds(
     samples
 }
 
-/// Whether this thread has as many valid windows of each job as [`PASSES`] passes would yield on a
-/// quiet machine.
+/// Returns whether this thread has, for each job, at least four fifths of the valid windows that
+/// [`PASSES`] passes yield on a quiet machine.
 fn has_enough(jobs: &[Job], samples: &[Vec<Sample>]) -> bool {
     let kept = |samples: &Vec<Sample>| samples.iter().filter(|sample| sample.kept).count();
     let wanted = (PASSES * WINDOWS) as usize * 4 / 5;
     jobs.iter().zip(samples).all(|(job, samples)| job.bytes.is_err() || kept(samples) >= wanted)
 }
 
-/// Sweeps until the lines have settled in their cache level; returns the ns per lot at the end.
+/// Sweeps until the lines have settled in their cache level. Returns the least time per [`LOT`], in
+/// ns.
 fn warm(sweeper: &mut Sweeper<'_>) -> f64 {
     let in_side = (sweeper.side() / LOT) as u64;
     let mut pace = f64::INFINITY;
@@ -125,8 +125,8 @@ fn window(windows: &Windows<'_>, sweeper: &mut Sweeper<'_>, pass: u32, ns_per_lo
     Sample { pass, begin, end, lots, ns: window.ns, kept: window.kept }
 }
 
-/// Returns the ns per byte for all threads together in the fastest window of each pass. `samples`
-/// is indexed by thread, then by window.
+/// Returns ns per byte over all threads combined for the fastest window of each pass. `samples` is
+/// indexed by thread, then by window.
 pub(super) fn passes(samples: &[&[Sample]]) -> Vec<f64> {
     let windows = samples.iter().map(|samples| samples.len()).min().unwrap_or(0);
     let mut best = [f64::INFINITY; MOST_PASSES as usize];
@@ -140,7 +140,7 @@ pub(super) fn passes(samples: &[&[Sample]]) -> Vec<f64> {
     best.into_iter().filter(|ns| ns.is_finite()).collect()
 }
 
-/// Returns ns per byte for one window of all threads; `None` if the window does not count.
+/// Returns ns per byte over all threads for one window; `None` if the window is invalid.
 fn together(window: &[Sample]) -> Option<f64> {
     let ends = |part: fn(&Sample) -> u64| {
         let all = || window.iter().map(part);
@@ -174,8 +174,8 @@ mod tests {
         assert_eq!(together(&away), None);
     }
 
-    /// The result has, for each pass, the fastest window that counts. Evaluation ends after the
-    /// last window of the thread with the fewest windows.
+    /// The result is each pass's fastest valid window. Evaluation stops when the first thread runs
+    /// out of windows.
     #[test]
     fn a_pass_is_its_fastest_window() {
         let of = |pass, lots| Sample { pass, ..sample(0, LOT as u64, lots, true) };

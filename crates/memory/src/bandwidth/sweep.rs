@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads, writes or copies a piece of memory from end to end, repeatedly, with the processor's
-//! widest registers.
+//! Reads, writes or copies a piece of memory end to end, repeatedly, with the processor's widest
+//! registers.
 //!
 //! ```text
-//! times x:  for each 16 registers' worth of the piece, rising:  16 loads | 16 stores | 16 of both
+//! `times` times:  for each 16 registers' worth of the piece, ascending:
+//!                     16 loads | 16 stores | 16 of both
 //! ```
 //!
-//! The loops are in assembly where the choice of register matters, which also ensures that loads
-//! are executed although their results are unused. The stored value is not zero: some processors
+//! The loops are in assembly where the choice of register matters. This also ensures that loads
+//! whose results are unused are still executed. The stored value is nonzero because some processors
 //! optimize stores of zeros.
 //!
-//! Left out: non-temporal stores and string copy instructions.
+//! Non-temporal stores and string copy instructions are not used.
 
 use linerate_record::memory::Operation;
 use std::marker::PhantomData;
 
-/// Every sweep covers a multiple of this many bytes: 16 of the widest registers.
+/// Sweep granularity in bytes: 16 of the widest registers.
 pub(super) const LOT: usize = 1024;
 
-/// The stored value.
+/// Stored value.
 static PATTERN: [u64; 8] = [0x5555_5555_5555_5555; 8];
 
-/// Part of an arena for one thread to work on.
+/// Part of an arena, used by one thread.
 #[derive(Debug)]
 pub(super) struct Piece<'a> {
     start: *mut u8,
@@ -33,22 +34,22 @@ pub(super) struct Piece<'a> {
 unsafe impl Send for Piece<'_> {}
 
 impl<'a> Piece<'a> {
-    /// Takes all of `memory`, rounded down to whole lots.
+    /// Takes all of `memory`, rounded down to a multiple of [`LOT`].
     pub(super) fn new(memory: &'a mut [u64]) -> Self {
         let bytes = size_of_val(memory) / LOT * LOT;
         Self { start: memory.as_mut_ptr().cast(), bytes, arena: PhantomData }
     }
 
-    /// Takes `bytes` bytes from `start`, rounded down to whole lots.
+    /// Takes `bytes` bytes from `start`, rounded down to a multiple of [`LOT`].
     ///
     /// # Safety
-    /// Nothing else may use this memory during the lifetime of the piece.
+    /// The memory must not be accessed by other means during the lifetime of the piece.
     pub(super) unsafe fn at(start: *mut u8, bytes: usize) -> Self {
         Self { start, bytes: bytes / LOT * LOT, arena: PhantomData }
     }
 
-    /// Splits the piece into `n` pieces of equal length. The length is a multiple of `grain`, which
-    /// must be a multiple of [`LOT`].
+    /// Splits the piece into `n` equal pieces whose length is a multiple of `grain`, which must be
+    /// a multiple of [`LOT`].
     pub(super) fn split(self, n: usize, grain: usize) -> Vec<Self> {
         let bytes = self.bytes / n.max(1) / grain * grain;
         let piece = |k| Self { start: self.start.wrapping_add(k * bytes), bytes, ..self };
@@ -71,23 +72,22 @@ pub(super) struct Sweeper<'a> {
     routines: Routines,
     operation: Operation,
     start: *mut u8,
-    /// Distance from source to destination for copies.
+    /// For copies, the distance from source to destination.
     apart: usize,
-    /// Size of one side in bytes: a multiple of [`LOT`], not 0.
+    /// Bytes per side: a nonzero multiple of [`LOT`].
     side: usize,
     at: usize,
     piece: PhantomData<Piece<'a>>,
 }
 
 impl<'a> Sweeper<'a> {
-    /// Creates a sweeper over `bytes` bytes of `piece`; for a copy, these are the bytes of both
-    /// sides. `None` if the piece is smaller than that, or if each side would have less than one
-    /// lot.
+    /// Creates a sweeper over `bytes` bytes of `piece`, which a copy divides into two sides. `None`
+    /// if the piece is smaller than that, or if a side would be shorter than [`LOT`].
     pub(super) fn new(operation: Operation, piece: Piece<'a>, bytes: usize) -> Option<Self> {
         let (side, apart) = match operation {
             Operation::Read | Operation::Write => (bytes / LOT * LOT, 0),
-            // The sides are offset by half a page, because a load stalls if it follows a store to
-            // the same page offset in another page.
+            // The sides are offset by half a page because a load may stall if it follows a store to
+            // the same offset in another page (4K aliasing).
             Operation::Copy => {
                 let apart = bytes / 2 / LOT * LOT;
                 let off = if apart % 4096 == 0 && apart > 2 * LOT { 2 * LOT } else { 0 };
@@ -99,12 +99,12 @@ impl<'a> Sweeper<'a> {
         fits.then_some(Self { routines, operation, start, apart, side, at: 0, piece: PhantomData })
     }
 
-    /// Size of one side in bytes.
+    /// Returns the size of one side in bytes.
     pub(super) fn side(&self) -> usize {
         self.side
     }
 
-    /// Sweeps `lots` lots, at least one, and returns their number.
+    /// Sweeps `lots` times [`LOT`] bytes, at least once, and returns the number of times.
     pub(super) fn advance(&mut self, lots: u64) -> u64 {
         let mut left = lots.max(1);
         while left > 0 {
@@ -121,8 +121,8 @@ impl<'a> Sweeper<'a> {
         lots.max(1)
     }
 
-    /// Sweeps `bytes` bytes `times` times. The bytes must not reach past the end of the side, and
-    /// `times` must not be 0.
+    /// Sweeps `bytes` bytes `times` times. The bytes must not extend past the end of the side, and
+    /// `times` must be nonzero.
     fn run(&mut self, bytes: usize, times: u64) {
         let from = self.start.wrapping_add(self.at);
         let to = from.wrapping_add(self.apart);
@@ -139,12 +139,12 @@ impl<'a> Sweeper<'a> {
     }
 }
 
-/// Reads `bytes` bytes at the first address, writes the same number at the second, or does both,
-/// `times` times.
+/// Reads `bytes` bytes at the first address, writes as many at the second, or does both, `times`
+/// times.
 ///
 /// # Safety
-/// The caller has exclusive access to this number of bytes at both addresses. `bytes` is a multiple
-/// of [`LOT`]; neither `bytes` nor `times` is 0.
+/// The caller must have exclusive access to `bytes` bytes at both addresses. `bytes` must be a
+/// multiple of [`LOT`]; `bytes` and `times` must be nonzero.
 type Routine = unsafe fn(*mut u8, *mut u8, usize, u64);
 
 #[derive(Clone, Copy, Debug)]
@@ -183,7 +183,7 @@ impl Routines {
     }
 }
 
-/// Defines one routine. Each iteration covers `$turn` bytes, the work of 16 copies of `$line`.
+/// Defines one routine. Each iteration consists of all `$line`s and covers `$turn` bytes.
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86_routine {
     ($name:ident, $turn:expr, $first:expr, $last:literal, $($line:expr),+) => {
@@ -222,13 +222,15 @@ macro_rules! x86_routine {
     };
 }
 
-/// Defines the three routines with registers `$r` of `$width` bytes, moved by `$mov`.
+/// Defines the load, store and copy routines, which move registers `$r` of `$width` bytes with the
+/// instruction `$mov`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86_routines {
     ($isa:ident, $mov:literal, $r:literal, $width:literal, $last:literal,
         [$($i:literal $j:literal),+]) => {
         mod $isa {
-            // Each routine names the pattern, so that all take the same operands.
+            // All routines have the same operands, so each must name the pattern, if only in a
+            // comment.
             x86_routine!(read, 16 * $width, "/* {pattern} */", $last,
                 $(concat!($mov, " ", $r, $j, ", [{from} + ", $i, " * ", $width, "]")),+);
             x86_routine!(write, 16 * $width, concat!($mov, " ", $r, "0, [{pattern}]"), $last,
@@ -251,7 +253,7 @@ x86_routines!(avx, "vmovups", "ymm", 32, "vzeroupper");
 #[cfg(target_arch = "x86_64")]
 x86_routines!(avx512, "vmovups", "zmm", 64, "vzeroupper");
 
-/// Pairs of 16-byte registers.
+/// Routines that use pairs of 16-byte registers.
 #[cfg(target_arch = "aarch64")]
 mod neon {
     macro_rules! routine {
@@ -289,7 +291,7 @@ mod neon {
         };
     }
 
-    // Each routine names the pattern, so that all take the same operands.
+    // All routines have the same operands, so each must name the pattern, if only in a comment.
     routine!(
         read,
         "/* {pattern} */",
@@ -320,13 +322,12 @@ mod neon {
     );
 }
 
-/// Machine words.
+/// Routines that use machine words, for all other architectures.
 #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod plain {
     const WORD: usize = size_of::<usize>();
 
-    /// Calls `step` with the word offsets 0, 8, 16, ... in order, and repeats the sequence `times`
-    /// times.
+    /// Calls `step` with the word offsets 0, 8, 16, ... in order, `times` times over.
     #[inline(always)]
     fn turns(bytes: usize, times: u64, mut step: impl FnMut(usize)) {
         for _ in 0..times {
@@ -389,7 +390,7 @@ mod tests {
         (0..(lots * LOT / 8) as u64).collect()
     }
 
-    /// One lot before and one after the swept memory must remain unchanged.
+    /// The lots immediately before and after the swept memory must remain unchanged.
     #[test]
     fn each_routine_does_as_the_reference_does() {
         for (name, routines) in all() {
@@ -419,7 +420,7 @@ mod tests {
         }
     }
 
-    /// Counts the bytes that were written, by inspecting the memory.
+    /// Counts the bytes written by inspecting the memory.
     fn written(memory: &[u64]) -> usize {
         8 * memory.iter().filter(|&&word| word == PATTERN[0]).count()
     }
@@ -442,8 +443,8 @@ mod tests {
         assert_eq!(written(&memory), 2 * LOT);
     }
 
-    /// Both sides are within the given bytes and disjoint, and their distance is not a multiple of
-    /// a page.
+    /// Both sides are within the given bytes and disjoint, and the distance between them is not a
+    /// multiple of the page size.
     #[test]
     fn the_sides_of_a_copy_do_not_meet() {
         for lots in 2..64 {

@@ -1,43 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several threads, each pinned to its own CPU, that do the same work at the same time.
+//! Several threads, each pinned to its own CPU, that work at the same time.
 //!
-//! All threads run the same code. They meet at [`Crew::ready`] before each window to decide whether
-//! to continue; the answer is the same for all. They wait by spinning, yielding the processor
-//! occasionally: a thread that is asleep when the window begins would be late.
-//!
-//! Left out: the work that they do.
+//! Threads can meet at [`Member::ready`] before each window to decide whether to continue; the
+//! decision is the same for all. They spin while waiting, yielding occasionally, because a sleeping
+//! thread would start the window late.
 
 use linerate_linux::{Error, pin_current_thread, yield_now};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Number of spins before a thread yields the CPU.
+/// Number of spins before a waiting thread yields the CPU.
 const SPINS: u32 = 2000;
 
-/// State shared by the threads of a team.
+/// State shared by the threads of a crew.
 #[derive(Debug)]
 pub(super) struct Crew {
-    /// Number of members; 0 until it is known that all of them can take part.
+    /// Number of members; 0 until all of them are known to take part.
     size: AtomicUsize,
-    /// Number of threads that are pinned to their CPU.
+    /// How many threads are pinned to their CPU.
     pinned: AtomicUsize,
     arrived: AtomicUsize,
-    /// Number of meetings that every member has reached.
+    /// How many meetings every member has reached.
     met: AtomicUsize,
-    /// Number of the meeting after which there is nothing more to do.
+    /// Index of the meeting after which the threads stop.
     last: AtomicUsize,
 }
 
-/// A thread's place in a crew.
+/// One thread's membership in a crew.
 #[derive(Debug)]
 pub(super) struct Member<'a> {
     crew: &'a Crew,
-    /// Member number; 0 for the calling thread, which decides.
+    /// Member number. Member 0 is the calling thread, which makes the decisions.
     pub(super) number: usize,
     meetings: usize,
 }
 
-/// Value of `size` that marks a crew that was never complete.
+/// `size` of a crew that could not be completed.
 const GIVEN_UP: usize = usize::MAX;
 
 impl Crew {
@@ -53,16 +51,15 @@ impl Crew {
 }
 
 impl Member<'_> {
-    /// Waits until all members have arrived. The `go_on` of member 0 decides whether the crew
-    /// continues; all members get the same answer.
+    /// Waits until all members have arrived. Member 0's `go_on` decides whether the crew continues;
+    /// all members get the same answer.
     pub(super) fn ready(&mut self, go_on: bool) -> bool {
         self.meetings += 1;
         let crew = self.crew;
         if self.number == 0 && !go_on {
-            // The answer is stored before this meeting is complete, so that all members see it when
-            // the meeting is complete. Members compare it with the number of the meeting, so a
-            // thread that is still leaving the previous meeting does not mistake it for the answer
-            // of that meeting.
+            // The answer is stored before this meeting completes, so that every member sees it by
+            // then. Members compare it with the meeting number, so a thread still leaving the
+            // previous meeting does not mistake it for that meeting's answer.
             crew.last.store(self.meetings, Ordering::Relaxed);
         }
         let size = crew.size.load(Ordering::Relaxed);
@@ -76,7 +73,7 @@ impl Member<'_> {
     }
 }
 
-/// Spins, yielding from time to time.
+/// Spins until `is_so` returns true, yielding occasionally.
 pub(super) fn spin_until(is_so: impl Fn() -> bool) {
     loop {
         for _ in 0..SPINS {
@@ -89,14 +86,14 @@ pub(super) fn spin_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Runs `own` on the calling thread, which is already pinned, and at the same time `theirs` on one
-/// thread per CPU in `others`, each with its part of `parts`. Returns all results.
+/// Runs `own` on the calling thread, which is already pinned, while one thread per CPU in `others`
+/// runs `theirs` with its element of `parts`. Returns all results.
 ///
 /// # Errors
-/// A thread could not be started or pinned; nothing was run.
+/// Returns an error, without running anything, if a thread cannot be started or pinned.
 ///
 /// # Panics
-/// The number of parts differs from the number of processors, or one of the two closures panics.
+/// Panics if the number of parts differs from the number of CPUs, or if a closure panics.
 pub(super) fn run<R, P: Send, T: Send>(
     others: &[u32],
     parts: Vec<P>,
@@ -145,8 +142,8 @@ mod tests {
     use linerate_linux::allowed_cpus;
     use std::sync::atomic::AtomicBool;
 
-    /// CPUs for three threads in addition to the calling one. Some threads may share a CPU, which
-    /// is slow but must work.
+    /// Returns CPUs for three additional threads. They may share a CPU, which is slow but must
+    /// work.
     fn others() -> Vec<u32> {
         let cpus = allowed_cpus().unwrap();
         cpus.iter().cycle().skip(1).take(3).copied().collect()

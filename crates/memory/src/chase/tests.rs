@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares chains with the result of following them item by item.
+//! Compares chains with a walk along them, item by item.
 
 use super::*;
 use linerate_record::memory::PageKind;
@@ -11,7 +11,7 @@ fn arena(bytes: usize) -> Arena {
     Arena::new(bytes, PageKind::Base, &AtomicBool::new(false)).unwrap()
 }
 
-/// Returns the items in walk order, from item 0 back to item 0, read only from memory.
+/// Returns the items in walk order, from item 0 back to item 0, using only memory contents.
 fn walked(chain: &Chain<'_>) -> Vec<usize> {
     let mut items = vec![0];
     let mut cursor = chain.next(Cursor::default());
@@ -22,7 +22,7 @@ fn walked(chain: &Chain<'_>) -> Vec<usize> {
     items
 }
 
-/// Checks that each item occurs once, box after box, and in order in a sequential chain.
+/// Checks that each item occurs once, box by box, and that a sequential chain is in order.
 fn check(chain: &Chain<'_>) {
     let items = walked(chain);
     let mut sorted = items.clone();
@@ -38,7 +38,7 @@ fn check(chain: &Chain<'_>) {
 
 const ORDERS: [Order; 3] = [Order::PageLocal, Order::Random, Order::Sequential];
 
-/// One item per page, so that boxes are short.
+/// Returns a layout with one item per page, which keeps boxes small.
 fn paged(order: Order, start: usize) -> Layout {
     let page = page_bytes();
     Layout { order, stride: page, line: 64, start: start * page }
@@ -81,9 +81,8 @@ fn more_than_fits_is_what_fits() {
     assert_eq!((chain.len(), chain.is_empty()), (1, false));
 }
 
-/// All (n-1)! cycles over n items are equally likely. With 4 items there are 6 cycles, tried with
-/// 6000 seeds. Chi-square with 5 degrees of freedom exceeds 20.5 once in a thousand; the seeds are
-/// fixed.
+/// All (n-1)! cycles over n items are equally likely. Four items have 6 cycles, tried with 6000
+/// fixed seeds. Chi-square with 5 degrees of freedom exceeds 20.5 once in a thousand.
 #[test]
 fn cycles_are_uniform() {
     for order in [Order::Random, Order::PageLocal] {
@@ -124,7 +123,7 @@ fn a_walk_ends_where_following_by_hand_does() {
     }
 }
 
-/// Follows the chain and checks that all stretches are equally long to within a box.
+/// Follows the chain to check that all stretches have equal length to within a box.
 #[test]
 fn places_part_the_walk_evenly() {
     let mut arena = arena(4 << 20);
@@ -147,8 +146,7 @@ fn places_part_the_walk_evenly() {
     }
 }
 
-/// Each page has one line of the chain, and every line position within a page is used equally
-/// often.
+/// Each page holds one line of the chain, and all line positions within a page occur equally often.
 #[test]
 fn lines_of_pages_are_spread_over_the_sets() {
     let page = page_bytes();
@@ -222,7 +220,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// A chain of a given length is the same, whatever lengths it had before.
+    /// A chain depends only on its length, not on earlier lengths.
     #[test]
     fn a_rebuilt_chain_is_independent_of_the_previous_one(
         lens in prop::collection::vec(1usize..200, 1..8),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Properties of a curve that hold on every machine. The parts of its computation are compared with
-//! brute force.
+//! Tests properties of a curve that hold on every machine, and compares parts of its computation
+//! with brute force.
 
 use super::*;
 use crate::Watch;
@@ -18,8 +18,8 @@ fn curve(stop: bool, bytes: usize, seconds: f64, order: Order) -> (Curve, (u64, 
     (measure(&windows, &mut arena, &request), windows.counts())
 }
 
-/// Every size is measured in every pass, and the window counts add up. Only the order of magnitude
-/// of the times is known.
+/// Every size is measured in every pass, and the window counts add up. Times are only checked to an
+/// order of magnitude.
 #[test]
 fn a_curve_holds_what_it_measured() {
     for order in [Order::PageLocal, Order::Random, Order::Sequential] {
@@ -79,8 +79,8 @@ fn every_size_has_its_turn_and_half_of_them_first() {
     assert_ne!(order_of(64, &mut random), order_of(64, &mut random));
 }
 
-/// The costly group waits until it is the one that has taken less time, but only for as long as
-/// there is something else to do.
+/// The costly group waits until it has used less weighted time than the cheap one, unless the cheap
+/// one is done.
 #[test]
 fn groups_take_turns_by_time() {
     let group = |passes, millis, sizes: &[u64], weight| Group {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting with scripted kernels: one without counters, and one whose counters count the wrong
-//! thing.
+//! Tests with simulated kernels: one without counters, one whose counters count the wrong events.
 
 use super::*;
 use crate::Watch;
@@ -14,8 +13,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Counts nanoseconds of the thread's CPU clock in place of cycles, and the thread's page faults in
-/// place of every other event.
+/// Substitutes the thread's CPU clock (ns) for cycles, and its page faults for all other events.
 fn pretending() -> impl Opener {
     let counts =
         |selector| if selector == Selector::new(HARDWARE, 0) { TASK_CLOCK } else { PAGE_FAULTS };
@@ -47,8 +45,8 @@ fn without_counters_the_reason_is_given() {
     assert!(reason.len() > 20, "{reason}");
 }
 
-/// If a kernel does not even allow software events, there is nothing to count in place of hardware
-/// events.
+/// Returns false if the kernel does not even allow software events, which stand in for hardware
+/// events here.
 fn may_count() -> bool {
     let request = perf::Request { exclude_kernel: true, ..perf::Request::new(TASK_CLOCK) };
     Kernel.open(&request, Target::CurrentThread, None).is_ok()
@@ -73,7 +71,7 @@ fn each_size_has_its_loads_and_events() {
             let event = row.events.iter().find(|event| event.event == name);
             event.unwrap().per_load.as_number().unwrap()
         };
-        // `cycles` is thread time in ns: some per load, and no more than the whole walk took.
+        // `cycles` is thread time in ns: a few per load, and no more than the walk's duration.
         assert!((0.2..1e6).contains(&per_load("cycles")), "{row:?}");
         // The chain was touched before and causes no page faults, but a stack page might.
         assert!(per_load("instructions") < 1e-4, "{row:?}");
@@ -81,8 +79,8 @@ fn each_size_has_its_loads_and_events() {
     }
 }
 
-/// Page faults are counted in place of instructions. Each load is at least one instruction, so the
-/// verdict is that this count is implausible.
+/// Page faults stand in for instructions. Each load is at least one instruction, so the count is
+/// judged implausible.
 #[test]
 fn counts_that_contradict_the_loads_are_doubted() {
     if !may_count() {

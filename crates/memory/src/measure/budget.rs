@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time limits of the parts.
+//! Time limits for the parts of the measurement.
 
 use linerate_record::memory::Effort;
 use std::time::{Duration, Instant};
 
-/// The timed parts, in execution order.
+/// Parts with a time limit, in execution order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     PageLocal,
@@ -19,20 +19,20 @@ pub(super) enum Part {
     Noise,
 }
 
-/// Time shares of the parts, in the order of [`Part`] and relative to their sum. A part whose share
-/// is 0 is left out.
+/// Relative time shares, indexed by [`Part`]. A part with share 0 is skipped.
 const QUICK: [f64; 10] = [52.0, 10.0, 4.0, 22.0, 0.0, 8.0, 0.0, 0.0, 0.0, 4.0];
 const DEFAULT: [f64; 10] = [40.0, 9.0, 3.0, 13.0, 8.0, 6.0, 8.0, 6.0, 2.0, 5.0];
 const FULL: [f64; 10] = [44.0, 8.0, 2.0, 15.0, 8.0, 6.0, 7.0, 5.0, 2.0, 3.0];
 
-/// Time share for finding the levels. This work follows the curves and cannot be cut short.
+/// Relative time share for finding the levels, by effort. This step follows the curves and cannot
+/// be cut short.
 const LEVELS: [f64; 3] = [20.0, 6.0, 1.0];
 
-/// Every part gets at least this fraction of its share, however late it begins. On a busy machine,
-/// every part therefore still gets some time, and the total time grows by at most two fifths.
+/// Minimum fraction of its share that every part gets, however late it starts. On a busy machine,
+/// every part still gets some time, and the total grows by at most two fifths.
 const LEAST: f64 = 0.4;
 
-/// The time limit of the measurement, counted from now.
+/// Time limit of the measurement, counted from now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     start: Instant,
@@ -55,12 +55,12 @@ impl Budget {
         self.total
     }
 
-    /// Whether `part` is to be measured.
+    /// Returns whether `part` is measured.
     pub(super) fn has(&self, part: Part) -> bool {
         self.shares[part as usize] > 0.0
     }
 
-    /// Returns the deadline for `part` if it begins now.
+    /// Returns the deadline for `part` if it starts now.
     pub(super) fn until(&self, part: Part) -> Instant {
         let now = Instant::now();
         now + self.span(part, now.duration_since(self.start))
@@ -100,8 +100,8 @@ mod tests {
         Part::Noise,
     ];
 
-    /// Returns the time after which everything is done if the first part starts after `late`, all
-    /// parts use their full limits, and finding the levels takes its share.
+    /// Returns the total time if the first part starts after `late`, all parts use their full
+    /// limits, and finding the levels takes its share.
     fn end(budget: &Budget, late: Duration) -> Duration {
         let all = budget.shares.iter().sum::<f64>() + budget.levels;
         PARTS.iter().fold(late, |elapsed, part| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Facts about the machine needed before measuring.
+//! Machine properties needed before measuring.
 
 use super::{Bench, Request, Start};
 use crate::arena::Arena;
@@ -21,27 +21,29 @@ use std::path::Path;
 pub(super) struct MachineFacts {
     /// Cache line size in bytes.
     pub(super) line: usize,
-    /// Huge page size in bytes; `None` if there are none.
+    /// Huge page size in bytes; `None` if unsupported.
     pub(super) huge: Option<usize>,
-    /// The caches.
+    /// Data caches reported by the OS, or the reason why none are.
     pub(super) stated: Result<Vec<Level>, String>,
-    /// Size of the longest chain in bytes.
+    /// Longest chain in bytes.
     pub(super) arena_bytes: usize,
-    /// The reason for the size of the longest chain.
+    /// Reason for that size.
     pub(super) arena_reason: String,
-    /// Memory limit.
+    /// Memory allocation limit.
     limit: Limit,
 }
 
 /// Last-level cache size assumed if the OS reports none.
 const USUAL_LAST_LEVEL: u64 = 32 << 20;
 
-/// Line size assumed if the OS reports none: the line size of nearly all current processors.
+/// Line size assumed if the OS reports none; correct for nearly all current processors.
 const USUAL_LINE: usize = 64;
 
 impl MachineFacts {
+    /// Reads the properties of `cpu` and chooses the arena size.
+    ///
     /// # Errors
-    /// There is too little memory.
+    /// Returns an error if there is too little memory.
     pub(super) fn gather(request: &Request, cpu: u32) -> Result<Self, MemoryError> {
         let root = Root::new(Path::new("/"));
         let stated = stated(cpu);
@@ -57,7 +59,8 @@ impl MachineFacts {
         Ok(Self { line: line(cpu), huge, stated, arena_bytes, arena_reason, limit })
     }
 
-    /// Returns the size of the last-level cache according to the OS.
+    /// Returns the last-level cache size that the OS reports or, if it reports none, the assumed
+    /// one.
     pub(super) fn last_level(&self) -> u64 {
         last_level(&self.stated)
     }
@@ -82,8 +85,8 @@ impl MachineFacts {
         }
     }
 
-    /// Allocates the memory for the curves in pages of the requested kind. If no kind is requested,
-    /// uses huge pages if nearly all of the memory gets them, and small pages otherwise.
+    /// Allocates the arena for the curves in pages of the requested kind. Without a request, uses
+    /// huge pages if nearly all of the arena gets them, and small pages otherwise.
     pub(super) fn arena(
         &self,
         pages: Option<PageKind>,
@@ -98,30 +101,30 @@ impl MachineFacts {
         if wanted == PageKind::Base || pages.is_some() || is_granted {
             return Ok(arena);
         }
-        // Both arenas at once might exceed the available memory.
+        // Both arenas together might exceed the available memory.
         drop(arena);
         Arena::new(self.arena_bytes, PageKind::Base, watch.stop())
     }
 }
 
-/// Share of huge pages above which the rest is negligible.
+/// Huge page fraction above which the remaining small pages are negligible.
 const ENOUGH: f64 = 0.9;
 
-/// Bytes that would be allocated without limits.
+/// Allocation sizes before memory limits are applied.
 struct Wanted {
     arena: u64,
-    /// Ratio of the arena size to the last-level cache size; 0 if the arena is smaller.
+    /// Ratio of arena size to last-level cache size; 0 if below 1.
     times: u64,
     /// Maximum bytes allocated at the same time.
     most: u64,
-    /// Whether the arena is not larger because touching more memory would take too long.
+    /// Whether the size was limited by the time needed to touch more memory.
     is_cut: bool,
 }
 
 impl Wanted {
-    /// Chooses a multiple of the size of the last-level cache, so that the memory plateau shows.
-    /// The size is limited, because touching memory takes 0.5 s per GiB, which above a few hundred
-    /// MiB cuts into measuring time.
+    /// Chooses a multiple of the last-level cache size, so that the memory plateau shows. The size
+    /// is limited because touching memory takes 0.5 s per GiB, which cuts into measuring time above
+    /// a few hundred MiB.
     fn for_effort(effort: Effort, last_level: u64) -> Self {
         let (times, least, most) = match effort {
             Effort::Quick => (2, 64 << 20, 256 << 20),
@@ -133,15 +136,18 @@ impl Wanted {
         Self { arena, times: arena / last_level.max(1), most, is_cut: most < enough }
     }
 
-    /// Returns the reason for the size of the arena, given whether the OS reports any cache.
+    /// Returns the reason for the arena size. `is_stated` is whether the OS reports at least one
+    /// cache.
     fn reason(&self, is_stated: bool) -> String {
         let times = self.times;
         match (self.is_cut, is_stated) {
-            (true, _) => "no time to touch more memory".to_owned(),
+            (true, _) => "touching more memory would exceed the time limit".to_owned(),
             (false, true) => format!("{times} times the last-level cache, enough to reach memory"),
             (false, false) => {
                 let usual = memory_size(USUAL_LAST_LEVEL as f64);
-                format!("{times} times {usual}, because the OS reports no cache")
+                format!(
+                    "{times} times an assumed last-level cache of {usual}: the OS reports no cache"
+                )
             }
         }
     }
@@ -151,14 +157,14 @@ fn last_level(stated: &Result<Vec<Level>, String>) -> u64 {
     largest(stated).unwrap_or(USUAL_LAST_LEVEL)
 }
 
-/// Returns the size of the largest cache according to the OS.
+/// Returns the size of the largest cache reported by the OS.
 fn largest(stated: &Result<Vec<Level>, String>) -> Option<u64> {
     let levels = stated.iter().flatten();
     let bytes = levels.filter_map(|level| level.bytes.as_ref().ok().copied());
     bytes.max().filter(|bytes| *bytes > 0)
 }
 
-/// Returns the longest line size among the data caches: a chain with this stride touches each line
+/// Returns the longest line size among the data caches. A chain with this stride touches each line
 /// of every cache once.
 fn line(cpu: u32) -> usize {
     let topology = Topology::read(&[cpu]);
@@ -170,7 +176,7 @@ fn line(cpu: u32) -> usize {
     lines.filter(is_line).max().unwrap_or(USUAL_LINE)
 }
 
-/// Returns the size of the huge pages that the OS provides on request; `None` if it provides none.
+/// Returns the size of the huge pages that the OS provides on request; `None` if unsupported.
 fn huge_bytes(root: &Root) -> Option<usize> {
     const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
     let choice = root.text(&format!("{FOLDER}/enabled"))?;
@@ -206,8 +212,11 @@ mod tests {
             Wanted::for_effort(Effort::Default, last_mib << 20).reason(is_stated)
         };
         assert_eq!(reason(128, true), "4 times the last-level cache, enough to reach memory");
-        assert_eq!(reason(129, true), "no time to touch more memory");
-        assert_eq!(reason(32, false), "4 times 32 MiB, because the OS reports no cache");
+        assert_eq!(reason(129, true), "touching more memory would exceed the time limit");
+        assert_eq!(
+            reason(32, false),
+            "4 times an assumed last-level cache of 32 MiB: the OS reports no cache"
+        );
     }
 
     #[test]

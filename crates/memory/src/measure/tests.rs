@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Properties of a measurement that hold on every machine. No times are checked.
+//! Tests machine-independent properties of a measurement. Times are not checked.
 
 use super::*;
 use linerate_record::Derive;
@@ -12,7 +12,7 @@ fn request() -> Request {
     Request { effort: Effort::Quick, cpu: None, max_bytes: Some(600 << 10), pages: None, seed: 1 }
 }
 
-/// Measures on a separate thread, because the measuring thread stays pinned.
+/// Measures on a separate thread because the measuring thread stays pinned.
 fn measured(request: Request, is_stopped: bool) -> Result<(MemoryReport, Vec<f64>), MemoryError> {
     let run = move || {
         let (stop, shares) = (AtomicBool::new(is_stopped), RefCell::new(Vec::new()));

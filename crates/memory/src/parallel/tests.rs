@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cursors on a cycle, and the overlap of their loads.
+//! Tests of cursors on a cycle, and of overlapping loads.
 
 use super::*;
 use crate::Watch;
@@ -7,7 +7,7 @@ use linerate_record::memory::PageKind;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// A level of `bytes` bytes; memory if `None`.
+/// Returns a level of `bytes` bytes; memory if `None`.
 pub(crate) fn level(name: &str, bytes: Option<f64>) -> MemoryLevel {
     let method = "synthetic";
     let size = match bytes {
@@ -40,7 +40,7 @@ fn kib(sizes: &[Option<f64>], most: usize) -> Vec<Option<usize>> {
 fn working_sets_lie_between_the_levels() {
     let usual = [Some(32.0), Some(512.0), Some(8192.0), None];
     assert_eq!(kib(&usual, 256 << 10), [Some(16), Some(128), Some(2048), Some(128 << 10)]);
-    // The chain fills the whole arena if 16 times the size of the caches would be larger.
+    // The chain fills the whole arena if 16 times the cache size exceeds the arena.
     assert_eq!(kib(&usual, 64 << 10)[3], Some(64 << 10));
     assert_eq!(kib(&usual, 12 << 10)[3], None, "less than twice what caches hold");
     assert_eq!(kib(&usual, 1 << 10), [Some(16), Some(128), None, None]);
@@ -68,7 +68,7 @@ fn arena(bytes: usize) -> Arena {
     Arena::new(bytes, PageKind::Base, &AtomicBool::new(false)).unwrap()
 }
 
-/// Follows the chain and checks the distance of each place from the previous one.
+/// Follows the chain to check the distance between successive places.
 #[test]
 fn places_part_a_walked_cycle_evenly() {
     let mut arena = arena(1 << 20);
@@ -98,8 +98,8 @@ fn items(chain: &Chain<'_>, heads: &Heads) -> Vec<usize> {
     heads.heads.iter().map(|(cursor, _)| chain.item(*cursor)).collect()
 }
 
-/// However many heads walk, no line is touched again until a head reaches the starting point of the
-/// next one.
+/// For any number of heads, no line is touched again until a head reaches the next one's starting
+/// point.
 #[test]
 fn in_memory_heads_meet_no_line_again() {
     let mut arena = arena(1 << 20);
@@ -149,8 +149,7 @@ fn in_a_cache_heads_begin_where_they_began() {
     assert_eq!(items(&chain, &heads), start);
 }
 
-/// Builds a request for this number of passes, with a deadline `seconds` after the start of the
-/// windows.
+/// Builds a request for `passes` passes with a deadline `seconds` after the windows were created.
 fn request(windows: &Windows<'_>, passes: u32, seconds: u64) -> Request {
     let deadline = windows.started() + Duration::from_secs(seconds);
     Request { line: 64, passes, seed: 1, deadline }
@@ -172,7 +171,7 @@ fn measures_every_number_of_chains_per_level() {
     }
 }
 
-/// Times of loads served by another level do not count for this one.
+/// Times of loads served by another level must not count for this one.
 #[test]
 fn the_latency_of_the_level_replaces_a_missing_single_chain() {
     let points: Vec<Point> =
@@ -182,7 +181,7 @@ fn the_latency_of_the_level_replaces_a_missing_single_chain() {
     assert_eq!(found.outstanding.map(|outstanding| outstanding.value), Some(8.0));
     assert_eq!(found.record.points.len(), 3, "unmeasured points are left out");
     let figure = found.record.outstanding;
-    assert!(figure.method.starts_with("latency of the level"), "{figure:?}");
+    assert!(figure.method.starts_with("level latency divided by the time"), "{figure:?}");
     assert_eq!((figure.low, figure.high), (None, None), "one pass has no interval");
     assert_eq!(record(None).outstanding, None);
 }

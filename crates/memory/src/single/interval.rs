@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A few dependent loads between two clock reads, with no reordering between the loads and the
-//! reads.
+//! A few dependent loads between two clock reads, ordered with respect to the reads.
 //!
-//! Counter reads and loads are in one assembly block: otherwise the compiler would move code shared
-//! by several lengths, including the selection of a length, between the first read and the loads.
+//! Counter reads and loads are in one assembly block. Otherwise the compiler could move code shared
+//! by several lengths, including the length dispatch, between the first read and the loads.
 
 use linerate_linux::monotonic_ns;
 
-/// Time source.
+/// Clock that times individual loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clock {
-    /// The processor's counter, in its ticks.
+    /// The processor's timestamp counter, in ticks.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     Counter,
-    /// clock_gettime(2), in ns: used if no counter may be read, or if the counter's rate cannot be
-    /// trusted.
+    /// clock_gettime(2), in ns. Used if no counter is readable, or if the counter's rate is not
+    /// constant.
     Monotonic,
 }
 
-/// Address of an item in a chain; the item holds the address of the next.
+/// Address of an item in a chain, which holds the next item's address.
 pub(super) type Address = *const *const u8;
 
-/// Runs the given number of iterations (at least one) of dependent loads between two clock reads.
-/// Returns the elapsed time and the last address loaded. The starting address, and every address
-/// reached from it, must be readable and must hold another such address.
+/// Runs at least one iteration of dependent loads between two clock reads. Returns the elapsed time
+/// and the last address loaded. The starting address, and every address reached from it, must be
+/// readable and hold another such address.
 type Timed = unsafe fn(Address, u32) -> (u64, Address);
 
 /// Maximum loads per iteration.
@@ -42,7 +41,7 @@ impl Clock {
     }
 
     /// Performs `loads` dependent loads, starting at `at`, between two clock reads. Returns the
-    /// elapsed time and the final address. `loads` is 0, a power of two, or a multiple of
+    /// elapsed time and the final address. `loads` must be 0, a power of two, or a multiple of
     /// [`MOST_WRITTEN`].
     ///
     /// # Safety
@@ -55,8 +54,7 @@ impl Clock {
         unsafe { timed(at, (loads / MOST_WRITTEN).max(1)) }
     }
 
-    /// Returns the variants of the timed loop: without loads, and with 1, 2, 4, ... loads per
-    /// iteration.
+    /// Returns the variants of the timed loop, with 0, 1, 2, 4, ... loads per iteration.
     #[inline(always)]
     fn by_length(self) -> &'static [Timed; 7] {
         match self {
@@ -88,7 +86,7 @@ impl Clock {
         unsafe { self.time(std::ptr::dangling(), 0) }.0
     }
 
-    /// Current time.
+    /// Returns the current time.
     pub(super) fn now(self) -> u64 {
         match self {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -98,10 +96,10 @@ impl Clock {
     }
 }
 
-/// A [`Timed`] of `N` loads per iteration.
+/// Implements [`Timed`] with `N` loads per iteration.
 ///
 /// # Safety
-/// As [`Timed`].
+/// The same as for [`Timed`].
 #[cfg(target_arch = "x86_64")]
 unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     let mut at = at;
@@ -110,7 +108,8 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     // RDTSC exist on every x86-64 processor.
     unsafe {
         std::arch::asm!(
-            // LFENCE waits for everything before it, including loads, and holds back the rest.
+            // LFENCE waits for all earlier instructions to complete, including loads, and delays
+            // all later ones.
             "lfence",
             "rdtsc",
             "lfence",
@@ -137,14 +136,14 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
             options(nostack, readonly)
         );
     }
-    // Not a plain difference: after migrating, the thread may read a counter that is behind.
+    // Saturating: after migration, the thread may read a counter that is behind.
     (after.saturating_sub(before), at)
 }
 
-/// A [`Timed`] of `N` loads per iteration.
+/// Implements [`Timed`] with `N` loads per iteration.
 ///
 /// # Safety
-/// As [`Timed`].
+/// The same as for [`Timed`].
 #[cfg(target_arch = "aarch64")]
 unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     let mut at = at;
@@ -162,8 +161,7 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
             ".endr",
             "subs {turns:w}, {turns:w}, #1",
             "b.ne 2b",
-            // ISB holds back the read until the branch is resolved, and the branch waits for the
-            // load.
+            // ISB delays the read until the branch is resolved, and the branch waits for the load.
             "cbz {at}, 3f",
             "3:",
             "isb",
@@ -177,16 +175,16 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
             options(nostack, readonly)
         );
     }
-    // Not a plain difference: after migrating, the thread may read a counter that is behind.
+    // Saturating: after migration, the thread may read a counter that is behind.
     (after.saturating_sub(before), at)
 }
 
-/// A [`Timed`] of `N` loads per iteration. The calls to the clock take longer than the reorder
-/// window covers. A branch on the last address keeps the second call after the loads, as far as
-/// that is possible without barriers.
+/// Implements [`Timed`] with `N` loads per iteration. The clock calls execute more instructions
+/// than fit in the reorder window. A branch on the last address keeps the second call after the
+/// loads, as far as that is possible without barriers.
 ///
 /// # Safety
-/// As [`Timed`].
+/// The same as for [`Timed`].
 unsafe fn by_clock<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     let before = monotonic_ns();
     // SAFETY: guaranteed by the caller.
@@ -197,10 +195,10 @@ unsafe fn by_clock<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     (monotonic_ns().saturating_sub(before), at)
 }
 
-/// Performs `N` loads, each from the address that the previous one returned.
+/// Performs `N` loads, each from the address loaded before.
 ///
 /// # Safety
-/// As [`Timed`].
+/// The same as for [`Timed`].
 #[inline(always)]
 unsafe fn loads<const N: u32>(at: Address) -> Address {
     let mut at = at;
@@ -215,7 +213,8 @@ unsafe fn loads<const N: u32>(at: Address) -> Address {
 mod tests {
     use super::*;
 
-    /// Each item in a ring of five points to the next but one, so n loads lead to item 2 n.
+    /// Each item in a ring of five points to the item two places further, so n loads lead to item 2
+    /// n modulo 5.
     #[test]
     fn makes_the_requested_number_of_loads() {
         let mut ring = [std::ptr::null::<u8>(); 5];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clock that times single loads: which one, its resolution, and the cost of reading it.
+//! Clock for timing individual loads: selection, resolution, and read cost.
 
 use super::interval::Clock;
 use super::trimmed_mean;
@@ -14,45 +14,44 @@ use linerate_record::{Figure, Tier};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Number of clock reads from which the clock's step is determined.
+/// Number of clock reads used to determine the clock's step.
 const READS: usize = 4096;
 
-/// Minimum number of reads, even after the time limit: a thread that was preempted may have made
+/// Minimum number of reads, even past the time limit: a thread that was preempted may have made
 /// only a few reads when it resumes.
 const LEAST_READS: usize = 1024;
 
-/// Time limit for reading a clock that is slow or does not advance.
+/// Time limit for reading a clock that is slow or stopped.
 const LONGEST: Duration = Duration::from_millis(20);
 
-/// Iterations of a wait that takes 20 to 40 ns on a fast core.
+/// Lower limit on the longest random wait, in iterations: 20 to 40 ns on a fast core.
 const LEAST_WAIT: u32 = 32;
 
-/// Upper limit on the iterations of a wait, which limits the wait to some microseconds.
+/// Upper limit on the longest random wait, in iterations: a few microseconds.
 const MOST_WAIT: u32 = 4096;
 
-/// Resolution limit in ns: with a coarser clock, the longest chain from memory would be only ten
-/// loads.
+/// Coarsest usable resolution in ns. With a coarser clock, even the longest sequence of loads from
+/// memory would span only ten clock steps or fewer.
 const COARSEST_NS: f64 = 1e5;
 
-/// Reads per mean.
+/// Number of pairs of reads per batch.
 const BATCH: usize = 64;
 
-/// The clock that times single loads.
+/// The clock that times individual loads.
 #[derive(Clone, Debug)]
 pub struct Stopwatch {
-    /// For the record.
+    /// Description in record format.
     pub timer: Timer,
     clock: Clock,
     ns_per_unit: f64,
-    /// Step of the clock in its units; `None` if the clock did not advance.
+    /// Step in clock units; `None` if the clock did not advance.
     step: Option<f64>,
-    /// Maximum number of iterations in a wait.
+    /// Maximum iterations of a wait.
     wait: u32,
 }
 
 impl Stopwatch {
-    /// Determines the clock's resolution, the cost of reading it, and the core clock. Takes 5 to 50
-    /// ms.
+    /// Determines the clock's resolution and read cost, and the core frequency. Takes 5 to 50 ms.
     pub fn new(bench: &Bench<'_>) -> Self {
         let clock = chosen();
         let rate = rate_of(clock);
@@ -86,19 +85,20 @@ impl Stopwatch {
         self.step.map_or(0.0, |step| step * self.ns_per_unit)
     }
 
-    /// Whether the resolution is sufficient for single loads.
+    /// Returns whether the resolution is sufficient for individual loads.
     pub(super) fn is_fine_enough(&self) -> bool {
         self.step.is_some_and(|step| step * self.ns_per_unit <= COARSEST_NS)
     }
 
-    /// Waits for a random time. Its maximum is two steps of the clock, but at least 30 ns.
+    /// Waits for a random time of up to about two clock steps. This maximum is clamped to the range
+    /// from about 30 ns to a few microseconds.
     #[inline(always)]
     pub(super) fn wait(&self, random: &mut Rng) {
         pause(random.u32(..self.wait));
     }
 }
 
-/// Waits by running dependent iterations of about a nanosecond each.
+/// Runs `turns` dependent iterations of about a nanosecond each.
 #[inline(always)]
 fn pause(turns: u32) {
     let mut left = turns;
@@ -116,7 +116,7 @@ fn chosen() -> Clock {
     Clock::Monotonic
 }
 
-/// Units per second.
+/// Returns the clock's units per second.
 fn rate_of(clock: Clock) -> Estimate {
     match clock {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -125,8 +125,8 @@ fn rate_of(clock: Clock) -> Estimate {
     }
 }
 
-/// Returns how far the clock advances between two reads that are a random time apart. Reads at a
-/// constant distance would show that distance, not the step.
+/// Returns how far the clock advances between reads at random intervals. Reads at a constant
+/// interval would show that interval instead of the step.
 fn differences(clock: Clock, random: &mut Rng) -> Vec<u64> {
     let end = Instant::now() + LONGEST;
     let mut differences = Vec::with_capacity(READS);
@@ -142,7 +142,7 @@ fn differences(clock: Clock, random: &mut Rng) -> Vec<u64> {
     without_interruptions(differences)
 }
 
-/// Returns the nonzero differences, except those above 16 times their median: the counter may jump
+/// Returns the nonzero differences, without those above 16 times the median: the counter may jump
 /// when a virtual machine migrates between CPUs.
 fn without_interruptions(mut differences: Vec<u64>) -> Vec<u64> {
     differences.retain(|&difference| difference > 0);
@@ -160,16 +160,16 @@ fn step_figure(step: Option<f64>, ns_per_unit: f64) -> Figure {
             "ns",
             Tier::Sw,
             method,
-            "the clock did not advance in 20 ms; chains get longer windows, single loads cannot be \
-             timed",
+            "the clock did not advance in 20 ms, so chains get longer windows and individual loads \
+             cannot be timed",
         ),
     }
 }
 
-/// Measures the time between two consecutive reads, in ns. The result is the median of batch means;
-/// averaging over a batch removes the effect of the clock's step.
+/// Measures the time between two consecutive reads in ns, as the median of batch means. Averaging
+/// over a batch removes the effect of the clock's step.
 fn overhead(clock: Clock, ns_per_unit: f64, step: Option<f64>, mut wait: impl FnMut()) -> Figure {
-    let method = "median of the means of 64 pairs of reads each";
+    let method = "median of batch means, with 64 pairs of reads per batch";
     let Some(step) = step else {
         return Figure::absent("ns", Tier::Sw, method, "the clock did not advance in 20 ms");
     };
@@ -186,9 +186,9 @@ fn overhead(clock: Clock, ns_per_unit: f64, step: Option<f64>, mut wait: impl Fn
     Figure::number("ns", median_interval(&means, CONFIDENCE).scale(ns_per_unit), Tier::Sw, method)
 }
 
-/// Measures the core clock in GHz.
+/// Measures the core frequency in GHz.
 fn core_clock() -> Figure {
-    let method = "a chain of additions, one per cycle";
+    let method = "chain of dependent additions, one per cycle";
     if !is_invariant() {
         let reason = "the counter used to time additions does not run at a constant rate here";
         return Figure::absent("GHz", Tier::Sw, method, reason);

@@ -5,7 +5,7 @@ use crate::Watch;
 use linerate_record::memory::PageKind;
 use std::sync::atomic::AtomicBool;
 
-/// A level of `size` bytes, 0 for unlimited, where a load takes `ns`.
+/// Returns a level of `size` bytes (0: unlimited) with a load latency of `ns`.
 fn level(name: &str, size: f64, ns: f64) -> MemoryLevel {
     let exact = |unit, value| Figure::exact(unit, value, Tier::Sw, "synthetic");
     MemoryLevel {
@@ -59,8 +59,8 @@ fn a_mode_is_named_by_the_level_it_must_be() {
     assert_eq!(name(13.0, 2, 0.4), Some("L3"));
     assert_eq!(name(80.0, 2, 10.0), Some("memory"));
     assert_eq!(name(40.0, 3, 10.0), None);
-    // With a step of 10 ns, L1 and L2 are indistinguishable. If the chain's own level is one of
-    // them, it is chosen.
+    // With a step of 10 ns, L1 and L2 are indistinguishable. The chain's own level is chosen if it
+    // is one of them.
     assert_eq!(name(2.0, 1, 10.0), Some("L2"));
     assert_eq!(name(2.0, 3, 10.0), None);
 }
@@ -80,7 +80,7 @@ fn the_longest_chain_takes_many_steps() {
 }
 
 /// The clock advances in steps of 26 ticks. One read in four shows three steps, the others show
-/// two, and an interrupted one shows a thousand. The mean is that of the undisturbed reads.
+/// two, and an interrupted one, which the mean excludes, shows a thousand.
 #[test]
 fn the_mean_of_reads_is_free_of_their_steps_and_of_interrupts() {
     let reads: Vec<f64> = (0..64).map(|i| if i % 4 == 0 { 78.0 } else { 52.0 }).collect();
@@ -107,8 +107,7 @@ fn the_fastest_windows_count_as_quiet() {
     assert!(quiet.iter().all(|window| window.empty(1.0) == Some(100.0)));
 }
 
-/// With this machine's real clock and loads, the figures that should add up do so, and only
-/// existing levels are named.
+/// With this machine's clock and loads: totals add up, and only existing levels are named.
 #[test]
 fn a_histogram_of_this_machine() {
     let stop = AtomicBool::new(false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small and huge pages: availability, grants and effect, in words.
+//! Whether small and huge pages are available, granted and effective, as text for the record.
 //!
-//! Left out: hugetlbfs pages, which must be reserved in advance.
+//! hugetlbfs pages, which must be reserved in advance, are not covered.
 
 use crate::bench::Bench;
 use linerate_hierarchy::tlb::HugePages;
@@ -11,7 +11,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use std::path::Path;
 
-/// Share of the memory that must be in huge pages before their effect is judged.
+/// Minimum fraction of the memory that must be backed by huge pages for their effect to be judged.
 const MOSTLY: f64 = 0.5;
 
 /// The system's huge page settings, and the pages granted.
@@ -23,7 +23,7 @@ pub(super) struct Offer {
     /// Transparent huge page mode: `always`, `madvise`, `never`.
     mode: Option<String>,
     granted: Option<f64>,
-    /// Whether the memory under test has room for a huge page.
+    /// Whether a huge page fits in the memory under test.
     has_room: bool,
 }
 
@@ -36,7 +36,7 @@ impl Offer {
     }
 }
 
-/// The bracketed word in `always [madvise] never`.
+/// Returns the bracketed word in `always [madvise] never`.
 fn chosen(setting: &str) -> Option<&str> {
     setting.split_once('[')?.1.split_once(']').map(|(mode, _)| mode)
 }
@@ -55,9 +55,11 @@ pub(super) fn judge(offer: &Offer, effect: &HugePages) -> Pages {
             Figure::absent("ratio", Tier::Sw, method, "this kernel has no transparent huge pages")
         }
         None if !offer.has_room => {
-            Figure::absent("ratio", Tier::Sw, method, "no room for a huge page")
+            Figure::absent("ratio", Tier::Sw, method, "a huge page does not fit in the memory")
         }
-        None => Figure::absent("ratio", Tier::Sw, method, "the kernel does not report it"),
+        None => {
+            Figure::absent("ratio", Tier::Sw, method, "the kernel does not report AnonHugePages")
+        }
     };
     Pages {
         base_bytes: offer.base as u64,
@@ -71,14 +73,14 @@ pub(super) fn judge(offer: &Offer, effect: &HugePages) -> Pages {
 }
 
 fn time_ratio(verdict: PagesVerdict, effect: &HugePages) -> Figure {
-    let method = "one line per small page: huge pages relative to small pages";
+    let method = "one line per small page: time per load with huge pages relative to small pages";
     let absent = |reason| Figure::absent("ratio", Tier::Sw, method, reason);
     match (verdict, effect.time_ratio) {
         (PagesVerdict::NotOffered | PagesVerdict::NotGranted, _) => {
             absent("no huge pages were available to measure")
         }
         (_, Some(ratio)) => Figure::number("ratio", ratio, Tier::Sw, method),
-        (_, None) => absent("no page count beyond the first TLB level was measured"),
+        (_, None) => absent("nothing was measured beyond the first TLB level"),
     }
 }
 
@@ -95,14 +97,15 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
         PagesVerdict::Splintered => {
             format!(
                 "huge pages are granted, but the first TLB level holds them in pieces of \
-                 {pieces}{share}, as when a hypervisor backs its guest with small pages: back this \
-                 guest with huge pages on its host"
+                 {pieces}{share}, which happens when the hypervisor backs the guest with small \
+                 pages: back this guest with huge pages on the host"
             )
         }
         PagesVerdict::NotGranted => {
-            let granted = offer.granted.map_or("none".to_owned(), percent);
+            let only = |share| format!("only {}", percent(share));
+            let granted = offer.granted.map_or("none".to_owned(), only);
             format!(
-                "huge pages were requested, with {granted} of them granted: memory may be too \
+                "huge pages were requested, but {granted} of them were granted: memory may be too \
                  fragmented; try `echo 1 > /proc/sys/vm/compact_memory` as root, and measure again"
             )
         }
@@ -116,14 +119,16 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
                                      programs request them"
             .to_owned(),
         PagesVerdict::Unknown if !offer.has_room => {
-            "cannot tell whether huge pages work: no room for one; allow more memory".to_owned()
+            "cannot tell whether huge pages work: there is no room for a huge page; allow more \
+             memory"
+                .to_owned()
         }
         PagesVerdict::Unknown => {
             let why = effect.share.map_or(
                 "latency shows no first TLB level".to_owned(),
                 |Estimate { low, high, .. }| {
                     let [low, high] = [low, high].map(|share| percent(share.clamp(0.0, 1.0)));
-                    format!("{low} to {high} of the miss cost may remain")
+                    format!("{low} to {high} of the miss cost may remain with huge pages")
                 },
             );
             format!(
@@ -164,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Timings give no verdict on nonexistent pages.
+    /// Timings say nothing about huge pages that were not granted.
     #[test]
     fn offered_then_granted_then_working() {
         use PagesVerdict::{NotGranted, NotOffered, Splintered, Unknown, Work};
@@ -192,9 +197,9 @@ mod tests {
         let say = |offer: &Offer, verdict| judge(offer, &effect(verdict)).sentence;
         let splintered = say(&offer("madvise", Some(1.0)), PagesVerdict::Splintered);
         assert!(splintered.contains("pieces of 4 KiB (98 % of the miss cost remains)"));
-        assert!(splintered.contains("on its host"), "{splintered}");
+        assert!(splintered.contains("on the host"), "{splintered}");
         let denied = say(&offer("madvise", Some(0.07)), PagesVerdict::Work);
-        assert!(denied.contains("7 % of them granted") && denied.contains("compact_memory"));
+        assert!(denied.contains("7 % of them were granted") && denied.contains("compact_memory"));
         let small = Offer { has_room: false, ..offer("always", None) };
         assert!(say(&small, PagesVerdict::Unknown).ends_with("allow more memory"));
         let doubtful = say(&offer("always", None), PagesVerdict::Unknown);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chains with one line per stride of memory, compared with the same number of packed lines.
+//! Chains with one line per stride, compared with the same number of packed lines.
 
 use super::{FIRST_PASSES, Scale, arena, is_over};
 use crate::arena::Arena;
@@ -12,36 +12,36 @@ use linerate_record::memory::{Order, PageKind};
 use linerate_record::stats::CONFIDENCE;
 use std::time::Instant;
 
-/// Window length in ns: enough for some 50,000 loads that hit, or for several rounds of loads that
-/// miss.
+/// Window length in ns: time for about 50,000 loads that hit, or a few thousand that miss.
 const WINDOW_NS: f64 = 5e4;
 
-/// Measuring ends when this number of consecutive windows has not beaten the fastest one.
+/// Measuring ends after this many consecutive windows slower than the fastest.
 const WINDOWS: u32 = 2;
 
-/// Window length around an edge, in ns. It is shorter so that there are more windows, because other
-/// threads sometimes evict entries for less time than this. It is enough for about 200 rounds of
-/// 100 pages, so that the cost of a system call is negligible.
+/// Window length around an edge, in ns. It is short so that more windows are undisturbed: other
+/// threads sometimes evict entries for less time than this. About 200 rounds of 100 pages fit in a
+/// window, which makes the cost of a system call negligible.
 const EDGE_WINDOW_NS: f64 = 2e4;
 const EDGE_WINDOWS: u32 = 4;
 
-/// Number of passes around an edge before the edge is evaluated: enough on a quiet machine.
+/// Passes around an edge before it is evaluated; sufficient on a quiet machine.
 const EDGE_PASSES: usize = 6;
 
-/// Memory in pages of one size, with the samples taken on it.
+/// Memory in pages of one size, with the samples measured in it.
 pub(super) struct Strided {
     spread: Arena,
     packed: Arena,
     /// Distance in bytes between successive lines of a spread chain.
     stride: usize,
-    /// Sorted by number of pages, ascending.
+    /// Samples, in ascending order of page count.
     samples: Vec<Sample>,
     /// Whether the next pass goes from few pages to many.
     is_upwards: bool,
 }
 
 impl Strided {
-    /// Allocates room for up to `most` lines, `stride` bytes apart. `None` if there is no memory.
+    /// Allocates room for up to `most` lines, `stride` bytes apart; `None` if there is not enough
+    /// memory.
     pub(super) fn new(
         bench: &Bench<'_>,
         kind: PageKind,
@@ -49,14 +49,14 @@ impl Strided {
         most: usize,
     ) -> Option<Self> {
         let spread = arena(bench, most.checked_mul(stride)?, kind)?;
-        // The packed arena has whole pages of lines, so that chains that wrap around its end leave
-        // out no cache set.
+        // The packed arena consists of whole pages, so that chains that wrap around its end use all
+        // cache sets equally.
         let lines = (most * bench.line).next_multiple_of(bench.page);
         let packed = arena(bench, lines, PageKind::Huge)?;
         Some(Self { spread, packed, stride, samples: Vec::new(), is_upwards: true })
     }
 
-    /// The share of the memory backed by huge pages.
+    /// Returns the fraction of the memory backed by huge pages.
     pub(super) fn granted(&self) -> Option<f64> {
         self.spread.granted()
     }
@@ -69,7 +69,8 @@ impl Strided {
         self.samples
     }
 
-    /// Like [`new`](Self::new), but with samples taken earlier on memory of this kind.
+    /// Like [`new`](Self::new), but also takes samples that were measured earlier in memory of this
+    /// kind.
     pub(super) fn again(
         bench: &Bench<'_>,
         kind: PageKind,
@@ -83,7 +84,7 @@ impl Strided {
         }
     }
 
-    /// The measured page counts and `others`, ascending.
+    /// Returns the measured page counts and `others`, ascending.
     pub(super) fn sizes_and(&self, others: &[u64]) -> Vec<u64> {
         let measured = self.samples.iter().map(|sample| sample.pages);
         let mut sizes: Vec<u64> = measured.chain(others.iter().copied()).collect();
@@ -92,8 +93,8 @@ impl Strided {
         sizes
     }
 
-    /// Measures page counts that sharpen the levels until no page count does, then measures the
-    /// edge of the first level.
+    /// Measures additional page counts, to locate the levels more precisely, until none are left,
+    /// then measures the edge of the first level.
     pub(super) fn refine(
         &mut self,
         bench: &Bench<'_>,
@@ -136,7 +137,7 @@ impl Strided {
         }
     }
 
-    /// Measures only the spread chains: the packed ones do not change.
+    /// Measures only the spread chains; the packed ones do not change.
     fn edge_pass(&mut self, bench: &Bench<'_>, sizes: &[u64], deadline: Instant, random: &mut Rng) {
         let (seed, order) = (random.u64(..), self.turn(sizes));
         let Self { spread, stride, samples, .. } = self;
@@ -149,9 +150,8 @@ impl Strided {
         }
     }
 
-    /// Measures each of `sizes` (ascending) once more, on different pages than before. The sizes
-    /// are measured upwards or downwards, so that the chain changes little from one size to the
-    /// next.
+    /// Measures each of `sizes` (ascending) again, on different pages. The sizes are measured
+    /// upwards or downwards, so that the chain changes little from one to the next.
     pub(super) fn pass(
         &mut self,
         bench: &Bench<'_>,
@@ -162,8 +162,7 @@ impl Strided {
         let (seed, order) = (random.u64(..), self.turn(sizes));
         let Self { spread, packed, stride, samples, .. } = self;
         let mut spread = Chain::new(spread, anywhere(spread, *stride, bench, random), seed);
-        // The packed chain goes page by page, so that its lines need as few translations as
-        // possible.
+        // The packed chain goes page by page to need as few translations as possible.
         let layout = Layout::dense(Order::PageLocal, bench.line);
         let mut packed = Chain::new(packed, layout, seed);
         let plan = Plan { window_ns: WINDOW_NS, wanted: WINDOWS, deadline };
@@ -180,7 +179,7 @@ impl Strided {
         }
     }
 
-    /// Returns `sizes` in ascending and descending order on alternate calls.
+    /// Returns `sizes` in ascending order on one call and in descending order on the next.
     fn turn(&mut self, sizes: &[u64]) -> Vec<u64> {
         let mut order = sizes.to_vec();
         if !self.is_upwards {
@@ -191,13 +190,13 @@ impl Strided {
     }
 }
 
-/// Returns a layout with one line per stride that starts at a random stride.
+/// Returns a layout with one line per stride. Its first line is in a random stride of the arena.
 fn anywhere(arena: &Arena, stride: usize, bench: &Bench<'_>, random: &mut Rng) -> Layout {
     let start = random.usize(..arena.bytes() / stride) * stride;
     Layout { start, ..Layout::one_per_page(stride, bench.line) }
 }
 
-/// Returns the time per load in ns for a chain with this many items, from the fastest window.
+/// Returns ns per load for a chain of `items` items, from the fastest window.
 fn load_ns(bench: &Bench<'_>, chain: &mut Chain<'_>, items: usize, plan: &Plan) -> Option<f64> {
     if is_over(bench, plan.deadline) {
         return None;
@@ -208,7 +207,7 @@ fn load_ns(bench: &Bench<'_>, chain: &mut Chain<'_>, items: usize, plan: &Plan) 
     Some(bench.windows.best_of(plan, |loads| chain.run(&mut cursor, loads))?.ns)
 }
 
-/// Returns the sample for this number of pages, creating it if missing.
+/// Returns the sample for this page count, creating it if missing.
 fn sample_of(samples: &mut Vec<Sample>, pages: u64) -> &mut Sample {
     let place = samples.partition_point(|sample| sample.pages < pages);
     if samples.get(place).is_none_or(|sample| sample.pages != pages) {

@@ -27,7 +27,7 @@ fn without_time_or_memory_no_values_are_invented() {
     }
 }
 
-/// On any machine, the records match the levels found, nearest first.
+/// On any machine, the recorded levels are those found, nearest first.
 #[test]
 fn levels_are_recorded_as_found() {
     let found = translate(16 << 20, false, Duration::from_millis(800));

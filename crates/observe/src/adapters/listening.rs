@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The UNIX sockets on which watched processes listen.
+//! UNIX sockets on which observed processes listen.
 
 use crate::target::stat_of;
 use linerate_machine::Root;
@@ -15,18 +15,18 @@ pub(super) enum Kind {
     Messages,
 }
 
-/// A UNIX socket that a watched process listens on.
+/// A UNIX socket on which an observed process listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Listening {
     pub(super) pid: u32,
-    /// Name of the process, at most 15 bytes.
+    /// Process name, at most 15 bytes.
     pub(super) program: String,
     pub(super) kind: Kind,
-    /// Path as seen by the process.
+    /// Path as the process sees it.
     pub(super) path: String,
 }
 
-/// The listening sockets in `unix`, the text of /proc/PID/net/unix; `owners` maps inodes to
+/// Returns the listening sockets in `unix`, the text of /proc/PID/net/unix. `owners` maps inodes to
 /// processes.
 pub(super) fn listening(root: &Root, unix: &str, owners: &BTreeMap<u64, u32>) -> Vec<Listening> {
     let of_line = |line: &str| {
@@ -37,22 +37,24 @@ pub(super) fn listening(root: &Root, unix: &str, owners: &BTreeMap<u64, u32>) ->
     unix.lines().filter_map(of_line).collect()
 }
 
-/// Path of a socket that may be in another mount namespace.
+/// Returns the path of a socket that may be in another mount namespace.
 pub(super) fn below_root(socket: &Listening) -> PathBuf {
     seen_by(socket.pid, &socket.path)
 }
 
-/// Path of a file as seen from the mount namespace of a process.
+/// Returns the path of a file as seen from a process's mount namespace.
 pub(super) fn seen_by(pid: u32, path: &str) -> PathBuf {
     PathBuf::from(format!("proc/{pid}/root")).join(path.trim_start_matches('/'))
 }
 
-/// Listening flag in /proc/net/unix, and socket types.
+/// Listening flag in /proc/net/unix.
 const LISTENS: u64 = 0x1_0000;
+/// Socket types in /proc/net/unix.
 const STREAM: &str = "0001";
 const SEQPACKET: &str = "0005";
 
-/// Parses a line of /proc/net/unix: inode, type and path of a listening socket bound to a file.
+/// Parses a line of /proc/net/unix. Returns inode, type and path of a listening socket bound to a
+/// file.
 fn parse_unix(line: &str) -> Option<(u64, Kind, String)> {
     let mut columns = line.split_ascii_whitespace().skip(3);
     let flags = u64::from_str_radix(columns.next()?, 16).ok()?;
@@ -68,8 +70,8 @@ fn parse_unix(line: &str) -> Option<(u64, Kind, String)> {
     is_meant.then(|| (inode, kind, renamed(path).to_owned()))
 }
 
-/// Current path of a socket that was renamed after bind: HAProxy binds `PATH.PID.tmp` and renames
-/// it, and the kernel reports the original name.
+/// Returns the current path of a socket that was renamed after bind. HAProxy binds `PATH.PID.tmp`
+/// and renames it, but the kernel reports the original name.
 fn renamed(path: &str) -> &str {
     let known = path.strip_suffix(".tmp").and_then(|rest| rest.rsplit_once('.'));
     match known {

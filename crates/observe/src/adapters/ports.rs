@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that reply with JSON, port by port, over a message socket: DPDK applications.
+//! Programs that reply with JSON, one port at a time, over a SOCK_SEQPACKET socket: DPDK
+//! applications.
 
 mod answers;
 mod description;
@@ -18,10 +19,10 @@ use std::time::Duration;
 /// Timeout for connecting, and for each request.
 const DEADLINE: Duration = Duration::from_millis(200);
 
-/// Maximum reply size: DPDK's replies are at most 16 KiB.
+/// Maximum reply size. DPDK's replies are at most 16 KiB.
 const ANSWER_MAX: usize = 64 << 10;
 
-/// Timeout for all replies in one read.
+/// Timeout for all replies of one read.
 const READ_MAX: Duration = Duration::from_secs(1);
 
 /// Maximum number of ports to query.
@@ -37,7 +38,7 @@ pub(crate) struct Ports {
     first: Totals,
     last: Totals,
     trouble: Option<String>,
-    /// Deadline for the replies of the current read, ns.
+    /// Deadline for the current read's replies, in ns.
     until_ns: u64,
 }
 
@@ -48,7 +49,7 @@ struct Port {
     is_missed_counted: bool,
 }
 
-/// Finds a program among the watched processes by its listening sockets.
+/// Finds a program among the observed processes by its listening sockets.
 pub(super) fn find(
     root: &Root,
     listening: &[Listening],
@@ -101,7 +102,8 @@ impl Ports {
         Ok(program)
     }
 
-    /// Requests the counters; `None` if they are no longer available.
+    /// Reads the counters and returns their increase since the start of the window: packets and, if
+    /// counted, bytes. `None` if they are no longer available.
     pub(super) fn read(&mut self) -> Option<(u64, Option<u64>)> {
         self.connection.as_ref()?;
         self.until_ns = latest_ns();
@@ -119,10 +121,10 @@ impl Ports {
         Some((received.max(sent), (received >= sent && bytes > 0).then_some(bytes)))
     }
 
-    /// Rejects counters that went backwards: they were reset, or are not counters.
+    /// Rejects counters that went backwards: either they were reset, or they are not counters.
     fn check(&self, now: Totals) -> Result<Totals, String> {
         match now.counters.is_behind(&self.last.counters) {
-            true => Err("its counters went backwards during the window".to_owned()),
+            true => Err("the counters went backwards during the window".to_owned()),
             false => Ok(now),
         }
     }
@@ -143,39 +145,40 @@ impl Ports {
     fn ask(&self, question: &str) -> Result<String, String> {
         let connection = self.connection.as_ref().ok_or("not connected")?;
         if monotonic_ns() > self.until_ns {
-            return Err(format!("its replies took more than {READ_MAX:?} in total"));
+            return Err(format!("the replies took more than {READ_MAX:?} in total"));
         }
         connection.send(question.as_bytes()).map_err(|error| error.to_string())?;
         receive(connection)
     }
 
-    /// The program's counts over the window.
-    pub(super) fn finish(self, unread: &mut Vec<Unread>) -> ProgramCounts {
+    /// Returns the program's counts over the window and begins the next window.
+    pub(super) fn finish(&mut self, unread: &mut Vec<Unread>) -> ProgramCounts {
         if let Some(reason) = &self.trouble {
             unread.push(refusal(&self.description.socket, reason));
         }
-        let (first, last) = (self.first.counters, self.last.counters);
+        let first = std::mem::replace(&mut self.first, self.last.clone()).counters;
+        let last = self.last.counters.clone();
         let missed = last.missed.saturating_sub(first.missed);
         let others = last.others.into_iter().filter_map(|(name, now)| {
             let more = now.checked_sub(first.others.get(&name).copied().unwrap_or(0))?;
             (more > 0).then_some((name, more))
         });
         ProgramCounts {
-            adapter: self.description.adapter,
-            program: self.says,
-            unit: self.description.unit,
+            adapter: self.description.adapter.clone(),
+            program: self.says.clone(),
+            unit: self.description.unit.clone(),
             received: Some(last.received.saturating_sub(first.received)),
             sent: Some(last.sent.saturating_sub(first.sent)),
             // A count above 0 is valid even where a 0 would not be.
             missed: (missed > 0 || self.last.is_missed_known).then_some(missed),
-            // Packets but no bytes: bytes are not counted.
+            // Packets without bytes mean that bytes are not counted.
             bytes: Some(last.bytes.saturating_sub(first.bytes))
                 .filter(|bytes| *bytes > 0 || last.received == first.received),
             others: others.collect(),
         }
     }
 
-    /// Name of the counter in the record.
+    /// Returns the counter's name in the record.
     pub(super) fn counter(&self) -> &str {
         &self.description.counter
     }
@@ -185,7 +188,7 @@ fn latest_ns() -> u64 {
     monotonic_ns() + READ_MAX.as_nanos() as u64
 }
 
-/// A request with a port number as its parameter.
+/// Returns a request with a port number as its parameter.
 fn question(text: &str, number: u64) -> String {
     text.replace("{}", &number.to_string())
 }

@@ -15,7 +15,7 @@ use parse::{Counters, parse};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Unit of counters that are comparable with the counters of the layers.
+/// Unit of counters that can be compared with those of the network stack's layers.
 const PACKETS: &str = "packets";
 
 /// Maximum number of HTTP pages to try.
@@ -27,15 +27,16 @@ pub(crate) struct Texts {
     description: Description,
     root: Root,
     place: Place,
-    /// Number of requests after the first one: some programs include them in their counts.
+    /// Number of requests sent after the first one. Some programs include these requests in their
+    /// counts.
     asked: u64,
     first: Counters,
     last: Counters,
-    /// Reason not to query the program again.
+    /// Why the program is not queried again.
     trouble: Option<String>,
 }
 
-/// Finds a program by the sockets or TCP addresses that watched processes listen on.
+/// Finds a program by the sockets or TCP addresses on which observed processes listen.
 pub(super) fn find(
     root: &Root,
     listening: &[Listening],
@@ -51,13 +52,12 @@ pub(super) fn find(
             }
         }
     }
-    // A program with several adapters is reported as refused once, in the words of the last
-    // adapter.
+    // If several adapters for a program fail, report only the last failure.
     unread.extend(refused.pop());
     None
 }
 
-/// Candidate addresses of a program type.
+/// Returns candidate addresses for a program type.
 fn places(
     root: &Root,
     description: &Description,
@@ -114,8 +114,8 @@ impl Texts {
         })
     }
 
-    /// Reads the counters: packets and, if counted, their bytes; `None` if it does not count
-    /// packets.
+    /// Reads the counters and returns their increase since the start of the window: packets and, if
+    /// counted, bytes. `None` if the program does not count packets.
     pub(super) fn read(&mut self) -> Option<(u64, Option<u64>)> {
         if self.trouble.is_some() {
             return None;
@@ -139,16 +139,16 @@ impl Texts {
         Some((received.max(sent)?, bytes))
     }
 
-    /// Rejects counters that went backwards: they were reset, or are not counters.
+    /// Rejects counters that went backwards: either they were reset, or they are not counters.
     fn check(&self, now: Counters) -> Result<Counters, String> {
         match now.is_behind(&self.last) {
-            true => Err("its counters went backwards during the window".to_owned()),
+            true => Err("the counters went backwards during the window".to_owned()),
             false => Ok(now),
         }
     }
 
-    /// The program's counts over the window.
-    pub(super) fn finish(self, unread: &mut Vec<Unread>) -> ProgramCounts {
+    /// Returns the program's counts over the window and begins the next window.
+    pub(super) fn finish(&mut self, unread: &mut Vec<Unread>) -> ProgramCounts {
         if let Some(reason) = &self.trouble {
             unread.push(refusal(&name(&self.place), reason));
         }
@@ -160,19 +160,21 @@ impl Texts {
             (more > 0).then(|| (name.clone(), more))
         });
         let others = others.collect();
-        ProgramCounts {
+        let counts = ProgramCounts {
             program: None,
             received: more(|counters| counters.received).map(|count| count.saturating_sub(own)),
             sent: more(|counters| counters.sent),
             missed: more(|counters| counters.missed),
             bytes: more(|counters| counters.bytes),
             others,
-            adapter: self.description.adapter,
-            unit: self.description.unit,
-        }
+            adapter: self.description.adapter.clone(),
+            unit: self.description.unit.clone(),
+        };
+        (self.first, self.asked) = (self.last.clone(), 0);
+        counts
     }
 
-    /// Name of the counter in the record.
+    /// Returns the counter's name in the record.
     pub(super) fn counter(&self) -> &str {
         &self.description.counter
     }

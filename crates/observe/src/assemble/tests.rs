@@ -20,7 +20,7 @@ fn the_process_that_works_is_named_and_not_the_one_that_waits_for_it() {
     // A program that does the work itself, and one whose processes are all idle.
     assert_eq!(name(&[child, process(900, "nginx", true)]), None);
     assert_eq!(name(&[process(40, "iperf3", false), shell]), None);
-    // Its main thread has ended.
+    // The main thread of the process that works has ended, so its name is unknown.
     let worker = ThreadActivity { tid: 41, ..process(40, "worker", true) };
     assert_eq!(name(&[worker, process(900, "sh", false)]), None);
     assert_eq!(main_name(&[], &[]), None);

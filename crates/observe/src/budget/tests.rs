@@ -5,7 +5,8 @@ use proptest::prelude::*;
 const INSIDE: Accounting = Accounting { leaves_out_interrupts: false, leaves_out_stolen: false };
 const OUTSIDE: Accounting = Accounting { leaves_out_interrupts: true, leaves_out_stolen: true };
 
-/// Slices of 100 ms with the given run time and delay in ms, and user and system time in ticks.
+/// Returns slices of 100 ms with the given run time and delay in ms, and user and system time in
+/// ticks.
 fn slices(run: u64, delay: u64, user: u64, system: u64) -> Vec<Slice> {
     let slice = |number| Slice {
         number,
@@ -24,7 +25,8 @@ fn around(interrupts: f64, stolen: f64, throttled_ms: f64) -> Vec<Around> {
     vec![Around { cpu, throttled_ns: throttled_ms * 1e6 }; 10]
 }
 
-/// User, kernel, interrupts, waiting, throttled, stolen, asleep and rest, in percent.
+/// Returns a budget in percent: user, kernel, interrupts, waiting, throttled, stolen, asleep and
+/// rest.
 fn percent(
     slices: &[Slice],
     around: &[Around],
@@ -85,8 +87,8 @@ fn of_one_that_sleeps_the_configuration_says_it() {
 
 #[test]
 fn a_slice_of_few_ticks_does_not_multiply_what_was_stolen() {
-    // One tick in ten was stolen, and no other was busy: apparently all the time in which anything
-    // wanted to run.
+    // One tick in ten was stolen, and no other was busy: apparently, the CPU was stolen whenever
+    // anything wanted to run.
     let cpu = CpuShares { interrupts: 0.0, stolen: 1.0, stolen_of_all: 0.1 };
     let mut around = around(0.0, 0.0, 0.0);
     around[0].cpu = cpu;

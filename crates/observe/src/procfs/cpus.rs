@@ -6,25 +6,28 @@ use std::collections::BTreeMap;
 
 /// CPU time by state since boot, in USER_HZ ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CpuTicks {
+pub struct CpuTicks {
     /// User mode, including `nice` and guests.
-    pub(crate) user: u64,
-    pub(crate) system: u64,
+    pub user: u64,
+    /// Kernel, without interrupts.
+    pub system: u64,
     /// Idle, including I/O wait.
-    pub(crate) idle: u64,
+    pub idle: u64,
     /// Interrupts and softirqs.
-    pub(crate) interrupts: u64,
-    pub(crate) stolen: u64,
+    pub interrupts: u64,
+    /// Steal time: the virtual CPU was ready to run, but the hypervisor ran something else.
+    pub stolen: u64,
 }
 
 impl CpuTicks {
     /// Sum of all states.
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         [self.user, self.system, self.idle, self.interrupts, self.stolen].iter().sum()
     }
 
-    /// Increase since `before`. A counter that went backwards, as `idle` may, counts as 0.
-    pub(crate) fn since(&self, before: &Self) -> Self {
+    /// Returns the increase since `before`. A counter that went backwards, as `idle` may, counts as
+    /// 0.
+    pub fn since(&self, before: &Self) -> Self {
         Self {
             user: self.user.saturating_sub(before.user),
             system: self.system.saturating_sub(before.system),
@@ -35,7 +38,7 @@ impl CpuTicks {
     }
 }
 
-/// The lines `cpu0`, `cpu1`, ... in /proc/stat: CPUs that are online.
+/// Parses the lines `cpu0`, `cpu1`, ... of /proc/stat, which cover online CPUs.
 pub(crate) fn parse_stat(text: &str) -> BTreeMap<u32, CpuTicks> {
     let line = |line: &str| {
         let mut columns = line.split_ascii_whitespace();
@@ -63,8 +66,8 @@ pub(crate) struct Softnet {
     pub(crate) squeezed: u64,
 }
 
-/// Lines of softnet_stat by CPU. Since Linux 5.10, column 13 is the CPU; before that, the lines are
-/// for the CPUs in `online`, in order. Counters have 32 bits.
+/// Parses softnet_stat by CPU. Since Linux 5.10, column 13 is the CPU; before that, lines are for
+/// the CPUs in `online`, in order. Counters have 32 bits.
 pub(crate) fn parse_softnet(text: &str, online: &[u32]) -> BTreeMap<u32, Softnet> {
     let line = |(index, line): (usize, &str)| {
         let columns: Vec<u64> = line
@@ -81,23 +84,23 @@ pub(crate) fn parse_softnet(text: &str, online: &[u32]) -> BTreeMap<u32, Softnet
     text.lines().enumerate().filter_map(line).collect()
 }
 
-/// CPUs in the first line of /proc/softirqs and /proc/interrupts.
+/// Returns the CPUs from the first line of /proc/softirqs or /proc/interrupts.
 fn header(text: &str) -> Vec<u32> {
     let line = text.lines().next().unwrap_or_default();
     let cpu = |column: &str| column.strip_prefix("CPU")?.parse().ok();
     line.split_ascii_whitespace().filter_map(cpu).collect()
 }
 
-/// Counts of the softirq `name` by CPU, from /proc/softirqs.
+/// Parses counts of the softirq `name` by CPU, from /proc/softirqs.
 pub(crate) fn parse_softirqs(text: &str, name: &str) -> BTreeMap<u32, u64> {
     let row = text.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
     let counts = row.unwrap_or_default().split_ascii_whitespace().map_while(|n| n.parse().ok());
     header(text).into_iter().zip(counts).collect()
 }
 
-/// Counts of interrupts by CPU and source, from /proc/interrupts. The source is the device name at
-/// the end of the row, or the abbreviation at its start for per-CPU interrupts. Sources of the same
-/// name are summed.
+/// Parses interrupt counts by CPU and source, from /proc/interrupts. The source is the device name
+/// at the end of the row or, for per-CPU interrupts, the abbreviation at its start. Sources with
+/// the same name are summed.
 pub(crate) fn parse_interrupts(text: &str) -> BTreeMap<u32, BTreeMap<String, u64>> {
     let cpus = header(text);
     let mut counts: BTreeMap<u32, BTreeMap<String, u64>> = BTreeMap::new();
@@ -106,7 +109,7 @@ pub(crate) fn parse_interrupts(text: &str) -> BTreeMap<u32, BTreeMap<String, u64
         let columns: Vec<&str> = rest.split_ascii_whitespace().collect();
         let numbers: Vec<u64> =
             columns.iter().take(cpus.len()).map_while(|n| n.parse().ok()).collect();
-        // ERR and MIS have one number for all CPUs.
+        // ERR and MIS have a single number for all CPUs.
         if numbers.len() < cpus.len() {
             continue;
         }

@@ -6,11 +6,11 @@ use linerate_linux::network::{InetProtocol, Link, Listed};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Interfaces in /proc/PID/net/dev, as a fallback for netlink. `drop` includes drops for lack of
-/// room in the NIC.
+/// Parses the interfaces in /proc/PID/net/dev, as a fallback for netlink. `drop` includes drops for
+/// lack of room in the NIC.
 pub(crate) fn parse_dev(text: &str) -> Vec<Link> {
     let line = |line: &str| {
-        // A name may contain a colon; the counts do not.
+        // A name may contain a colon, but the counts do not.
         let (name, counts) = line.rsplit_once(':')?;
         let mut columns = counts.split_ascii_whitespace();
         let mut next = || number(&mut columns);
@@ -31,11 +31,16 @@ pub(crate) fn parse_dev(text: &str) -> Vec<Link> {
     text.lines().skip(2).filter_map(line).collect()
 }
 
-/// Counters in /proc/PID/net/snmp and netstat, by name: `Udp.RcvbufErrors`. Lines come in pairs,
-/// names and values. Negative values are not counts.
+/// Parses the counters in /proc/PID/net/snmp and netstat by name: `Udp.RcvbufErrors`. Lines come in
+/// pairs of names and values. Negative values are not counts and are left out.
 pub(crate) fn parse_snmp(text: &str) -> BTreeMap<String, u64> {
+    parse_snmp_lines(text.lines())
+}
+
+/// Like [`parse_snmp`], but parses only the given lines.
+pub(crate) fn parse_snmp_lines<'a>(lines: impl Iterator<Item = &'a str>) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<&str> = lines.collect();
     for pair in lines.windows(2) {
         let (Some((group, names)), Some((same, values))) =
             (pair[0].split_once(": "), pair[1].split_once(": "))
@@ -55,19 +60,24 @@ pub(crate) fn parse_snmp(text: &str) -> BTreeMap<String, u64> {
     counters
 }
 
-/// Counters in /proc/PID/net/snmp6, `Udp6RcvbufErrors 0`, named like those from [`parse_snmp`]:
-/// `Udp6.RcvbufErrors`.
+/// Parses the counters in /proc/PID/net/snmp6, such as `Udp6RcvbufErrors 0`. Names are as from
+/// [`parse_snmp`]: `Udp6.RcvbufErrors`.
 pub(crate) fn parse_snmp6(text: &str) -> BTreeMap<String, u64> {
+    parse_snmp6_lines(text.lines())
+}
+
+/// Like [`parse_snmp6`], but parses only the given lines.
+pub(crate) fn parse_snmp6_lines<'a>(lines: impl Iterator<Item = &'a str>) -> BTreeMap<String, u64> {
     let line = |line: &str| {
         let mut columns = line.split_ascii_whitespace();
         let name = columns.next()?;
         let (group, rest) = name.split_once('6')?;
         Some((format!("{group}6.{rest}"), number(&mut columns)?))
     };
-    text.lines().filter_map(line).collect()
+    lines.filter_map(line).collect()
 }
 
-/// Sockets in /proc/PID/net/{tcp,tcp6,udp,udp6}, and the drops of UDP sockets.
+/// Parses the sockets in /proc/PID/net/{tcp,tcp6,udp,udp6}, with drops for UDP sockets.
 pub(crate) fn parse_sockets(text: &str, protocol: InetProtocol) -> Vec<(Listed, Option<u32>)> {
     /// TCP_LISTEN, in hexadecimal.
     const LISTEN: &str = "0A";
@@ -90,7 +100,8 @@ pub(crate) fn parse_sockets(text: &str, protocol: InetProtocol) -> Vec<(Listed, 
     text.lines().skip(1).filter_map(line).collect()
 }
 
-/// Parses an address from these files: 32-bit words in host byte order, `0100007F:0035`.
+/// Parses an address in the format of these files: 32-bit words in host byte order,
+/// `0100007F:0035`.
 fn parse_address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let words: Option<Vec<[u8; 4]>> = (0..address.len())
@@ -105,7 +116,8 @@ fn parse_address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, u16::from_str_radix(port, 16).ok()?))
 }
 
-/// Counters that grew from `before` to `after`. A value that decreased is a gauge.
+/// Returns the counters that increased from `before` to `after`. Leaves out values that decreased,
+/// which are gauges.
 pub(crate) fn grown(
     before: &BTreeMap<String, u64>,
     after: &BTreeMap<String, u64>,

@@ -4,7 +4,7 @@
 use linerate_machine::parse_cpu_list;
 use linerate_record::units::signal_name;
 
-/// Fields in `stat` of a thread or process. Times are in USER_HZ ticks.
+/// Fields of a thread's or process's `stat`. Times are in USER_HZ ticks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) name: String,
@@ -18,11 +18,11 @@ pub(crate) struct Stat {
     pub(crate) system_ticks: u64,
     /// Number of threads of the process.
     pub(crate) threads: u64,
-    /// Start time in ticks since boot: distinguishes successive owners of one PID.
+    /// Start time in ticks since boot, which distinguishes processes that reuse a PID.
     pub(crate) began_ticks: u64,
-    /// The CPU it last ran on.
+    /// CPU on which the thread last ran.
     pub(crate) cpu: u32,
-    /// Its wait status after exit; `None` if hidden or not reported.
+    /// Wait status after exit; `None` if hidden or not reported.
     pub(crate) wait_status: Option<u32>,
 }
 
@@ -30,12 +30,13 @@ pub(crate) struct Stat {
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 impl Stat {
-    /// Parses the fields of proc(5) after the last `)`: a name may contain spaces and parentheses.
+    /// Parses the fields of proc(5) after the last `)`, as a name may contain spaces and
+    /// parentheses.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (head, tail) = text.rsplit_once(')')?;
         let (_, name) = head.split_once('(')?;
         let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
-        // Field 3 of proc(5), the state, is the first here.
+        // The first field here is field 3 of proc(5), the state.
         let field = |number: usize| fields.get(number - 3).copied();
         let count = |number: usize| field(number)?.parse::<u64>().ok();
         Some(Self {
@@ -54,13 +55,13 @@ impl Stat {
         })
     }
 
-    /// Whether it has exited.
+    /// Returns whether the thread or process has exited.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 }
 
-/// Describes a wait status: `exit status 1`, `signal 9`.
+/// Formats a wait status: `exit status 1`, `SIGKILL`.
 pub(crate) fn describe_status(status: u32) -> String {
     match (status & 0x7f, (status >> 8) & 0xff) {
         (0, code) => format!("exit status {code}"),
@@ -68,17 +69,19 @@ pub(crate) fn describe_status(status: u32) -> String {
     }
 }
 
-/// Name of a signal: `SIGKILL`; its number if it does not terminate programs.
+/// Returns a signal's name, such as `SIGKILL`, or its number, such as `signal 10`, if the signal is
+/// not a common one.
 pub(crate) fn describe_signal(signal: u32) -> String {
     signal_name(signal as i32).map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
-/// `schedstat`: time on a CPU, and time runnable but waiting for one.
+/// `schedstat`: time on a CPU, and time spent waiting for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SchedStat {
     pub(crate) run_ns: u64,
     pub(crate) delay_ns: u64,
-    /// Number of times it was scheduled; 0 for all threads if the kernel does not count it.
+    /// Number of times the thread was scheduled; 0 for all threads if the kernel does not count
+    /// this.
     pub(crate) times: u64,
 }
 
@@ -93,7 +96,7 @@ impl SchedStat {
 /// Fields of `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
-    /// The process that the thread belongs to.
+    /// The thread's process.
     pub(crate) process: u32,
     /// Effective user.
     pub(crate) uid: u32,
@@ -124,19 +127,19 @@ impl Status {
     }
 }
 
-/// `syscall`: what a thread is doing at this moment.
+/// `syscall`: what a thread is currently doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InCall {
     /// On a CPU, or runnable.
     Running,
     /// Asleep in a system call.
     Call {
-        /// System call number on this architecture.
+        /// System call number for this architecture.
         number: u64,
-        /// Its first argument: a descriptor or an address.
+        /// First argument of the call, which is a descriptor or an address.
         first: u64,
     },
-    /// Asleep outside a system call: in a page fault, or stopped.
+    /// Asleep outside of a system call: in a page fault, or stopped.
     Elsewhere,
 }
 
@@ -157,7 +160,7 @@ impl InCall {
     }
 }
 
-/// Number of read(2), write(2) and similar calls in /proc/PID/task/TID/io.
+/// Parses the number of read(2), write(2) and similar calls from /proc/PID/task/TID/io.
 pub(crate) fn parse_io_calls(text: &str) -> Option<u64> {
     let value = |name: &str| -> Option<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;

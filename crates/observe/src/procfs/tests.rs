@@ -5,7 +5,7 @@ use super::task::{InCall, SchedStat, Stat, Status, describe_status, parse_io_cal
 use linerate_linux::network::InetProtocol;
 use proptest::prelude::*;
 
-/// Linux 6.18.
+/// A line in the format of Linux 6.18.
 const STAT: &str = "11340 (bash) S 11337 11340 11340 0 -1 4194560 3725 43711 7 25 1 2 30 7 20 0 1 \
                     0 2734508 5124096 976 18446744073709551615 1 1 0 0 0 0 65536 4 1132560123 1 0 \
                     0 17 1 0 0 0 0 0 1 1 1 1 1 1 1 0";
@@ -119,7 +119,7 @@ fn sockets_as_listed() {
              4711 2 0000000000000000 {drops}\n"
         )
     };
-    // Words are in the order of the machine: this is one with the low byte first.
+    // Words are in host byte order: this is an address on a little-endian machine.
     let v4 = u32::from_ne_bytes([127, 0, 0, 1]);
     let udp = parse_sockets(&line(&format!("{v4:08X}:0035"), "07", "60148"), InetProtocol::Udp);
     let (socket, drops) = udp[0];

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Selects how callers are found: by frame pointers, or from copies of the stack.
+//! Selects how to find callers: by frame pointers, or from stack copies.
 
 use super::events::SampleRate;
 use super::{ProfileRequest, ProfileTarget};
 use crate::ObserveError;
+use linerate_record::profile::SamplingMethod;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::PathBuf;
 
-/// Method of finding callers.
+/// How to find callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallGraph {
-    /// Frame pointers, followed by the kernel: cheap, but blind in code that keeps none.
+    /// By frame pointers, which the kernel follows. Cheap, but fails in code without frame
+    /// pointers.
     FramePointers,
-    /// `.eh_frame`, from a copy of this many bytes of the stack with each sample.
+    /// By `.eh_frame`, from a copy of this many bytes of stack per sample.
     Dwarf(u32),
-    /// Frame pointers if the program keeps them, otherwise `.eh_frame`.
+    /// By frame pointers if the program has them, otherwise by `.eh_frame`.
     Auto,
 }
 
-/// Default stack bytes per sample, as in `perf record`.
+/// Default number of stack bytes copied per sample, as in `perf record`.
 pub const STACK_BYTES: u32 = 8192;
-/// Maximum samples per second for which `Auto` copies stacks: at higher rates copies are lost and
-/// cost too much, so it follows frame pointers.
+/// Maximum sampling rate, in samples per second, at which `Auto` copies stacks. At higher rates, it
+/// uses frame pointers, because copying costs too much and copies are lost.
 const MAX_RATE: u64 = 2500;
-/// Maximum stack bytes: a ring record is at most 64 KiB, including the sample's other fields.
-const MAX_STACK_BYTES: u32 = 63 << 10;
-/// Whether stacks can be unwound here.
+/// Whether this architecture supports stack unwinding.
 const IS_POSSIBLE: bool = cfg!(target_arch = "x86_64");
 
 impl CallGraph {
-    /// Returns the number of stack bytes per sample; 0 for frame pointers.
+    /// Returns the stack bytes per sample; 0 for frame pointers.
     ///
     /// # Errors
     ///
-    /// Stack copies were requested on a CPU architecture for which stacks cannot be unwound.
+    /// Returns an error if stack copies were requested on an architecture without stack unwinding.
     pub(super) fn stack_bytes(
         self,
         request: &ProfileRequest,
@@ -43,10 +43,12 @@ impl CallGraph {
         match self {
             Self::FramePointers => Ok(0),
             Self::Dwarf(_) if !IS_POSSIBLE => Err(ObserveError::NotSampled {
-                reason: "stacks can be unwound on x86-64 only".to_owned(),
+                reason: "stacks can only be unwound on x86-64".to_owned(),
                 fix: Some("--call-graph fp".to_owned()),
             }),
-            Self::Dwarf(bytes) => Ok(bytes.clamp(8, MAX_STACK_BYTES).next_multiple_of(8)),
+            Self::Dwarf(bytes) => {
+                Ok(bytes.clamp(8, SamplingMethod::MAX_STACK_BYTES).next_multiple_of(8))
+            }
             Self::Auto => {
                 let is_rare =
                     request.rate.period_ns() >= SampleRate::PerSecond(MAX_RATE).period_ns();
@@ -57,7 +59,7 @@ impl CallGraph {
     }
 }
 
-/// Whether every program keeps frame pointers or has no unwind table.
+/// Returns whether every program has frame pointers or lacks an unwind table.
 fn has_frame_pointers(request: &ProfileRequest, pids: &[u32]) -> bool {
     let files: Vec<PathBuf> = match &request.target {
         ProfileTarget::Command(words) => {
@@ -80,7 +82,7 @@ fn keeps_frame_pointers(_: &File) -> bool {
     true
 }
 
-/// Resolves the file of a command as execvp(3) does.
+/// Resolves a command's file as execvp(3) does.
 fn found(name: &OsStr) -> Option<PathBuf> {
     if name.as_encoded_bytes().contains(&b'/') {
         return Some(name.into());

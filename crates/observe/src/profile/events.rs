@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sampled events: one per thread and CPU, inherited by new threads and processes, with a ring
-//! per CPU.
+//! Sampling events, with one ring per CPU. There is one event per thread and CPU, inherited by new
+//! threads and processes. If threads switch often, there is one event per CPU instead, and samples
+//! of other programs are ignored.
 
+use super::switching::switches_often;
 use crate::ObserveError;
 use crate::procfs::task::Stat;
 use crate::refusal::explain;
 use crate::sampler::maps::Mapping;
 use crate::sampler::{CPU_CLOCK, CPU_CLOCK_NAME};
 use linerate_linux::errno::{EACCES, EPERM, ESRCH};
-use linerate_linux::perf::{Event, HARDWARE, OpenError, Request, Selector, Target};
+use linerate_linux::perf::{self, Event, HARDWARE, OpenError, Request, SOFTWARE, Selector, Target};
 use linerate_linux::sample::{Change, Every, Fields, Record, Registers, Ring, open_chains};
 use linerate_machine::Root;
 use linerate_record::random::Random;
 use linerate_record::why::Unread;
 
-/// Sampling rate of a running thread.
+/// Sampling rate while a thread is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleRate {
-    /// Samples per second: on cycles if there is a PMU, on CPU time otherwise.
+    /// Samples per second, triggered by cycles if there is a PMU, otherwise by CPU time.
     PerSecond(u64),
-    /// CPU time between samples, nanoseconds.
+    /// CPU time between samples, in nanoseconds.
     Nanoseconds(u64),
 }
 
 impl SampleRate {
-    /// CPU time between samples, nanoseconds.
+    /// Returns the CPU time between samples, in nanoseconds.
     pub(super) fn period_ns(self) -> u64 {
         match self {
             Self::PerSecond(rate) => 1_000_000_000 / rate.max(1),
@@ -35,24 +37,32 @@ impl SampleRate {
 
 /// `PERF_COUNT_HW_CPU_CYCLES`.
 const CYCLES: Selector = Selector::new(HARDWARE, 0);
-/// Maximum number of pages per ring: together with the ring's first page, the most that a user may
-/// lock per CPU.
+/// `PERF_COUNT_SW_TASK_CLOCK`.
+const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
+/// Maximum number of CPUs of a machine for whole CPUs to be sampled instead of threads.
+const MAX_CPUS: usize = 64;
+/// Maximum number of pages per ring. Together with the ring's header page, this is all the memory
+/// per CPU that a user may lock by default.
 const RING_PAGES: usize = 128;
-/// Maximum number of pages per ring with stack copies, and over all such rings.
+/// Maximum number of pages per ring if stacks are copied.
 const STACK_RING_PAGES: usize = 1024;
+/// Maximum number of pages of all rings together if stacks are copied.
 const ALL_STACK_PAGES: usize = 8192;
-/// File descriptors reserved for uses other than events.
+/// File descriptors reserved for other uses.
 const OTHER_FILES: u64 = 400;
-/// Jitter of the sampling period, so that sampling cannot run in lockstep with the program.
+/// Jitter of the sampling period, which prevents lockstep with the program.
 const JITTER: f64 = 0.1;
 
-/// The events of all sampled threads.
+/// Events of all sampled threads.
 pub(super) struct Events {
+    /// Events of each thread. They sample, or only count CPU time if whole CPUs are sampled.
     threads: Vec<Vec<Event>>,
+    /// Events that sample whole CPUs; empty if threads are sampled.
+    by_cpu: Vec<Event>,
     rings: Vec<Ring>,
     kind: Kind,
     rate: SampleRate,
-    /// Current sampling period in CPU time, nanoseconds.
+    /// Current sampling period, in nanoseconds of CPU time.
     period_ns: u64,
     /// Stack bytes per sample.
     stack_bytes: u32,
@@ -99,20 +109,20 @@ pub(super) struct Item {
     pub(super) what: What,
 }
 
-/// Kinds of items.
+/// Kind of item.
 pub(super) enum What {
-    /// A sample of a thread: the call chain, innermost first, with a flag per address: whether it
-    /// is in the kernel.
+    /// A sample of a thread, with the call chain, innermost first. Each address has a flag that is
+    /// true for kernel code.
     Sample { tid: u32, chain: Vec<(u64, bool)>, user: Option<UserState> },
     /// A mapping of code.
     Mapped(Mapping),
-    /// A thread was renamed; after execve(2), its process runs another program.
+    /// A thread was renamed. After execve(2), its process runs another program.
     Named { tid: u32, name: String, is_exec: bool },
     /// The process was started by `parent`.
     Started { parent: u32 },
 }
 
-/// State from which user-mode callers are found: registers and a copy of the stack.
+/// Registers and a stack copy, from which user-mode callers are found.
 pub(super) struct UserState {
     pub(super) registers: Registers,
     pub(super) ip: u64,
@@ -136,21 +146,63 @@ impl Events {
         if threads.len() > most {
             events.unread.push(too_many(threads.len() - most));
         }
+        if events.can_sample_cpus() && switches_often(root, &threads, cpus.len()) {
+            events.sample_cpus(&cpus);
+        }
         for &tid in threads.iter().take(most) {
-            let mut of_thread = Vec::new();
-            for (at, &cpu) in cpus.iter().enumerate() {
-                let (request, every) = (events.kind.request(), events.kind.every(rate));
-                // A thread that has ended is not reported.
-                let opened = open_chains(&request, every, stack_bytes, (tid, cpu));
-                let Ok(event) = opened else { break };
-                of_thread.push(events.connect(at, event)?);
-            }
+            // Threads that have ended are not reported.
+            let of_thread = match events.is_by_cpu() {
+                true => {
+                    perf::open(&running_time(), Target::Thread(tid), None).into_iter().collect()
+                }
+                false => events.sample_thread(tid, &cpus)?,
+            };
             events.threads.push(of_thread);
         }
         Ok(events)
     }
 
-    /// Chooses the event that the kernel permits for the first existing thread.
+    /// Opens the events of a thread, one per CPU.
+    fn sample_thread(&mut self, tid: u32, cpus: &[u32]) -> Result<Vec<Event>, ObserveError> {
+        let mut of_thread = Vec::new();
+        for (at, &cpu) in cpus.iter().enumerate() {
+            let (request, every) = (self.kind.request(), self.kind.every(self.rate));
+            let opened = open_chains(&request, every, self.stack_bytes, (Some(tid), cpu));
+            let Ok(event) = opened else { break };
+            of_thread.push(self.connect(at, event)?);
+        }
+        Ok(of_thread)
+    }
+
+    /// Returns whether sampling whole CPUs makes sense. It does not for cycles, which cost nothing
+    /// to count per thread, nor on a large machine, where one event per CPU would cost more than
+    /// the threads' own events.
+    fn can_sample_cpus(&self) -> bool {
+        self.kind.is_clock() && self.kind.has_kernel && self.cpus <= MAX_CPUS
+    }
+
+    /// Opens events that sample whole CPUs: all of them or, if that is not permitted, none.
+    fn sample_cpus(&mut self, cpus: &[u32]) {
+        let request = Request { inherit: false, ..self.kind.request() };
+        let every = self.kind.every(self.rate);
+        for &cpu in cpus {
+            let opened = open_chains(&request, every, self.stack_bytes, (None, cpu)).ok();
+            let mapped = opened.and_then(|event| self.map_ring(&event).ok().map(|()| event));
+            let Some(event) = mapped else {
+                self.by_cpu.clear();
+                self.rings.clear();
+                return;
+            };
+            self.by_cpu.push(event);
+        }
+    }
+
+    /// Returns whether whole CPUs are sampled. The items then include those of other programs.
+    pub(super) fn is_by_cpu(&self) -> bool {
+        !self.by_cpu.is_empty()
+    }
+
+    /// Selects the event that the kernel permits for the first existing thread.
     fn choose(
         threads: &[u32],
         cpu: u32,
@@ -168,7 +220,8 @@ impl Events {
         for &tid in threads {
             for (kind, has_kernel) in kinds.iter().flat_map(|kind| [(kind, true), (kind, false)]) {
                 let kind = Kind { has_kernel, ..*kind };
-                match open_chains(&kind.request(), kind.every(rate), stack_bytes, (tid, cpu)) {
+                let at = (Some(tid), cpu);
+                match open_chains(&kind.request(), kind.every(rate), stack_bytes, at) {
                     Ok(_) => return Ok(Self::new(kind, rate, stack_bytes, unread)),
                     Err(error) => {
                         (refused, of) = (error, tid);
@@ -194,6 +247,7 @@ impl Events {
     fn new(kind: Kind, rate: SampleRate, stack_bytes: u32, unread: Vec<Unread>) -> Self {
         Self {
             threads: Vec::new(),
+            by_cpu: Vec::new(),
             rings: Vec::new(),
             kind,
             rate,
@@ -206,30 +260,30 @@ impl Events {
         }
     }
 
-    /// Connects an event to the ring of its CPU, the `at`-th; the first event of a CPU owns the
-    /// ring.
+    /// Connects an event to the ring of the CPU at index `at`. A CPU's first event owns the ring.
     fn connect(&mut self, at: usize, event: Event) -> Result<Event, ObserveError> {
-        let cannot = |error: std::io::Error| ObserveError::NotSampled {
-            reason: format!("cannot lock memory for samples: {error}"),
-            fix: Some("sudo sysctl kernel.perf_event_mlock_kb=4096".to_owned()),
-        };
-        if let Some(owner) = self.threads.first().and_then(|first| first.get(at)) {
-            event.write_to(owner).map_err(cannot)?;
-            return Ok(event);
+        match self.threads.first().and_then(|first| first.get(at)) {
+            Some(owner) => event.write_to(owner).map_err(cannot_lock)?,
+            None => self.map_ring(&event)?,
         }
+        Ok(event)
+    }
+
+    /// Maps a ring for an event.
+    fn map_ring(&mut self, event: &Event) -> Result<(), ObserveError> {
         let mut pages = match self.stack_bytes {
             0 => RING_PAGES,
             _ => (ALL_STACK_PAGES / self.cpus).clamp(RING_PAGES, STACK_RING_PAGES),
         };
         let ring = loop {
-            match Ring::map(&event, pages, Fields::chains(self.stack_bytes)) {
+            match Ring::map(event, pages, Fields::chains(self.stack_bytes)) {
                 Ok(ring) => break ring,
                 Err(_) if pages > 1 => pages /= 2,
-                Err(error) => return Err(cannot(error)),
+                Err(error) => return Err(cannot_lock(error)),
             }
         };
         self.rings.push(ring);
-        Ok(event)
+        Ok(())
     }
 
     /// Reads all items since the last call, in time order.
@@ -256,39 +310,41 @@ impl Events {
         items.into_iter().for_each(each);
     }
 
-    /// Draws new sampling periods around the requested one. With cycles, the kernel adapts the
-    /// period itself.
+    /// Draws a new sampling period around the requested one. When sampling on cycles, the kernel
+    /// adapts the period itself.
     pub(super) fn vary(&mut self) {
         if !self.kind.is_clock() {
             return;
         }
         let factor = 1.0 + JITTER * (2.0 * self.random.uniform() - 1.0);
         self.period_ns = (self.rate.period_ns() as f64 * factor) as u64;
-        for event in self.threads.iter().flatten() {
-            // If this is refused, the period stays as it was.
+        let of_threads = self.threads.iter().flatten().filter(|_| self.by_cpu.is_empty());
+        for event in self.by_cpu.iter().chain(of_threads) {
+            // If refused, the period stays as it was.
             let _ = event.set_every(Every::Events(self.period_ns));
         }
     }
 
-    /// Sampling period in CPU time since [`Self::vary`], nanoseconds; valid for the clock.
+    /// Returns the sampling period set by [`Self::vary`], in nanoseconds of CPU time. Only valid if
+    /// samples come from a clock.
     pub(super) fn period_ns(&self) -> u64 {
         self.period_ns
     }
 
-    /// CPU time of all threads so far, nanoseconds.
+    /// Returns the CPU time of all threads so far, in nanoseconds.
     pub(super) fn run_ns(&self) -> u64 {
         let running = |event: &Event| event.read().map_or(0, |reading| reading.running_ns);
         self.threads.iter().flatten().map(running).sum()
     }
 
-    /// Number of samples equivalent to CPU time without samples; `None` if all CPU time is sampled,
-    /// or if the kernel chooses the period.
+    /// Returns the number of samples that the CPU time so far should have produced; `None` if all
+    /// CPU time is sampled or the kernel chooses the period.
     pub(super) fn samples_due(&self) -> Option<u64> {
         let is_partly = self.kind.is_clock() && !self.kind.has_kernel;
         is_partly.then(|| self.run_ns() / self.rate.period_ns().max(1))
     }
 
-    /// Stack bytes per sample; `None` if callers are found by frame pointers.
+    /// Returns the stack bytes per sample; `None` with frame pointers.
     pub(super) fn stack_bytes(&self) -> Option<u32> {
         (self.stack_bytes > 0).then_some(self.stack_bytes)
     }
@@ -297,7 +353,7 @@ impl Events {
         self.lost
     }
 
-    /// Whether samples come from a clock, which cannot fire while interrupts are off.
+    /// Returns whether samples come from a clock, which cannot fire while interrupts are off.
     pub(super) fn is_clock(&self) -> bool {
         self.kind.is_clock()
     }
@@ -315,7 +371,19 @@ impl Events {
     }
 }
 
-/// Addresses of a sample and its callers.
+fn cannot_lock(error: std::io::Error) -> ObserveError {
+    ObserveError::NotSampled {
+        reason: format!("cannot lock memory for samples: {error}"),
+        fix: Some("sudo sysctl kernel.perf_event_mlock_kb=4096".to_owned()),
+    }
+}
+
+/// Returns the event that counts the CPU time of a thread and its descendants without sampling it.
+fn running_time() -> Request {
+    Request { disabled: false, inherit: true, ..Request::new(TASK_CLOCK) }
+}
+
+/// Returns the addresses of a sample and its callers.
 fn chain(sample: &linerate_linux::sample::Sample<'_>) -> Vec<(u64, bool)> {
     let chain: Vec<(u64, bool)> = sample.chain().collect();
     if chain.is_empty() { vec![(sample.ip, sample.is_kernel)] } else { chain }
@@ -350,7 +418,7 @@ fn of_change(change: &Change<'_>) -> Item {
     Item { time_ns: change.time_ns(), pid, what }
 }
 
-/// Threads of processes, those with the most CPU time first.
+/// Returns the threads of processes, most CPU time first.
 fn threads(root: &Root, pids: &[u32]) -> Vec<u32> {
     let ran = |pid: u32, tid: u32| {
         let stat = root.text(&format!("proc/{pid}/task/{tid}/stat"));
@@ -369,7 +437,7 @@ fn threads(root: &Root, pids: &[u32]) -> Vec<u32> {
 fn too_many(threads: usize) -> Unread {
     Unread {
         what: "threads".to_owned(),
-        reason: format!("{threads} threads were not sampled: open-file limit reached"),
+        reason: format!("{threads} threads were not sampled: the open-file limit was reached"),
         fix: Some("ulimit -n 65536  # in the shell, before linerate".to_owned()),
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads packets and CPU time per slice of the window alongside its samples: together they
-//! distinguish work from polling.
+//! Reads packets and CPU time for each slice of samples. Both are needed to separate work from
+//! polling.
 
+use super::losses::Losses;
 use crate::ObserveError;
 use crate::adapters::{self, Program};
 use crate::namespace::Namespace;
@@ -12,6 +13,7 @@ use linerate_linux::monotonic_ns;
 use linerate_linux::network::Link;
 use linerate_linux::perf::{self, Event, Request, Target};
 use linerate_machine::Root;
+use linerate_record::profile::TimeSlice;
 use linerate_record::why::{PacketCount, Unread};
 use std::collections::BTreeMap;
 
@@ -20,10 +22,11 @@ pub(super) struct Meter {
     source: Option<Source>,
     clocks: BTreeMap<u32, Clock>,
     readings: Vec<Reading>,
+    losses: Option<Losses>,
     pub(super) unread: Vec<Unread>,
 }
 
-/// Source of packet counts.
+/// Where packet counts come from.
 enum Source {
     /// An interface in the network namespace of this process.
     Interface { pid: u32, name: String },
@@ -31,7 +34,7 @@ enum Source {
     Program(Box<Program>),
 }
 
-/// A thread's CPU time, and the time it waited for a CPU.
+/// A thread's CPU time, and its time spent waiting for a CPU.
 struct Clock {
     pid: u32,
     event: Event,
@@ -42,33 +45,36 @@ struct Clock {
     has_ended: bool,
 }
 
-/// Packet counts at the end of a slice: received and sent, each with bytes.
+/// Counts of packets and bytes, received and sent, at the end of a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Reading {
     at_ns: u64,
     received: Option<Count>,
     sent: Option<Count>,
+    /// Packets lost so far.
+    lost: Option<u64>,
     is_late: bool,
 }
 
-/// CPU time of a thread and packets, by slice.
+/// A thread's CPU time and packets by slice.
 pub(super) struct Metered {
-    /// Index of its first slice.
+    /// Index of the first slice.
     pub(super) first: usize,
-    /// CPU time in nanoseconds and packets of each slice; no packets if the two do not match.
+    /// CPU time in nanoseconds and packets per slice. The packets are `None` if they do not match
+    /// the CPU time.
     pub(super) slices: Vec<(u64, Option<u64>)>,
-    /// Share of the time asleep, 0 to 1.
+    /// Fraction of time asleep, 0 to 1.
     pub(super) asleep: f64,
-    /// CPU time over wall time, 0 to 1.
+    /// CPU time divided by wall time, 0 to 1.
     pub(super) running: f64,
 }
 
-/// Packets, and bytes if they are counted.
+/// Packets and, if counted, bytes.
 type Count = (u64, Option<u64>);
-/// Selects one of the counts of a reading.
+/// Selects a count from a reading.
 type Counter = fn(&Reading) -> Option<Count>;
 
-/// Maximum time between the packet reading of a slice and its last sample.
+/// Maximum delay from a slice's packet reading until its samples have been read.
 const LATE_NS: u64 = 3_000_000;
 /// Maximum number of threads whose CPU time is read.
 const MAX_CLOCKS: usize = 64;
@@ -78,7 +84,7 @@ impl Meter {
     ///
     /// # Errors
     ///
-    /// There is no such interface.
+    /// Returns an error if there is no such interface.
     pub(super) fn new(
         root: &Root,
         pids: &[u32],
@@ -90,7 +96,8 @@ impl Meter {
             (None, Some(&pid)) => of_program(root, pid, pids, &mut unread),
             _ => None,
         };
-        let meter = Self { source, clocks: BTreeMap::new(), readings: Vec::new(), unread };
+        let (clocks, readings) = (BTreeMap::new(), Vec::new());
+        let meter = Self { source, clocks, readings, losses: None, unread };
         if let Some(Source::Interface { pid, name }) = &meter.source {
             let links = links(root, *pid);
             if !links.iter().any(|(link, ..)| link == name) {
@@ -101,12 +108,12 @@ impl Meter {
         Ok(meter)
     }
 
-    /// Whether packets are counted.
+    /// Returns whether packets are counted.
     pub(super) fn has_packets(&self) -> bool {
         self.source.is_some()
     }
 
-    /// Watches the CPU time of threads: if there are too many, of the first ones in the list.
+    /// Tracks the CPU time of the first [`MAX_CLOCKS`] threads.
     pub(super) fn watch(&mut self, root: &Root, threads: impl Iterator<Item = (u32, u32)>) {
         if self.source.is_none() {
             return;
@@ -127,7 +134,8 @@ impl Meter {
         }
     }
 
-    /// Reads the beginning of the first slice, or the end of a slice.
+    /// Takes a reading. The first one is the start of the first slice; each later one is the end of
+    /// a slice.
     pub(super) fn read(&mut self, root: &Root) {
         let mut reading = Reading { at_ns: monotonic_ns(), ..Reading::default() };
         match &mut self.source {
@@ -139,20 +147,21 @@ impl Meter {
             }
             Some(Source::Program(program)) => reading.received = program.read(),
         }
-        // A program may take long to answer: its count is dated to the middle of the request.
+        reading.lost = self.losses.as_ref().map(|losses| losses.read(root));
+        // A program may take long to respond: date its count to the middle of the request.
         reading.at_ns = reading.at_ns.midpoint(monotonic_ns());
         self.readings.push(reading);
         self.clocks.values_mut().for_each(Clock::read);
     }
 
-    /// Notes that the samples of the slice have been read.
+    /// Records that a slice's samples have been read.
     pub(super) fn end_slice(&mut self) {
         if let Some(last) = self.readings.last_mut() {
             last.is_late = monotonic_ns().saturating_sub(last.at_ns) > LATE_NS;
         }
     }
 
-    /// Takes the readings that are needed only at the end.
+    /// Takes the readings that are only needed at the end.
     pub(super) fn finish(&mut self, root: &Root) {
         for (&tid, clock) in &mut self.clocks {
             let waited = waited_ns(root, clock.pid, tid);
@@ -161,7 +170,7 @@ impl Meter {
         }
     }
 
-    /// Whether more packets were sent than received.
+    /// Returns whether more packets were sent than received.
     fn is_sent(&self) -> bool {
         self.grown(|reading| reading.sent) > self.grown(|reading| reading.received)
     }
@@ -170,14 +179,14 @@ impl Meter {
         if self.is_sent() { |reading| reading.sent } else { |reading| reading.received }
     }
 
-    /// Number of packets in the window.
+    /// Returns a packet counter's increase over the window.
     fn grown(&self, of: impl Fn(&Reading) -> Option<Count>) -> Option<u64> {
         let first = self.readings.iter().find_map(&of)?;
         let last = self.readings.iter().rev().find_map(&of)?;
         Some(last.0.saturating_sub(first.0))
     }
 
-    /// Packets in the window: received or sent, whichever are more.
+    /// Returns the packets received or sent in the window, whichever is more.
     pub(super) fn packets(&self) -> Option<PacketCount> {
         let of = self.counter();
         let first = self.readings.iter().find_map(of)?;
@@ -189,6 +198,33 @@ impl Meter {
         };
         let bytes = last.1.zip(first.1).map(|(last, first)| last.saturating_sub(first));
         Some(PacketCount { packets: last.0.saturating_sub(first.0), bytes, counter })
+    }
+
+    /// Also counts losses at an interface, or at all interfaces of a process's network namespace.
+    pub(super) fn count_losses(&mut self, pid: u32, interface: Option<&str>) {
+        self.losses = Some(Losses::new(pid, interface));
+    }
+
+    /// Names of the loss counters.
+    pub(super) fn loss_counter(&self) -> Option<String> {
+        self.losses.as_ref().map(Losses::counter)
+    }
+
+    /// Returns the slices of the window, with times relative to `began_ns`.
+    pub(super) fn slices(&self, began_ns: u64) -> Vec<TimeSlice> {
+        let of = self.counter();
+        let slice = |ends: &[Reading]| {
+            let (first, last) = (&ends[0], &ends[1]);
+            let more = |first: Option<u64>, last: Option<u64>| last?.checked_sub(first?);
+            let packets = |reading: &Reading| of(reading).map(|(packets, _)| packets);
+            TimeSlice {
+                begins_s: first.at_ns.saturating_sub(began_ns) as f64 / 1e9,
+                seconds: last.at_ns.saturating_sub(first.at_ns) as f64 / 1e9,
+                packets: more(packets(first), packets(last)),
+                lost: more(first.lost, last.lost),
+            }
+        };
+        self.readings.windows(2).map(slice).collect()
     }
 
     /// Returns the CPU time and packets of a thread.
@@ -217,7 +253,7 @@ impl Meter {
 }
 
 impl Clock {
-    /// Its CPU time while it existed.
+    /// Returns the readings of the CPU time that were taken while the thread existed.
     fn run_ns(&self) -> &[u64] {
         let last = self.run_ns.last().copied();
         let is_over = |&run_ns: &u64| self.has_ended && Some(run_ns) == last;
@@ -232,7 +268,7 @@ impl Clock {
     }
 }
 
-/// Finds the program's own packet counter, if it has one that can be read.
+/// Finds one of the program's own packet counters that can be read.
 fn of_program(root: &Root, pid: u32, pids: &[u32], unread: &mut Vec<Unread>) -> Option<Source> {
     let namespace = Namespace::of(root, Some(pid), unread);
     let mut sockets = Sockets::new(false, namespace.network.as_ref());
@@ -242,7 +278,7 @@ fn of_program(root: &Root, pid: u32, pids: &[u32], unread: &mut Vec<Unread>) -> 
     Some(Source::Program(Box::new(program)))
 }
 
-/// Interface name, received and sent counts.
+/// An interface's name, and its received and sent counts.
 type LinkCount = (String, Count, Count);
 
 fn links(root: &Root, pid: u32) -> Vec<LinkCount> {
@@ -254,7 +290,7 @@ fn links(root: &Root, pid: u32) -> Vec<LinkCount> {
     parse_dev(&text).into_iter().map(count).collect()
 }
 
-/// Time a thread has waited for a CPU: the second field of its schedstat.
+/// Returns how long a thread has waited for a CPU, from the second field of its schedstat.
 fn waited_ns(root: &Root, pid: u32, tid: u32) -> Option<u64> {
     let text = root.text(&format!("proc/{pid}/task/{tid}/schedstat"))?;
     text.split_whitespace().nth(1)?.parse().ok()

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replaces `unwind` on CPU architectures without stack unwinding, where stacks are not
-//! copied.
+//! Replaces `unwind` on architectures without stack unwinding, where stacks are not copied.
 
 use super::events::UserState;
 use crate::sampler::names::Spots;

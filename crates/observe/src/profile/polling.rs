@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Separates work from polling per thread, from its samples and the packets of the same slices.
+//! Separates work from polling for each thread, based on samples and packets from the same slices.
 
 use super::meter::{Meter, Metered};
 use super::stacks::{NOT_SAMPLED, Resolved, ThreadSamples};
@@ -9,28 +9,28 @@ use linerate_record::stats::{Estimate, share_interval};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// Results by thread number.
+/// Results, indexed by thread number.
 pub(super) struct Polling {
     threads: Vec<Thread>,
     places: Vec<Place>,
-    /// The function to which time without samples is attributed.
+    /// Function to which unsampled time is attributed.
     unsampled: Option<u32>,
 }
 
 struct Thread {
     separated: Result<Separated, CannotTell>,
     slices: Vec<Slice>,
-    /// CPU time over wall time.
+    /// CPU time divided by wall time.
     running: f64,
 }
 
-/// Time that a thread's samples do not cover.
+/// Time not covered by a thread's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     Nothing,
-    /// Its kernel time; the number of missing samples follows from its CPU time.
+    /// The thread's kernel time. The number of missing samples follows from its CPU time.
     Kernel,
-    /// Its kernel time, in unknown amount because the kernel chooses the sampling period.
+    /// The thread's kernel time, of unknown amount because the kernel chooses the sampling period.
     Unknown,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct ThreadFigures {
     pub(super) capacity: Figure,
 }
 
-const METHOD: &str = "samples fitted over the packets of each slice";
+const METHOD: &str = "linear fit of samples per slice against packets per slice";
 const SEED: u64 = 0x706f_6c6c;
 
 impl Polling {
@@ -73,7 +73,7 @@ impl Polling {
         let names = &resolved.names;
         let is_it = |one: &FunctionName| one.name == NOT_SAMPLED && one.file == KERNEL;
         let unsampled = names.functions.iter().position(is_it).map(|number| number as u32);
-        // Kernel time that is not sampled gets a place of its own.
+        // Unsampled kernel time gets its own place.
         let mut places = names.places.clone();
         let function = unsampled.unwrap_or(names.functions.len() as u32);
         places.push(Place { function, is_kernel: true });
@@ -124,13 +124,13 @@ impl Polling {
         }
     }
 
-    /// Whether this thread's work and polling were separated.
+    /// Returns whether work and polling were separated for this thread.
     pub(super) fn is_separated(&self, thread: u32) -> bool {
         self.threads[thread as usize].separated.is_ok()
     }
 
-    /// CPU time per packet in the functions selected by `is_it`, nanoseconds, in the threads whose
-    /// poll loop is known; `None` if no such thread ran them.
+    /// Returns the CPU time per packet in the functions selected by `is_it`, in nanoseconds, over
+    /// threads with a known poll loop; `None` if no such thread ran these functions.
     pub(super) fn work_ns(&self, is_it: impl Fn(u32) -> bool) -> Option<Estimate> {
         let of_thread = |(number, thread): (u64, &Thread)| {
             let separated = thread.separated.as_ref().ok()?;
@@ -147,15 +147,15 @@ impl Polling {
         of_them.map(|&(_, count)| u64::from(count)).sum()
     }
 
-    /// Samples missing for kernel time of the threads whose poll loop is known; 0 unless `is_it`
-    /// selects the function to which that time is attributed.
+    /// Returns the number of samples missing for the kernel time of threads with a known poll loop;
+    /// 0 unless `is_it` selects the function to which this time is attributed.
     pub(super) fn unsampled(&self, is_it: impl Fn(u32) -> bool) -> u64 {
         let Some(unsampled) = self.unsampled.filter(|&function| is_it(function)) else { return 0 };
         let separated = self.threads.iter().filter(|thread| thread.separated.is_ok());
         separated.map(|thread| self.samples(thread, |function| function == unsampled)).sum()
     }
 
-    /// Whether a function belongs to a poll loop.
+    /// Returns whether a function belongs to a poll loop.
     pub(super) fn is_polling(&self, function: u32) -> Option<bool> {
         let separated = self.threads.iter().filter_map(|thread| thread.separated.as_ref().ok());
         let mut known = separated.filter_map(|one| one.is_polling.get(&function).copied());
@@ -164,7 +164,8 @@ impl Polling {
     }
 }
 
-/// Cost per packet of functions with too few samples for a fit: from none to all of their time.
+/// Estimates the per-packet cost of functions with too few samples for a fit, ranging from none to
+/// all of their time.
 fn few(thread: &Thread, separated: &Separated, samples: u64) -> Estimate {
     let counts = thread.slices.iter().flat_map(|slice| &slice.counts);
     let all: u64 = counts.map(|&(_, count)| u64::from(count)).sum();

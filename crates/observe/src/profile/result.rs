@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes functions, kinds of work and the call tree from samples.
+//! Derives functions, kinds of work and the call tree from samples.
 
+use super::annotate::annotate;
 use super::events::Events;
 use super::meter::Meter;
 use super::polling::{Missing, Polling, ThreadFigures};
 use super::stacks::{Resolved, Stacks};
+use super::timeline;
 use super::{ProfileRequest, Program};
 use crate::ObserveError;
 use linerate_record::profile::{
-    CallNode, ClassCost, CostClass, FunctionCost, ProfileReport, SampledProgram, SampledThread,
-    SamplingMethod,
+    CallNode, ClassCost, CostClass, FunctionCost, MachineLimits, ProfileReport, SampledProgram,
+    SampledThread, SamplingMethod,
 };
 use linerate_record::stats::{Estimate, share_interval};
 use linerate_record::why::{PacketCount, Unread};
@@ -18,22 +20,54 @@ use std::collections::{BTreeSet, HashMap};
 
 /// The sampling window.
 pub(super) struct Window {
+    pub(super) began_ns: u64,
     pub(super) elapsed_s: f64,
     pub(super) own_s: f64,
 }
 
-/// Maximum number of functions whose shares get an interval: those with the most samples. Others
-/// have one or two samples.
+/// The samples behind a report.
+pub(super) struct Sampled {
+    pub(super) resolved: Resolved,
+    /// Maps a function's number to its index in the report.
+    pub(super) indices: HashMap<u32, u32>,
+    /// CPU time between samples, in nanoseconds.
+    pub(super) period_ns: u64,
+}
+
+/// Maximum number of functions whose shares get a confidence interval: those with the most samples.
+/// The rest have one or two samples each.
 const MOST_INTERVALS: usize = 512;
 const SEED: u64 = 0x7072_6f66;
 const METHOD: &str = "samples in the function over all samples";
+
+fn sampled(program: &Program, resolved: &Resolved) -> SampledProgram {
+    SampledProgram {
+        name: program.name.clone(),
+        pids: resolved.pids.clone(),
+        is_command: program.is_command,
+        ended: program.ended.clone(),
+        interrupted: program.interrupted,
+    }
+}
+
+fn method(request: &ProfileRequest, events: &Events, resolved: &Resolved) -> SamplingMethod {
+    SamplingMethod {
+        event: events.name().to_owned(),
+        rate_hz: 1e9 / request.rate.period_ns().max(1) as f64,
+        has_kernel: events.has_kernel(),
+        is_by_cpu: events.is_by_cpu(),
+        slices: resolved.slices.len() as u32,
+        stack_bytes: events.stack_bytes(),
+        incomplete_chains: events.stack_bytes().map(|_| resolved.incomplete),
+    }
+}
 
 pub(super) fn report(
     request: &ProfileRequest,
     program: &Program,
     (events, stacks, meter): (&mut Events, Stacks, &mut Meter),
     window: &Window,
-) -> Result<ProfileReport, ObserveError> {
+) -> Result<(ProfileReport, Sampled), ObserveError> {
     let cpu_s = events.run_ns() as f64 / 1e9;
     let resolved = stacks.resolve(events.is_clock());
     if resolved.samples == 0 {
@@ -48,22 +82,9 @@ pub(super) fn report(
     };
     let polling = Polling::new(&resolved, meter, missing);
     let mut report = ProfileReport {
-        sampled: SampledProgram {
-            name: program.name.clone(),
-            pids: resolved.pids.clone(),
-            is_command: program.is_command,
-            ended: program.ended.clone(),
-            interrupted: program.interrupted,
-        },
+        sampled: sampled(program, &resolved),
         elapsed_s: window.elapsed_s,
-        sampling: SamplingMethod {
-            event: events.name().to_owned(),
-            rate_hz: 1e9 / request.rate.period_ns().max(1) as f64,
-            has_kernel: events.has_kernel(),
-            slices: resolved.slices.len() as u32,
-            stack_bytes: events.stack_bytes(),
-            incomplete_chains: events.stack_bytes().map(|_| resolved.incomplete),
-        },
+        sampling: method(request, events, &resolved),
         cpu_s,
         samples: resolved.samples,
         lost_samples: events.lost(),
@@ -76,35 +97,55 @@ pub(super) fn report(
             "ratio",
             window.own_s / window.elapsed_s.max(f64::MIN_POSITIVE),
             Tier::Sw,
-            "CPU time of the profiler over the window",
+            "CPU time of the profiler divided by the window",
         ),
+        evidence: Vec::new(),
+        bounds: Vec::new(),
+        asleep_on: Vec::new(),
+        limits: MachineLimits::default(),
+        simulated: None,
+        memory: Vec::new(),
+        shared_lines: Vec::new(),
+        annotated: None,
+        timeline: None,
         unread: events.unread(),
     };
     report.unread.append(&mut meter.unread);
     let shares = Shares::new(&report, &resolved, &polling);
     let indices = shares.functions(&mut report, &resolved, request.class_of);
     report.classes = shares.classes(&report.functions, &indices);
-    add_calls(&mut report, &resolved, &indices, &polling);
+    let place = add_calls(&mut report, &resolved, &indices, &polling);
+    let around = timeline::Around {
+        began_ns: window.began_ns,
+        elapsed_s: window.elapsed_s,
+        period_ns: request.rate.period_ns(),
+        tier: report.tier(),
+        slices: meter.slices(window.began_ns),
+        losses: meter.loss_counter(),
+    };
+    report.timeline = timeline::timeline(&resolved, around, &place, &indices);
+    annotate(&mut report, &resolved, &indices, &request.annotated);
     report.unread.extend(resolved.names.unread.iter().cloned());
     if events.is_clock() {
         report.unread.extend(too_short(&report));
     }
-    Ok(report)
+    let period_ns = request.rate.period_ns();
+    Ok((report, Sampled { resolved, indices, period_ns }))
 }
 
-/// Reports CPU time without samples: threads that exited before their first one.
+/// Reports CPU time that has no samples because the thread exited before being sampled.
 fn too_short(report: &ProfileReport) -> Option<Unread> {
-    /// Share of samples that may be missing by chance.
+    /// Fraction of samples that may be missing by chance.
     const MISSING: f64 = 0.15;
-    /// Minimum number of expected samples for this check.
+    /// Minimum number of expected samples: with fewer, nothing is reported.
     const LEAST: f64 = 50.0;
     let due = report.cpu_s * report.sampling.rate_hz;
     let missing = 1.0 - (report.samples + report.lost_samples) as f64 / due.max(1.0);
     (due >= LEAST && missing > MISSING).then(|| Unread {
         what: "short_threads".to_owned(),
         reason: format!(
-            "{:.0} % of the CPU time has no samples: it went to threads or processes that ended \
-             before their first sample",
+            "{:.0} % of the CPU time has no samples: the threads or processes that used it exited \
+             before they were sampled",
             100.0 * missing
         ),
         fix: Some("linerate profile -F 10000  # also samples shorter-lived threads".to_owned()),
@@ -115,7 +156,7 @@ fn too_short(report: &ProfileReport) -> Option<Unread> {
 struct Shares<'a> {
     resolved: &'a Resolved,
     polling: &'a Polling,
-    /// Samples of each slice.
+    /// Samples per slice.
     all: Vec<f64>,
     /// Samples per function, by slice.
     counts: Vec<HashMap<u32, f64>>,
@@ -144,7 +185,7 @@ impl<'a> Shares<'a> {
         }
     }
 
-    /// Samples of the selected functions, by slice.
+    /// Returns the samples of the selected functions, by slice.
     fn of(&self, is_it: impl Fn(u32) -> bool) -> Vec<f64> {
         let of_slice = |counts: &HashMap<u32, f64>| {
             counts.iter().filter(|(function, _)| is_it(**function)).map(|(_, n)| n).sum()
@@ -163,17 +204,19 @@ impl<'a> Shares<'a> {
     }
 
     fn cost(&self, share: &Figure) -> Figure {
-        const METHOD: &str = "share of the CPU time over packets";
+        const METHOD: &str =
+            "the functions' CPU time, from their share of samples, divided by the packets";
         match self.ns_per_packet {
             Ok(ns) => share.scaled(ns, "ns/packet", METHOD),
             Err(reason) => Figure::absent("ns/packet", self.tier, METHOD, reason),
         }
     }
 
-    /// CPU time per packet of the functions selected by `is_it`: of their work in threads whose
-    /// poll loop is known, and all of their time in other threads.
+    /// Returns the CPU time per packet of the functions selected by `is_it`: only their work in
+    /// threads with a known poll loop, and all their time in others.
     fn cost_of(&self, is_it: impl Fn(u32) -> bool, share: &Figure) -> Figure {
-        const METHOD: &str = "samples fitted over the packets of each slice, without the poll loop";
+        const METHOD: &str =
+            "linear fit of samples per slice against packets per slice, without the poll loop";
         let (Ok(ns), Some(work)) = (self.ns_per_packet, self.polling.work_ns(&is_it)) else {
             return self.cost(share);
         };
@@ -186,7 +229,7 @@ impl<'a> Shares<'a> {
         };
         let with_samples = self.resolved.of_threads.iter().filter(|slice| !slice.is_empty());
         let mut others: Vec<f64> = with_samples.map(of_slice).collect();
-        // Kernel time without samples is known only as a total over all threads.
+        // Unsampled kernel time is only known as a total over all threads.
         let all: f64 = others.iter().sum();
         let left = (all - self.polling.unsampled(&is_it) as f64).max(0.0);
         others.iter_mut().for_each(|n| *n *= left / all.max(f64::MIN_POSITIVE));
@@ -197,7 +240,7 @@ impl<'a> Shares<'a> {
         Figure::number("ns/packet", work, self.tier, METHOD)
     }
 
-    /// Adds the functions; returns each function's index by its number.
+    /// Adds the functions. Returns a map from function number to index.
     fn functions(
         &self,
         report: &mut ProfileReport,
@@ -229,7 +272,7 @@ impl<'a> Shares<'a> {
         (0..).zip(order).map(|(at, number)| (number, at)).collect()
     }
 
-    /// Kinds of work that have samples.
+    /// Returns the kinds of work that have samples.
     fn classes(&self, functions: &[FunctionCost], indices: &HashMap<u32, u32>) -> Vec<ClassCost> {
         let class_of =
             |number: u32| indices.get(&number).map(|&index| functions[index as usize].class);
@@ -251,7 +294,7 @@ impl<'a> Shares<'a> {
     }
 }
 
-/// Samples per function: its own, and including its callees.
+/// Returns each function's samples, excluding and including callees.
 fn samples_of(resolved: &Resolved) -> (HashMap<u32, u64>, HashMap<u32, u64>) {
     let (mut own, mut with_callees) = (HashMap::new(), HashMap::new());
     for (_, spots, samples) in &resolved.chains {
@@ -259,7 +302,7 @@ fn samples_of(resolved: &Resolved) -> (HashMap<u32, u64>, HashMap<u32, u64>) {
         if let Some(leaf) = functions.clone().next_back() {
             *own.entry(leaf).or_default() += samples;
         }
-        // A recursive function is counted once.
+        // Count recursive functions once.
         for function in functions.collect::<BTreeSet<u32>>() {
             *with_callees.entry(function).or_default() += samples;
         }
@@ -267,13 +310,13 @@ fn samples_of(resolved: &Resolved) -> (HashMap<u32, u64>, HashMap<u32, u64>) {
     (own, with_callees)
 }
 
-/// Adds the threads, those with the most samples first, and the call tree.
+/// Adds the call tree and the threads, ordered by number of samples.
 fn add_calls(
     report: &mut ProfileReport,
     resolved: &Resolved,
     indices: &HashMap<u32, u32>,
     polling: &Polling,
-) {
+) -> Vec<u32> {
     let mut order: Vec<usize> = (0..resolved.threads.len()).collect();
     order.sort_by_key(|&at| (std::cmp::Reverse(resolved.threads[at].samples), at));
     let mut place = vec![0_u32; order.len()];
@@ -304,13 +347,14 @@ fn add_calls(
             report.calls[node as usize].samples += samples;
         }
     }
+    place
 }
 
-/// CPU time per packet in nanoseconds.
+/// Returns the CPU time per packet in nanoseconds.
 fn per_packet(packets: Option<&PacketCount>, cpu_s: f64) -> Result<f64, &'static str> {
     match packets {
-        None => Err("packets are not counted: name an interface (--iface)"),
-        Some(counted) if counted.packets == 0 => Err("there were no packets"),
+        None => Err("packets are not counted: select an interface with --iface"),
+        Some(counted) if counted.packets == 0 => Err("no packets were counted"),
         Some(counted) => Ok(cpu_s * 1e9 / counted.packets as f64),
     }
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts samples by call chain.
 
+use super::ProfileRequest;
 use super::events::{Events, Item, UserState, What};
 use super::unwind::Unwinders;
-use crate::sampler::names::{KERNEL, Names, Spots};
+use crate::sampler::names::{KERNEL, Names, Resolver, Spots};
+use linerate_linux::sample::Registers;
 use std::collections::{BTreeSet, HashMap};
 
 /// A sampled thread.
@@ -15,27 +17,53 @@ pub(super) struct ThreadSamples {
     pub(super) samples: u64,
 }
 
+/// A user-mode sample with its registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UserSample {
+    pub(super) thread: u32,
+    pub(super) spot: u32,
+    pub(super) ip: u64,
+    pub(super) registers: Registers,
+    pub(super) slice: u32,
+    /// Number of the thread's samples before this one.
+    pub(super) ordinal: u64,
+}
+
+/// Maximum number of samples kept with their registers (160 bytes each); the registers of later
+/// samples are dropped.
+const MAX_USER_SAMPLES: usize = 200_000;
+
 /// Sampled call chains of all threads.
 pub(super) struct Stacks {
     spots: Spots,
     unwinders: Unwinders,
-    /// Samples with a stack copy whose chain ends before the thread's first function.
+    /// Whether samples have copies of the stack.
+    has_copies: bool,
+    /// Whether items of other programs must be filtered out.
+    has_others: bool,
+    user_samples: Vec<UserSample>,
+    /// Number of samples with a stack copy that did not lead to the thread's first function.
     incomplete: u64,
     threads: Vec<ThreadSamples>,
     thread_numbers: HashMap<(u32, u32), u32>,
     names: HashMap<u32, String>,
-    /// The sampled processes and their descendants.
+    /// Sampled processes and their descendants.
     pids: BTreeSet<u32>,
     /// Chains by thread and spots, outermost caller first.
     chains: HashMap<(u32, Vec<u32>), u32>,
-    /// Samples per chain in each slice; the last slice is incomplete.
+    /// Samples per chain in each slice. The last slice is incomplete.
     slices: Vec<HashMap<u32, u64>>,
     samples: u64,
-    /// Number of samples equivalent to time that cannot be sampled.
+    /// Unsampled CPU time, as a number of samples.
     unsampled: u64,
-    /// Sampling period in CPU time in each slice, nanoseconds.
+    /// Sampling period in each slice, in nanoseconds of CPU time.
     periods_ns: Vec<u64>,
+    /// Time (in nanoseconds) and thread of each sample, if requested.
+    times: Option<Vec<(u64, u32)>>,
 }
+
+/// Maximum number of samples whose times are kept.
+const MAX_TIMES: usize = 4_000_000;
 
 /// Chains, threads and slices with resolved names.
 pub(super) struct Resolved {
@@ -47,29 +75,46 @@ pub(super) struct Resolved {
     /// Samples by thread and innermost spot, per slice of the window, including slices without
     /// samples.
     pub(super) of_threads: Vec<HashMap<(u32, u32), u64>>,
-    /// Sampling period in CPU time in each slice, nanoseconds.
+    /// Sampling period in each slice, in nanoseconds of CPU time.
     pub(super) periods_ns: Vec<u64>,
     /// Samples by innermost spot, per slice with samples.
     pub(super) slices: Vec<HashMap<u32, u64>>,
+    /// Samples by chain number, per slice of the window.
+    pub(super) by_chain: Vec<HashMap<u32, u64>>,
+    /// Samples in user mode.
+    pub(super) user_samples: Vec<UserSample>,
     pub(super) samples: u64,
-    /// Samples with a stack copy whose chain ends early.
+    /// Number of samples with a stack copy that did not lead to the thread's first function.
     pub(super) incomplete: u64,
+    /// Code location of each spot, and the symbol tables.
+    pub(super) spots: Spots,
+    pub(super) resolver: Resolver,
+    /// Time (in nanoseconds) and thread of each sample, if requested.
+    pub(super) times: Option<Vec<(u64, u32)>>,
 }
 
-/// Name for kernel time, if the kernel cannot be sampled.
+/// Name for kernel time if the kernel cannot be sampled.
 pub(super) const NOT_SAMPLED: &str = "[not in user mode]";
 
-/// Functions that enable interrupts. A sample due while interrupts were off is taken here, although
-/// the time belongs to the caller.
+/// Functions that re-enable interrupts. A sample that was due while interrupts were off is taken
+/// here, but the time was spent in the caller.
 const ALLOW_INTERRUPTS: [&str; 2] = ["_raw_spin_unlock_irqrestore", "_raw_spin_unlock_irq"];
 
 impl Stacks {
-    pub(super) fn new(pids: &[u32]) -> Self {
+    pub(super) fn new(
+        request: &ProfileRequest,
+        pids: &[u32],
+        has_copies: bool,
+        events: &Events,
+    ) -> Self {
         let mut spots = Spots::of_bytes();
         pids.iter().for_each(|&pid| spots.learn(pid));
         Self {
             spots,
             unwinders: Unwinders::default(),
+            has_copies,
+            has_others: events.is_by_cpu(),
+            user_samples: Vec::new(),
             incomplete: 0,
             threads: Vec::new(),
             thread_numbers: HashMap::new(),
@@ -80,17 +125,28 @@ impl Stacks {
             samples: 0,
             unsampled: 0,
             periods_ns: Vec::new(),
+            times: request.has_timeline.then(Vec::new),
         }
     }
 
     pub(super) fn take(&mut self, item: Item) {
-        let pid = item.pid;
+        let (pid, time_ns) = (item.pid, item.time_ns);
+        if self.has_others && !self.is_of_program(&item) {
+            return;
+        }
         match item.what {
             What::Sample { tid, mut chain, user } => {
-                if let Some(user) = user {
-                    self.unwind(pid, &mut chain, &user);
+                if let (Some(user), true) = (&user, self.has_copies) {
+                    self.unwind(pid, &mut chain, user);
                 }
-                self.sample(pid, tid, &chain);
+                let (thread, spot) = self.sample(pid, tid, &chain);
+                let is_user = chain.first().is_some_and(|(_, is_kernel)| !is_kernel);
+                if let (Some(user), true) = (user, is_user) {
+                    self.keep(thread, spot, &user);
+                }
+                if let Some(times) = self.times.as_mut().filter(|times| times.len() < MAX_TIMES) {
+                    times.push((time_ns, thread));
+                }
             }
             What::Mapped(mapping) => {
                 self.unwinders.forget(pid);
@@ -114,7 +170,13 @@ impl Stacks {
         }
     }
 
-    /// Replaces the user-mode part of a chain with the callers found in the copy of the stack.
+    /// Returns whether an item belongs to a sampled process or to a new child of one.
+    fn is_of_program(&self, item: &Item) -> bool {
+        let pid = if let What::Started { parent } = item.what { parent } else { item.pid };
+        self.pids.contains(&pid)
+    }
+
+    /// Replaces the user-mode part of a chain with the callers found in the stack copy.
     fn unwind(&mut self, pid: u32, chain: &mut Vec<(u64, bool)>, user: &UserState) {
         let (callers, is_complete) = self.unwinders.chain(&mut self.spots, pid, user);
         chain.retain(|&(_, is_kernel)| is_kernel);
@@ -122,11 +184,26 @@ impl Stacks {
         self.incomplete += u64::from(!is_complete);
     }
 
-    fn sample(&mut self, pid: u32, tid: u32, chain: &[(u64, bool)]) {
+    /// Keeps a sample with its registers.
+    fn keep(&mut self, thread: u32, spot: u32, user: &UserState) {
+        if self.user_samples.len() < MAX_USER_SAMPLES {
+            self.user_samples.push(UserSample {
+                thread,
+                spot,
+                ip: user.ip,
+                registers: user.registers,
+                slice: self.slices.len() as u32 - 1,
+                ordinal: self.threads[thread as usize].samples,
+            });
+        }
+    }
+
+    /// Counts a sample; returns its thread and innermost spot.
+    fn sample(&mut self, pid: u32, tid: u32, chain: &[(u64, bool)]) -> (u32, u32) {
         let thread = self.thread(pid, tid);
         let mut spots = Vec::with_capacity(chain.len());
         for (depth, &(address, is_kernel)) in chain.iter().enumerate() {
-            // A caller is located at its call, not at the return address.
+            // A caller is at its call instruction, not at the return address.
             let address = if depth == 0 { address } else { address.saturating_sub(1) };
             // Without frame pointers, the rest of a chain may be garbage.
             if depth > 0 && !is_kernel && !self.spots.is_code(pid, address) {
@@ -135,8 +212,10 @@ impl Stacks {
             spots.push(self.spots.spot(pid, address, is_kernel));
         }
         spots.reverse();
+        let innermost = spots.last().copied().unwrap_or(0);
         self.count(thread, spots, 1);
         self.samples += 1;
+        (thread, innermost)
     }
 
     fn count(&mut self, thread: u32, spots: Vec<u32>, samples: u64) {
@@ -162,7 +241,7 @@ impl Stacks {
         number
     }
 
-    /// Ends a slice: reads its last samples, and accounts for time without samples.
+    /// Ends a slice: reads its last samples and accounts for unsampled time.
     pub(super) fn end_slice(&mut self, events: &mut Events) {
         events.drain(|item| self.take(item));
         self.periods_ns.push(events.period_ns());
@@ -180,31 +259,35 @@ impl Stacks {
         self.slices.push(HashMap::new());
     }
 
-    /// Spot for the kernel time of all threads.
+    /// Returns the pseudo-thread that kernel time of all threads is attributed to.
     fn of_kernel(&mut self) -> u32 {
         let pid = self.pids.first().copied().unwrap_or(0);
         self.names.insert(0, "[all threads]".to_owned());
         self.thread(pid, 0)
     }
 
-    /// PID and TID of each sampled thread.
+    /// Returns process and thread IDs of the sampled threads.
     pub(super) fn thread_ids(&self) -> impl Iterator<Item = (u32, u32)> {
         self.threads.iter().map(|thread| (thread.pid, thread.tid))
     }
 
-    /// The sampled processes and their descendants.
+    /// Returns the sampled processes and their descendants.
     pub(super) fn pids(&self) -> impl Iterator<Item = u32> {
         self.pids.iter().copied()
     }
 
-    /// Current name of a process.
+    /// Returns the current name of a process.
     pub(super) fn name(&self, pid: u32) -> Option<&str> {
         self.names.get(&pid).map(String::as_str)
     }
 
-    /// Resolves names. `is_clock`: samples are delayed while interrupts are off.
+    /// Resolves names. If `is_clock`, samples that came due while interrupts were off are
+    /// attributed to the function that ran then.
     pub(super) fn resolve(self, is_clock: bool) -> Resolved {
-        let names = self.spots.resolve();
+        let mut resolver = Resolver::default();
+        let mut spots = self.spots;
+        spots.resolve(&mut resolver);
+        let names = std::mem::take(&mut resolver.names);
         let mut chains = vec![(0, Vec::new(), 0); self.chains.len()];
         for ((thread, mut spots), number) in self.chains {
             if is_clock {
@@ -213,10 +296,11 @@ impl Stacks {
             chains[number as usize] = (thread, spots, 0);
         }
         let (mut slices, mut of_threads) = (Vec::new(), Vec::new());
-        for slice in self.slices {
+        let by_chain = self.slices;
+        for slice in &by_chain {
             let mut by_spot = HashMap::<u32, u64>::new();
             let mut by_thread = HashMap::<(u32, u32), u64>::new();
-            for (number, samples) in slice {
+            for (&number, &samples) in slice {
                 let (thread, spots, all) = &mut chains[number as usize];
                 *all += samples;
                 if let Some(&leaf) = spots.last() {
@@ -236,13 +320,18 @@ impl Stacks {
             of_threads,
             periods_ns: self.periods_ns,
             slices,
+            by_chain,
+            user_samples: self.user_samples,
             samples: self.samples + self.unsampled,
             incomplete: self.incomplete,
+            spots,
+            resolver,
+            times: self.times,
         }
     }
 }
 
-/// Attributes a sample taken where interrupts are re-enabled to the function that ran with
+/// Attributes a sample taken when interrupts are re-enabled to the function that ran with
 /// interrupts off.
 fn leave_to_caller(spots: &mut Vec<u32>, names: &Names) {
     let is_left = |spot: &u32| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds callers in a copy of the stack by the unwind rows of `.eh_frame`: for programs without
-//! frame pointers. x86-64 only.
+//! Finds callers in a stack copy using the unwind rows in `.eh_frame`, for programs without frame
+//! pointers. x86-64 only.
 //!
 //! ```text
 //! for each frame, starting with that of the sample:
@@ -20,11 +20,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Maximum frames per chain: the kernel's own limit.
+/// Maximum number of frames per chain, the same as the kernel's own limit.
 const MAX_FRAMES: usize = 127;
-/// Maximum size of the unwind rows of all files in bytes.
+/// Maximum total size of all files' unwind rows, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
-/// Indices of rbp and rsp in the registers of a sample.
+/// Indices of rbp and rsp in a sample's registers.
 const BP: usize = 6;
 const SP: usize = 7;
 
@@ -41,13 +41,13 @@ pub(super) struct Unwinders {
 #[derive(Default)]
 struct Process {
     unwinder: UnwinderX86_64<Arc<[u8]>>,
-    /// Code that is registered with the unwinder, or has no rows.
+    /// Code that is registered with the unwinder or has no rows.
     known: Vec<Range<u64>>,
 }
 
 impl Unwinders {
-    /// Returns the user-mode address of the sample and those of its callers, and whether the chain
-    /// reaches the first function of the thread.
+    /// Returns the user-mode addresses of the sample and its callers, and whether the chain reaches
+    /// the thread's first function.
     pub(super) fn chain(
         &mut self,
         spots: &mut Spots,
@@ -78,7 +78,8 @@ impl Unwinders {
         (chain, false)
     }
 
-    /// Forgets the mappings of a process: it maps other code, or starts another program.
+    /// Drops the unwinding state of a process. Call when the process maps other code or starts
+    /// another program.
     pub(super) fn forget(&mut self, pid: u32) {
         self.processes.remove(&pid);
     }
@@ -89,7 +90,7 @@ impl Unwinders {
         if process.known.iter().any(|range| range.contains(&address)) {
             return;
         }
-        // Reads the mappings again if the address is outside all known ones.
+        // Read the mappings again if the address is outside all known ones.
         let _ = spots.spot(pid, address, false);
         let Some((mapping, file)) = spots.module(pid, address) else { return };
         process.known.push(mapping.start..mapping.end);
@@ -100,8 +101,11 @@ impl Unwinders {
             (sections.bytes() <= left).then(|| Arc::new(sections))
         });
         let Some(sections) = sections else { return };
-        let Some(address) = sections.address_of(mapping.offset) else { return };
-        let base = mapping.start.wrapping_sub(address);
+        // The mapping begins at a page boundary, where the file may still belong to the previous
+        // segment, so the offset of the code itself is looked up.
+        let offset = mapping.offset + (address - mapping.start);
+        let Some(unrelocated) = sections.address_of(offset) else { return };
+        let base = address.wrapping_sub(unrelocated);
         let of = |section: &Option<crate::sampler::functions::sections::Section>| {
             (section.as_ref().map(|one| one.range()), section.as_ref().map(|one| one.bytes.clone()))
         };

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory that threads were accessing when they were sampled: the instruction before or at the
-//! sample is decoded, and its memory address is computed from the registers in the sample.
+//! Memory that threads were accessing when sampled. The instruction before or at the sample is
+//! decoded, and its memory address is computed from the sample's registers.
 //!
-//! A processor takes an interrupt when its oldest instruction retires, so a thread is most often
-//! found just past the instruction that it waited for: lines that are slow to load are seen more
-//! often than others. If the preceding instruction has no memory operand, or has changed the
-//! registers of its address, the instruction at the sample is used. The stack is left out: it
-//! belongs to one thread, and is in that thread's cache. Also left out are addresses relative to
-//! `fs` and `gs`, whose base is not in the sample: they are thread-local memory.
+//! Processors take interrupts when the oldest instruction retires, so a thread is usually found
+//! just past the instruction it waited for, and slow cache lines are seen more often than others.
+//! If the preceding instruction has no memory operand, or has overwritten its address registers,
+//! the instruction at the sample is used. The stack is ignored, since it belongs to one thread and
+//! is in that thread's cache. Addresses relative to `fs` and `gs` are also ignored, since they are
+//! thread-local and their base is not in the sample.
 
 mod lines;
 
-pub(super) use lines::{Sampled, memory_use, shared_lines};
+pub(crate) use lines::{Sampled, blocks_in_use, memory_use, shared_lines};
 
 #[cfg(target_arch = "x86_64")]
 use super::maps::INSTRUCTION_BYTES;
-pub(super) use super::maps::Memory;
+pub(crate) use super::maps::Memory;
 use super::names::Spots;
 use linerate_linux::sample::Registers;
 use std::collections::HashMap;
 
-/// Whether samples on this architecture carry the required data.
+/// Whether samples have the required data on this architecture.
 pub(super) const IS_POSSIBLE: bool = cfg!(target_arch = "x86_64");
 /// Cache line size in bytes.
-pub(super) const LINE_BYTES: u64 = 64;
+pub(crate) const LINE_BYTES: u64 = 64;
 /// A memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Access {
+pub(crate) struct Access {
     pub memory: Memory,
     /// Address, or offset in the shared mapping.
     pub at: u64,
     pub bytes: u8,
     pub is_write: bool,
-    /// Code location, as a spot of [`Spots`].
+    /// Location of the code, as a spot of [`Spots`].
     pub spot: u32,
 }
 
-/// A memory operand of an instruction.
+/// An instruction's memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Operand {
-    /// Registers, by their index in a sample.
+    /// Registers, by index in a sample.
     base: Option<u8>,
     index: Option<u8>,
     scale: u8,
@@ -69,11 +69,13 @@ struct Known {
     is_cipher: bool,
 }
 
-/// Maximum number of decoded instructions; for larger programs, the first ones seen.
+/// Maximum number of decoded instructions. In larger programs, only the first ones seen are
+/// decoded.
 const MAX_KNOWN: usize = 100_000;
 
 impl Decoder {
-    /// Memory accessed by the instruction at `ip` of a process with these registers.
+    /// Returns the memory accesses of a sample at `ip` in a process, which are those of the
+    /// instruction before or at `ip`. Their addresses are computed from `registers`.
     pub(super) fn accesses(
         &mut self,
         spots: &mut Spots,
@@ -95,22 +97,22 @@ impl Decoder {
 }
 
 impl Decoder {
-    /// Whether the decoded instruction of a sample at `ip` is a cipher or hash instruction.
+    /// Returns whether the decoded instruction of a sample at `ip` is a cipher or hash instruction.
     pub(super) fn is_cipher(&self, pid: u32, ip: u64) -> bool {
         self.known.get(&(pid, ip)).is_some_and(|known| known.is_cipher)
     }
 }
 
-/// Decodes the instructions at a sample. `before` is the code up to `ip`, `code` the code from
-/// there.
+/// Decodes the instructions around a sample. `before` is the code up to `ip`, `code` the code from
+/// there on.
 fn known(ip: u64, before: &[u8], code: &[u8]) -> Known {
     let previous = previous(ip, before).map(|start| {
         let at = before.len() - (ip - start) as usize;
         (start, &before[at..])
     });
     let of_previous = previous.map(|(start, code)| operands_of(start, code, true));
-    // If the preceding instruction has no operand, or has overwritten its address, the one at the
-    // sample is used.
+    // Use the instruction at the sample if the preceding one has no operand or has overwritten its
+    // address.
     let operands = of_previous.filter(|operands| !operands.is_empty());
     let of_cipher = previous.is_some_and(|(start, code)| is_cipher(start, code));
     Known {
@@ -119,7 +121,7 @@ fn known(ip: u64, before: &[u8], code: &[u8]) -> Known {
     }
 }
 
-/// Whether the instruction at `ip` is a cipher or hash instruction.
+/// Returns whether the instruction at `ip` is a cipher or hash instruction.
 #[cfg(target_arch = "x86_64")]
 fn is_cipher(ip: u64, code: &[u8]) -> bool {
     use iced_x86::CpuidFeature::{AES, GFNI, PCLMULQDQ, SHA, VAES, VPCLMULQDQ};
@@ -134,13 +136,13 @@ fn is_cipher(_: u64, _: &[u8]) -> bool {
     false
 }
 
-/// Distance between decoding starts in bytes: eleven starts suffice for agreement.
+/// Distance between decoding starts in bytes; eleven starts are enough for agreement.
 #[cfg(target_arch = "x86_64")]
 const STEP: usize = 3;
 
-/// Start of the instruction that ends at `ip`. x86 code cannot be decoded backwards, but decoding
-/// from an arbitrary byte synchronizes after a few instructions; the start on which most attempts
-/// agree is returned.
+/// Returns the start of the instruction that ends at `ip`. x86 code cannot be decoded backwards,
+/// but decoding from an arbitrary byte synchronizes within a few instructions. Returns the start
+/// that most attempts agree on.
 #[cfg(target_arch = "x86_64")]
 fn previous(ip: u64, before: &[u8]) -> Option<u64> {
     let mut votes = HashMap::<u64, u32>::new();
@@ -157,7 +159,7 @@ fn previous(ip: u64, before: &[u8]) -> Option<u64> {
             }
             last = Some(instruction);
         }
-        // An instruction that jumps did not lead here.
+        // A jump does not fall through to the sampled address.
         let is_passed = |one: &iced_x86::Instruction| {
             use iced_x86::FlowControl::{ConditionalBranch, Next};
             matches!(one.flow_control(), Next | ConditionalBranch)
@@ -174,8 +176,8 @@ fn previous(_: u64, _: &[u8]) -> Option<u64> {
     None
 }
 
-/// Memory operands of the instruction at `ip`; if it has completed (`is_done`), only those whose
-/// registers it did not change.
+/// Returns the memory operands of the instruction at `ip`. If it has completed (`is_done`),
+/// excludes those whose registers it changed.
 #[cfg(target_arch = "x86_64")]
 fn operands_of(ip: u64, code: &[u8], is_done: bool) -> Vec<Operand> {
     use iced_x86::{DecoderOptions, InstructionInfoFactory, OpAccess, Register};
@@ -211,7 +213,8 @@ fn operands_of(_: u64, _: &[u8], _: bool) -> Vec<Operand> {
     Vec::new()
 }
 
-/// Whether an access reads and whether it writes, assuming that any condition is met.
+/// Returns whether an access reads and whether it writes, assuming that its condition, if any, is
+/// met.
 #[cfg(target_arch = "x86_64")]
 fn directions(access: iced_x86::OpAccess) -> (bool, bool) {
     use iced_x86::OpAccess::{CondRead, CondWrite, Read, ReadCondWrite, ReadWrite, Write};
@@ -221,9 +224,9 @@ fn directions(access: iced_x86::OpAccess) -> (bool, bool) {
     )
 }
 
-/// Index of a register in a sample; `None` if samples do not carry it.
+/// Returns a register's index in a sample; `None` if samples lack it.
 #[cfg(target_arch = "x86_64")]
-fn number_of(register: iced_x86::Register) -> Option<Option<u8>> {
+pub(crate) fn number_of(register: iced_x86::Register) -> Option<Option<u8>> {
     use iced_x86::Register as R;
     const NUMBERED: [R; 16] = [
         R::RAX,
@@ -281,11 +284,11 @@ mod tests {
         let found = known(0x40_0000, &code[..43], &code[43..58]).operands;
         let seen: Vec<_> = found.iter().map(|one| (one.bytes, one.is_write)).collect();
         assert_eq!(seen, [(8, false)]);
-        // After the second mov: the sample is at the first mov, just past the second mov of the
-        // last iteration.
+        // After the second mov: the sample is at the first mov, just past the last iteration's
+        // second mov.
         let found = known(0x40_0000, &code[..50], &code[50..65]).operands;
         assert!(found[0].is_write);
-        // mov rax, [rax] has overwritten its address: the instruction after it is used, mov [rdi],
+        // mov rax, [rax] has overwritten its address, so the next instruction is used: mov [rdi],
         // rdx.
         let chase = [0x48, 0x8b, 0x00].repeat(16);
         let found = known(0x40_0000, &chase, &[0x48, 0x89, 0x17]).operands;
@@ -316,7 +319,7 @@ mod tests {
         ];
         for (code, is_cipher) in codes {
             assert_eq!(known(0x40_0000, &[], code).is_cipher, is_cipher);
-            // The sample for a slow instruction is at the instruction after it.
+            // The sample of a slow instruction is at the one after it.
             let before = [&[0x66, 0x0f, 0xef, 0xc1].repeat(15), code].concat();
             assert_eq!(known(0x40_0000, &before, &[0x90; 15]).is_cipher, is_cipher);
         }

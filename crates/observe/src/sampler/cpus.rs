@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Samples kernel functions per CPU, in any context: packets are received in softirqs, on the time
-//! of any thread. Needs root or CAP_PERFMON.
+//! Samples CPUs. Kernel functions are counted in any context, since packets are received in
+//! softirqs, which run on the time of whichever thread is current. Samples of threads that have no
+//! event of their own are passed on. Requires root or CAP_PERFMON.
 
 use super::names::{KERNEL, Names, Spots};
 use super::{CPU_CLOCK, CPU_CLOCK_NAME};
 use crate::refusal::explain;
 use linerate_linux::monotonic_ns;
 use linerate_linux::perf::{Event, Request, Target};
-use linerate_linux::sample::{self, Fields, Record, Ring, Sampling};
+use linerate_linux::sample::{self, Fields, Record, Ring, Sample, Sampling};
 use linerate_record::why::{FunctionTime, Unread};
 use std::collections::{BTreeMap, HashMap};
 
-/// Samples per second of each CPU: fewer than for threads, because all CPUs are sampled.
+/// Samples per second and CPU, fewer than for threads because all CPUs are sampled.
 const RATE: u64 = 199;
 /// Maximum number of sampled CPUs.
 const MAX_CPUS: usize = 64;
-/// Maximum number of functions listed.
+/// Maximum number of functions to list.
 const MAX_FUNCTIONS: usize = 32;
-/// Pages per ring: room for more than a second of samples.
-const RING_PAGES: usize = 4;
+/// Pages per ring, enough for more than a second of samples with registers.
+const RING_PAGES: usize = 16;
 
-/// Kernel time of a CPU by function.
+/// A CPU's kernel time by function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuProfile {
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: u32,
     /// Number of kernel samples.
     pub samples: u64,
-    /// Functions, as shares of the window.
+    /// Functions, with shares relative to the window.
     pub functions: Vec<FunctionTime>,
 }
 
-/// CPUs whose kernel is sampled.
+/// CPUs whose kernel code is sampled.
 #[derive(Debug, Default)]
 pub(super) struct SampledCpus {
     cpus: Vec<SampledCpu>,
@@ -41,17 +42,18 @@ pub(super) struct SampledCpus {
 #[derive(Debug)]
 struct SampledCpu {
     cpu: u32,
-    event: Event,
+    /// Event that takes the samples for as long as it is open.
+    _event: Event,
     ring: Ring,
     counts: HashMap<u32, u64>,
 }
 
 impl SampledCpus {
-    /// Starts sampling CPUs; if one CPU is refused, all are.
-    pub(super) fn open(&mut self, cpus: &[u32]) -> Option<Unread> {
+    /// Starts sampling CPUs. Stops at the first one that the kernel refuses, and returns the
+    /// reason.
+    pub(super) fn open(&mut self, cpus: &[u32], fields: Fields) -> Option<Unread> {
         self.began_ns = monotonic_ns();
-        let request = Request { exclude_user: true, disabled: false, ..Request::new(CPU_CLOCK) };
-        let fields = Fields::default();
+        let request = Request { disabled: false, ..Request::new(CPU_CLOCK) };
         let sampling = Sampling { period: 1_000_000_000 / RATE, fields, skips_idle: true };
         for &cpu in cpus.iter().take(MAX_CPUS) {
             let target = Target::Cpu(cpu);
@@ -62,30 +64,43 @@ impl SampledCpus {
                 }
             };
             let Ok(ring) = Ring::map(&event, RING_PAGES, fields) else { continue };
-            self.cpus.push(SampledCpu { cpu, event, ring, counts: HashMap::new() });
+            self.cpus.push(SampledCpu { cpu, _event: event, ring, counts: HashMap::new() });
         }
         None
     }
 
-    pub(super) fn end_slice(&mut self, spots: &mut Spots) {
+    /// Returns whether CPUs are sampled.
+    pub(super) fn is_open(&self) -> bool {
+        !self.cpus.is_empty()
+    }
+
+    /// Reads the samples, and passes each on to `take`.
+    pub(super) fn end_slice(
+        &mut self,
+        spots: &mut Spots,
+        mut take: impl FnMut(&mut Spots, &Sample<'_>),
+    ) {
         for cpu in &mut self.cpus {
             let counts = &mut cpu.counts;
             cpu.ring.drain(|record| {
-                if let Record::Sample(sample) = record {
+                let Record::Sample(sample) = record else { return };
+                if sample.is_kernel {
                     *counts.entry(spots.spot(0, sample.ip, true)).or_default() += 1;
                 }
+                take(spots, &sample);
             });
         }
     }
 
-    pub(super) fn finish(self, names: &Names) -> Vec<CpuProfile> {
-        let window_ns = monotonic_ns().saturating_sub(self.began_ns).max(1);
+    /// Returns the profiles of the window and begins the next window.
+    pub(super) fn finish(&mut self, names: &Names) -> Vec<CpuProfile> {
+        let now_ns = monotonic_ns();
+        let window_ns = now_ns.saturating_sub(self.began_ns).max(1);
+        self.began_ns = now_ns;
         let per_sample = 1e9 / RATE as f64 / window_ns as f64;
-        let profile = |cpu: SampledCpu| {
-            // No sample is taken from now on.
-            drop(cpu.event);
+        let profile = |cpu: &mut SampledCpu| {
             let mut counts = BTreeMap::<&str, u64>::new();
-            for (&spot, &count) in &cpu.counts {
+            for (spot, count) in cpu.counts.drain() {
                 *counts.entry(names.name_of(spot)).or_default() += count;
             }
             let samples = counts.values().sum();
@@ -101,6 +116,6 @@ impl SampledCpus {
             let functions = counts.into_iter().map(time).collect();
             CpuProfile { cpu: cpu.cpu, samples, functions }
         };
-        self.cpus.into_iter().map(profile).collect()
+        self.cpus.iter_mut().map(profile).collect()
     }
 }

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds functions in an ELF file: from its symbol tables or, if stripped, from the unwind table,
-//! which has their bounds but not their names.
+//! Finds functions in an ELF file, using its symbol tables or, if stripped, the unwind table, which
+//! has the functions' bounds but not their names.
 //!
-//! Only the tables are read, and names on demand: a program may be hundreds of megabytes in size.
+//! Only the tables are read, and names are read on demand, since a program can be hundreds of
+//! megabytes in size.
 
+pub(crate) mod lines;
 mod mangling;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod sections;
 mod unwinding;
 
 use mangling::demangled;
-use object::elf::{FileHeader32, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD, ProgramType};
+use object::elf::{EM_ARM, FileHeader32, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD, ProgramType};
 use object::elf::{SHN_UNDEF, STT_FUNC};
 use object::elf::{STB_GLOBAL, STT_GNU_IFUNC};
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader, SectionHeader, Sym, SymbolTable};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use unwinding::Unwinding;
 
@@ -27,20 +30,20 @@ struct Segment {
     address: u64,
 }
 
-/// A function with a name.
+/// A function symbol.
 #[derive(Clone, Copy, Debug)]
 struct Symbol {
     start: u64,
     /// End address (exclusive).
     end: u64,
-    /// Offset of its name in the file.
+    /// File offset of the function's name.
     name_at: u64,
     is_global: bool,
 }
 
 /// The functions of a file.
 #[derive(Debug)]
-pub(super) struct Functions {
+pub(crate) struct Functions {
     file: File,
     segments: Vec<Segment>,
     /// Sorted by address.
@@ -50,46 +53,65 @@ pub(super) struct Functions {
 
 /// The function found at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Function {
-    /// Its first address in the file.
+pub(crate) struct Function {
+    /// First address of the function, before relocation.
     pub start: u64,
-    /// Its name, if the file has one.
+    /// Function name, if the file has one.
     pub name: Option<String>,
 }
 
-/// Maximum table size: reading larger ones takes too long.
+/// Maximum table size. Larger ones take too long to read.
 const MAX_TABLE_BYTES: u64 = 64 << 20;
 const MAX_NAME_BYTES: usize = 4096;
 
 impl Functions {
-    /// Reads the tables of an ELF file. `None` if it is not an ELF file or is damaged.
-    pub(super) fn read(file: File) -> Option<Self> {
+    /// Reads the tables of an ELF file; `None` if the file is not an ELF file or is damaged.
+    pub(crate) fn read(file: File) -> Option<Self> {
         let cache = ReadCache::new(&file);
-        let (segments, symbols, unwinding_at) = match FileKind::parse(&cache).ok()? {
-            FileKind::Elf64 => tables::<FileHeader64<Endianness>, _>(&cache)?,
-            FileKind::Elf32 => tables::<FileHeader32<Endianness>, _>(&cache)?,
-            _ => return None,
-        };
+        let Tables { segments, symbols, unwinding_at, order } =
+            match FileKind::parse(&cache).ok()? {
+                FileKind::Elf64 => tables::<FileHeader64<Endianness>, _>(&cache)?,
+                FileKind::Elf32 => tables::<FileHeader32<Endianness>, _>(&cache)?,
+                _ => return None,
+            };
         let unwinding = unwinding_at.and_then(|segment| {
             let bytes = read_at(&file, segment.offset, segment.bytes.min(MAX_TABLE_BYTES))?;
-            Unwinding::parse(bytes, segment.address)
+            Unwinding::parse(bytes, segment.address, order)
         });
         Some(Self { file, segments, symbols, unwinding })
     }
 
-    /// Address of the byte at file offset `offset`.
-    pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
+    /// Returns the address of the byte at file offset `offset`.
+    pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
         address_of(&self.segments, offset)
     }
 
-    /// The function that contains `address`.
-    pub(super) fn find(&self, address: u64) -> Option<Function> {
+    /// Returns the function that contains `address`.
+    pub(crate) fn find(&self, address: u64) -> Option<Function> {
         if let Some(symbol) = self.symbol(address) {
             return Some(Function { start: symbol.start, name: self.name(symbol) });
         }
+        Some(Function { start: self.unwound(address)?.start, name: None })
+    }
+
+    /// Returns the address range of the function that contains `address`.
+    pub(crate) fn bounds(&self, address: u64) -> Option<Range<u64>> {
+        let symbol = self.symbol(address).map(|symbol| symbol.start..symbol.end);
+        symbol.or_else(|| self.unwound(address))
+    }
+
+    /// Returns the bytes in a range of addresses; fewer at the end of the segment.
+    pub(crate) fn code(&self, range: &Range<u64>) -> Option<Vec<u8>> {
+        let holds = |segment: &&Segment| range.start.wrapping_sub(segment.address) < segment.bytes;
+        let segment = self.segments.iter().find(holds)?;
+        let left = segment.bytes - (range.start - segment.address);
+        let bytes = range.end.saturating_sub(range.start).min(left);
+        read_at(&self.file, self.offset_of(range.start)?, bytes)
+    }
+
+    fn unwound(&self, address: u64) -> Option<Range<u64>> {
         let read = |at: u64| read_at(&self.file, self.offset_of(at)?, unwinding::ENTRY_BYTES);
-        let start = self.unwinding.as_ref()?.start_of(address, read)?;
-        Some(Function { start, name: None })
+        self.unwinding.as_ref()?.range_of(address, read)
     }
 
     fn symbol(&self, address: u64) -> Option<&Symbol> {
@@ -125,9 +147,15 @@ fn read_at(file: &File, offset: u64, bytes: u64) -> Option<Vec<u8>> {
     Some(buffer)
 }
 
-type Tables = (Vec<Segment>, Vec<Symbol>, Option<Segment>);
+/// The segments, the functions, the location of the unwind table, and the byte order.
+struct Tables {
+    segments: Vec<Segment>,
+    symbols: Vec<Symbol>,
+    unwinding_at: Option<Segment>,
+    order: Endianness,
+}
 
-/// Segments, functions and the position of the unwind table.
+/// Returns the tables of a file.
 fn tables<'a, Elf, R>(data: R) -> Option<Tables>
 where
     Elf: FileHeader<Endian = Endianness>,
@@ -140,17 +168,21 @@ where
     }
     symbols.sort_by_key(|symbol: &Symbol| (symbol.start, !symbol.is_global));
     symbols.dedup_by_key(|symbol| symbol.start);
-    // A symbol without a size, as in hand-written code, extends to the next symbol.
+    // A symbol without a size, as in hand-written assembly, extends to the next one.
     for at in 0..symbols.len() {
         let next = symbols.get(at + 1).map_or(u64::MAX, |symbol| symbol.start);
         let symbol = &mut symbols[at];
         symbol.end = if symbol.end > symbol.start { symbol.end.min(next) } else { next };
     }
-    let index = segments(&elf, PT_GNU_EH_FRAME).first().copied();
-    Some((segments(&elf, PT_LOAD), symbols, index))
+    Some(Tables {
+        segments: segments(&elf, PT_LOAD),
+        symbols,
+        unwinding_at: segments(&elf, PT_GNU_EH_FRAME).first().copied(),
+        order: elf.endian(),
+    })
 }
 
-/// Segments of type `kind`.
+/// Returns the segments of type `kind`.
 fn segments<'a, Elf, R>(elf: &ElfFile<'a, Elf, R>, kind: ProgramType) -> Vec<Segment>
 where
     Elf: FileHeader<Endian = Endianness>,
@@ -182,8 +214,10 @@ where
         let is_code = matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC);
         is_code && symbol.st_shndx(endian) != SHN_UNDEF
     };
+    // Bit 0 of an ARM function says that its code is Thumb (ELF for the ARM Architecture, 5.5.3).
+    let mask = if elf.elf_header().e_machine(endian) == EM_ARM { !1 } else { !0 };
     let function = |symbol: &Elf::Sym| {
-        let start: u64 = symbol.st_value(endian).into();
+        let start: u64 = symbol.st_value(endian).into() & mask;
         let size: u64 = symbol.st_size(endian).into();
         Symbol {
             start,

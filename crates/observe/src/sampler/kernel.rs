@@ -1,35 +1,87 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Kernel functions, from /proc/kallsyms.
 //!
-//! The list has 100,000 lines or more, which the kernel formats as they are read, in 40 ms. Only
-//! the functions at sampled addresses are needed, so nothing else is kept, and reading stops at the
-//! last of them:
+//! The list has 100,000 lines or more, and the kernel takes 40 ms to format them as they are read,
+//! which is more CPU time than all other readings take in one second. The first call after a boot
+//! therefore stores the whole list in a compact file ([`kept`]) that later calls use for lookups.
+//! Addresses that the file does not cover are looked up by reading the kernel's list up to the last
+//! of them. If the file cannot be written, this is done for all addresses:
 //!
 //! ```text
 //! for each symbol of code, in the order of the list:
-//!     the lowest address at or behind its start is in it, or in a symbol that starts later
-//! at the end: an address without a symbol of its own is in that of the address before it
+//!     the lowest address at or after its start is in it, or in a symbol that starts later
+//! at the end: an address without its own symbol gets the symbol of the preceding address
 //! ```
 
+mod kept;
+
+use kept::{Kept, NewFile};
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+
+const LIST: &str = "/proc/kallsyms";
+
+/// Functions of the running kernel, looked up window by window.
+#[derive(Debug, Default)]
+pub(super) struct Kernel {
+    /// The whole list, once it is known.
+    list: Option<Kept>,
+    /// Number of windows whose addresses were looked up.
+    windows: u32,
+    /// Functions at addresses that the list does not cover.
+    others: KernelSymbols,
+}
+
+impl Kernel {
+    /// Looks up `addresses`. Nothing is found if the kernel hides its addresses from this user.
+    ///
+    /// Without a stored list, the first window streams the kernel's own list. From the second
+    /// window on, the whole list is held in memory, since streaming it again and again would take
+    /// longer.
+    pub(super) fn read(&mut self, mut addresses: BTreeSet<u64>) {
+        addresses.retain(|address| self.find(*address).is_none());
+        if addresses.is_empty() {
+            return;
+        }
+        self.windows += 1;
+        if self.list.is_none() {
+            self.list = if self.windows == 1 { stored() } else { whole() };
+        }
+        let is_covered =
+            |address: &u64| self.list.as_ref().is_some_and(|list| list.find(*address).is_some());
+        addresses.retain(|address| !is_covered(address) && !self.others.was_looked_up(*address));
+        if !addresses.is_empty()
+            && let Ok(list) = File::open(LIST)
+        {
+            self.others.add(KernelSymbols::read(list, addresses));
+        }
+    }
+
+    /// Returns the first address and the name of the function that contains an address passed to
+    /// [`Kernel::read`].
+    pub(super) fn find(&self, address: u64) -> Option<(u64, &str)> {
+        let in_list = self.list.as_ref().and_then(|list| list.find(address));
+        in_list.or_else(|| self.others.find(address))
+    }
+}
 
 /// Kernel functions at given addresses.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct KernelSymbols {
+struct KernelSymbols {
     /// Addresses, each with the start and name of its function.
     found: Vec<(u64, Option<(u64, String)>)>,
 }
 
 /// Bytes per read of the list.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Maximum line length; the kernel limits names to 511 bytes.
+/// Maximum line length. The kernel limits names to 511 bytes.
 const MAX_LINE_BYTES: u64 = 4096;
 
 impl KernelSymbols {
     /// Finds the functions at `addresses` in the list; none if it hides addresses, as it does for
     /// unprivileged users.
-    pub(super) fn read(list: impl Read, addresses: BTreeSet<u64>) -> Self {
+    fn read(list: impl Read, addresses: BTreeSet<u64>) -> Self {
         let mut symbols = Self { found: addresses.into_iter().map(|a| (a, None)).collect() };
         let mut list = BufReader::with_capacity(CHUNK_BYTES, list);
         let mut line = Vec::new();
@@ -39,7 +91,7 @@ impl KernelSymbols {
             if !matches!(read, Ok(1..)) {
                 break;
             }
-            let Some((start, name)) = std::str::from_utf8(&line).ok().and_then(symbol) else {
+            let Some((start, name, _)) = std::str::from_utf8(&line).ok().and_then(symbol) else {
                 continue;
             };
             // The kernel's own functions are in order; modules follow, usually at higher addresses.
@@ -52,10 +104,20 @@ impl KernelSymbols {
         symbols
     }
 
-    /// First address and name of the function that contains one of the addresses.
-    pub(super) fn find(&self, address: u64) -> Option<(u64, &str)> {
+    /// Returns the first address and name of the function that contains one of the addresses.
+    fn find(&self, address: u64) -> Option<(u64, &str)> {
         let at = self.found.binary_search_by_key(&address, |(address, _)| *address).ok()?;
         self.found[at].1.as_ref().map(|(start, name)| (*start, name.as_str()))
+    }
+
+    fn was_looked_up(&self, address: u64) -> bool {
+        self.found.binary_search_by_key(&address, |(address, _)| *address).is_ok()
+    }
+
+    /// Adds functions at other addresses.
+    fn add(&mut self, more: Self) {
+        self.found.extend(more.found);
+        self.found.sort_by_key(|(address, _)| *address);
     }
 
     fn is_behind(&self, start: u64) -> bool {
@@ -79,7 +141,7 @@ impl KernelSymbols {
         }
     }
 
-    /// Assigns addresses without a symbol of their own to that of the preceding address.
+    /// Gives each address that has no symbol the symbol of the preceding address.
     fn spread(&mut self) {
         for at in 1..self.found.len() {
             if self.found[at].1.is_none() {
@@ -89,13 +151,37 @@ impl KernelSymbols {
     }
 }
 
-/// Parses address and name of a code symbol: `ffffffff81000000 T name`.
-fn symbol(line: &str) -> Option<(u64, &str)> {
+/// Returns the list stored since the last boot, or stores it now; `None` if it cannot be stored.
+fn stored() -> Option<Kept> {
+    let (folder, key) = kept::folder().zip(kept::key())?;
+    Kept::read(&folder, &key).or_else(|| {
+        let file = NewFile::create(&folder).ok()?;
+        let list = whole()?;
+        // If it cannot be written after all, only this call has it.
+        let _ = file.write(&list, &key);
+        Some(list)
+    })
+}
+
+/// Reads the kernel's whole list; `None` if it hides addresses.
+fn whole() -> Option<Kept> {
+    let list = std::fs::read(LIST).ok()?;
+    let lines = list.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+    let list = Kept::build(lines.filter_map(symbol));
+    (list != Kept::default()).then_some(list)
+}
+
+/// Prefix of the padding before a function, which has its own symbol and never runs.
+const PADDING: &str = "__pfx_";
+
+/// Parses address, name and module of a code symbol: `ffffffff81000000 T name`, `[module]`.
+fn symbol(line: &str) -> Option<(u64, &str, Option<&str>)> {
     let mut parts = line.split_ascii_whitespace();
     let (address, kind, name) = (parts.next()?, parts.next()?, parts.next()?);
-    let is_code = matches!(kind, "t" | "T" | "w" | "W");
+    let module = parts.next().map(|word| word.trim_matches(['[', ']']));
+    let is_code = matches!(kind, "t" | "T" | "w" | "W") && !name.starts_with(PADDING);
     let address = u64::from_str_radix(address, 16).ok()?;
-    (is_code && address != 0).then_some((address, name))
+    (is_code && address != 0).then_some((address, name, module))
 }
 
 #[cfg(test)]
@@ -125,11 +211,55 @@ mod tests {
     }
 
     #[test]
+    fn padding_belongs_to_the_function_before_it() {
+        let text = "1000 t first\n1010 t __pfx_second\n1020 t second\n";
+        assert_eq!(read(text, &[0x101f]).find(0x101f), Some((0x1000, "first")));
+    }
+
+    #[test]
+    fn a_stored_list_answers_like_the_list() {
+        let list = std::fs::read_to_string(LIST).unwrap_or_default();
+        let kept = Kept::build(list.lines().filter_map(symbol));
+        let image: Vec<u64> = (list.lines().filter_map(symbol))
+            .filter_map(|(start, _, module)| module.is_none().then_some(start))
+            .collect();
+        let Some(last) = image.iter().max() else {
+            println!("SKIP: /proc/kallsyms shows no addresses to this user");
+            return;
+        };
+        let addresses = image.iter().step_by(997).map(|start| start + 5);
+        let addresses: BTreeSet<u64> = addresses.filter(|address| address <= last).collect();
+        let streamed = KernelSymbols::read(list.as_bytes(), addresses.clone());
+        for address in addresses {
+            assert_eq!(kept.find(address), streamed.find(address), "{address:#x}");
+        }
+        assert_eq!(kept.find(last + 1), None);
+    }
+
+    #[test]
+    fn addresses_of_later_windows_are_found_too() {
+        let Some(list) = whole() else {
+            println!("SKIP: /proc/kallsyms shows no addresses to this user");
+            return;
+        };
+        let mut kernel = Kernel { list: Some(list), ..Kernel::default() };
+        let text = std::fs::read_to_string(LIST).unwrap();
+        let starts: Vec<u64> =
+            text.lines().filter_map(symbol).map(|(start, ..)| start).take(3).collect();
+        // An address below the kernel is in no function, however often it is looked up.
+        for window in [vec![starts[0]], vec![1, starts[2]], vec![1, starts[1]]] {
+            kernel.read(window.into_iter().collect());
+        }
+        assert!(starts.iter().all(|start| kernel.find(*start).is_some()));
+        assert_eq!((kernel.find(1), kernel.others.found.len()), (None, 1));
+    }
+
+    #[test]
     fn a_list_without_addresses_is_empty() {
         assert_eq!(read("0000000000000000 T _text\n", &[u64::MAX]).find(u64::MAX), None);
     }
 
-    /// A list that counts the bytes read from it.
+    /// A list that counts how many bytes were read.
     struct Counted<'a>(&'a [u8], &'a mut usize);
 
     impl Read for Counted<'_> {
@@ -159,7 +289,7 @@ mod tests {
             mut starts in prop::collection::vec(1..5000_u64, 1..40),
             addresses in prop::collection::btree_set(0..6000_u64, 1..20),
         ) {
-            // In order, as the kernel lists them.
+            // The kernel lists symbols in this order.
             starts.sort_unstable();
             starts.dedup();
             let lines = starts.iter().map(|start| format!("{start:x} t f{start}\n"));

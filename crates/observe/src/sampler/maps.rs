@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mappings of a process, from /proc/PID/maps.
+//! A process's mappings, from /proc/PID/maps.
 
-/// Maximum length of an x86 instruction in bytes.
+/// Maximum length of an x86 instruction, in bytes.
 pub(super) const INSTRUCTION_BYTES: usize = 15;
-/// Bytes before a sample that suffice for decoding to synchronize.
+/// Bytes before a sample that suffice to synchronize decoding.
 pub(super) const BYTES_BEFORE: usize = 48;
 
-/// Identity of memory across processes.
+/// Identifies memory across processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Memory {
+pub(crate) enum Memory {
     /// Private to this process; several threads may use it.
     Process(u32),
-    /// A mapping shared between processes, by number.
+    /// A mapping shared between processes, with its number.
     Shared(u32),
 }
 
@@ -24,11 +24,11 @@ pub(crate) struct Mapping {
     pub end: u64,
     /// Offset of `start` in the file.
     pub offset: u64,
-    /// Device of the file as formatted by the kernel, `fd:00`.
+    /// Device of the file as formatted by the kernel: `fd:00`.
     pub device: String,
     /// Inode of the file; 0 if there is none.
     pub inode: u64,
-    /// Its path, or `[vdso]`; empty for memory without a file.
+    /// Path of the file, or `[vdso]`; empty without a file.
     pub path: String,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Mappings {
     pub shared: Vec<Mapping>,
 }
 
-/// Parses /proc/PID/maps; skips lines that are not mappings.
+/// Parses /proc/PID/maps, skipping lines that are not mappings.
 pub(super) fn parse(text: &str) -> Mappings {
     let mut found = Mappings::default();
     for (mapping, rights) in text.lines().filter_map(mapping) {
@@ -54,6 +54,12 @@ pub(super) fn parse(text: &str) -> Mappings {
     found.code.sort_by_key(|mapping| mapping.start);
     found.shared.sort_by_key(|mapping| mapping.start);
     found
+}
+
+/// Parses /proc/PID/maps: all mappings in order, and whether each is shared with other processes.
+pub(crate) fn parse_all(text: &str) -> Vec<(Mapping, bool)> {
+    let all = text.lines().filter_map(mapping);
+    all.map(|(mapping, rights)| (mapping, rights.get(3) == Some(&b's'))).collect()
 }
 
 /// Parses a line, `7f00-8f00 r-xp 00001000 fd:00 1234   /usr/lib/libc.so.6`; returns the mapping
@@ -74,7 +80,7 @@ fn mapping(line: &str) -> Option<(Mapping, &[u8])> {
     (mapping.start < mapping.end).then_some((mapping, rights))
 }
 
-/// Inserts a mapping into a sorted list, replacing what was there.
+/// Inserts a mapping into a sorted list, replacing whatever it overlaps.
 pub(super) fn insert(mappings: &mut Vec<Mapping>, new: Mapping) {
     let mut rest = Vec::new();
     mappings.retain_mut(|old| {
@@ -93,15 +99,16 @@ pub(super) fn insert(mappings: &mut Vec<Mapping>, new: Mapping) {
     mappings.sort_by_key(|mapping| mapping.start);
 }
 
-/// The mapping that contains an address.
+/// Returns the mapping that contains an address.
 pub(super) fn find(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
     let behind = mappings.partition_point(|mapping| mapping.start <= address);
     mappings[..behind].last().filter(|mapping| address < mapping.end)
 }
 
 impl Mapping {
-    /// Display name: the file name, `[vdso]`, or `[anon]` for JIT-compiled code.
-    pub(super) fn name(&self) -> &str {
+    /// Returns the display name: file name, `[vdso]`, or `[anon]` for anonymous memory, such as
+    /// that of JIT compilers.
+    pub(crate) fn name(&self) -> &str {
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         match path.rsplit('/').next() {
             Some("") | None => "[anon]",

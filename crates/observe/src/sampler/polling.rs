@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Separates polling from work in a thread's time, from outside: which functions belong to its poll
-//! loop, what a packet costs on the CPU, and how busy the thread is. Pure functions.
+//! Separates polling from work in a thread's CPU time without help from the program: determines
+//! which functions belong to its poll loop, the CPU time per packet, and how busy the thread is.
+//! Pure functions.
 //!
-//! A thread that polls always runs. In a slice, it spends the share `c x` of its time on packets,
-//! where `x` is packets per second of CPU time and `c` the cost of a packet, and the rest in its
-//! poll loop. With `u` as the shares of functions in the loop and `w` as their shares in the work,
-//! the share of function `f` is
+//! A polling thread always runs. In a slice, it spends a share `c x` of its time on packets, where
+//! `x` is packets per second of CPU time and `c` the cost per packet, and the rest in its poll
+//! loop. If `u` are the shares of functions in the loop and `w` their shares in the work, the share
+//! of function `f` is
 //!
 //! ```text
 //! s_f(x) = u_f (1 - c x) + w_f c x          intercept u_f, slope b_f = c (w_f - u_f)
 //! ```
 //!
-//! so a line is fitted to the samples of each function over `x`. Functions with negative slope are
-//! part of the loop. What the slopes say about `c` depends on what the rest of the thread does:
+//! A line is therefore fitted to the samples of each function over `x`. Functions with a negative
+//! slope are part of the loop. The estimate of `c` from the slopes depends on what the rest of the
+//! thread does:
 //!
 //! - Functions of the loop that the work never enters (`w_f = 0`) have `-b_f / u_f = c`; those that
 //!   it also enters have a smaller ratio. The largest ratio, pooled over the functions that share
@@ -21,30 +23,33 @@
 //!   `1 - d` and makes the anchored cost too large. The sum of the negative slopes, `-sum b_f`, is
 //!   not affected: this is the *summed* cost. It is too small if work enters functions of the loop.
 //!
-//! Without other jobs and shared functions, both costs agree. If they differ, the truth is between
-//! them, and the interval spans both, each with its own sampling error; if they are far apart, no
-//! result is given. In the method, each half of the slices chooses functions for the other half, so
-//! that noise does not choose the functions that confirm it:
+//! Without other jobs and shared functions, the two costs agree. If they differ, the true cost is
+//! in between, and the interval spans both with their sampling errors; if they are far apart, there
+//! is no result. Each half of the slices selects the functions to fit in the other half, so that
+//! noise cannot select functions that seem to confirm it:
 //!
 //! ```text
-//! places = functions; those of many samples in blocks of 64 bytes, the rare ones together
+//! places = functions; those with many samples are split into blocks of 64 bytes, rare ones pooled
 //! for each half of the slices:
-//!     lines of all places over the other half
+//!     fit a line to each place over the other half
 //!     falling  = places with a negative slope there
-//!     anchors  = those of falling with the largest ratio, as many as make its lower bound largest
+//!     anchors  = falling places with the largest ratios, as many as maximize the lower bound of
+//!                their pooled ratio
 //!     summed   = -slope of falling over this half;  anchored = -slope/intercept of anchors
-//! refuse: too few samples, equal loads, sleep, no slope, a bend, an intercept above 1
-//! cost  = between both, ends by a bootstrap over slices;  busy = cost * packets / CPU time
+//! no result if there are too few samples, the loads hardly vary, the thread sleeps, no slope is
+//!     significant, the line bends, or its intercept exceeds 1
+//! cost  = between the two, with ends from a bootstrap over slices
+//! busy  = cost * packets / CPU time
 //! ```
 //!
-//! If the line bends, as it does when packets get cheaper in bursts, only the lower half of the
-//! loads determines the shares without packets; the loss from there to the mean of all slices is
-//! still the mean time per packet.
+//! If the line bends, as when packets get cheaper in bursts, only the lower half of the loads
+//! determines the shares without packets. The decrease from there to the mean of all slices still
+//! gives the mean time per packet.
 //!
-//! Everything that the loop does in every iteration counts as polling, even in iterations that find
-//! packets. The method can be misled: a thread that never polls and works on two kinds of packets,
-//! one more than 20 times as expensive as the other, looks as if it polled in the functions of the
-//! expensive kind.
+//! Whatever the loop does in every iteration counts as polling, even in iterations that find
+//! packets. The method can be fooled: a thread that never polls, but works on two kinds of packets,
+//! one of them more than 20 times as expensive as the other, appears to poll in the functions for
+//! the expensive kind.
 
 mod fit;
 mod places;
@@ -58,61 +63,79 @@ use std::fmt;
 /// A block of code executed by a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its function, as numbered by the caller.
+    /// Function number, as assigned by the caller.
     pub function: u32,
-    /// Whether it is in the kernel.
+    /// Whether the place is in the kernel.
     pub is_kernel: bool,
 }
 
-/// Samples of a thread in a slice of the window.
+/// A thread's samples in one slice of the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// CPU time, nanoseconds.
+    /// CPU time in nanoseconds.
     pub run_ns: u64,
-    /// Packets handled; `None` without a counter for this slice.
+    /// Packets handled; `None` without a counter in this slice.
     pub packets: Option<u64>,
-    /// Samples by place, as an index into the list of places.
+    /// Samples by place, which is an index into the list of places.
     pub counts: Vec<(u32, u32)>,
 }
 
 impl Slice {
-    fn samples(&self) -> u64 {
+    /// Number of samples.
+    pub(super) fn samples(&self) -> u64 {
         self.counts.iter().map(|&(_, count)| u64::from(count)).sum()
     }
 }
 
-/// Work and polling of a thread.
+/// A thread's work and polling.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Separated {
-    /// Share of CPU time spent on packets, 0 to 1.
+    /// Fraction of CPU time spent on packets, 0 to 1.
     pub busy: Estimate,
-    /// CPU time per packet, nanoseconds.
+    /// CPU time per packet, in nanoseconds.
     pub cost_ns: Estimate,
-    /// Functions whose share falls (`true`) or rises (`false`) with the load; absent if
-    /// undetermined.
+    /// Functions whose share falls (`true`) or rises (`false`) with load; absent if undetermined.
     pub is_polling: BTreeMap<u32, bool>,
-    /// Share of the poll loop's time that is in the kernel, 0 to 1.
+    /// Fraction of the poll loop's time spent in the kernel, 0 to 1.
     pub kernel_share: f64,
-    /// Share of the thread's time in slices in which it did not poll, 0 to 1.
+    /// Fraction of the thread's time in slices in which it did not poll, 0 to 1.
     pub saturated: f64,
-    /// Load from which the thread did not poll, packets per second of CPU time.
+    /// Load at or above which the thread does not poll, in packets per second of CPU time.
     saturated_from: f64,
-    /// Maximum load of slices used for fitting.
+    /// Maximum load of the slices used for fitting.
     fitted_to: f64,
+}
+
+impl Separated {
+    /// Returns the share of the CPU time of `slices` that is spent on packets, given the cost found
+    /// earlier.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no CPU time, or if the packets of a slice are unknown.
+    pub(super) fn busy_over(&self, slices: &[Slice]) -> Result<Estimate, CannotTell> {
+        let run_ns: u64 = slices.iter().map(|slice| slice.run_ns).sum();
+        let packets = slices.iter().map(|slice| slice.packets).sum::<Option<u64>>();
+        let packets = packets.ok_or(CannotTell::NoPacketCounter)? as f64;
+        match run_ns {
+            0 => Err(CannotTell::NoCpuTime),
+            _ => Ok(within_one(self.cost_ns.scale(packets / run_ns as f64))),
+        }
+    }
 }
 
 /// Reasons why work and polling cannot be separated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CannotTell {
-    /// The thread sleeps this share of the time.
+    /// The thread sleeps for this fraction of the time.
     Sleeps(f64),
-    /// There is no counter of the packets it handled.
+    /// No counter for the thread's packets.
     NoPacketCounter,
-    /// There were no packets.
+    /// No packets.
     NoPackets,
-    /// Too few samples: this many.
+    /// Too few samples: only this many.
     TooFewSamples(u64),
-    /// Too few slices of the window with samples and packets: this many.
+    /// Too few slices with samples and packets: only this many.
     TooFewSlices(usize),
     /// The packet rate varies too little.
     LoadDoesNotVary,
@@ -120,13 +143,14 @@ pub enum CannotTell {
     NoPollLoop,
     /// Shares are not linear in the load.
     NotLinear,
-    /// Packets are counted later than they are handled.
+    /// Packets are not counted in the slice in which they are handled, but later.
     LatePacketCounts,
-    /// The thread's CPU time was not read.
+    /// The thread's CPU time is unknown.
     NoCpuTime,
-    /// Its samples count cycles, and exclude the kernel.
+    /// Samples count cycles and exclude the kernel.
     KernelNotSampled,
-    /// Its time depends on more than the counted packets: cost between these bounds, ns.
+    /// The thread's time depends on more than the counted packets. The cost per packet is between
+    /// these bounds, in ns.
     SeveralJobs(f64, f64),
 }
 
@@ -136,77 +160,79 @@ impl fmt::Display for CannotTell {
             Self::Sleeps(share) => {
                 write!(
                     f,
-                    "the thread sleeps {:.0} % of the time, so it does not poll",
+                    "the thread sleeps {:.0} % of the time, so it does not busy-poll",
                     share * 100.0
                 )
             }
-            Self::NoPacketCounter => f.write_str("no counter for the packets it handled"),
+            Self::NoPacketCounter => f.write_str("no counter counts the thread's packets"),
             Self::NoPackets => f.write_str("no packets in the window"),
             Self::TooFewSamples(samples) => {
-                write!(f, "{samples} samples; {MIN_SAMPLES} are needed: watch longer")
+                write!(f, "only {samples} samples, but {MIN_SAMPLES} are needed: watch longer")
             }
             Self::TooFewSlices(slices) => write!(
                 f,
-                "samples in {slices} slices of the window; {MIN_SLICES} are needed: watch longer"
+                "samples in only {slices} slices of the window, but {MIN_SLICES} are needed: watch \
+                 longer"
             ),
             Self::LoadDoesNotVary => f.write_str(
                 "the packet rate varies too little to separate work from polling: watch longer, or \
                  while the load changes",
             ),
             Self::NoPollLoop => f.write_str(
-                "no function's share falls significantly as packets rise: it does not poll, or \
-                 packets take almost none or almost all of its time (watch longer)",
+                "no function's share falls significantly as the packet rate rises: the thread does \
+                 not busy-poll, or packets take almost none or almost all of its time (watch \
+                 longer)",
             ),
             Self::NotLinear => f.write_str(
-                "time does not grow in proportion to packets: several kinds of packets, or a lower \
-                 cost per packet under load",
+                "CPU time does not grow in proportion to packets: there are several kinds of \
+                 packets, or the cost per packet falls under load",
             ),
             Self::LatePacketCounts => f.write_str(
-                "its packets are counted later than it handles them: watch longer, which makes \
-                 the slices of the window longer",
+                "packets are counted later than the thread handles them: watch longer, so that \
+                 the window's slices are longer",
             ),
-            Self::NoCpuTime => f.write_str("its CPU time per slice could not be read"),
+            Self::NoCpuTime => f.write_str("the thread's CPU time per slice could not be read"),
             Self::KernelNotSampled => f.write_str(
-                "cycles are sampled without the kernel: sample CPU time (--period 1000000), or run \
+                "cycles are sampled in user mode only: sample CPU time (--period 1000000), or run \
                  as root",
             ),
             Self::SeveralJobs(low, high) => write!(
                 f,
-                "its time depends on more than the counted packets: {low:.0} to {high:.0} \
-                 ns/packet"
+                "the thread's time depends on more than the counted packets: the cost is between \
+                 {low:.0} and {high:.0} ns/packet"
             ),
         }
     }
 }
 
-/// Minimum number of samples: with fewer, a busy share of one half has an error of 0.05 or more.
+/// Minimum number of samples. With fewer, a busy share of 0.5 is off by 0.05 or more.
 const MIN_SAMPLES: u64 = 1000;
 /// Minimum number of slices.
 const MIN_SLICES: usize = 16;
 /// Maximum share of time asleep: threads that sleep more wait for packets by other means.
-const MAX_ASLEEP: f64 = 0.05;
+pub(super) const MAX_ASLEEP: f64 = 0.05;
 /// Number of slices merged to check whether packets are counted late.
 const MERGED: usize = 4;
 /// Minimum coefficient of variation of the load.
 const MIN_SPREAD: f64 = 0.1;
-/// Maximum deviation from linearity, in busy share.
+/// Maximum deviation from linearity, expressed as a busy share.
 const MAX_BEND: f64 = 0.05;
 /// Maximum ratio of anchored to summed cost.
 const MAX_APART: f64 = 1.35;
-/// Maximum ratio of the ends of the cost interval.
+/// Maximum ratio between the ends of the cost interval.
 const MAX_WIDTH: f64 = 2.0;
-/// Maximum width of the busy share interval if the cost interval is wider: for a mostly idle
-/// thread, the headroom is known even if the cost is not.
+/// Maximum width of the busy interval if the cost interval is wider than [`MAX_WIDTH`]. The
+/// headroom of a mostly idle thread is known even if the cost is not.
 const MAX_BUSY_WIDTH: f64 = 0.2;
-/// Standard errors for significance: 1 in 80 by chance.
+/// Number of standard errors considered significant; exceeded by chance in 1 of 80 cases.
 const SIGNIFICANT: f64 = 2.5;
 
-/// Separates work from polling. `asleep` is the share of the window that the thread slept. Equal
+/// Separates work from polling. `asleep` is the fraction of the window that the thread slept. Equal
 /// seeds give equal intervals.
 ///
 /// # Errors
 ///
-/// Work and polling cannot be separated.
+/// Returns an error if work and polling cannot be separated.
 pub fn separate(
     slices: &[Slice],
     places: &[Place],
@@ -231,8 +257,8 @@ fn is_useful(slice: &Slice) -> bool {
     slice.samples() > 0 && slice.packets.is_some()
 }
 
-/// Separates work from polling by `useful` slices, excluding those in which the thread had no time
-/// left: packets counted in them may have been lost.
+/// Separates work from polling based on `useful` slices. Leaves out those in which the thread had
+/// no time left to poll, because packets counted in them may have been lost.
 fn fitted(useful: &[&Slice], places: &[Place], seed: u64) -> Result<Separated, CannotTell> {
     let samples: u64 = useful.iter().map(|slice| slice.samples()).sum();
     enough(useful)?;
@@ -283,8 +309,9 @@ fn enough(slices: &[&Slice]) -> Result<(), CannotTell> {
     }
 }
 
-/// Whether the cost per packet is higher with slices [`MERGED`] times as long: then packets are
-/// counted later than they are handled, and the loads of short slices do not match their samples.
+/// Returns whether the cost per packet is higher with slices [`MERGED`] times as long. If so,
+/// packets are counted later than they are handled, and the loads of short slices do not match
+/// their samples.
 fn is_attenuated(useful: &[&Slice], places: &[Place], cost_ns: Estimate, seed: u64) -> bool {
     let merge = |slices: &[&Slice]| {
         let mut counts = BTreeMap::<u32, u32>::new();
@@ -299,11 +326,11 @@ fn is_attenuated(useful: &[&Slice], places: &[Place], cost_ns: Estimate, seed: u
     };
     let merged: Vec<Slice> = useful.chunks_exact(MERGED).map(merge).collect();
     let merged: Vec<&Slice> = merged.iter().collect();
-    // If the load varies faster than that, longer slices are inconclusive.
+    // If the load varies within the longer slices, their result is inconclusive.
     fitted(&merged, places, seed).is_ok_and(|found| found.cost_ns.low > cost_ns.high)
 }
 
-/// The load of a slice.
+/// Load of a slice.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     /// Packets per second of CPU time.
@@ -330,9 +357,9 @@ fn loads(slices: &[&Slice]) -> Result<Vec<Load>, CannotTell> {
     if deviation < MIN_SPREAD * mean { Err(CannotTell::LoadDoesNotVary) } else { Ok(loads) }
 }
 
-/// Rejects nonlinear dependence on the load: a bend, even in the lower half of the loads, or an
-/// intercept that is not a valid share. The latter occurs with two kinds of packets that a busy
-/// thread handles alternately.
+/// Checks that shares depend linearly on load. If the line bends, restricts `folds` to the lower
+/// half of the loads. Returns an error if the line also bends there, or if its intercept is not a
+/// valid share. The latter occurs if a busy thread alternates between two kinds of packets.
 fn straight<'a>(folds: Folds<'a>, all: &[usize]) -> Result<Folds<'a>, CannotTell> {
     let is_bent = |folds: &Folds| {
         let bend = folds.bend(all);
@@ -350,7 +377,8 @@ fn straight<'a>(folds: Folds<'a>, all: &[usize]) -> Result<Folds<'a>, CannotTell
     Ok(folds)
 }
 
-/// CPU time per packet in seconds, at a mean rate of `mean` packets per CPU second.
+/// Estimates the CPU time per packet in seconds, at a mean rate of `mean` packets per second of CPU
+/// time.
 fn cost(folds: &Folds, all: &[usize], mean: f64, seed: u64) -> Result<Estimate, CannotTell> {
     let residuals = folds.residuals(all);
     let summed = block_bootstrap(&residuals, CONFIDENCE, seed, |chosen| folds.summed(chosen));
@@ -380,7 +408,7 @@ fn within_one(estimate: Estimate) -> Estimate {
     }
 }
 
-/// Dependence of each function's share on the load, where significant.
+/// Returns, for each function whose share depends significantly on load, whether the share falls.
 fn trends(loads: &[Load], slices: &[&Slice], places: &[Place]) -> BTreeMap<u32, bool> {
     let by_function = places::by_function(slices, places);
     let all: Vec<usize> = (0..loads.len()).collect();

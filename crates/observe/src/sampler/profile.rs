@@ -1,68 +1,64 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes results from a thread's samples: its functions and, if it polls, its work.
+//! Derives a thread's profile from its samples: time by function and, if it polls, time spent on
+//! packets.
 
 use super::ThreadId;
 use super::names::Names;
-use super::polling::{self, CannotTell, Separated, Slice};
+use super::polling::{CannotTell, Separated, Slice};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{FunctionTime, MemoryUse};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// CPU time of a thread by function.
+/// A thread's CPU time by function.
 #[derive(Clone, Debug)]
 pub struct ThreadProfile {
     /// The thread.
     pub id: ThreadId,
     /// Number of the thread's samples.
     pub samples: u64,
-    /// The functions that the thread was sampled in, most frequent first, at most 32.
+    /// Functions in which the thread was sampled, most frequent first; at most 32.
     pub functions: Vec<FunctionTime>,
-    /// Share of the thread's CPU time spent on packets.
+    /// Fraction of the thread's CPU time spent on packets.
     pub busy: Figure,
-    /// CPU time per packet, nanoseconds.
+    /// CPU time per packet, in nanoseconds.
     pub cost_ns: Figure,
-    /// Share of the poll loop's time in the kernel; `None` if no loop was found.
+    /// Fraction of the poll loop's time spent in the kernel; `None` if no loop was found.
     pub polling_in_kernel: Option<f64>,
-    /// The thread's memory use; `None` if there are too few samples.
+    /// Memory use; `None` if there are too few samples.
     pub memory: Option<MemoryUse>,
-    /// Share of the thread's samples at cipher and hash instructions; `None` if instructions are
-    /// not decoded.
+    /// Fraction of samples on cipher and hash instructions; `None` if instructions are not decoded.
     pub cipher_instructions: Option<f64>,
 }
 
 const MAX_FUNCTIONS: usize = 32;
-const METHOD: &str = "samples fitted against the program's packets";
-const SEED: u64 = 0x6c69_6e65;
+const METHOD: &str = "linear fit of samples against the program's packets";
+pub(super) const SEED: u64 = 0x6c69_6e65;
 
+/// Returns a thread's profile over `slices`. `separated` is the result of separating work from
+/// polling, and `busy` the fraction of CPU time spent on work.
 pub(super) fn profile(
     id: ThreadId,
-    samples: u64,
     slices: &[Slice],
     names: &Names,
-    asleep: f64,
-    (memory, cipher_instructions): (Option<MemoryUse>, Option<f64>),
+    (separated, busy): (&Result<Separated, CannotTell>, Result<Estimate, CannotTell>),
 ) -> ThreadProfile {
-    let separated = polling::separate(slices, &names.places, asleep, SEED ^ u64::from(id.tid));
+    let separated = separated.as_ref();
     ThreadProfile {
         id,
-        samples,
-        functions: functions(slices, names, separated.as_ref().ok()),
-        busy: figure("ratio", &separated, |separated| separated.busy),
-        cost_ns: figure("ns/packet", &separated, |separated| separated.cost_ns),
-        polling_in_kernel: separated.as_ref().ok().map(|separated| separated.kernel_share),
-        memory,
-        cipher_instructions,
+        samples: slices.iter().map(Slice::samples).sum(),
+        functions: functions(slices, names, separated.ok()),
+        busy: figure("ratio", busy),
+        cost_ns: figure("ns/packet", separated.map(|found| found.cost_ns).map_err(|e| *e)),
+        polling_in_kernel: separated.ok().map(|separated| separated.kernel_share),
+        memory: None,
+        cipher_instructions: None,
     }
 }
 
-fn figure(
-    unit: &str,
-    separated: &Result<Separated, CannotTell>,
-    of: impl Fn(&Separated) -> Estimate,
-) -> Figure {
-    match separated {
-        Ok(separated) => Figure::number(unit, of(separated), Tier::Sw, METHOD),
+fn figure(unit: &str, estimate: Result<Estimate, CannotTell>) -> Figure {
+    match estimate {
+        Ok(estimate) => Figure::number(unit, estimate, Tier::Sw, METHOD),
         Err(why) => Figure::absent(unit, Tier::Sw, METHOD, &why.to_string()),
     }
 }

@@ -1,44 +1,48 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose TCP connections are in a network namespace: those that begin and end between two reads
-//! appear only in the namespace's counters, which cover all its processes.
+//! Determines who owns the TCP connections in a network namespace. Connections that begin and end
+//! between two reads appear only in the namespace's counters, which cover all of its processes.
 
 use super::canonical;
 use linerate_linux::network::InetSocket;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// Connections of other processes, as far as they were seen.
+/// TCP connections of other processes that were open during at least one read.
 #[derive(Debug, Default)]
 pub(super) struct Census {
-    /// Segments at the first and at the last read, by inode; the first value is 0 for a connection
-    /// that began later.
+    /// Segments at the first and last read, by inode; the first value is 0 for connections that
+    /// began later.
     others: BTreeMap<u64, (u64, u64)>,
-    /// Whether the watched processes have connections with other processes in this namespace: then
-    /// each segment is counted at both ends.
+    /// Inodes at the last read.
+    listed: BTreeSet<u64>,
+    /// Whether the watched processes have connections with other processes in this namespace, in
+    /// which case each segment is counted at both ends.
     has_peers: bool,
     /// Whether other processes opened connections of their own during the window.
     has_strangers: bool,
 }
 
-/// Share of the namespace's counters that belongs to the program.
+/// The program's share of the namespace's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// All segments belong to the watched processes.
+    /// All segments belong to the observed processes.
     All,
-    /// The program is at one end of each connection.
+    /// The program is at one end of every connection, and segments are counted at both ends.
     Half,
-    /// The program's segments cannot be distinguished from those of other processes.
+    /// The program's segments cannot be distinguished from other processes'.
     Unknown,
 }
 
 impl Census {
-    /// Takes all TCP sockets in the namespace; those with `owned` inodes are watched.
+    /// Records the connections in a list of all TCP sockets in the namespace. `is_owned` returns
+    /// whether the socket with this inode is observed.
     pub(super) fn take(
         &mut self,
         sockets: &[InetSocket],
         is_owned: impl Fn(u64) -> bool,
         is_start: bool,
     ) {
+        self.listed = sockets.iter().map(|socket| u64::from(socket.inode)).collect();
         let is_ours = |socket: &&InetSocket| is_owned(u64::from(socket.inode));
         let ours = || sockets.iter().filter(is_ours);
         let remotes: BTreeSet<SocketAddr> = ours().map(|s| canonical(s.remote)).collect();
@@ -46,7 +50,7 @@ impl Census {
             ours().filter(|s| s.is_listening).map(|s| s.local.port()).collect();
         for socket in sockets.iter().filter(|socket| !is_ours(socket) && !socket.is_listening) {
             let local = canonical(socket.local);
-            // Not accepted yet, or already closed by the program, but still on its port.
+            // Not accepted yet, or already closed by the program but still on its port.
             if socket.inode == 0 && ports.contains(&local.port()) {
                 continue;
             }
@@ -63,7 +67,14 @@ impl Census {
         }
     }
 
-    /// The program's share of the `segments` that the namespace counted.
+    /// Begins the next window, starting from the last readings.
+    pub(super) fn begin_window(&mut self) {
+        self.has_strangers = false;
+        self.others.retain(|inode, _| self.listed.contains(inode));
+        self.others.values_mut().for_each(|(first, last)| *first = *last);
+    }
+
+    /// Returns the program's share of the `segments` that the namespace counted.
     pub(super) fn share(&self, segments: u64) -> Share {
         let others: u64 =
             self.others.values().map(|(first, last)| last.saturating_sub(*first)).sum();
@@ -95,7 +106,8 @@ mod tests {
         socket
     }
 
-    /// A server on port 80 with inode 1 and further sockets, all read twice.
+    /// Returns the program's share for a server on port 80 with inode 1 and other sockets, all read
+    /// twice.
     fn share(first: &[InetSocket], second: &[InetSocket]) -> Share {
         let mut census = Census::default();
         for (sockets, is_start) in [(first, true), (second, false)] {

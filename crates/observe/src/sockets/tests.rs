@@ -35,9 +35,13 @@ fn drops_are_differences_of_a_counter_that_wraps() {
     sockets.take_packet(vec![packet(u32::MAX, false)], true);
     sockets.take_packet(vec![packet(4, false)], false);
     let folder = tempfile::tempdir().expect("a folder");
-    let found = sockets.finish(&Root::new(folder.path()), None);
+    let found = sockets.finish(&Root::new(folder.path()), &BTreeMap::new());
     assert_eq!((found[0].local.as_str(), found[0].pid, found[0].drops), ("v2", 7, Some(5)));
     assert_eq!(found[0].receive_buffer, Some(212_992));
+    // The next window begins with the last reading.
+    sockets.take_packet(vec![packet(6, false)], false);
+    let next = sockets.finish(&Root::new(folder.path()), &BTreeMap::new());
+    assert_eq!((next[0].drops, next[0].reads), (Some(2), Some(1)));
 }
 
 #[test]
@@ -47,7 +51,7 @@ fn what_a_ring_drops_is_not_known() {
     assert_eq!(sockets.packet_interfaces(), BTreeSet::from([3]));
     assert_eq!(sockets.describe(9).as_deref(), Some("packet v2"));
     let folder = tempfile::tempdir().expect("a folder");
-    let found = sockets.finish(&Root::new(folder.path()), None);
+    let found = sockets.finish(&Root::new(folder.path()), &BTreeMap::new());
     assert_eq!((found[0].drops, found[0].receive_buffer), (None, Some(8192)));
 }
 
@@ -97,7 +101,7 @@ fn a_closed_connection_has_the_ends_that_are_open_between_its_addresses() {
     assert_eq!(other_ends(&watched, &open), expected);
 }
 
-/// A connection of process 7.
+/// Returns a connection of process 7.
 fn connection(inode: u32, receive_queue: u32, send_queue: u32) -> InetSocket {
     InetSocket::of_listed(Listed {
         protocol: InetProtocol::Tcp,
@@ -117,7 +121,7 @@ fn a_queue_alone_is_reason_to_report_a_connection() {
         let mut sockets = watching();
         sockets.take_inet(vec![connection(9, receive_queue, send_queue)], true);
         sockets.take_inet(vec![connection(9, 0, send_queue)], false);
-        sockets.finish(&Root::new(folder.path()), None)
+        sockets.finish(&Root::new(folder.path()), &BTreeMap::new())
     };
     assert_eq!(found(0, 0), []);
     assert_eq!(found(0, 100)[0].send_queue_mean, 100.0);
@@ -129,8 +133,10 @@ fn connections_that_begin_and_end_within_the_window_come_and_go() {
     let mut sockets = watching();
     sockets.owners.insert(10, 7);
     sockets.take_inet(vec![connection(9, 0, 0)], true);
+    sockets.listed.extend([9, 10]);
+    assert!(!sockets.replaces_connections());
     sockets.take_inet(vec![connection(10, 0, 0)], false);
-    assert!(!sockets.come_and_go());
+    assert!(!sockets.come_and_go() && sockets.replaces_connections());
     sockets.watched.get_mut(&10).expect("it is watched").is_closed = true;
     assert!(sockets.come_and_go());
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One socket: its readings, and what follows from them for the window.
+//! A socket: its readings, and the resulting counts over the window.
 
 use super::canonical;
 use linerate_linux::network::{InetProtocol, InetSocket, PacketSocket, SocketMemory, TcpInfo};
 use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
 
-/// Fields read for every socket.
+/// Fields that are read for every socket.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) receive_queue: u64,
@@ -31,7 +31,7 @@ pub(super) struct Watched {
     pub(super) reads: u64,
     pub(super) receive_queue: u64,
     pub(super) receive_queue_max: u64,
-    /// Number of readings at which the receive queue was not empty.
+    /// Number of readings with a non-empty receive queue.
     pub(super) waited: u64,
     pub(super) send_queue: u64,
     pub(super) app_limited: u64,
@@ -49,8 +49,8 @@ pub(super) fn state_of(socket: &InetSocket) -> State {
     }
 }
 
-/// Whether TCP has less than a segment to send, and sends it only once earlier segments are
-/// acknowledged: Nagle's algorithm, if no window stops it.
+/// Returns whether Nagle's algorithm is holding back data: less than a full segment is unsent and
+/// earlier segments are unacknowledged, although the congestion and receive windows have room.
 fn is_held(tcp: &TcpInfo) -> bool {
     let has_less_than_a_segment = (1..tcp.mss).contains(&tcp.not_sent);
     let has_room = tcp.unacked < tcp.cwnd && tcp.peer_window.is_none_or(|peer| peer >= tcp.mss);
@@ -127,6 +127,14 @@ impl Watched {
         self.last = state;
     }
 
+    /// Begins the next window, starting from the last readings.
+    pub(super) fn begin_window(&mut self) {
+        self.first = Some(self.last.clone());
+        (self.reads, self.waited, self.app_limited, self.held) = (0, 0, 0, 0);
+        (self.receive_queue, self.receive_queue_max, self.send_queue) = (0, 0, 0);
+        self.peer_window_max = None;
+    }
+
     pub(super) fn drops(&self) -> Option<u64> {
         let now = self.last.drops?;
         let before = match &self.first {
@@ -136,7 +144,7 @@ impl Watched {
         Some(u64::from(now.wrapping_sub(before)))
     }
 
-    /// TCP's counters; all zero if it reports none.
+    /// Returns the TCP counts over the window; all zero if the kernel reports none.
     pub(super) fn tcp(&self) -> TcpCounts {
         let of = |state: &State| state.inet.as_ref().and_then(|socket| socket.tcp);
         let Some(now) = of(&self.last) else { return TcpCounts::default() };
@@ -183,7 +191,7 @@ impl Watched {
             receive_buffer: self.ring_bytes.or(memory.map(|memory| memory.receive_buffer.into())),
             send_queue_mean: mean(self.send_queue),
             send_buffer: memory.map(|memory| memory.send_buffer.into()),
-            // A ring counts its drops where only its own program can read them.
+            // Only a ring's own program can read its drop counter.
             drops: self.drops().filter(|_| self.ring_bytes.is_none()),
             tcp: has_tcp.then(|| self.tcp()),
         }

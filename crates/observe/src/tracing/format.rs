@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// Position of a field in a record.
+/// Position and size of a field in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Field {
     offset: usize,
@@ -11,7 +11,7 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// The field as a signed number; 0 if the record is too short.
+    /// Returns the field as a signed number; 0 if the record is too short.
     pub(super) fn number(self, record: &[u8]) -> i64 {
         let Some(bytes) = record.get(self.offset..self.offset + self.bytes) else {
             return 0;
@@ -25,7 +25,7 @@ impl Field {
         }
     }
 
-    /// The field as a NUL-terminated string.
+    /// Returns the field as a NUL-terminated string.
     pub(super) fn text(self, record: &[u8]) -> String {
         let bytes = record.get(self.offset..self.offset + self.bytes).unwrap_or_default();
         let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -36,14 +36,14 @@ impl Field {
 /// The format of a tracepoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Format {
-    /// Tracepoint ID, with which its records begin.
+    /// Tracepoint ID, which is the first field of each record.
     pub id: u64,
     fields: BTreeMap<String, Field>,
-    /// Names of values, if the print format lists them: `{ 3, "NO_SOCKET" }`.
+    /// Names of values, if listed in the print format: `{ 3, "NO_SOCKET" }`.
     pub names: BTreeMap<i64, String>,
 }
 
-/// Maximum field size: a longer one indicates a damaged line.
+/// Maximum field size. A longer field indicates a damaged line.
 const MAX_BYTES: usize = 4096;
 
 impl Format {
@@ -66,7 +66,7 @@ impl Format {
     }
 }
 
-/// `char prev_comm[16]; offset:8; size:16; signed:0;`
+/// Parses a field: `char prev_comm[16]; offset:8; size:16; signed:0;`.
 fn field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.split(';').map(str::trim);
     let name = parts.next()?.split('[').next()?.rsplit(' ').next()?.to_owned();
@@ -82,7 +82,7 @@ fn field(line: &str) -> Option<(String, Field)> {
     (offset <= MAX_BYTES && bytes <= MAX_BYTES).then_some((name, Field { offset, bytes }))
 }
 
-/// The pairs `{ number, "name" }` in a text.
+/// Returns the pairs `{ number, "name" }` in a string.
 fn names(text: &str) -> BTreeMap<i64, String> {
     let pair = |part: &str| {
         let (number, rest) = part.split_once(',')?;

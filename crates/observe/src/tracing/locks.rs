@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time that watched threads wait for kernel locks: from lock:contention_begin to
-//! lock:contention_end, spinning or asleep, in their own calls and in interrupts during their time.
+//! Measures how long observed threads wait for kernel locks, from lock:contention_begin to
+//! lock:contention_end. Includes spinning and sleeping waits, both in the threads' own system calls
+//! and in interrupts that arrive while they run.
 
-use super::duty::Duty;
 use super::format::Format;
+use crate::duty::Duty;
 use crate::refusal::explain;
 use linerate_linux::perf::{Event, Request, Selector, TRACEPOINT, Target};
 use linerate_linux::sample::{self, Fields, Record, Ring, Sampling};
@@ -14,15 +15,13 @@ const BEGIN: &str = "lock:contention_begin";
 const END: &str = "lock:contention_end";
 /// Maximum number of traced threads.
 const MAX_THREADS: usize = 16;
-/// Number of waits per slice up to which every slice is traced: two records per wait, at 0.5 us
-/// each.
+/// Number of waits per slice up to which every slice is traced. Each wait produces two records,
+/// which cost 0.5 us each.
 const LIMIT: u64 = 500;
-/// Pages per ring: 300 waits of about 100 bytes.
+/// Pages per ring, enough for 300 waits of about 100 bytes.
 const RING_PAGES: usize = 8;
-/// Fields of tracepoint samples: the record, which begins with the tracepoint ID.
-const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false, stack_bytes: 0 };
 
-/// Kernel lock waits of the watched threads.
+/// Kernel lock waits of the observed threads.
 #[derive(Debug)]
 pub(super) struct Locks {
     begin: u16,
@@ -40,10 +39,10 @@ struct Traced {
     waits: Waits,
 }
 
-/// Waits so far. Pure.
+/// Lock waits of a thread so far. Pure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Waits {
-    /// Start of the current wait, and the number of nested ones.
+    /// Start of the outermost current wait; `depth` is the number of waits nested in it.
     since_ns: Option<u64>,
     depth: u32,
     ns: u64,
@@ -66,12 +65,12 @@ impl Waits {
                 self.since_ns = None;
             }
             (Some(_), _) => self.depth -= 1,
-            // The wait began before it was observed.
+            // The wait began before tracing.
             (None, _) => {}
         }
     }
 
-    /// Handles lost events: the current state is unknown.
+    /// Resets the state after events were lost.
     fn gap(&mut self) {
         (self.since_ns, self.depth) = (None, 0);
     }
@@ -98,7 +97,7 @@ impl Locks {
             let selector = Selector::new(TRACEPOINT, number.into());
             let disabled = !self.duty.is_on();
             let request = Request { disabled, ..Request::new(selector) };
-            let sampling = Sampling { period: 1, fields: RAW, skips_idle: false };
+            let sampling = Sampling { period: 1, fields: Fields::TRACEPOINT, skips_idle: false };
             sample::open(&request, &sampling, target).map_err(|error| {
                 (error.errno, explain("tracepoints", name, request, target, error))
             })
@@ -106,11 +105,11 @@ impl Locks {
         let opened = open(BEGIN, self.begin).and_then(|begin| Ok((begin, open(END, self.end)?)));
         let (begin, end) = match opened {
             Ok(opened) => opened,
-            // The thread has ended meanwhile.
+            // The thread has ended in the meantime.
             Err((linerate_linux::errno::ESRCH, _)) => return Ok(()),
             Err((_, refused)) => return Err(refused),
         };
-        let shared = Ring::map(&begin, RING_PAGES, RAW).and_then(|ring| {
+        let shared = Ring::map(&begin, RING_PAGES, Fields::TRACEPOINT).and_then(|ring| {
             end.write_to(&begin)?;
             Ok(ring)
         });
@@ -142,14 +141,14 @@ impl Locks {
             for thread in &mut self.threads {
                 thread.waits.gap();
                 for event in [&thread.begin, &thread.end] {
-                    // The event of a thread that has ended can no longer be switched.
+                    // An event of a thread that has ended can no longer be switched.
                     let _ = if was_on { event.disable() } else { event.enable() };
                 }
             }
         }
     }
 
-    /// Seconds that each thread waited in the window.
+    /// Returns how long each thread waited in the window, in seconds.
     pub(super) fn waited_s(&self, now_ns: u64) -> BTreeMap<u32, f64> {
         let scale = self.duty.scale(now_ns);
         let of = |thread: &Traced| (thread.tid, thread.waits.ns as f64 / 1e9 * scale);
@@ -157,7 +156,7 @@ impl Locks {
     }
 }
 
-/// Tracepoint ID: the first field of each record.
+/// Returns the tracepoint ID, which is the first field of every record.
 fn number_of(raw: &[u8]) -> Option<u16> {
     raw.first_chunk().copied().map(u16::from_ne_bytes)
 }

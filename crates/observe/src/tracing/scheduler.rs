@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads scheduler events of all CPUs.
+//! Reads the scheduler events of all CPUs.
 
-use super::duty::Duty;
 use super::format::{Field, Format};
 use super::waits::{Scheduled, Waits, What};
+use crate::duty::Duty;
 use crate::refusal::explain;
 use linerate_linux::perf::{Event, Request, Selector, TRACEPOINT, Target};
 use linerate_linux::sample::{self, Fields, Record, Ring, Sample, Sampling};
@@ -12,7 +12,7 @@ use linerate_record::why::{RanInstead, Unread};
 /// Reader of scheduler events.
 #[derive(Debug)]
 pub(super) struct Scheduler {
-    /// Switch and wakeup events of each CPU, and the ring that both share.
+    /// Switch and wakeup events of each CPU, and the ring they share.
     cpus: Vec<(Event, Event, Ring)>,
     layout: Layout,
     waits: Waits,
@@ -32,14 +32,12 @@ struct Layout {
     woken_to: Field,
 }
 
-/// Number of events per slice and CPU up to which every slice is read: at 1 us each here and in the
-/// kernel, in slices of 0.1 s, 0.3 % of a CPU.
+/// Number of events per slice and CPU up to which every slice is read. An event costs 1 us, in this
+/// program and the kernel together, so with slices of 0.1 s the limit is 0.3 % of a CPU.
 const LIMIT: u64 = 300;
-/// Fields of tracepoint samples.
-const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false, stack_bytes: 0 };
-/// Pages per ring: 2,000 events.
+/// Pages per ring, enough for 2,000 events.
 const RING_PAGES: usize = 64;
-/// `TASK_REPORT_MAX`: set in the state of a thread that was preempted.
+/// `TASK_REPORT_MAX`, which is set in the state of a preempted thread.
 const PREEMPTED: i64 = 0x100;
 
 impl Layout {
@@ -56,7 +54,7 @@ impl Layout {
         })
     }
 
-    /// Decodes a sample; `None` for other samples.
+    /// Decodes a sample; `None` for other events.
     fn read(&self, sample: &Sample<'_>) -> Option<Scheduled> {
         let raw = sample.raw;
         let id = u64::from(u16::from_ne_bytes(raw.get(..2)?.try_into().ok()?));
@@ -90,26 +88,27 @@ impl Scheduler {
         let unread = |reason: String| Unread { what: "scheduler".to_owned(), reason, fix: None };
         let layout = Layout::new(&switch, &wakeup);
         let layout =
-            layout.ok_or_else(|| unread("its tracepoints lack required fields".to_owned()))?;
+            layout.ok_or_else(|| unread("sched tracepoints lack required fields".to_owned()))?;
         let mut opened = Vec::new();
         for &cpu in cpus {
             let open = |name: &str, id| {
                 let request =
                     Request { disabled: false, ..Request::new(Selector::new(TRACEPOINT, id)) };
-                let sampling = Sampling { period: 1, fields: RAW, skips_idle: false };
+                let sampling =
+                    Sampling { period: 1, fields: Fields::TRACEPOINT, skips_idle: false };
                 let target = Target::Cpu(cpu);
                 sample::open(&request, &sampling, target)
                     .map_err(|error| explain("tracepoints", name, request, target, error))
             };
             let switches = open("sched:sched_switch", switch.id)?;
-            let ring = Ring::map(&switches, RING_PAGES, RAW);
+            let ring = Ring::map(&switches, RING_PAGES, Fields::TRACEPOINT);
             let ring = ring.map_err(|error| {
-                unread(format!("cannot allocate memory for its events: {error}"))
+                unread(format!("cannot allocate memory for sched events: {error}"))
             })?;
             let wakings = open("sched:sched_wakeup", wakeup.id)?;
             let shared = wakings.write_to(&switches);
             shared.map_err(|error| {
-                unread(format!("its events cannot share a ring buffer: {error}"))
+                unread(format!("sched events cannot share a ring buffer: {error}"))
             })?;
             opened.push((switches, wakings, ring));
         }
@@ -140,14 +139,14 @@ impl Scheduler {
         }
         if was_on != self.duty.is_on() {
             for event in self.cpus.iter().flat_map(|(a, b, _)| [a, b]) {
-                // For a CPU that went offline, there is nothing to switch.
+                // If the CPU went offline, there is nothing to switch.
                 let _ = if was_on { event.disable() } else { event.enable() };
             }
         }
     }
 
     pub(super) fn instead_of(&self, tid: u32, now_ns: u64) -> Vec<RanInstead> {
-        self.waits.instead_of(tid, self.duty.scale(now_ns))
+        self.waits.instead_of(tid, self.duty.scale(now_ns), linerate_linux::thread_id())
     }
 
     pub(super) fn waits(&self, tid: u32, now_ns: u64) -> Vec<u64> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts a tracepoint, in total and by the value of a field.
+//! Counts the events of a tracepoint, in total and by the value of one of their fields.
 
-use super::duty::Duty;
 use super::format::{Field, Format};
+use crate::duty::Duty;
 use linerate_linux::perf::{self, Event, OpenError, Request, Selector, TRACEPOINT, Target};
 use linerate_linux::sample::{self, Fields, Record, Ring, Sampling};
 use linerate_record::why::KernelEvent;
@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 pub(super) struct Wanted {
     /// Name: `skb:kfree_skb`.
     pub name: &'static str,
-    /// Field to count by, and what its values are called.
+    /// Field to count by, and the word that precedes its values in reports.
     pub field: Option<(&'static str, &'static str)>,
-    /// Sampling period for values: one event in this many.
+    /// Sampling period: the field is read once per this many events.
     pub period: u64,
-    /// Whether only events of watched threads are counted.
+    /// Whether only observed threads' events are counted.
     pub is_of_watched: bool,
 }
 
@@ -41,13 +41,11 @@ struct Counted {
     events: u64,
 }
 
-/// Number of events per slice up to which every slice is counted: at 0.5 us each, in slices of 0.1
-/// s, 0.25 % of a CPU.
+/// Number of events per slice up to which every slice is counted. At 0.5 us per event and with
+/// slices of 0.1 s, the limit is 0.25 % of a CPU.
 const LIMIT: u64 = 500;
-/// Fields of tracepoint samples.
-const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false, stack_bytes: 0 };
 const RING_PAGES: usize = 8;
-/// Maximum number of values listed.
+/// Maximum number of field values to list.
 const MAX_VALUES: usize = 10;
 
 impl Tally {
@@ -61,15 +59,16 @@ impl Tally {
         Request { disabled: false, ..Request::new(Selector::new(TRACEPOINT, self.format.id)) }
     }
 
-    /// Starts counting on a CPU, or for a thread.
+    /// Starts counting on a CPU or for a thread.
     pub(super) fn open(&mut self, target: Target) -> Result<(), OpenError> {
-        let sampling = Sampling { period: self.wanted.period, fields: RAW, skips_idle: false };
+        let sampling =
+            Sampling { period: self.wanted.period, fields: Fields::TRACEPOINT, skips_idle: false };
         let event = match self.field {
             Some(_) => sample::open(&self.request(), &sampling, target)?,
             None => perf::open(&self.request(), target, None)?,
         };
         // Events are counted even without a ring.
-        let ring = self.field.and_then(|_| Ring::map(&event, RING_PAGES, RAW).ok());
+        let ring = self.field.and_then(|_| Ring::map(&event, RING_PAGES, Fields::TRACEPOINT).ok());
         let tid = match target {
             Target::Thread(tid) => Some(tid),
             _ => None,
@@ -89,7 +88,7 @@ impl Tally {
                 Record::Sample(sample) => {
                     *self.values.entry(field.number(sample.raw)).or_default() += 1;
                 }
-                // These events are still counted; values come from the others.
+                // These events are still counted, but values come from the others.
                 Record::Lost(_) | Record::Throttled | Record::Process(_) | Record::Other(_) => {}
             });
         }
@@ -97,7 +96,7 @@ impl Tally {
         self.duty.end_slice(events, now_ns);
         if was_on != self.duty.is_on() {
             for counted in &self.counted {
-                // The event of a thread that has ended can no longer be switched.
+                // An event of a thread that has ended can no longer be switched.
                 let _ = match was_on {
                     true => counted.event.disable(),
                     false => counted.event.enable(),
@@ -106,14 +105,15 @@ impl Tally {
         }
     }
 
-    /// Events per thread.
+    /// Returns the number of events per thread.
     pub(super) fn by_thread(&self, now_ns: u64) -> BTreeMap<u32, u64> {
         let scale = self.duty.scale(now_ns);
         let of = |counted: &Counted| Some((counted.tid?, scaled(counted.events, scale)));
         self.counted.iter().filter_map(of).collect()
     }
 
-    /// Total events, and events by value, extrapolated from the sampled events.
+    /// Returns the number of events, in total and by value. Counts by value are extrapolated from
+    /// sampled events.
     pub(super) fn events(&self, now_ns: u64, name_of: impl Fn(i64) -> String) -> Vec<KernelEvent> {
         let scale = self.duty.scale(now_ns);
         let total: u64 = self.counted.iter().map(|counted| counted.events).sum();

@@ -2,8 +2,8 @@
 use super::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// This thread makes system calls, and wakes from sleep on a busy CPU: some kernels report no
-/// events on an idle one.
+/// This thread makes system calls and wakes from sleep on a busy CPU, as some kernels report no
+/// events on idle ones.
 #[test]
 fn the_own_thread_is_traced_where_that_is_permitted() {
     let id = ThreadId { pid: std::process::id(), tid: linerate_linux::thread_id() };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long watched threads waited for a CPU, and which threads ran there meanwhile, from scheduler
-//! events. Pure functions.
+//! Determines from scheduler events how long observed threads waited for a CPU, and which threads
+//! ran on it in the meantime. Pure functions.
 //!
 //! ```text
-//! woken, or switched away from although it could run:   it waits for that CPU from now on
-//! each switch on that CPU:   who ran until now, ran instead, from when both began
-//! switched to:               the wait is over
+//! woken, or switched out while runnable:  the thread starts to wait for that CPU
+//! each switch on that CPU:                the thread switched out ran instead, from when it was
+//!                                         switched in or the wait started, whichever is later
+//! switched in:                            the wait ends
 //! ```
 
 use linerate_record::why::RanInstead;
@@ -26,7 +27,7 @@ pub(super) enum What {
     Woke { tid: u32 },
     /// The CPU switched from one thread to another.
     Switched { from: u32, from_name: String, can_run: bool, to: u32 },
-    /// Events may be missing: the state is unknown.
+    /// Events may be missing, so the state is unknown.
     Gap,
 }
 
@@ -37,7 +38,7 @@ struct Wait {
     since_ns: u64,
 }
 
-/// Time that another thread ran instead, in total and at most.
+/// How long and how often another thread ran instead of the waiting one.
 #[derive(Clone, Debug, Default)]
 struct Instead {
     name: String,
@@ -46,20 +47,20 @@ struct Instead {
     longest_ns: u64,
 }
 
-/// Waits of the watched threads so far.
+/// Waits of the observed threads so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waits {
     watched: BTreeSet<u32>,
     waiting: BTreeMap<u32, Wait>,
-    /// Time of the last switch per CPU.
+    /// Time of the last switch on each CPU.
     switched: BTreeMap<u32, u64>,
-    /// Times by watched thread and the thread that ran instead.
+    /// How long other threads ran instead, by thread ID of the waiting and of the running thread.
     instead: BTreeMap<(u32, u32), Instead>,
-    /// By watched thread.
+    /// Histogram of each observed thread's waits, by length.
     lengths: BTreeMap<u32, Vec<u64>>,
 }
 
-/// Maximum number of threads listed per watched thread.
+/// Maximum number of other threads to list per observed thread.
 const MAX_NAMED: usize = 8;
 
 impl Waits {
@@ -92,7 +93,7 @@ impl Waits {
         }
     }
 
-    /// `who` ran on `cpu` until `now`.
+    /// Records that `who` ran on `cpu` until `now`, instead of the threads waiting for that CPU.
     fn ran(&mut self, cpu: u32, who: u32, name: &str, now: u64) {
         let Some(&began) = self.switched.get(&cpu) else {
             return;
@@ -119,24 +120,28 @@ impl Waits {
         lengths[class] += 1;
     }
 
-    /// Histogram of a thread's waits by length, as in `ThreadActivity`; `scale` is the ratio of the
-    /// window to the time in which events were read.
+    /// Returns a histogram of a thread's waits by length, as in `ThreadActivity`. `scale` is the
+    /// ratio of the window to the time in which events were read.
     pub(super) fn lengths(&self, tid: u32, scale: f64) -> Vec<u64> {
         let lengths = self.lengths.get(&tid).map(Vec::as_slice).unwrap_or_default();
         lengths.iter().map(|&count| scaled(count, scale)).collect()
     }
 
-    /// Threads that ran instead of the given thread, longest first.
-    pub(super) fn instead_of(&self, tid: u32, scale: f64) -> Vec<RanInstead> {
+    /// Returns the threads that ran instead of `tid`, longest first. The time of `observer`, the
+    /// calling thread, is not scaled, because it hardly runs except while events are read.
+    pub(super) fn instead_of(&self, tid: u32, scale: f64, observer: u32) -> Vec<RanInstead> {
         let of_tid = self.instead.range((tid, 0)..=(tid, u32::MAX));
         let mut found: Vec<RanInstead> = of_tid
-            .map(|(&(_, who), instead)| RanInstead {
-                name: instead.name.clone(),
-                tid: Some(who),
-                pid: None,
-                seconds: instead.ns as f64 / 1e9 * scale,
-                times: scaled(instead.times, scale),
-                longest_s: instead.longest_ns as f64 / 1e9,
+            .map(|(&(_, who), instead)| {
+                let scale = if who == observer { 1.0 } else { scale };
+                RanInstead {
+                    name: instead.name.clone(),
+                    tid: Some(who),
+                    pid: None,
+                    seconds: instead.ns as f64 / 1e9 * scale,
+                    times: scaled(instead.times, scale),
+                    longest_s: instead.longest_ns as f64 / 1e9,
+                }
             })
             .collect();
         found.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
@@ -180,13 +185,17 @@ mod tests {
             switch(400, 0, 5, true, 6),
             switch(1_100, 1, 9, false, 7),
         ]);
-        let instead = waits.instead_of(7, 1.0);
+        let instead = waits.instead_of(7, 1.0, 99);
         let found: Vec<(&str, u64)> =
             instead.iter().map(|i| (i.name.as_str(), (i.seconds * 1e6).round() as u64)).collect();
         assert_eq!(found, [("t9", 700), ("t8", 300)]);
         // 1000 us: 2^9 to 2^10.
         assert_eq!(waits.lengths(7, 1.0), [0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
         assert_eq!(waits.lengths(7, 3.0)[9], 3);
+        // With one slice in three read, the observer's own time is not three times as long.
+        let scaled = waits.instead_of(7, 3.0, 8);
+        let us = scaled.iter().map(|one| (one.seconds * 1e6).round() as u64);
+        assert_eq!(us.collect::<Vec<_>>(), [2_100, 300]);
     }
 
     #[test]
@@ -197,7 +206,7 @@ mod tests {
             woke(900, 1, 7),
             switch(1_000, 1, 8, true, 7),
         ]);
-        let instead = waits.instead_of(7, 1.0);
+        let instead = waits.instead_of(7, 1.0, 99);
         assert_eq!((instead.len(), (instead[0].seconds * 1e6).round() as u64), (1, 100));
     }
 
@@ -210,7 +219,7 @@ mod tests {
             gap,
             switch(9_000, 1, 8, true, 7),
         ]);
-        assert!(waits.instead_of(7, 1.0).is_empty() && waits.lengths(7, 1.0).is_empty());
+        assert!(waits.instead_of(7, 1.0, 99).is_empty() && waits.lengths(7, 1.0).is_empty());
     }
 
     proptest! {
@@ -227,7 +236,7 @@ mod tests {
                 .into_iter()
                 .map(|(us, cpu, from, can_run, to)| switch(us, cpu, from, can_run, to))
                 .collect();
-            for instead in waits(&events).instead_of(7, 1.0) {
+            for instead in waits(&events).instead_of(7, 1.0, 99) {
                 prop_assert!(instead.seconds <= 1e-3 && instead.longest_s <= instead.seconds);
             }
         }

@@ -6,10 +6,9 @@ use super::{
 };
 use crate::spec::{Default, ParamKind, State};
 
-/// Maximum cost of one packet on one stage, in any unit: ten milliseconds or ten million
-/// instructions are already too much for a packet path. With this limit, all stages on one worker
-/// stay far below the billion instructions or cycles that the simulator of hardware strands
-/// accepts.
+/// Maximum per-packet cost of a stage, in any unit. Ten milliseconds or ten million instructions
+/// are far more than a packet path can afford. The limit keeps a worker's total far below the
+/// billion instructions or cycles that the simulator of hardware strands accepts.
 const MAX_COST: f64 = 1e7;
 
 const fn amount(name: &'static str, omitted: &'static str, help: &'static str) -> Key {
@@ -22,7 +21,7 @@ const fn share(name: &'static str, omitted: &'static str, help: &'static str) ->
 
 pub(super) static COSTS: Section = Section {
     title: "[costs]",
-    help: "Stage costs for 'linerate plan'; allows stage kinds that this build does not have.",
+    help: "Stage costs for 'linerate plan'; the stage kinds need not be in this build.",
     variants: Variants::None,
     keys: &[
         key("from", Kind::Label, REQUIRED, "Source of the figures.", "\"a profile\""),
@@ -30,19 +29,19 @@ pub(super) static COSTS: Section = Section {
             "flows",
             integer(1, MAX_WORKERS as i64),
             number(1),
-            "Number of equal-rate flows, each on its own line; rates are per flow.",
+            "Number of equal-rate flows, each on its own link; rates are per flow.",
             "",
         ),
-        share("spread", "0.05", "Relative error of the costs, plus or minus, in 9 of 10 cases."),
+        share("spread", "0.05", "Relative half-width of the costs' 90 % interval."),
         amount(
             "handover_ns",
-            "between the cheapest and the most expensive ring measured",
-            "Nanoseconds per packet on each side of a ring hand-over.",
+            "the range from the cheapest to the most expensive ring measured",
+            "Nanoseconds per packet on each side of a ring handoff.",
         ),
         share(
             "memory_share",
             "0.3",
-            "Loads and stores per instruction, where strands share the load/store unit.",
+            "Loads and stores per instruction; used if strands share a load/store unit.",
         ),
         key("stages", Kind::Tables(&COST), REQUIRED, "", ""),
         key("neighbours", Kind::Tables(&NEIGHBOUR), Omitted::Means("none"), "", ""),
@@ -54,30 +53,49 @@ static COST: Section = Section {
     help: "Per-packet cost of a stage; one section per stage.",
     variants: Variants::None,
     keys: &[
-        key("name", Kind::Name, REQUIRED, "The stage, or source or sink.", "\"parse\""),
+        key(
+            "name",
+            Kind::Name,
+            REQUIRED,
+            "Name of the stage, or \"source\" or \"sink\".",
+            "\"parse\"",
+        ),
         key(
             "state",
             Kind::Param(ParamKind::Word(&State::WORDS)),
-            Omitted::Means("that of the kind; global for kinds that this build does not have"),
+            Omitted::Means("the kind's default; global for kinds that this build does not have"),
             "State kept between packets; global state rules out replicas.",
             "",
         ),
         share("reach", "1", "Share of the path's packets that reach the stage."),
+        share(
+            "processed",
+            "1",
+            "Share of the packets reaching the stage that it processes; below 1 if it has 'only'.",
+        ),
         amount("ns", "not known", "Nanoseconds per packet."),
         amount("instructions", "not known", "Instructions per packet."),
         amount("l1_misses", "0", "L1 data cache misses per packet."),
         amount("l2_misses", "0", "L2 misses per packet; included in the L1 misses."),
-        amount("io_ns", "0", "Nanoseconds per packet that the worker stalls on device accesses."),
-        amount("bubble_cycles", "0", "Stall cycles per instruction that no counter covers."),
+        amount("io_ns", "0", "Stall time per packet on device accesses, in nanoseconds."),
+        amount("bubble_cycles", "0", "Stall cycles per instruction that no counter accounts for."),
         amount("poll_instructions", "0", "Instructions per poll."),
         amount("poll_ns", "0", "Stall time per empty poll, in nanoseconds."),
-        amount("turn_instructions", "0", "Instructions per iteration to poll a second input."),
-        amount("turn_ns", "0", "Stall time per iteration to poll a second input, in nanoseconds."),
+        amount(
+            "turn_instructions",
+            "0",
+            "Instructions per loop iteration for polling a second input.",
+        ),
+        amount(
+            "turn_ns",
+            "0",
+            "Stall time per loop iteration for polling a second input, in nanoseconds.",
+        ),
         key(
             "fitted",
             Kind::Param(ParamKind::Texts),
             Omitted::Is(Default::EmptyTexts),
-            "Names of the figures that were fitted to results.",
+            "Names of the figures that were fitted to measurements.",
             "",
         ),
         key(
@@ -92,18 +110,24 @@ static COST: Section = Section {
 
 static NEIGHBOUR: Section = Section {
     title: "[[costs.neighbours]]",
-    help: "Threads outside the path, which handle none of its packets.",
+    help: "Threads that run next to the path and handle none of its packets.",
     variants: Variants::None,
     keys: &[
-        key("name", Kind::Name, REQUIRED, "Name of the thread in reports.", "\"idle-poll\""),
+        key("name", Kind::Name, REQUIRED, "Name of the threads in reports.", "\"idle-poll\""),
         key(
             "does",
             Kind::Param(ParamKind::Word(&["poll", "spin"])),
             text("poll"),
-            "Polls an idle input, or loops forever.",
+            "What each thread does: \"poll\" an idle input, or \"spin\" in an endless loop.",
             "",
         ),
-        key("cpus", Kind::Processors, REQUIRED, "CPUs it runs on.", "[3]"),
+        key(
+            "cpus",
+            Kind::Processors,
+            REQUIRED,
+            "CPUs that the threads run on, one thread per CPU.",
+            "[3]",
+        ),
         amount("instructions", "0", "Instructions per iteration."),
         amount("ns", "0", "Stall time per iteration, in nanoseconds."),
     ],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The keys of `[source]`.
 
+use super::port::{INTERFACE_NAME, IO, PROMISCUOUS};
 use super::{
     Key, Kind, MAX_BUFFER_BYTES, MIN_FRAME_BYTES, Omitted, REQUIRED, Section, Variants, integer,
     key, number, text,
@@ -15,9 +16,14 @@ const BUFFER_BYTES: Key = key(
     "",
 );
 
-/// The first key of every source that reads a capture.
-pub(super) const CAPTURE_FILE: Key =
-    key("file", Kind::Label, REQUIRED, "The capture, relative to this file.", "\"edge.pcapng\"");
+/// First key of all sources that read a capture.
+pub(super) const CAPTURE_FILE: Key = key(
+    "file",
+    Kind::Label,
+    REQUIRED,
+    "Path of the capture, relative to this file.",
+    "\"edge.pcapng\"",
+);
 
 const SEGMENT: Key = key(
     "segment",
@@ -39,7 +45,7 @@ const ALLOW_LEFT_OUT: Key = key(
     "allow_left_out",
     Kind::Param(ParamKind::Bool),
     Omitted::Is(Default::Bool(false)),
-    "Replay the rest even if more than half of the bytes are skipped.",
+    "Replay the remaining packets even if more than half of the bytes are skipped.",
     "",
 );
 
@@ -63,12 +69,11 @@ const SAMPLE: Key = key(
     "sample",
     integer(1, 1 << 20),
     number(1),
-    "Keep one in N address pairs, with all its packets.",
+    "Keep all packets of one in N address pairs.",
     "",
 );
 
-/// The last keys of every source that reads a capture; the source's own parameters come before
-/// them.
+/// Last keys of all sources that read a capture, listed after a source's own parameters.
 pub(super) const CAPTURE_RULES: [Key; 7] =
     [BUFFER_BYTES, SEGMENT, PAD, ALLOW_LEFT_OUT, SKIP, FIRST, SAMPLE];
 
@@ -104,6 +109,12 @@ pub(super) static SOURCE: Section = Section {
                 BUFFER_BYTES,
             ],
         ),
+        (
+            "interface",
+            "Packets that arrive on a network interface.",
+            &[INTERFACE_NAME, IO, PROMISCUOUS, BUFFER_BYTES, SEGMENT],
+        ),
+        ("ports", "Packets that arrive on the two ports in [[port]].", &[BUFFER_BYTES, SEGMENT]),
     ]),
     keys: &[key("kind", Kind::Variant, REQUIRED, "Kind of source.", "\"capture\"")],
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests that the reader answers any text without a panic, with error positions within the text.
+//! Tests that the reader never panics, and that error positions are within the text.
 
 use crate::generate::{cases, file};
 use crate::kinds::{KINDS, STEM};
@@ -13,7 +13,7 @@ fn answers(text: &str) -> Result<(), TestCaseError> {
     let to_run = read(text, STEM, KINDS);
     let to_plan = read_to_plan(text, STEM, KINDS);
     // A path that can be run can also be planned. A path that can only be planned has costs and a
-    // foreign stage, that is, one whose kind this build does not have.
+    // foreign stage, whose kind is missing from this build.
     if let Ok(planned) = &to_plan {
         prop_assert_eq!(planned.specs.len(), planned.path.stages.len());
         let foreign = planned.specs.iter().filter(|spec| spec.kind == "foreign").count();
@@ -103,7 +103,8 @@ fn tomlish() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// Generates valid files with up to four random edits: parts are removed, duplicated or replaced.
+/// Generates valid files with up to four random edits, in which parts are removed, duplicated or
+/// replaced.
 fn mutated() -> impl Strategy<Value = String> {
     let edit = (any::<prop::sample::Index>(), 0..12_usize, tomlish(), 0..3);
     (file(), prop::collection::vec(edit, 1..5)).prop_map(|(file, edits)| {

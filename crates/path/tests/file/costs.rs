@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests costs in a path file, stages that this build does not have, and all errors in costs.
+//! Tests costs in a path file, stages missing from this build, and all errors in costs.
 
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::{Described, read, read_to_plan};
 use linerate_path::costs::{FOREIGN, GivenCosts, Idling};
 use linerate_path::spec::State;
 
-/// A valid file of eighteen lines: two stages, one of them of a kind that this build does not have,
-/// and their costs.
+/// A valid file of eighteen lines: two stages, one of a kind missing from this build, and their
+/// costs.
 const GOOD: &str = "\
 [source]
 kind = 'generator'
@@ -81,14 +81,14 @@ fn what_can_be_planned_need_not_run() {
     let problems = read(GOOD, STEM, KINDS).expect_err("rlp is not a stage here").to_string();
     assert!(problems.starts_with("6:8: 'kind' cannot be 'rlp'; "), "{problems}");
     assert!(
-        problems.ends_with("(stages known only from [costs] are for 'linerate plan')"),
+        problems.ends_with("(a stage defined only in [costs] can be planned, not run)"),
         "{problems}"
     );
     let known = GOOD.replace("kind = 'rlp'", "kind = 'count'\nname = 'rlp'");
     assert!(read(&known, STEM, KINDS).is_ok(), "a path with costs may run");
     let without = &GOOD[..GOOD.find("[costs]").expect("it is there")];
     let to_run = read(without, STEM, KINDS).expect_err("no stage").to_string();
-    let way = " (or any name, with its costs under [[costs.stages]])";
+    let way = " (or any other kind, if [[costs.stages]] gives the stage's costs)";
     assert_eq!(messages(without), format!("{to_run}{way}"));
 }
 
@@ -105,19 +105,20 @@ fn neighbours_are_read() {
     assert_eq!((neighbours[1].does, neighbours[1].ns), (Idling::Spins, 0.0));
 }
 
-/// Mistakes: the text in [`GOOD`] to replace, its replacement, and the expected message.
+/// Mistakes: text to replace in [`GOOD`], its replacement, and the expected message.
 const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "name = 'rlp'\nstate",
         "name = 'rpl'\nstate",
-        "6:8: 'kind' cannot be 'rlp': [costs] has no figures for it; valid: 'parse', 'verify', \
-         'filter', 'nat44', 'count'\n13:8: unknown stage 'rpl'; did you mean 'rlp'?",
+        "6:8: 'kind' cannot be 'rlp': [costs] has no figures for this stage; valid: 'parse', \
+         'verify', 'filter', 'nat44', 'count'\n13:8: unknown stage 'rpl'; did you mean 'rlp'?",
     ),
     (
         "name = 'rlp'\nstate",
         "name = 'parse'\nstate",
-        "6:8: 'kind' cannot be 'rlp': [costs] has no figures for it; valid: 'parse', 'verify', \
-         'filter', 'nat44', 'count'\n13:8: stage 'parse' already has costs; keep one of the two",
+        "6:8: 'kind' cannot be 'rlp': [costs] has no figures for this stage; valid: 'parse', \
+         'verify', 'filter', 'nat44', 'count'\n13:8: stage 'parse' already has costs; keep one of \
+         the two",
     ),
     (
         "name = 'parse'\nns = 20",
@@ -161,8 +162,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "instructions = -5",
         "15:16: 'instructions' is -5; it must be from 0 to 10000000",
     ),
-    // The only error is the invalid value: the stage's state cannot be determined, so its
-    // replication is not reported.
+    // The only error is the invalid value: as the stage's state is unknown, its replication is not
+    // reported.
     (
         "fitted = ['instructions']\n",
         "poll_ns = 1e8\n[mapping]\nworkers = [{ stages = ['parse'] }, \
@@ -203,12 +204,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "kind = 'rlp'",
         "kind = 'rlp'\nmtu = 9",
-        "7:1: unknown key 'mtu' in [[stage]] of kind 'foreign'; valid: 'kind', 'name'",
+        "7:1: unknown key 'mtu' in [[stage]] of kind 'foreign'; valid: 'kind', 'name', 'only'",
     ),
     (
         "kind = 'rlp'",
         "kind = 'prase'\nname = 'x'",
-        "6:8: 'kind' cannot be 'prase': [costs] has no figures for it; did you mean \
+        "6:8: 'kind' cannot be 'prase': [costs] has no figures for this stage; did you mean \
          'parse'?\n14:8: unknown stage 'rlp'; valid: 'parse', 'x', 'source', 'sink'",
     ),
 ];
@@ -232,5 +233,5 @@ fn neighbours_have_processors_of_their_own() {
     );
     let many: Vec<String> = (0..65).map(|cpu| cpu.to_string()).collect();
     let many = with(&format!("does = 'spin'\ncpus = [{}]\n", many.join(",")));
-    assert!(many.contains("65 neighbours; the limit is 64"), "{many}");
+    assert!(many.contains("neighbours use 65 CPUs; the limit is 64"), "{many}");
 }

@@ -52,10 +52,12 @@ pub(crate) struct File {
 
 const STAGES: &[(&str, &str)] = &[
     ("verify", "l4 = false"),
+    ("verify", "only = 'ipv6' # c-only"),
     ("filter", "rules = [ 'a', \"b # no comment\" ] # c-rules"),
     ("filter", "otherwise = 'drop'"),
     ("nat44", "outside = \"192.0.2.1\"\nflows = 0x100"),
     ("count", ""),
+    ("count", "only = \"other\""),
 ];
 
 const SOURCES: &[&str] = &[
@@ -73,7 +75,7 @@ const LINES: &[&str] = &["", "[line]\nrate = \"10Gb/s\" # c-rate\nports = 2\n"];
 
 const SINKS: &[&str] = &["", "[sink]\n", "[sink]\nkind = \"capture\"\nfile = \"out.pcap\"\n"];
 
-/// The section `run` in notations that must come before the first section head: dotted keys and an
+/// The section `run` in notations that must precede the first section header: dotted keys and an
 /// inline table.
 const RUN_ABOVE: &[&str] =
     &["run.time = '1s' # c-time\nrun.ring = 512\n", "run = { packets = 100, burst = 7 } # c-run\n"];
@@ -81,8 +83,8 @@ const RUN_ABOVE: &[&str] =
 const RUN_BELOW: &[&str] =
     &["", "[run]\n", "[run]\n# c-burst-before\nburst   =  8   # c-burst\nrate = \"2Mpps\"\n"];
 
-/// Notation of the mapping before the first section head; `{}` is replaced by the tables of the
-/// workers. The notation with `[[…]]` is built separately.
+/// Notation of the mapping before the first section header. `{}` is replaced by the workers'
+/// tables. The notation with `[[…]]` is built separately.
 const MAPPING_ABOVE: &str = "mapping = { workers = [{}] } # c-mapping\n";
 const MAPPINGS_BELOW: &[&str] = &[
     "# c-before-mapping\n[mapping] # c-mapping\nworkers = [\n  {},\n] # c-workers\n# c-after\n",
@@ -111,12 +113,12 @@ fn tables(mapping: &Mapping, names: &[String]) -> String {
 
 /// Possible costs of a stage; `{}` is replaced by its name.
 const COSTS: &[&str] = &[
-    "[[costs.stages]] # c-cost\nname = '{}'\nns = 40\n",
+    "[[costs.stages]] # c-cost\nname = '{}'\nns = 40\nprocessed = 0.25\n",
     "[[costs.stages]]\nname = '{}'\nstate = 'flow'\nreach = 0.5\nns = 1.5e2\nassumed = ['ns']\n",
     "[[costs.stages]]\nname = '{}'\ninstructions = 0x100\nl1_misses = 2.5\nfitted = []\n",
 ];
 
-/// The notation of a generated file: parts of its text, and indices into the tables above.
+/// Notation of a generated file: parts of its text, and indices into the tables above.
 #[derive(Clone, Debug)]
 struct Form {
     kernels: &'static str,

@@ -28,7 +28,12 @@ const fn stage(
 }
 
 pub(crate) const STAGES: &[StageSpec] = &[
-    stage("parse", &[], false, State::None),
+    stage(
+        "parse",
+        &[param("other", ParamKind::Word(&["drop", "pass"]), Default::Text("drop"))],
+        false,
+        State::None,
+    ),
     stage("verify", &[param("l4", ParamKind::Bool, Default::Bool(true))], true, State::None),
     stage(
         "filter",
@@ -64,8 +69,8 @@ const SOURCES: &[SourceSpec] = &[SourceSpec {
     frame_bytes: |_| None,
 }];
 
-/// Checks the parameters of the source: frames must fit into the buffers, and none may be lost in
-/// the upstream direction.
+/// Checks the source's parameters: frames must fit into the buffers, and none may be lost in the
+/// upstream direction.
 fn cells(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
     let mut misfits = Vec::new();
     if let Some(Value::Integer(bytes)) = params.get("bytes")
@@ -81,7 +86,7 @@ fn cells(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
     misfits
 }
 
-pub(crate) const KINDS: Kinds<'_> = Kinds { stages: STAGES, sources: SOURCES };
+pub(crate) const KINDS: Kinds<'_> = Kinds { stages: STAGES, sources: SOURCES, plugins: &[] };
 
 /// Name of the path if the file does not set `name`.
 pub(crate) const STEM: &str = "stem";

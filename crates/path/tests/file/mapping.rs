@@ -3,7 +3,7 @@
 
 use crate::generate::{cases, mapping, specs};
 use linerate_path::mapping::{Refusal, describe};
-use linerate_path::model::{Mapping, Params, Segment, StageUse};
+use linerate_path::model::{Mapping, PacketClass, Params, Segment, StageUse};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,6 +14,7 @@ fn stages() -> Vec<StageUse> {
     let name = |(i, kind): (usize, &&str)| StageUse {
         name: format!("{kind}{i}"),
         kind: (*kind).to_owned(),
+        only: PacketClass::All,
         params: Params::new(),
     };
     KINDS.iter().enumerate().map(name).collect()

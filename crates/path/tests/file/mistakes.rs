@@ -5,7 +5,7 @@ use crate::kinds::{KINDS, STEM};
 use linerate_path::check::read;
 
 /// Returns the reader's messages about `text`, one line per problem: `line:column: message; help`.
-fn messages(text: &str) -> String {
+pub(crate) fn messages(text: &str) -> String {
     match read(text, STEM, KINDS) {
         Ok(_) => "nothing".to_owned(),
         Err(problems) => problems.to_string(),
@@ -17,7 +17,7 @@ fn messages(text: &str) -> String {
 const GOOD: &str = "source = { kind = 'generator' }\n[[stage]]\nkind = 'parse'\n";
 
 /// Checks that each text, appended to [`GOOD`], gives exactly the expected problem.
-fn after_good(cases: &[(&str, &str)]) {
+pub(crate) fn after_good(cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         assert_eq!(messages(&format!("{GOOD}{text}")), *expected, "{text}");
     }
@@ -64,7 +64,7 @@ fn syntax() {
         ("[source\n", "1:8: unclosed table, expected `]`"),
         ("a = [1,\n", "1:8: unclosed array, expected `]`"),
         ("[run]\n[run]\n", "2:2: 'run' is given twice"),
-        ("[stage]\n[[stage]]\n", "2:3: 'stage' is given twice; write each as [[stage]]"),
+        ("[stage]\n[[stage]]\n", "2:3: 'stage' is given twice; write each one as [[stage]]"),
     ] {
         assert_eq!(messages(text), expected);
     }
@@ -98,7 +98,11 @@ const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
     ("[lines]\nrate = 3\n", "4:2: unknown section [lines]; did you mean [line]?"),
     ("[[stages]]\n", "4:3: unknown key 'stages' at the top of the file; did you mean [[stage]]?"),
     ("[stag]\n", "4:2: unknown section [stag]; did you mean [[stage]]?"),
-    ("bust = 3\n", "4:1: unknown key 'bust' in [[stage]] of kind 'parse'; valid: 'kind', 'name'"),
+    (
+        "bust = 3\n",
+        "4:1: unknown key 'bust' in [[stage]] of kind 'parse'; valid: 'kind', 'name', 'only', \
+         'other'",
+    ),
     ("burst = 3\n", "4:1: unknown key 'burst' in [[stage]] of kind 'parse'; it belongs in [run]"),
     (
         "[run]\nkernels = 'avx2'\n",
@@ -125,7 +129,10 @@ const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
         "5:1: unknown key 'pace' in [run]; valid: 'time', 'packets', 'rate', 'burst', 'ring', \
              'full_ring'",
     ),
-    ("[sink]\nkind = 'file'\n", "5:8: 'kind' cannot be 'file'; valid: 'null', 'capture'"),
+    (
+        "[sink]\nkind = 'file'\n",
+        "5:8: 'kind' cannot be 'file'; valid: 'null', 'capture', 'interface', 'ports'",
+    ),
     (
         "[sink]\nkind = 'capture'\n",
         "4:1: 'file' is missing in [sink]; example: file = \"out.pcap\"",
@@ -151,7 +158,7 @@ fn sections_and_keys() {
     );
     assert_eq!(
         messages("source = { kind = 'generator' }\n[stage]\nkind = 'parse'\n"),
-        "2:1: 'stage' is a list of sections; write each as [[stage]]"
+        "2:1: 'stage' is a list of sections; write each one as [[stage]]"
     );
     assert_eq!(
         messages("source = { kind = 'generator' }\nstage = [{ kind = 'parse' }, 7]\n"),
@@ -170,7 +177,11 @@ fn source() {
     let smallest = "frame sizes exclude the 4-byte FCS, so the minimum is 60";
     sources(&[
         ("", "1:1: 'kind' is missing in [source]; example: kind = \"capture\""),
-        ("kind = 'pcap'", "2:8: 'kind' cannot be 'pcap'; valid: 'capture', 'generator', 'cells'"),
+        (
+            "kind = 'pcap'",
+            "2:8: 'kind' cannot be 'pcap'; valid: 'capture', 'generator', 'interface', 'ports', \
+             'cells'",
+        ),
         ("kind = 'capture'", "1:1: 'file' is missing in [source]; example: file = \"edge.pcapng\""),
         (
             "kind = 'capture'\nfile = 'a'\nflows = 1",
@@ -206,7 +217,7 @@ fn source() {
         ("kind = 'generator'\nsizes = 'mix'", "3:9: 'sizes' cannot be 'mix'; did you mean 'imix'?"),
         (
             "kind = 'generator'\nsizes = 1.5",
-            "3:9: 'sizes' must be a number of bytes, a list of them, or 'imix', not a \
+            "3:9: 'sizes' must be a size in bytes, a list of sizes, or 'imix', not a \
              floating-point number; example: sizes = \"imix\"",
         ),
         ("kind = 'generator'\nflows = 0", "3:9: 'flows' is 0; it must be from 1 to 1048576"),
@@ -375,16 +386,16 @@ fn mapping() {
         ),
         (
             "workers = [{ stages = ['parse', 'verify', 'count'], cpus = [1, 2] }]",
-            "9:60: 2 CPUs for 1 replicas; give one for each, or none",
+            "9:60: 2 CPUs for 1 replicas; give one CPU per replica, or none",
         ),
         (
             "workers = [{ stages = ['parse', 'verify'], cpus = [1] }, \
              { stages = ['count'], cpus = [1] }]",
-            "9:88: CPU 1 is used twice; each worker needs its own",
+            "9:88: CPU 1 is used twice; each worker needs its own CPU",
         ),
         (
             "workers = [{ stages = ['parse'], replicas = 64 }, { stages = ['verify', 'count'] }]",
-            "9:51: 65 workers; the limit is 64",
+            "9:51: the mapping has 65 workers, but the limit is 64",
         ),
         (
             "workers = [{ stages = ['parse', 'verify', 'count'], replicas = 65, cpus = [-1] }]",
@@ -426,8 +437,8 @@ const RUN: &[(&str, &str)] = &[
     ),
     (
         "[run]\nrate = 'lin'\n",
-        "5:8: 'rate': invalid rate 'lin'; did you mean 'line'? (or write packets as '1.5Mpps', \
-         bits as '5Gb/s')",
+        "5:8: 'rate': invalid rate 'lin'; did you mean 'line'? (or a rate such as '1.5Mpps' \
+         or '5Gb/s')",
     ),
     ("[run]\nburst = 257\n", "5:9: 'burst' is 257; it must be from 1 to 256"),
     (

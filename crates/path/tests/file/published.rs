@@ -46,8 +46,8 @@ fn json_of(text: &str) -> Value {
     json_of_table(document.iter())
 }
 
-/// Files that the schema must reject. The schema describes each value individually; only
-/// constraints between keys are missing.
+/// Files that the schema must reject. It covers values individually, but not constraints between
+/// keys.
 const WRONG: &[&str] = &[
     "nmae = 'x'",
     "name = ''",
@@ -67,6 +67,9 @@ const WRONG: &[&str] = &[
     "[run]\nburst = '32'",
     "[run]\nfull_ring = 'x'",
     "[run]\ntime = 2",
+    "[idle]\npolicy = 'doze'",
+    "[idle]\npark_after = 3",
+    "[mapping]\nworkers = [{ stages = ['parse'], idle = 'doze' }]",
     "[[stage]]\nkind = 'xyz'",
     "[[stage]]",
     "[[stage]]\nkind = 'count'\nname = 'a b'",
@@ -110,18 +113,20 @@ fn the_schema_refuses_what_is_refused() {
 
 const REFERENCE: &str = include_str!("../../../../docs/path.md");
 
-/// Returns the fenced code blocks of the reference that are in the given language.
+/// Returns the reference's fenced code blocks in the given language.
 fn blocks(language: &str) -> Vec<String> {
     let opening = format!("```{language}\n");
     let block = |part: &str| part.split("```").next().unwrap_or_default().to_owned();
     REFERENCE.split(&opening).skip(1).map(block).collect()
 }
 
-/// Returns the kinds of stage that the example in the reference uses, with their parameters.
+/// Returns the stage kinds used by the example in the reference, with their parameters.
 fn example_kinds() -> Vec<StageSpec> {
     const fn param(name: &'static str, kind: ParamKind, default: Default) -> ParamSpec {
         ParamSpec { name, kind, default, help: "A parameter." }
     }
+    const OTHER: &[ParamSpec] =
+        &[param("other", ParamKind::Word(&["drop", "pass"]), Default::Text("drop"))];
     const L4: &[ParamSpec] = &[param("l4", ParamKind::Bool, Default::Bool(true))];
     const RULES: &[ParamSpec] = &[param("rules", ParamKind::Texts, Default::EmptyTexts)];
     const NAT44: &[ParamSpec] = &[
@@ -132,8 +137,13 @@ fn example_kinds() -> Vec<StageSpec> {
         param("source_mac", ParamKind::Text, Default::Required),
         param("next_hop_mac", ParamKind::Text, Default::Text("")),
     ];
-    let kinds: [(&'static str, &'static [ParamSpec]); 5] =
-        [("parse", &[]), ("verify", L4), ("filter", RULES), ("nat44", NAT44), ("forward", FORWARD)];
+    let kinds: [(&'static str, &'static [ParamSpec]); 5] = [
+        ("parse", OTHER),
+        ("verify", L4),
+        ("filter", RULES),
+        ("nat44", NAT44),
+        ("forward", FORWARD),
+    ];
     let parse = KINDS.stages[0];
     kinds.map(|(kind, params)| StageSpec { kind, params, ..parse }).to_vec()
 }

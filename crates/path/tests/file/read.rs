@@ -6,8 +6,8 @@ use crate::kinds::{KINDS, STEM};
 use linerate_path::check::{Described, read};
 use linerate_path::keys::IMIX_BYTES;
 use linerate_path::model::{
-    CaptureRules, FullRing, Line, Mapping, Path, Rate, RunLength, RunOptions, Segment, Sink,
-    Source, StageUse, Value,
+    CaptureRules, FullRing, IdlePolicy, IdleRules, Line, Mapping, PacketClass, Path, Rate,
+    RunLength, RunOptions, Segment, Sink, Source, StageUse, Value,
 };
 use proptest::prelude::*;
 
@@ -21,7 +21,12 @@ fn described(text: &str) -> Described {
 #[test]
 fn the_shortest_file_has_every_default() {
     let path = described("[source]\nkind = 'generator'\n[[stage]]\nkind = 'parse'\n").path;
-    let parse = StageUse { name: "parse".to_owned(), kind: "parse".to_owned(), params: [].into() };
+    let parse = StageUse {
+        name: "parse".to_owned(),
+        kind: "parse".to_owned(),
+        only: PacketClass::All,
+        params: [("other".to_owned(), Value::Text("drop".to_owned()))].into(),
+    };
     let run = RunOptions {
         length: RunLength::Seconds(2.0),
         rate: Rate::Max,
@@ -43,8 +48,21 @@ fn the_shortest_file_has_every_default() {
         sink: Sink::Null,
         mapping: Mapping::merged(1),
         run,
+        idle: IdleRules::default(),
     };
     assert_eq!(path, expected);
+}
+
+#[test]
+fn a_stage_is_restricted_to_a_class_of_packets() {
+    for class in PacketClass::ALL.into_iter().filter(|class| *class != PacketClass::Other) {
+        let text = format!(
+            "[source]\nkind = 'generator'\n[[stage]]\nkind = 'parse'\n[[stage]]\nkind = 'verify'\n\
+             only = '{}'\n",
+            class.word()
+        );
+        assert_eq!(described(&text).path.stages[1].only, class);
+    }
 }
 
 const FULL: &str = r#"
@@ -76,8 +94,11 @@ packets = 10
 workers = [
   { stages = ["parse"], cpus = [3] },
   { stages = ["guard", "nat44"], replicas = 2, cpus = [5, 4] },
-  { stages = ["count"] },
+  { stages = ["count"], idle = "auto" },
 ]
+[idle]
+policy = "slow"
+park_after = "20us"
 [run]
 packets = 100_000
 rate = "1.5Mpps"
@@ -125,6 +146,13 @@ fn a_full_file_means_what_it_says() {
         full_ring: FullRing::Drop,
     };
     assert_eq!(path.run, run);
+    let idle = IdleRules {
+        policy: IdlePolicy::Slow,
+        park_after_s: Some(20e-6),
+        workers: vec![None, None, Some(IdlePolicy::Auto)],
+    };
+    assert_eq!(path.idle, idle);
+    assert_eq!(path.idle.of_segment(1), IdlePolicy::Slow);
 }
 
 #[test]

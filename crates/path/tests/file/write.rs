@@ -4,11 +4,11 @@
 use crate::generate::{cases, file, mapping, specs};
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::read;
-use linerate_path::model::{Path, RunOptions, Source};
+use linerate_path::model::{IdlePolicy, IdleRules, Mapping, Path, RunOptions, Source};
 use linerate_path::write::with_mapping;
 use proptest::prelude::*;
 
-/// Returns the comments in the text, in order, except those inside a list of workers.
+/// Returns the comments in the text in order, except those within a list of workers.
 fn comments(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.find("# c-").map(|at| &line[at..])).collect()
 }
@@ -63,6 +63,21 @@ burst = 16  # small
         + "\n[mapping]\nworkers = [\n  \
            { stages = [\"parse\", \"verify\"], replicas = 2, cpus = [2, 3] },\n]\n";
     assert_eq!(written, expected);
+}
+
+#[test]
+fn workers_that_keep_their_stages_keep_their_idle_policy() {
+    let text = "source = { kind = 'generator' }\n[[stage]]\nkind = 'parse'\n\
+                [[stage]]\nkind = 'verify'\n[mapping]\nworkers = [{ stages = ['parse'] }, \
+                { stages = ['verify'], idle = 'park' }]\n";
+    let path = read(text, STEM, KINDS).expect("the file is valid").path;
+    assert_eq!(path.idle.workers, [None, Some(IdlePolicy::Park)]);
+    let mut doubled = path.mapping.clone();
+    doubled.segments[1].replicas = 2;
+    let written = with_mapping(text, &path, &doubled, 32).expect("it is TOML");
+    assert_eq!(read(&written, STEM, KINDS).expect("it is valid").path.idle, path.idle);
+    let merged = with_mapping(text, &path, &Mapping::merged(2), 32).expect("it is TOML");
+    assert_eq!(read(&merged, STEM, KINDS).expect("it is valid").path.idle, IdleRules::default());
 }
 
 #[test]

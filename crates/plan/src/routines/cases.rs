@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The rows of a `kernels` record, sorted into comparable groups.
 //!
-//! A [`Block`] contains the routines for one kernel that were timed in the same rounds. In a table,
-//! its columns are sizes or mixes, and its rows are routines. Tables and plots are made from
-//! blocks.
+//! A [`Block`] holds the routines for one kernel that were timed in the same rounds. As a table,
+//! its columns are sizes or mixes and its rows are routines. Tables and plots are made from blocks.
 
 use linerate_record::kernels::{Kernel, Mix, Role, Row, State, Timing};
 use std::collections::BTreeMap;
 
-/// Unit of a call's time: core cycles if they were measured, otherwise ticks.
+/// Unit of call times: core cycles if they were measured, ticks otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Core cycles.
+    /// Core clock cycles.
     Cycles,
     /// Ticks of the timestamp counter.
     Ticks,
 }
 
 impl Unit {
-    /// Chooses core cycles if any row has them, or if there are no rows; otherwise ticks.
+    /// Returns core cycles if any row has them or there are no rows, ticks otherwise.
     pub fn from_rows(rows: &[Row]) -> Self {
         let calibrated = rows.iter().any(|row| row.cycles.is_some());
         if calibrated || rows.is_empty() { Self::Cycles } else { Self::Ticks }
     }
 
-    /// Returns the name of the unit: `cycles` or `ticks`.
+    /// Returns the unit's name: `cycles` or `ticks`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cycles => "cycles",
@@ -32,7 +31,7 @@ impl Unit {
         }
     }
 
-    /// Returns the time of a call in this unit; `None` if it is missing, not finite or not
+    /// Returns the time of a call in this unit; `None` if it is missing, infinite, NaN or not
     /// positive.
     pub fn time(self, row: &Row) -> Option<f64> {
         let time = match self {
@@ -51,17 +50,17 @@ impl Unit {
     }
 }
 
-/// Input sizes of the timed calls: one column of a table.
+/// Input size of timed calls, either fixed or drawn from a mix. A column in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Load {
-    /// The same number of bytes in each call.
+    /// Bytes per call.
     Size(u64),
     /// Sizes drawn from a mix.
     Mix(Mix),
 }
 
 impl Load {
-    /// Returns the load of a row; `None` for a row without a size or mix.
+    /// Returns a row's load; `None` if it has neither size nor mix.
     fn from_row(row: &Row) -> Option<Self> {
         row.size.map(Self::Size).or(row.mix.map(Self::Mix))
     }
@@ -74,7 +73,7 @@ impl Load {
         }
     }
 
-    /// Returns the heading of the load's column.
+    /// Returns the column heading.
     pub fn text(self) -> String {
         match self {
             Self::Size(size) => size.to_string(),
@@ -85,8 +84,7 @@ impl Load {
     }
 }
 
-/// Alignment of the source and destination buffers. Values are ordered so that aligned buffers come
-/// first.
+/// Alignment of source and destination. Aligned buffers sort first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Placement {
     /// Whether both buffers are at the same page offset.
@@ -106,12 +104,12 @@ impl Placement {
         }
     }
 
-    /// Returns whether both buffers are aligned to 64 bytes, at different page offsets.
+    /// Returns whether both buffers are 64-byte aligned, at different page offsets.
     pub fn is_aligned(&self) -> bool {
         !self.same_place && self.mean_of.is_empty() && self.source == 0 && self.destination == 0
     }
 
-    /// Returns the placement in words: `aligned`, `src+14 dst+2`, `mean of 8 offsets` or
+    /// Returns the placement as printed: `aligned`, `src+14 dst+2`, `mean of 8 offsets` or
     /// `same page offset`.
     pub fn text(&self) -> String {
         let part =
@@ -128,21 +126,20 @@ impl Placement {
     }
 }
 
-/// Rows shown together, in display order.
+/// A group of rows shown in one table, in display order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
     /// Calls on warm, aligned buffers.
     Aligned,
-    /// Calls on warm buffers that are unaligned, or whose destination is at the page offset of the
-    /// source.
+    /// Calls on warm buffers that are unaligned, or that have the same page offset.
     Displaced,
     /// Calls on warm buffers, with sizes drawn from a mix.
     Mixes,
-    /// Calls on warm buffers, each of which depends on the one before it.
+    /// Calls on warm buffers, each depending on the previous one.
     Latency,
-    /// Calls on a header that was just written.
+    /// Calls on a header that has just been written.
     JustWritten,
-    /// Calls with cold caches.
+    /// Calls on cold buffers.
     Cold,
 }
 
@@ -159,41 +156,41 @@ impl Section {
     }
 }
 
-/// One routine over all loads in a block.
+/// One routine's results at all loads in a block.
 #[derive(Clone, Debug)]
 pub struct Series<'a> {
-    /// Name of the routine.
+    /// Name of the routine, as in the record.
     pub name: &'a str,
-    /// Why the routine was timed, for example as the selected one or as a bound to compare with.
+    /// Why the routine was timed: as the selected one or as an upper bound, for example.
     pub role: Role,
-    /// The routine's row at each load.
+    /// Result at each load.
     pub rows: BTreeMap<Load, &'a Row>,
 }
 
-/// The routines for one kernel in one section at one placement.
+/// All routines for one kernel, in one section and at one placement.
 #[derive(Clone, Debug)]
 pub struct Block<'a> {
-    /// The kernel that these routines implement.
+    /// The kernel that the routines implement.
     pub kernel: Kernel,
     /// Section in which the block is shown.
     pub section: Section,
-    /// Whether the calls were timed for throughput or for latency.
+    /// Timed quantity: throughput or latency.
     pub timing: Timing,
-    /// Alignment of the buffers.
+    /// Buffer alignment, common to all rows.
     pub placement: Placement,
-    /// The routines, ordered by role, then as in the record.
+    /// Routines, sorted by role and then in the order of the record.
     pub series: Vec<Series<'a>>,
 }
 
-/// Returns all blocks of a record, ordered by kernel, section and placement.
+/// Groups a record's rows into blocks, ordered by kernel, section and placement.
 pub fn blocks(rows: &[Row]) -> Vec<Block<'_>> {
     let mut sorted: BTreeMap<_, Vec<Series>> = BTreeMap::new();
     for row in rows {
         let Some(load) = Load::from_row(row) else { continue };
         let placement = Placement::from_row(row);
         let section = Section::from_row(row, &placement);
-        // A table never contains both mixes and sizes, nor two kinds of timing, even if they are in
-        // the same section.
+        // Mixes and sizes never share a table, and neither do different timings, even within a
+        // section.
         let key = (row.kernel, section, row.timing, row.mix.is_some(), placement);
         let series = sorted.entry(key).or_default();
         match series.iter_mut().find(|s| s.name == row.variant && s.role == row.role) {
@@ -214,7 +211,7 @@ pub fn blocks(rows: &[Row]) -> Vec<Block<'_>> {
 }
 
 impl<'a> Block<'a> {
-    /// Returns the loads of all routines, sorted and without duplicates.
+    /// Returns all loads at which a routine was timed, in order.
     pub fn loads(&self) -> Vec<Load> {
         let mut loads: Vec<Load> =
             self.series.iter().flat_map(|series| series.rows.keys().copied()).collect();
@@ -223,7 +220,7 @@ impl<'a> Block<'a> {
         loads
     }
 
-    /// Returns the routines with this role.
+    /// Returns the routines with the given role.
     pub fn of_role(&self, role: Role) -> impl Iterator<Item = &Series<'a>> {
         self.series.iter().filter(move |series| series.role == role)
     }
@@ -233,20 +230,20 @@ impl<'a> Block<'a> {
         self.of_role(Role::Selected).find_map(|series| series.rows.get(&load).copied())
     }
 
-    /// Returns whether a routine of `role` has a row at `load`, with or without a number.
+    /// Returns whether a routine of `role` has a row at `load`, even one without a time.
     pub fn has(&self, role: Role, load: Load) -> bool {
         self.of_role(role).any(|series| series.rows.contains_key(&load))
     }
 
-    /// Returns the fastest row with this `role` at `load`, and its time in `unit`.
+    /// Returns the fastest row of this `role` at `load`, and its time in `unit`.
     pub fn fastest(&self, role: Role, load: Load, unit: Unit) -> Option<(&'a Row, f64)> {
         let timed = |row: &'a Row| unit.time(row).map(|time| (row, time));
         let rows = self.of_role(role).filter_map(|series| series.rows.get(&load).copied());
         rows.filter_map(timed).min_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
-    /// Describes what the block's calls have in common, for example `warm, aligned`,
-    /// `cold, src+14 dst+2` or `warm, aligned, latency`.
+    /// Describes what the block's calls have in common: `warm, aligned`, `cold, src+14 dst+2` or
+    /// `warm, aligned, latency`, for example.
     pub fn case_text(&self) -> String {
         let (state, timing) = (self.state_text(), self.timing_text());
         format!("{state}, {}{timing}", self.placement.text())
@@ -262,7 +259,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Returns `, latency` if latency was timed, otherwise an empty text.
+    /// Returns `, latency` if latency was timed, otherwise an empty string.
     pub fn timing_text(&self) -> &'static str {
         match self.timing {
             Timing::Throughput => "",
@@ -270,7 +267,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Names the bound that the routines are compared with: one routine, or the fastest of several
+    /// Names the bound that routines are compared with: a single routine, or the fastest of several
     /// in each column. `None` if no bound was timed.
     pub fn bound_text(&self) -> Option<String> {
         let names: Vec<&str> = self.of_role(Role::Bound).map(|series| series.name).collect();

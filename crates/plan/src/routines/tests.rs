@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests clear leads, ties, and leads that are undecided because of their interval.
+//! Tests clear leads, ties, and leads whose interval leaves them undecided.
 
 use super::*;
 use linerate_record::kernels::{Kernel, State, Timing};
 
-/// Returns the row of a routine whose call takes `cycles`, with an interval of plus or minus
-/// `reach` times that value.
+/// Returns the row of a routine whose calls take `cycles`, with an interval of plus or minus
+/// `reach` times that.
 fn row(role: Role, name: &str, size: u64, cycles: f64, reach: f64) -> Row {
     Row {
         kernel: Kernel::Checksum,
@@ -36,8 +36,8 @@ fn row(role: Role, name: &str, size: u64, cycles: f64, reach: f64) -> Row {
     }
 }
 
-/// Names of the routines that are ahead of the selected one, which takes 100 cycles at each size,
-/// with the sizes at which they lead.
+/// Names of the routines ahead of the selected one, which takes 100 cycles at every size, with the
+/// sizes at which they lead.
 type Leads = Vec<(String, Vec<u64>)>;
 
 fn ahead(others: &[Row], of: fn(&Block<'_>) -> Leads) -> Leads {

@@ -8,10 +8,10 @@ use linerate_record::plan::{Bottleneck, Change, Model, PlannedWorker, Proof};
 use linerate_record::tune::RuledOut;
 
 /// A planner with four possible changes. A setting is the set of changes made, one bit per change,
-/// and its rate is looked up.
+/// whose rate is looked up in a table.
 struct Table {
     kpps: fn(u8) -> f64,
-    /// Rate at which the search ends.
+    /// Rate in kpps at which the search ends.
     enough: f64,
     written: Predicted<u8, ()>,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the stages and their costs from each kind of record.
+//! Extracts stages and costs from each kind of record.
 
 use super::{Known, NoSketch, Part, Sketch};
 use linerate_path::costs::ENDS;
@@ -9,8 +9,8 @@ use linerate_record::strands::{ForeignFormat, NodeCounts, StrandsReport};
 use linerate_record::why::{ThreadActivity, WhyReport};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Derives a sketch in which each region is a stage, excluding the time of the regions nested in
-/// it. Threads that entered the same regions are replicas.
+/// Derives a sketch from regions. Each region is a stage, excluding nested regions. Threads that
+/// entered the same regions are replicas.
 pub(super) fn regions(
     report: &RegionsReport,
     file: &str,
@@ -18,8 +18,8 @@ pub(super) fn regions(
 ) -> Result<Sketch, NoSketch> {
     let clock_ghz = known.clock_ghz.ok_or(NoSketch::Clock)?;
     let mut report = report.clone();
-    // A sampler counts everything that its thread does, so it would count the thread's other
-    // regions a second time.
+    // A sampler counts everything its thread does, so the thread's other regions would be counted
+    // twice.
     if !report.regions.iter().all(|region| region.is_sampled) {
         report.regions.retain(|region| !region.is_sampled);
     }
@@ -35,7 +35,7 @@ pub(super) fn regions(
                 .filter(|one| one.visits > 0)
                 .ok_or(NoSketch::Packets { remedy: "no region was entered" })?;
             notes.push(format!(
-                "no region reports units of work (lr_region_add_units): one visit to `{}` is taken \
+                "no region reports units of work (lr_region_add_units): one visit to `{}` counts \
                  as one packet",
                 most.name
             ));
@@ -49,7 +49,7 @@ pub(super) fn regions(
     for total in &totals {
         let Some(ticks) = total.own_ticks.as_number() else {
             reason = format!("{}: {}", total.name, reason_of(&total.own_ticks));
-            notes.push(format!("left out: {reason}"));
+            notes.push(format!("omitted: {reason}"));
             continue;
         };
         if ticks <= 0.0 {
@@ -81,14 +81,13 @@ pub(super) fn regions(
     })
 }
 
-/// Returns the share of `packets` that reach a part of the program that reports `units` of work, or
-/// 1 if it reports none.
+/// Returns the fraction of `packets` that a region or stage processed, given its `units` of work; 1
+/// if it reports none.
 fn reach(units: f64, packets: f64) -> f64 {
     if units > 0.0 { (units / packets).min(1.0) } else { 1.0 }
 }
 
-/// Returns the instructions of a region, excluding those of the regions nested in it; `None` if
-/// they were not counted.
+/// Returns a region's instructions, excluding nested regions; `None` if not counted.
 fn own_instructions(total: &RegionTotal<'_>, all: &[RegionTotal<'_>]) -> Option<f64> {
     let counted = |one: &RegionTotal<'_>| {
         let of = |event: &&RegionEvent| event.name == "instructions";
@@ -102,9 +101,9 @@ fn own_instructions(total: &RegionTotal<'_>, all: &[RegionTotal<'_>]) -> Option<
     Some((counted(total)? - inside).max(0.0)).filter(|own| *own > 0.0)
 }
 
-/// Returns the segments: for each run of consecutive stages executed by the same threads, the
-/// number of stages and the number of threads. `threads` has the threads of each stage. If two of
-/// these sets overlap without being equal, all stages form one segment.
+/// Groups consecutive stages that are executed by the same threads into segments. Returns the
+/// number of stages and the number of threads of each segment. `threads` holds the threads of each
+/// stage. If two of these sets overlap without being equal, all stages form a single segment.
 fn segments(threads: &[BTreeSet<u32>]) -> Vec<(usize, u32)> {
     let mut found: Vec<(usize, &BTreeSet<u32>)> = Vec::new();
     for tids in threads {
@@ -136,7 +135,7 @@ pub(super) fn strands(
     }
 }
 
-/// Counts of a node of VPP's graph, summed over all threads.
+/// Counts of a VPP graph node, over all threads.
 #[derive(Default)]
 struct Node {
     packets: f64,
@@ -145,8 +144,8 @@ struct Node {
     is_polling: bool,
 }
 
-/// Derives a sketch in which each node of VPP's graph that received packets is a stage. Every
-/// thread runs the whole graph, so the threads are replicas.
+/// Derives a sketch from VPP. Each graph node that received packets is a stage. Every thread runs
+/// the whole graph, so threads are replicas.
 fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     let of_machine = report.machine.as_ref().map(|machine| machine.clock_ghz);
     let clock_ghz = known.clock_ghz.or(of_machine).ok_or(NoSketch::Clock)?;
@@ -175,8 +174,8 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
     if packets <= 0.0 {
         return Err(NoSketch::Packets { remedy: "no node processed packets" });
     }
-    // VPP lists nodes by name, so their order in the graph is inferred: input nodes, which poll,
-    // come first; nodes that send or drop packets come last.
+    // VPP sorts nodes by name, so their order in the graph is inferred: polling input nodes come
+    // first, and nodes that send or drop packets last.
     let place = |name: &&str| {
         let is_end = ["-tx", "-output", "-drop", "-punt"].iter().any(|end| name.ends_with(end));
         if nodes[*name].is_polling { 0 } else { 1 + u8::from(is_end) }
@@ -206,7 +205,7 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
     })
 }
 
-/// Derives a sketch in which the whole program is one stage.
+/// Derives a sketch with the whole program as a single stage.
 fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     const REMEDY: &str = "import it with --packets N";
     let counted = report.strands.iter().filter_map(|strand| strand.packets).max();
@@ -223,7 +222,7 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
         .or_else(|| sum("cpu_clock_ns"))
         .or_else(|| Some(sum("cycles")? / clock?));
     let Some(ns) = ns.filter(|ns| *ns > 0.0) else {
-        let reason = "neither task-clock, nor cycles with a known clock".to_owned();
+        let reason = "it contains neither task-clock nor cycles with a known clock rate".to_owned();
         return Err(NoSketch::Times { reason });
     };
     let seconds = sum("duration_time_ns").map(|ns| ns / 1e9).filter(|seconds| *seconds > 0.0);
@@ -240,15 +239,15 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
         packets_per_s: seconds.map(|seconds| packets / seconds),
         frame_bytes: None,
         notes: vec![
-            "the time per packet is all the time that perf counted, including start-up and \
+            "the time per packet covers everything that perf counted, including start-up and \
              polling; use regions to separate the stages"
                 .to_owned(),
         ],
     })
 }
 
-/// Derives a sketch in which each group of threads whose names differ only in a trailing number is
-/// one stage.
+/// Derives a sketch with one stage per group of threads whose names differ only in a trailing
+/// number.
 pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
     let observed = &report.observation;
     let base = |thread: &ThreadActivity| {
@@ -293,7 +292,7 @@ pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
         packets_per_s: rate.filter(|rate| rate.is_finite() && *rate > 0.0),
         frame_bytes: bytes,
         notes: vec![
-            "each group of threads is one stage: regions in the program would separate its stages"
+            "each group of threads is one stage; add regions to the program to separate its stages"
                 .to_owned(),
         ],
     })
@@ -303,13 +302,13 @@ fn reason_of(figure: &Figure) -> &str {
     figure.reason.as_deref().unwrap_or("not a number")
 }
 
-/// The stage names given so far, each of which is unique.
+/// Stage names in use, all unique.
 #[derive(Default)]
 struct Names(BTreeSet<String>);
 
 impl Names {
-    /// Returns a unique stage name that is valid in a path file: the last component of `name` if it
-    /// is free, otherwise the whole name, otherwise the last component with a number.
+    /// Returns a unique stage name that is valid in a path file: the last component of `name` or,
+    /// if that is in use, the whole name or else the last component with a number.
     fn of(&mut self, name: &str) -> String {
         let plain = |text: &str| -> String {
             let allowed = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
@@ -327,6 +326,6 @@ impl Names {
     }
 }
 
-/// Maximum length of a stage name, in characters. Longer names are truncated, since region names
-/// can be arbitrarily long.
+/// Maximum length of a stage name in characters. Region names can be arbitrarily long and are
+/// truncated.
 const NAME_MAX: usize = 64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests that a sketch contains the measured figures and can be read back as a path file.
+//! Tests that a sketch contains the measured figures and can be parsed as a path file.
 
 use super::*;
 use linerate_path::check::read_to_plan;
@@ -41,7 +41,7 @@ fn drawn(regions: Vec<RegionReport>) -> Sketch {
     sketch(&record(regions), "r.json", Known::default()).expect("it has times")
 }
 
-/// Returns the mapping and costs in the path file of a sketch, as `plan` reads it.
+/// Returns the mapping and costs from a sketch's path file, as read by `plan`.
 fn read(sketch: &Sketch, state: Option<State>) -> (String, Vec<(String, f64, f64)>) {
     let text = text(sketch, "r", state, Some(1e10), None);
     let described = read_to_plan(&text, "r", &[][..]).unwrap_or_else(|why| {

@@ -5,20 +5,19 @@ use super::{Part, Sketch};
 use linerate_path::spec::State;
 use std::fmt::Write;
 
-/// Default frame size in bytes, FCS included: the smallest, which is the hardest to process at line
-/// rate.
+/// Default frame size in bytes, FCS included. This is the minimum, which is the hardest to process
+/// at line rate.
 const FRAME_BYTES: u32 = 64;
 
-/// Kind of all stages in the path file. No build has a stage of this kind, whatever the program
-/// calls its stages.
+/// Kind given to every stage in the path file. No build implements it, so the stages can be planned
+/// but not run.
 const KIND: &str = "foreign";
 
-/// Size in bytes of the FCS, which is not included in frame sizes in path files.
+/// FCS size in bytes. Frame sizes in path files do not include the FCS.
 const FCS_BYTES: u32 = 4;
 
-/// Returns the text of the path file for a sketch, whose path is called `name`. `state` is the
-/// state of all stages, if given; `line_bits_per_s` is the line rate; `frame_bytes` is the frame
-/// size, FCS included.
+/// Returns a sketch as a path file. `name` is the path's name, `line_bits_per_s` the line rate, and
+/// `frame_bytes` the frame size, FCS included. `state`, if given, applies to all stages.
 pub fn text(
     sketch: &Sketch,
     name: &str,
@@ -80,18 +79,18 @@ fn cost(stage: &Part, state: Option<State>) -> String {
     text
 }
 
-/// Formats a cost with up to three decimal places, limited to the range that a path file allows.
+/// Formats a cost with up to three decimal places, clamped to the range allowed in path files.
 fn figure(value: f64) -> String {
     format!("{}", (value.clamp(1e-3, 1e7) * 1e3).round() / 1e3)
 }
 
-/// Returns `text` as a quoted TOML string; characters that would need escaping become `_`.
+/// Returns `text` as a quoted TOML string, replacing characters that would need escaping with `_`.
 fn quoted(text: &str) -> String {
     let plain = |c: char| if c.is_control() || c == '"' || c == '\\' { '_' } else { c };
     format!("\"{}\"", text.chars().map(plain).collect::<String>())
 }
 
-/// Returns `text` with line breaks and other control characters replaced by `_`.
+/// Returns `text` with line breaks and other control characters replaced with `_`.
 fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '_' } else { c }).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests that the proposed mappings are always valid, and that the best one is optimal.
+//! Tests that proposed mappings are always valid, and that the best one is optimal.
 
 use crate::prediction::environment;
 use crate::sim::{Dice, World, kinds, mapping, random_mapping, run};
@@ -195,8 +195,8 @@ fn bursts_are_proposed_only_where_they_gain_and_fit() {
     assert_eq!(sizes(&case), [0u32; 0]);
     case.env.burst_ticks = crate::sim::around(2000.0, 0.0, 30);
     assert_eq!(sizes(&case), [256, 128, 64]);
-    // Nothing can be replicated: a split is best, and 256 packets do not fit twice into a ring of
-    // 256.
+    // Nothing can be replicated: a split is best, and two bursts of 256 packets do not fit into a
+    // ring of 256.
     let mut case = Case::new(&mut Dice::new(26), 4, &[0, 1, 2, 3], 2);
     case.env.burst_ticks = crate::sim::around(2000.0, 0.0, 30);
     let mut path = case.world.path();

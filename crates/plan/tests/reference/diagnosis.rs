@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests that the diagnosis names the true bottleneck, and names none if it cannot tell.
+//! Tests that the diagnosis names the true bottleneck, or none if it cannot tell.
 
 use crate::sim::{Dice, World, mapping, name, random_mapping, run};
 use linerate_path::model::Mapping;
@@ -8,8 +8,8 @@ use linerate_record::run::{RunReport, TimeShares};
 use linerate_record::tune::Limit;
 use linerate_record::{Figure, Tier};
 
-/// The true loads of a mapping, in ticks: those of each segment's busiest worker, and those of that
-/// worker's parts (its ends and stages).
+/// The true loads of a mapping in ticks, for each segment's busiest worker and for that worker's
+/// parts (its ends and stages).
 struct Truth {
     loads: Vec<f64>,
     parts: Vec<Vec<f64>>,
@@ -70,7 +70,7 @@ fn names_the_true_bottleneck_or_refuses() {
         let report = run(&world, &mapping, 0.01, case);
         let finding = diagnose(&report);
         let at = truth.bottleneck();
-        // Only the path's stages count: the ends of a worker are not stages.
+        // Only stages of the path count, not the ends of a worker.
         let own = &truth.parts[at][1..truth.parts[at].len() - 1];
         let stage = part_name(&mapping, at, 1 + largest(own));
         let context = format!("case {case}: {mapping:?} {:?}: {}", truth.loads, finding.sentence);
@@ -165,7 +165,7 @@ fn the_sentence_carries_the_figures() {
         finding.sentence,
         "`stage1` is the bottleneck: worker 1.0 is busy for 100.0 % of its running time, and \
          `stage1` takes 93 % of its 270 ticks per packet (tier sw); upstream worker 0.0 is blocked \
-         51.9 %; downstream worker 2.0 is starved 70.4 %"
+         51.9 % of the time; downstream worker 2.0 is starved 70.4 % of the time"
     );
 }
 
@@ -192,7 +192,7 @@ fn too_little_evidence_is_refused_with_the_reason() {
 
     let mut few = good.clone();
     few.workers[1].windows.preempted = 96;
-    assert_refused(&few, "worker 1.0 ran undisturbed in only 4 of 100 windows");
+    assert_refused(&few, "worker 1.0 ran without preemption in only 4 of 100 windows");
     let mut lost = good.clone();
     lost.workers[1].windows.preempted = 51;
     assert_refused(&lost, "worker 1.0 was preempted in 51 of 100 windows");
@@ -201,7 +201,19 @@ fn too_little_evidence_is_refused_with_the_reason() {
     let mut taken = good.clone();
     taken.workers[0].time = Some(TimeShares { busy: 0.5, blocked: 0.5, ..TimeShares::default() });
     taken.workers[1].time = Some(TimeShares { busy: 0.4, lost: 0.6, ..TimeShares::default() });
-    assert_refused(&taken, "they were preempted (60.0 %");
+    assert_refused(&taken, "they lost 60.0 %");
+
+    // No worker is saturated, but the source is not alone in holding packets up.
+    let share =
+        |busy, blocked, starved| TimeShares { busy, blocked, starved, ..TimeShares::default() };
+    let mut blocked = good.clone();
+    blocked.workers[0].time = Some(share(0.4, 0.3, 0.3));
+    blocked.workers[1].time = Some(share(0.4, 0.0, 0.6));
+    assert_refused(&blocked, "yet workers are blocked by back-pressure (up to 30.0 %");
+    let mut near = good.clone();
+    near.workers[0].time = Some(share(0.945, 0.01, 0.045));
+    near.workers[1].time = Some(share(0.4, 0.0, 0.6));
+    assert_refused(&near, "yet the first worker seldom waits for the source");
 
     let mut empty = good;
     empty.workers.iter_mut().flat_map(|s| &mut s.stages).for_each(|s| s.packets = 0);
@@ -223,8 +235,8 @@ fn one_worker_needs_no_quiet_neighbours() {
     assert_eq!(diagnose(&report).limit, Limit::Processing);
 }
 
-/// A source that takes most of the time is not named as the bottleneck, since a user cannot make it
-/// faster.
+/// A source that takes most of the time is not reported as the bottleneck, since users cannot make
+/// it faster.
 #[test]
 fn the_bottleneck_is_a_stage_of_the_path() {
     let mut world = World::random(&mut Dice::new(6), 2);

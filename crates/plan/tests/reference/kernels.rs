@@ -15,8 +15,8 @@ fn figure(value: f64, spread: f64) -> Figure {
     Figure::number("", estimate, Tier::Sw, "by hand")
 }
 
-/// Returns the use of a kernel that takes `share` of the stage's time. `times` has the time ratio
-/// of each variant; the first variant is in use, and the second is the selected one.
+/// Returns a kernel that takes `share` of the stage's time. `times` holds each variant's time
+/// ratio; the first variant is in use, the second is the selected one.
 fn used(stage: &StageReport, kernel: Kernel, share: f64, times: &[(&str, f64)]) -> KernelUse {
     let ticks = stage.ticks_per_packet.as_number().expect("simulated") * share;
     let variants = times.iter().enumerate().map(|(index, &(variant, ratio))| VariantTime {
@@ -37,7 +37,7 @@ fn used(stage: &StageReport, kernel: Kernel, share: f64, times: &[(&str, f64)]) 
 
 const TIMES: [(&str, f64); 3] = [("portable", 1.0), ("avx2", 0.5), ("sse2", 0.8)];
 
-/// Returns a world with a path of 410 ticks on one worker: the second stage spends half of its time
+/// Returns a world with a path of 410 ticks on one worker. The second stage spends half of its time
 /// on checksums, and the source a quarter of its time on copies.
 fn world() -> World {
     World {
@@ -47,6 +47,8 @@ fn world() -> World {
         producer: 10.0,
         consumer: 10.0,
         capture: (0..400).map(|packet| (packet % 16, None)).collect(),
+        chosen: Vec::new(),
+        branch: vec![None; 3],
         period: 0.0,
         jitter: 0.0,
         drop_when_full: false,

@@ -5,8 +5,7 @@ use linerate_path::model::Path;
 use linerate_path::spec::{StageSpec, State};
 use linerate_record::plan::PlanReport;
 
-/// Returns the stages and the number of replicas of each segment in `short`, the short form of a
-/// mapping.
+/// Returns the stages and number of replicas of each segment in `short`, a mapping in short form.
 pub(crate) fn replicated(short: &str) -> Vec<(Vec<String>, u32)> {
     let segment = |text: &str| {
         let (names, times) = text.rsplit_once(" x").unwrap_or((text, "1"));
@@ -16,8 +15,8 @@ pub(crate) fn replicated(short: &str) -> Vec<(Vec<String>, u32)> {
     short.split(" | ").map(segment).collect()
 }
 
-/// Returns whether the plan replicates no stage with global state, as far as the short form of a
-/// mapping names stages. For paths of up to four stages it names them all.
+/// Returns whether the plan replicates no stage with global state, as far as mappings in short form
+/// show. For paths of up to four stages, they show all stages.
 pub(crate) fn keeps_to(report: &PlanReport, specs: &[StageSpec], path: &Path) -> bool {
     let is_global = |name: &String| {
         let index = path.stages.iter().position(|stage| stage.name == *name).expect("a stage");

@@ -68,8 +68,8 @@ fn a_gain_is_the_ratio_of_the_predictions_and_nothing_gains_on_itself() {
     }
 }
 
-/// Speed drift affects both sides of a comparison and cancels, so a gain is more precise than
-/// either rate.
+/// Speed drift affects both sides of a comparison and cancels, so gains are more precise than
+/// rates.
 #[test]
 fn what_mappings_share_cancels_in_a_gain() {
     let mut dice = Dice::new(32);
@@ -98,7 +98,7 @@ fn recommendations_are_ordered_and_the_best_mapping_is_among_them() {
         let written = report.predicted_kpps.as_number().expect("a rate");
         if let Some(best) = best.filter(|best| *best > written * 1.03) {
             let first = report.recommendations[0].predicted_kpps.as_number().expect("a rate");
-            // Among equally good burst sizes, the smallest is shown.
+            // Of equally good burst sizes, the smallest is shown.
             let share = first / best;
             assert!((1.0 / 1.02..1.0 + 1e-9).contains(&share), "case {number}: {share}");
         }
@@ -181,7 +181,7 @@ fn costs_that_do_not_do_are_refused_by_name() {
     path.mapping = mapping(&[(1, 3), (2, 2)]);
     assert_eq!(
         from(&path, 4),
-        Err(InputsError::TooFewWorkers { wanted: 5, beside: 0, available: 4 })
+        Err(InputsError::TooFewWorkers { wanted: 5, outside: 0, available: 4 })
     );
     let mut fewer = case.world.path();
     fewer.stages.pop();
@@ -190,7 +190,7 @@ fn costs_that_do_not_do_are_refused_by_name() {
     let mut other = case.world.path();
     other.stages[1].name = "other".to_owned();
     let error = from(&other, 4).expect_err("it used a different path").to_string();
-    assert!(error.contains("it used a different path"), "{error}");
+    assert!(error.contains("the run used a different path"), "{error}");
     let text = "[source]\nkind = 'generator'\n[[stage]]\nkind = 'a'\n[costs]\nfrom = 'a test'\n\
                 [[costs.stages]]\nname = 'a'\ninstructions = 100\n";
     let described = read_to_plan(text, "t", &[]).expect("a path");

@@ -11,7 +11,7 @@ use linerate_record::figure::{Figure, Tier};
 
 const BURST: u32 = 32;
 
-/// Returns the environment that describes a simulated world; each figure has a relative error of
+/// Returns the environment that describes a simulated world. Each figure has a relative error of
 /// `noise` and a matching interval.
 pub(crate) fn environment(world: &World, cpus: usize, noise: f64, dice: &mut Dice) -> Environment {
     let mut near = |value: f64| around(value * (1.0 + noise * dice.normal()), noise, 30);
@@ -52,8 +52,53 @@ fn compute_bound_mappings_are_predicted_within_two_percent() {
     }
 }
 
-/// A ring cost from too few windows has no interval, so a prediction that includes the ring has
-/// none either.
+/// The same for paths in which stages process only some packets: a ring costs what crosses it, a
+/// stage what it processes.
+#[test]
+fn mappings_of_branches_are_predicted_within_two_percent() {
+    let mut dice = Dice::new(21);
+    let mut branches = 0;
+    for case in 0..200 {
+        let stages = 2 + dice.below(5);
+        let mut world = World::random(&mut dice, stages).branched(&mut dice);
+        // Rings as expensive as stages, so that a wrong number of packets in them shows.
+        (world.producer, world.consumer) = (dice.between(50.0, 200.0), dice.between(50.0, 200.0));
+        let measured = random_mapping(&mut dice, stages, 4);
+        let target = random_mapping(&mut dice, stages, 4);
+        let report = run(&world, &measured, 0.0, case);
+        branches +=
+            report.workers.iter().flat_map(|w| &w.stages).filter(|s| s.bypassed > 0).count();
+        let costs = Costs::from_run(&report, &world.path(), BURST).expect("costs");
+        let env = environment(&world, 4, 0.0, &mut dice);
+        let predicted = predict(&target, BURST, &costs, &env).kpps.value;
+        let simulated = processed_kpps(&run(&world, &target, 0.0, case));
+        let error = predicted / simulated - 1.0;
+        assert!(error.abs() < 0.02, "case {case}: {error:+.4}, {measured:?} -> {target:?}");
+    }
+    assert!(branches > 200, "only {branches} stages had packets going round them");
+}
+
+/// A branch at the start of a segment: three quarters of the packets go round it, and all of them
+/// cross the ring before it.
+#[test]
+fn the_ring_before_a_branch_by_hand() {
+    let mut world = World::random(&mut Dice::new(15), 2);
+    world.stages = vec![10.0, 400.0];
+    (world.source, world.sink, world.jitter) = (10.0, 20.0, 0.0);
+    (world.producer, world.consumer) = (30.0, 50.0);
+    world.capture = (0..4).map(|flow| (flow, None)).collect();
+    (world.chosen, world.branch) = (vec![true, false, false, false], vec![None, Some(true)]);
+    let costs = Costs::from_run(&run(&world, &Mapping::merged(2), 0.0, 1), &world.path(), BURST);
+    let costs = costs.expect("costs");
+    assert!((costs.stages[1].ticks.value - 100.0).abs() < 1e-9, "{costs:?}");
+    assert_eq!((costs.stages[1].reach, costs.sink.reach), (1.0, 1.0));
+    let env = environment(&world, 2, 0.0, &mut Dice::new(1));
+    let kpps = predict(&mapping(&[(1, 1), (1, 1)]), BURST, &costs, &env).kpps.value;
+    assert!((kpps / (TICKS_PER_SECOND / (50.0 + 100.0 + 20.0) / 1e3) - 1.0).abs() < 1e-9);
+}
+
+/// A ring cost based on too few windows has no interval, so neither do predictions that include the
+/// ring.
 #[test]
 fn a_cost_without_interval_gives_a_prediction_without_bound() {
     let mut dice = Dice::new(5);
@@ -94,7 +139,7 @@ fn intervals_hold_the_truth_under_noisy_inputs() {
         let costs = Costs::from_run(&report, &world.path(), BURST).expect("costs");
         let env = environment(&world, 2, 0.05, &mut dice);
         let target = random_mapping(&mut dice, stages, 2);
-        // The simulated machine deviates from the formula by as much as the model error allows for.
+        // The simulated machine deviates from the formula by the assumed model error.
         let departure = if target.segments.len() > 1 { 0.06 } else { 0.03 };
         let truth = true_rate(&world, &target) / 1e3 * (departure * dice.normal()).exp();
         let kpps = predict(&target, BURST, &costs, &env).kpps;
@@ -131,7 +176,7 @@ fn a_memory_bound_stage_makes_the_prediction_a_range() {
     assert!(after.kpps.high > true_rate(&hot, &twice) / 1e3 * 0.93);
     assert!(after.kpps.low < before.kpps.low * 0.95);
 
-    // A memory-bound stage far from being the bottleneck changes nothing.
+    // A memory-bound stage that is far from being the bottleneck changes nothing.
     let mut light = costs.clone();
     light.stages[1].ticks = around(60.0, 0.0, 30);
     light.stages[1].hot_ticks = Some(around(20.0, 0.0, 30));

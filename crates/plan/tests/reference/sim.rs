@@ -1,73 +1,64 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A queueing simulation of a packet path, packet by packet: slow, deterministic, and independent
-//! of the model.
+//! A queueing simulation of a packet path, one packet at a time: slow, deterministic, and
+//! independent of the model.
 //!
-//! A short capture is replayed in a loop. The source fills a bounded queue for each replica of the
-//! first segment, in the order of the capture, and waits when the next packet's queue is full. A
-//! worker takes a packet, works, and puts it into the queue of the next worker; it is starved while
-//! its queue is empty and blocked while the next one is full.
+//! A short capture is replayed in a loop. The source fills one bounded queue per replica of the
+//! first segment, in capture order, and waits if the queue for the next packet is full. A worker
+//! takes a packet, processes it, and puts it into the next worker's queue. It is starved while its
+//! own queue is empty and blocked while the next one is full.
 
+// Named files, because tests of other crates include this one.
+#[path = "dice.rs"]
+mod dice;
+#[path = "paths.rs"]
+mod paths;
+
+pub(crate) use dice::Dice;
 use linerate_path::model::{
-    FullRing, Mapping, Params, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, StageUse,
+    FullRing, IdleRules, Mapping, PacketClass, Params, Path, Rate, RunLength, RunOptions, Segment,
+    Sink, Source, StageUse,
 };
-use linerate_path::spec::{StageSpec, State};
 use linerate_record::figure::{Figure, Tier};
 use linerate_record::fixtures;
-use linerate_record::random::Random;
 use linerate_record::run::{RunReport, StageReport, TimeShares, WindowCount, WorkerReport};
 use linerate_record::stats::Estimate;
+pub(crate) use paths::*;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) const TICKS_PER_SECOND: f64 = 2e9;
-/// Capacity of a queue in packets. It is small compared with real rings: a short run must fill the
-/// queues, and the packets in them at the start and end of counting must be few compared with the
-/// packets counted.
+/// Queue capacity in packets. Smaller than in real rings: a short run must fill the queues, which
+/// must hold few packets compared with those counted.
 const QUEUE: usize = 64;
 const WARM_UP: usize = 2_000;
 const MEASURED: usize = 8_000;
 
-/// The test's own random generator, independent of the crate.
-pub(crate) struct Dice(Random);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(Random::new(seed))
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0.below(bound)
-    }
-
-    pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * self.0.uniform()
-    }
-
-    pub(crate) fn normal(&mut self) -> f64 {
-        self.0.normal()
-    }
-}
-
-/// Ticks of each part of a worker for one packet; `None` if the packet does not reach that part.
+/// Ticks per packet spent in each step of a worker (head, stages, tail); `None` for steps that the
+/// packet does not reach.
 type Parts = Vec<Option<f64>>;
 
 /// The simulated machine, stages and traffic.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
-    /// Ticks that each stage spends per input packet.
+    /// Ticks per input packet of each stage.
     pub(crate) stages: Vec<f64>,
     pub(crate) source: f64,
     pub(crate) sink: f64,
     pub(crate) producer: f64,
     pub(crate) consumer: f64,
-    /// For each packet in the capture: its flow, and the stage that drops it.
+    /// For each packet in the capture: its flow, and the stage that drops it, if any.
     pub(crate) capture: Vec<(usize, Option<usize>)>,
-    /// Interval between packets in ticks; 0 for as fast as possible.
+    /// For each packet in the capture: whether it is in the class of the stages of `branch`.
+    pub(crate) chosen: Vec<bool>,
+    /// Stages that process only some packets: `true` for those that are `chosen`, `false` for the
+    /// others.
+    pub(crate) branch: Vec<Option<bool>>,
+    /// Time between packets in ticks; 0 offers them as fast as possible.
     pub(crate) period: f64,
-    /// Relative variation of service times, in both directions.
+    /// Relative variation of service times, plus or minus.
     pub(crate) jitter: f64,
-    /// Whether to drop at a full queue instead of waiting.
+    /// Whether to drop packets at a full queue instead of waiting.
     pub(crate) drop_when_full: bool,
-    /// Factor applied to all times when there is more than one worker.
+    /// Factor for all times if there is more than one worker.
     pub(crate) slowdown: f64,
 }
 
@@ -76,7 +67,8 @@ impl World {
     /// of the worlds, one stage drops packets.
     pub(crate) fn random(dice: &mut Dice, stages: usize) -> Self {
         let dropper = (dice.below(3) == 0).then(|| dice.below(stages));
-        // Each flow loses the same share, so that replicas differ only in their number of packets.
+        // Every flow loses the same fraction, so that replicas differ only in their number of
+        // packets.
         let mut seen = [0usize; 16];
         let packet = |dice: &mut Dice, seen: &mut [usize; 16]| {
             let flow = dice.below(16).min(dice.below(16));
@@ -90,6 +82,8 @@ impl World {
             producer: dice.between(2.0, 20.0),
             consumer: dice.between(2.0, 30.0),
             capture: (0..400).map(|_| packet(dice, &mut seen)).collect(),
+            chosen: Vec::new(),
+            branch: vec![None; stages],
             period: 0.0,
             jitter: 0.1,
             drop_when_full: false,
@@ -97,8 +91,27 @@ impl World {
         }
     }
 
+    /// Makes a third of each flow's packets a class, to which or to whose complement a stage may be
+    /// restricted.
+    pub(crate) fn branched(mut self, dice: &mut Dice) -> Self {
+        let mut seen = [0_usize; 16];
+        let is_chosen = |(flow, _): &(usize, Option<usize>)| {
+            seen[*flow] += 1;
+            seen[*flow].is_multiple_of(3)
+        };
+        self.chosen = self.capture.iter().map(is_chosen).collect();
+        let branch = |_: &f64| [None, Some(true), Some(false)][dice.below(3)];
+        self.branch = self.stages.iter().map(branch).collect();
+        self
+    }
+
     pub(crate) fn path(&self) -> Path {
-        let stage = |i| StageUse { name: name(i), kind: name(i), params: Params::new() };
+        let stage = |i| StageUse {
+            name: name(i),
+            kind: name(i),
+            only: PacketClass::All,
+            params: Params::new(),
+        };
         Path {
             name: "simulated".to_owned(),
             kernels: "selected".to_owned(),
@@ -114,10 +127,11 @@ impl World {
                 ring: 512,
                 full_ring: FullRing::Wait,
             },
+            idle: IdleRules::default(),
         }
     }
 
-    /// Returns the busiest replica's share of the capture, for each number of replicas from 1 to
+    /// Returns the busiest replica's share of the capture for each number of replicas up to
     /// `up_to`.
     pub(crate) fn largest_share(&self, up_to: usize) -> Vec<f64> {
         let share = |replicas: usize| {
@@ -132,19 +146,28 @@ impl World {
         self.capture[packet].1.is_none_or(|dropper| dropper >= stage)
     }
 
-    /// Returns the ticks of each part of a worker (head, stages and tail) for a packet of the
+    /// Returns whether a packet goes round a stage, which takes no time. The stage that drops a
+    /// packet always gets it.
+    fn goes_round(&self, packet: usize, stage: usize) -> bool {
+        let wanted = self.branch.get(stage).copied().flatten();
+        wanted.is_some_and(|wanted| wanted != self.chosen[packet])
+            && self.capture[packet].1 != Some(stage)
+    }
+
+    /// Returns the ticks spent in each part of a worker (head, stages, tail) on a packet of the
     /// capture.
     fn parts(&self, stages: &Segment, packet: usize) -> Parts {
         let range = stages.stages.clone();
         let head = if range.start == 0 { self.source } else { self.consumer };
         let tail = if range.end == self.stages.len() { self.sink } else { self.producer };
         let mut parts = vec![Some(head)];
-        parts.extend(range.clone().map(|s| self.survives(packet, s).then_some(self.stages[s])));
+        let ticks = |s| if self.goes_round(packet, s) { 0.0 } else { self.stages[s] };
+        parts.extend(range.clone().map(|s| self.survives(packet, s).then(|| ticks(s))));
         parts.push(self.survives(packet, range.end).then_some(tail));
         parts
     }
 
-    /// Returns the ticks of each part of each worker over one pass of the capture:
+    /// Returns the ticks spent in each part of each worker over one pass of the capture:
     /// `[segment][replica][part]`.
     pub(crate) fn true_ticks(&self, mapping: &Mapping) -> Vec<Vec<Vec<f64>>> {
         let segment = |s: &Segment| {
@@ -160,50 +183,6 @@ impl World {
         };
         mapping.segments.iter().map(segment).collect()
     }
-}
-
-pub(crate) fn name(stage: usize) -> String {
-    format!("stage{stage}")
-}
-
-/// Returns one specification per stage; those in `global` have global state.
-pub(crate) fn kinds(stages: usize, global: &[usize]) -> Vec<StageSpec> {
-    let state = |i| {
-        if global.contains(&i) { State::Global } else { State::PerFlow }
-    };
-    let spec = |i| StageSpec {
-        kind: "stage",
-        help: "",
-        params: &[],
-        needs_headers: false,
-        state: state(i),
-        keeps_order: true,
-        drop_causes: &[],
-    };
-    (0..stages).map(spec).collect()
-}
-
-pub(crate) fn mapping(parts: &[(usize, u32)]) -> Mapping {
-    let mut start = 0;
-    let segment = |&(stages, replicas): &(usize, u32)| {
-        let range = start..start + stages;
-        start += stages;
-        Segment { stages: range, replicas, cpus: Vec::new() }
-    };
-    Mapping { segments: parts.iter().map(segment).collect() }
-}
-
-/// Returns a random mapping of `stages` stages to at most `cpus` workers.
-pub(crate) fn random_mapping(dice: &mut Dice, stages: usize, cpus: usize) -> Mapping {
-    let (mut parts, mut left, mut free) = (Vec::new(), stages, cpus);
-    while left > 0 {
-        let take = if free == 1 { left } else { 1 + dice.below(left) };
-        let most = if take == left { free } else { free - 1 };
-        let replicas = 1 + dice.below(most).min(dice.below(most));
-        parts.push((take, replicas as u32));
-        (left, free) = (left - take, free - replicas);
-    }
-    mapping(&parts)
 }
 
 enum State3 {
@@ -224,6 +203,7 @@ struct SimWorker<'a> {
     since: f64,
     spent: [f64; 3],
     given: Vec<u64>,
+    bypassed: Vec<u64>,
     ticks: Vec<f64>,
     ring_drops: u64,
 }
@@ -261,6 +241,7 @@ impl<'a> Simulation<'a> {
                     since: 0.0,
                     spent: [0.0; 3],
                     given: vec![0; parts],
+                    bypassed: vec![0; parts],
                     ticks: vec![0.0; parts],
                     ring_drops: 0,
                 });
@@ -293,7 +274,7 @@ impl<'a> Simulation<'a> {
         (worker.since, worker.state) = (self.now, state);
     }
 
-    /// Processes all events that can happen now.
+    /// Processes all events that are due now.
     fn settle(&mut self) {
         loop {
             let mut moved = self.offer();
@@ -340,7 +321,10 @@ impl<'a> Simulation<'a> {
         let mut total = 0.0;
         for (part, ticks) in self.parts[worker.index as usize][packet].iter().enumerate() {
             if let Some(ticks) = *ticks {
-                worker.given[part] += 1;
+                let goes_round = (1..=worker.segment.stages.len()).contains(&part)
+                    && self.world.goes_round(packet, worker.segment.stages.start + part - 1);
+                worker.given[part] += u64::from(!goes_round);
+                worker.bypassed[part] += u64::from(goes_round);
                 worker.ticks[part] += ticks * wobble * self.speed;
                 total += ticks * wobble * self.speed;
             }
@@ -388,13 +372,14 @@ impl<'a> Simulation<'a> {
         for worker in &mut self.workers {
             (worker.since, worker.spent, worker.ring_drops) = (self.now, [0.0; 3], 0);
             worker.given.fill(0);
+            worker.bypassed.fill(0);
             worker.ticks.fill(0.0);
         }
     }
 }
 
-/// Runs the world and reports the run as the runtime would; `noise` is the relative error of every
-/// service time, which the report's intervals reflect.
+/// Runs the world, and reports the run as the runtime would. `noise` is the relative error of
+/// service times, which the report's intervals reflect.
 pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> RunReport {
     let mut sim = Simulation::new(world, mapping);
     sim.run_until(WARM_UP);
@@ -425,6 +410,7 @@ pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> Ru
         causes: Vec::new(),
         kernel_advice: None,
         packets_home: None,
+        interfaces: Vec::new(),
         ..fixtures::run()
     }
 }
@@ -450,6 +436,7 @@ fn worker_report(worker: &SimWorker<'_>, noise: f64, dice: &mut Dice) -> WorkerR
         drops: ring_drops(&name, worker.ring_drops),
         name,
         packets: worker.given[part],
+        bypassed: worker.bypassed[part],
         ticks_per_packet: per_packet(worker.ticks[part], worker.given[part], noise, dice),
         cycles_per_packet: Figure::absent("cycles/packet", Tier::Sim, "simulated", "no core clock"),
         busy: Some(busy * worker.ticks[part] / work.max(f64::MIN_POSITIVE)),

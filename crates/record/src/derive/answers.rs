@@ -7,10 +7,10 @@ use crate::figure::{Figure, Figures, Tier};
 use serde_json::json;
 
 impl Derive for AnswersReport {
-    /// Returns the sentence of each answer, keyed by question. If a question could not be answered,
-    /// the figure is absent and its reason names the missing measurement.
+    /// Returns the answers, keyed by question. Unanswered questions yield an absent figure whose
+    /// reason names the missing measurement.
     fn figures(&self) -> Figures {
-        const METHOD: &str = "rules applied to the figures of the queried record";
+        const METHOD: &str = "rules applied to the queried record's figures";
         let of = |answer: &Answer| {
             let figure = match answer.verdict {
                 AnswerVerdict::CannotTell => {
@@ -23,7 +23,7 @@ impl Derive for AnswersReport {
         self.answers.iter().map(of).collect()
     }
 
-    /// Returns the verdict, sentence and next command for each question.
+    /// Returns the verdict, answer and suggested next command for each question.
     fn lists(&self) -> Lists {
         let of = |answer: &Answer| {
             json!({

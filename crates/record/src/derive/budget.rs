@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from a per-packet budget.
+//! Values derived from a `budget` record.
 
 use super::{Derive, Lists, named};
 use crate::budget::{BudgetReport, BudgetRow};
@@ -13,19 +13,19 @@ impl Derive for BudgetReport {
     fn figures(&self) -> Figures {
         let Some(row) = self.rows.first() else { return Figures::new() };
         let exact = |unit, value, method| Figure::exact(unit, value, Tier::Model, method);
-        const SHARE: &str = "cycles per packet times instructions per cycle, over the strands of a \
-                             pipe, all busy";
+        const SHARE: &str = "cycles per packet times instructions per cycle, divided by the number \
+                             of strands on a pipe, assuming that all are busy";
         let instructions = match row.instructions_per_packet {
             Some(instructions) => exact("instructions", instructions, SHARE),
             None => Figure::absent(
                 "instructions",
                 Tier::Model,
                 SHARE,
-                "instructions per cycle of a pipe are not given",
+                "the pipe's instructions per cycle are not given",
             ),
         };
-        let ns = exact("ns", row.ns_per_packet, "wire bits of a frame over the line rate");
-        let rate = exact("packets/s", row.packets_per_s, "1 over the time per packet");
+        let ns = exact("ns", row.ns_per_packet, "bits on the wire per frame over line rate");
+        let rate = exact("packets/s", row.packets_per_s, "inverse of the time per packet");
         let cycles =
             exact("cycles", row.cycles_per_packet, "time per packet times clock frequency");
         named([

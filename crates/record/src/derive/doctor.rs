@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from the examination of a machine by `linerate doctor`.
+//! Values derived from a `doctor` record.
 
 use super::{Derive, emulated};
 use crate::doctor::{COUNTERS_AT_ONCE, DoctorReport, Verdict};
@@ -8,11 +8,11 @@ use crate::provenance::Provenance;
 use crate::warning::Warning;
 
 impl Derive for DoctorReport {
-    /// Returns `best_tier`; one figure per tier (`tier_hw`, `tier_hw_registers` and so on), which
-    /// is absent with the reason if the tier does not work; `counters_at_once`; and `advice`, the
-    /// number of recommended changes.
+    /// Returns `best_tier`; one figure per tier (`tier_hw`, `tier_hw_registers`, ...), absent if
+    /// the tier is unavailable; `counters_at_once`; and `advice`, the number of recommended
+    /// changes.
     fn figures(&self) -> Figures {
-        const TRIED: &str = "events opened and counted over a known amount of work";
+        const TRIED: &str = "events opened and counted on a workload with known counts";
         const READ: &str = "files exposed by the kernel";
         let mut figures = Figures::new();
         for state in &self.tiers {

@@ -34,8 +34,8 @@ impl Derive for KernelsReport {
     }
 }
 
-/// Returns the row of the selected routine for independent calls on aligned, cached buffers, with
-/// source and destination at different page offsets; an error says what was not measured.
+/// Finds the selected routine's row for independent calls on aligned, cached buffers with source
+/// and destination at different page offsets. The error names the missing measurement.
 fn row(report: &KernelsReport, kernel: Kernel, size: u64) -> Result<&Row, String> {
     let has_destination = kernel != Kernel::Checksum;
     let is_wanted = |row: &&Row| {
@@ -57,10 +57,10 @@ fn estimate(
     Some(Estimate::of_ends(value?, low, high, row.n))
 }
 
-/// Returns the speed of the selected routine relative to the bound, the fastest load loop.
+/// Returns the selected routine's speed relative to the bound, which is the fastest load loop.
 fn speed(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
     const METHOD: &str =
-        "time of the fastest load loop over that of the selected routine, per round";
+        "time of the fastest load loop divided by that of the selected routine, per round";
     let share = row(report, kernel, size).and_then(|row| {
         let share = estimate(row, row.of_bound, row.of_bound_low, row.of_bound_high);
         share.ok_or_else(|| missing(row))
@@ -68,13 +68,13 @@ fn speed(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
     figure("ratio", share, METHOD)
 }
 
-/// Returns the time of the selected routine relative to memcpy: the inverse of its relative speed,
-/// with the ends of the interval swapped.
+/// Returns the selected routine's time relative to memcpy: the inverse of the relative speed, with
+/// the interval ends swapped.
 fn time(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
-    const METHOD: &str = "time of the selected routine over that of memcpy, per round";
+    const METHOD: &str = "time of the selected routine divided by that of memcpy, per round";
     let time = row(report, kernel, size).and_then(|row| {
         if row.bound.as_deref() != Some("memcpy") {
-            return Err("the row has no comparison with memcpy of the C library".to_owned());
+            return Err("the row was not compared with the C library's memcpy".to_owned());
         }
         let inverse = |share: Option<f64>| share.map(|share| 1.0 / share);
         let [value, low, high] = [row.of_bound, row.of_bound_high, row.of_bound_low].map(inverse);
@@ -104,10 +104,10 @@ fn figure(unit: &str, estimate: Result<Estimate, String>, method: &str) -> Figur
 }
 
 fn selected(report: &KernelsReport) -> Figure {
-    const METHOD: &str = "variants selected from the variant table on this processor";
+    const METHOD: &str = "variants that the variant table selects on this processor";
     match report.selected() {
         Some(names) => Figure::text(&names, Tier::Sw, METHOD),
-        None => Figure::absent("text", Tier::Sw, METHOD, "no variant can run here"),
+        None => Figure::absent("text", Tier::Sw, METHOD, "no variant runs on this processor"),
     }
 }
 

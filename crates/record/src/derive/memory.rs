@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from the measurement of a memory hierarchy.
+//! Values derived from a `memory` record.
 
 use super::{Derive, Lists, emulated, not_idle, preempted, unknown_core_clock, word};
 use crate::figure::{Figure, Figures, bare};
@@ -9,9 +9,9 @@ use crate::warning::Warning;
 use serde_json::{Value, json};
 
 impl Derive for MemoryReport {
-    /// Returns the cache and TLB levels by name (`l1_size_bytes`, `memory_latency_ns`,
-    /// `l1_dtlb_entries`), bandwidth by level, operation and threads (`l2_read_1_gb_per_s`), and
-    /// the measurement conditions.
+    /// Returns figures for the cache and TLB levels (`l1_size_bytes`, `memory_latency_ns`,
+    /// `l1_dtlb_entries`), bandwidth by level, operation and thread count (`l2_read_1_gb_per_s`),
+    /// and the measurement conditions.
     fn figures(&self) -> Figures {
         let mut figures = Figures::new();
         let mut put = |name: String, figure: &Figure| figures.insert(name, figure.clone());
@@ -22,8 +22,8 @@ impl Derive for MemoryReport {
             put(format!("{name}_latency_cycles"), &level.latency_cycles);
         }
         let has_used = self.tlb.iter().any(|level| level.pages == self.pages.used);
-        // If a hypervisor backs huge pages with small pages, translations of huge pages use the TLB
-        // levels of small pages.
+        // If the hypervisor backs huge pages with small ones, huge-page translations occupy the
+        // small-page TLB.
         let pages = if has_used { self.pages.used } else { PageKind::Base };
         for level in self.tlb.iter().filter(|level| level.pages == pages) {
             let name = word(&level.name);
@@ -51,8 +51,7 @@ impl Derive for MemoryReport {
         figures
     }
 
-    /// Returns bare values for the cache levels, the TLB, the pages, the noise, the timer and the
-    /// sizes that the OS reports.
+    /// Returns the cache levels, TLB, pages, noise, timer and OS-reported sizes as bare values.
     fn lists(&self) -> Lists {
         let levels = self.levels.iter().map(level_summary).collect();
         let tlb = self.tlb.iter().map(tlb_summary).collect();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from the predictions of a plan.
+//! Values derived from a `plan` record.
 
 use super::{Derive, Lists, named};
 use crate::figure::{Figure, Figures, Tier};
 use crate::plan::{PlanReport, PlannedWorker, Recommendation};
 use serde_json::json;
 
-/// Returns the smallest number of CPUs that is predicted to sustain line rate.
+/// Returns the smallest number of CPUs predicted to sustain line rate.
 fn cpus_for_line(report: &PlanReport) -> Figure {
-    const METHOD: &str = "low end of the prediction compared with line rate";
+    const METHOD: &str = "lower end of the predicted range compared with line rate";
     let Some(hold) = &report.line_hold else {
-        return Figure::absent("cpus", Tier::Model, METHOD, "no line rate is known");
+        return Figure::absent("cpus", Tier::Model, METHOD, "the line rate is unknown");
     };
     match hold.cpus {
         Some(cpus) => Figure::exact("cpus", f64::from(cpus), Tier::Model, METHOD),
@@ -26,7 +26,7 @@ impl Derive for PlanReport {
             Some(stage) => Figure::text(stage, Tier::Model, METHOD),
             None => Figure::absent("text", Tier::Model, METHOD, &self.bottleneck.sentence),
         };
-        let unknown = "no [line], or packet sizes that are not in the file";
+        let unknown = "the path file has no [line], or does not specify packet sizes";
         let line = match self.line_rate_kpps {
             Some(kpps) => Figure::exact("kpps", kpps, Tier::Model, LINE),
             None => Figure::absent("kpps", Tier::Model, LINE, unknown),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from the comparison of two profiles.
+//! Values derived from a `profile_diff` record.
 
 use super::{Derive, Lists, named};
 use crate::figure::{Figure, Figures, bare};
@@ -7,8 +7,8 @@ use crate::profile_diff::{FunctionChange, ProfileDiffReport};
 use serde_json::{Value, json};
 
 impl Derive for ProfileDiffReport {
-    /// Returns the function with the largest change, that change, the change of all functions
-    /// together, and the number of functions that changed.
+    /// Returns the function that changed most and its change, the total change, and how many
+    /// functions changed.
     fn figures(&self) -> Figures {
         const METHOD: &str = "difference of two profiles";
         let (tier, unit) = (self.total.change.tier, self.unit.name());
@@ -25,7 +25,7 @@ impl Derive for ProfileDiffReport {
         ])
     }
 
-    /// Returns the functions.
+    /// Returns the `functions` entry of the summary.
     fn lists(&self) -> Lists {
         Lists::from([("functions", self.functions.iter().map(function).collect())])
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from a program's regions.
+//! Values derived from a `regions` record.
 
 use super::Derive;
 use crate::figure::{Figure, Figures};
 use crate::regions::{RegionEvent, RegionReport, RegionTotal, RegionsReport};
 use std::collections::{BTreeMap, BTreeSet};
 
-const METHOD: &str = "between entering and leaving the region, measurement overhead subtracted";
+const METHOD: &str = "from region entry to exit, measurement overhead subtracted";
 
 impl Derive for RegionsReport {
     /// Returns, for each region over all threads, `NAME.ticks_per_visit` and, if the program
@@ -28,7 +28,7 @@ impl Derive for RegionsReport {
 }
 
 impl RegionsReport {
-    /// Returns each region summed over all threads, in order of first appearance.
+    /// Returns the regions, each summed over all threads, in order of first appearance.
     pub fn totals(&self) -> Vec<RegionTotal<'_>> {
         let mut names: Vec<&str> = Vec::new();
         let mut threads: BTreeMap<&str, Vec<&RegionReport>> = BTreeMap::new();
@@ -43,7 +43,7 @@ impl RegionsReport {
     }
 }
 
-/// Sums the entries of one region over its threads; there must be at least one entry.
+/// Sums one region over its threads. `regions` must not be empty.
 fn total<'a>(regions: &[&'a RegionReport]) -> RegionTotal<'a> {
     let tids: BTreeSet<u32> = regions.iter().map(|region| region.tid).collect();
     let event = |(place, first): (usize, &RegionEvent)| {
@@ -62,8 +62,8 @@ fn total<'a>(regions: &[&'a RegionReport]) -> RegionTotal<'a> {
     }
 }
 
-/// Returns the sum of the figures. The sum is absent, with the reason, if one of the figures is
-/// absent. If the spread of one figure is unknown, the spread of the sum is unknown.
+/// Sums the figures. The sum is absent if any figure is, and its spread is unknown if any figure's
+/// is.
 fn sum<'a>(figures: impl Iterator<Item = &'a Figure> + Clone) -> Figure {
     let missing = figures.clone().find(|figure| figure.as_number().is_none());
     let mut rest = figures;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from a run.
+//! Values derived from a `run` record.
 
 use super::{Derive, emulated, named, not_idle, preempted, unknown_core_clock, unsteady_counter};
 use crate::figure::{Figure, Figures, Tier};
 use crate::input::WARNED_SHARE;
+use crate::interfaces::InterfaceDoubt;
 use crate::provenance::Provenance;
-use crate::run::{LineReport, PacketsHome, RunReport, Tally};
+use crate::run::{LineReport, PacketsHome, RunReport, StageReport, Tally};
 use crate::tune::{Finding, KernelAdvice};
 use crate::warning::Warning;
 use crate::why::WhyFinding;
@@ -41,16 +42,15 @@ impl Derive for RunReport {
     }
 }
 
-/// Returns the rate at which the source was to offer packets.
+/// Returns the requested source rate; absent if the record does not state it.
 fn offered(run: &RunReport) -> Figure {
-    let unknown = || Figure::absent("kpps", Tier::Model, "", "the record does not say");
+    let unknown = || Figure::absent("kpps", Tier::Model, "", "not in the record");
     run.offered_kpps.clone().unwrap_or_else(unknown)
 }
 
-/// Returns the figures of a finding: the name of the bottleneck stage, and the finding as a
-/// sentence.
+/// Returns a finding's figures: the bottleneck stage, and the finding as a sentence.
 pub(super) fn of_finding(finding: &Finding) -> Figures {
-    const METHOD: &str = "shares of time and service times of the workers";
+    const METHOD: &str = "workers' time shares and service times";
     let bottleneck = match &finding.bottleneck {
         Some(stage) => Figure::text(stage, Tier::Sw, METHOD),
         None => Figure::absent("text", Tier::Sw, METHOD, &finding.sentence),
@@ -59,19 +59,18 @@ pub(super) fn of_finding(finding: &Finding) -> Figures {
     named([("bottleneck", bottleneck), ("finding", sentence)])
 }
 
-/// Returns the main cause that limits the path, as a keyword of `linerate why`; empty for records
-/// without causes.
+/// Returns the main limiting cause as a `linerate why` keyword; empty for records without causes.
 fn of_causes(causes: &[WhyFinding]) -> Figures {
     let first = causes.first().map(|first| first.cause.name());
-    let figure = |word| Figure::text(word, Tier::Sw, "rules applied to the workers' time");
+    let figure = |word| Figure::text(word, Tier::Sw, "rules applied to the workers' time shares");
     Figures::from_iter(first.map(|word| ("cause".to_owned(), figure(word))))
 }
 
-/// Returns the figures on kernels: those in use, the fastest for the path's calls, and the ratio of
-/// their times.
+/// Returns the kernels in use, the fastest kernels for the path's calls, and the ratio of their
+/// times.
 pub(super) fn of_kernels(advice: Option<&KernelAdvice>) -> Figures {
-    const METHOD: &str = "replay of the logged calls on warm data";
-    let absent = |unit| Figure::absent(unit, Tier::Sw, METHOD, "no kernel call was timed");
+    const METHOD: &str = "logged calls replayed on warm data";
+    let absent = |unit| Figure::absent(unit, Tier::Sw, METHOD, "no kernel calls were timed");
     let text = |pick: fn(&KernelAdvice) -> &str| {
         advice.map_or_else(|| absent("text"), |a| Figure::text(pick(a), Tier::Sw, METHOD))
     };
@@ -83,7 +82,7 @@ pub(super) fn of_kernels(advice: Option<&KernelAdvice>) -> Figures {
     ])
 }
 
-/// Returns the figures on the cache level that holds the packets.
+/// Returns the figures that show which cache level holds the packets.
 pub(super) fn of_home(home: &PacketsHome) -> Figures {
     named([
         ("packets_bytes", home.bytes.clone()),
@@ -93,7 +92,7 @@ pub(super) fn of_home(home: &PacketsHome) -> Figures {
     ])
 }
 
-/// Returns the line rate in kpps for the mean size of the packets offered.
+/// Returns the line rate in kpps at the mean size of the offered packets.
 pub(super) fn line_rate(run: &RunReport) -> Figure {
     const METHOD: &str = "line rate over mean wire size";
     match run.line_rate_kpps {
@@ -102,7 +101,7 @@ pub(super) fn line_rate(run: &RunReport) -> Figure {
     }
 }
 
-/// Returns the cost per packet, summed over all workers: ticks, cycles and hardware events.
+/// Returns per-packet costs summed over all workers: ticks, cycles and hardware events.
 pub(super) fn costs(run: &RunReport) -> Figures {
     let ticks = match run.workers.as_slice() {
         [only] => only.ticks_per_packet.clone(),
@@ -127,7 +126,7 @@ fn event_costs(run: &RunReport) -> Figures {
         ),
         _ => {
             let reason = instructions.reason.as_deref().or(cycles.reason.as_deref());
-            let reason = reason.unwrap_or("no instruction was counted");
+            let reason = reason.unwrap_or("no instructions were counted");
             Figure::absent("cycles/instruction", Tier::Sw, "", reason)
         }
     };
@@ -139,10 +138,10 @@ fn event_costs(run: &RunReport) -> Figures {
     ])
 }
 
-/// Returns the mean count of an event per packet taken from the source, summed over all stages and
-/// workers. The count of each stage is weighted by the packets that it received.
+/// Returns the mean count of `event` per source packet, summed over all stages and workers. Each
+/// stage's count is weighted by the packets it received.
 fn stage_events(run: &RunReport, event: &str) -> Figure {
-    const METHOD: &str = "counts around each stage, weighted by its packets";
+    const METHOD: &str = "per-stage counts, weighted by packets";
     let unit = format!("{event}/packet");
     let absent = |reason: &str| Figure::absent(&unit, Tier::Sw, METHOD, reason);
     let asked = run.counted.iter().flat_map(|counted| &counted.events);
@@ -169,7 +168,7 @@ fn stage_events(run: &RunReport, event: &str) -> Figure {
     }
     match source_kpps(run) {
         kpps if kpps > 0.0 => Figure::exact(&unit, sum / kpps, tier, METHOD),
-        _ => absent("no packet was taken from the source"),
+        _ => absent("no packets were read from the source"),
     }
 }
 
@@ -179,7 +178,7 @@ fn source_kpps(run: &RunReport) -> f64 {
 }
 
 fn busy_ticks(run: &RunReport) -> Figure {
-    const METHOD: &str = "busy ticks of all workers over packets taken from the source";
+    const METHOD: &str = "busy ticks of all workers over packets read from the source";
     let busy: f64 = run.workers.iter().map(|worker| worker.time_or_zero().busy).sum();
     match source_kpps(run) {
         kpps if kpps > 0.0 => {
@@ -187,15 +186,15 @@ fn busy_ticks(run: &RunReport) -> Figure {
             Figure::exact("ticks/packet", ticks, Tier::Sw, METHOD)
         }
         _ => {
-            Figure::absent("ticks/packet", Tier::Sw, METHOD, "no packet was taken from the source")
+            Figure::absent("ticks/packet", Tier::Sw, METHOD, "no packets were read from the source")
         }
     }
 }
 
-/// Returns the mean cycles per packet taken from the source, summed over all stages and workers.
-/// The cycles of each stage are weighted by the packets that it received.
+/// Returns the mean cycles per source packet, summed over all stages and workers. Each stage's
+/// cycles are weighted by the packets it received.
 fn worker_cycles(run: &RunReport) -> Figure {
-    const METHOD: &str = "cycles of each stage, weighted by its packets";
+    const METHOD: &str = "per-stage cycles, weighted by packets";
     let kpps = source_kpps(run);
     let mut sum = 0.0;
     let stages = run.workers.iter().flat_map(|s| &s.stages);
@@ -216,17 +215,16 @@ fn worker_cycles(run: &RunReport) -> Figure {
             "cycles/packet",
             Tier::Sw,
             METHOD,
-            "no packet was taken from the \
-            source",
+            "no packets were read from the source",
         );
     }
     Figure::exact("cycles/packet", sum / kpps, Tier::Sw, METHOD)
 }
 
-/// Number of windows without preemption per worker below which a warning is issued.
+/// Number of clean windows per worker below which a warning is issued.
 const WINDOWS_FEW: u64 = 50;
 
-/// Returns warnings about the workers, the stages and the input of a run.
+/// Returns warnings about a run's workers, stages and input.
 pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     let windows = || run.workers.iter().map(|worker| worker.windows);
     let share = |w: &crate::run::WindowCount| w.preempted as f64 / w.total.max(1) as f64;
@@ -237,8 +235,7 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
         unsteady_counter(provenance).into_iter().chain(emulated(provenance)).collect();
     warnings.extend(shared_cores(run, provenance));
     warnings.extend(unknown_core_clock(&worker_cycles(run)));
-    // A CPU quota also preempts workers, and its warning explains more than the one about
-    // preemption.
+    // A CPU quota also shows up as preemption, so warn only of the quota, which is the cause.
     match run.held(provenance) {
         Some(cpus) => {
             warnings.push(Warning::CpuQuota { cpus, workers: run.workers.len() as u32 });
@@ -249,11 +246,13 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     warnings.extend(run.dead_end().map(Warning::NothingCameThrough));
     warnings.extend(idle_stages(run));
     warnings.extend(left_out(run));
+    let interfaces = run.interfaces.iter().filter_map(InterfaceDoubt::of);
+    warnings.extend(interfaces.map(Warning::InterfaceInDoubt));
     warnings
 }
 
-/// Warns of skipped input: with the number of bytes if they are a large share of the input,
-/// otherwise with the number of packets.
+/// Warns about skipped input. If its bytes are a large share of the input, the warning gives that
+/// share; otherwise, it gives the number of packets.
 fn left_out(run: &RunReport) -> Option<Warning> {
     let many = run.input.as_ref().filter(|input| input.left_out_share() > WARNED_SHARE);
     if let Some((input, cause)) = many.and_then(|input| Some((input, input.main_cause()?))) {
@@ -271,25 +270,31 @@ fn left_out(run: &RunReport) -> Option<Warning> {
     frames.map(|frames| Warning::RejectedPackets { rejected, of: rejected + frames })
 }
 
-/// Warns, in path order, of each stage that received packets but did no work on any worker.
+/// Warns about every stage that packets reached but that did nothing with them on any worker, in
+/// path order.
 fn idle_stages(run: &RunReport) -> Vec<Warning> {
     let stages = || run.workers.iter().flat_map(|worker| &worker.stages);
     let mut warnings: Vec<Warning> = Vec::new();
     let mut seen = BTreeSet::new();
     for idle in stages().filter(|stage| stage.idle.is_some() && seen.insert(&stage.name)) {
-        let same = || stages().filter(|stage| stage.name == idle.name && stage.packets > 0);
+        let reached = |stage: &&StageReport| stage.packets + stage.bypassed > 0;
+        let same = || stages().filter(|stage| stage.name == idle.name).filter(reached);
         if same().all(|stage| stage.idle.is_some()) {
+            // If all packets went round the stage, the reason is about them.
+            let processed: u64 = same().map(|stage| stage.packets).sum();
+            let bypassed = || same().map(|stage| stage.bypassed).sum();
+            let main = same().find(|stage| stage.packets > 0).unwrap_or(idle);
             warnings.push(Warning::IdleStage {
                 stage: idle.name.clone(),
-                packets: same().map(|stage| stage.packets).sum(),
-                reason: idle.idle.clone().unwrap_or_default(),
+                packets: if processed > 0 { processed } else { bypassed() },
+                reason: main.idle.clone().unwrap_or_default(),
             });
         }
     }
     warnings
 }
 
-/// Warns of workers that shared a core as SMT siblings, one warning per core.
+/// Warns about each core on which several SMT siblings ran workers.
 fn shared_cores(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     let is_used = |cpu: &u32| run.workers.iter().any(|worker| worker.cpu == *cpu);
     let used = |core: &Vec<u32>| core.iter().copied().filter(is_used).collect();
@@ -298,32 +303,32 @@ fn shared_cores(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     cores.map(|cpus| Warning::SharedCore { cpus }).collect()
 }
 
-/// Rate per flow, for a path whose flows each have a separate line: the ports of `[line]`.
+/// Per-flow rate for a path in which each flow has its own link, that is, one of the ports in
+/// `[line]`.
 ///
-/// Rates come from windows without preemption. If workers share a processor, there are no such
-/// windows; the rate is then taken over the whole measured part of the run. Only packets that
-/// reach a sink count; dropped packets do not contribute to a flow's rate.
+/// Rates come from windows without preemption. Workers that share a CPU have no such windows; the
+/// rate is then computed over the entire measurement phase. Only packets that reach a sink count,
+/// so dropped packets do not contribute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flows {
-    /// The line with its ports; each port carries one flow.
+    /// The line and its ports, each of which carries one flow.
     pub line: LineReport,
-    /// Rate of one flow, in kpps.
+    /// Per-flow rate, in kpps.
     pub kpps: Figure,
-    /// Rate of one flow relative to the line rate of one port.
+    /// Per-flow rate relative to the line rate of one port.
     pub share: Figure,
     /// Whether the rate comes from windows without preemption.
     pub is_clean: bool,
 }
 
-/// Reason why the rate at the sink is unknown although packets arrived there.
+/// Reason given if packets reached the sink, but none of them during the measurement phase.
 const OUTSIDE_THE_MEASUREMENT: &str =
-    "no packets reached the sink during the measured part; run longer";
+    "no packets reached the sink during the measurement; run longer";
 
 impl RunReport {
-    /// Returns the rate of each flow; `None` if the path has no line, or only one port.
+    /// Returns the per-flow rate; `None` if the path has no line or only one port.
     pub fn flows(&self) -> Option<Flows> {
-        const WHOLE: &str = "rate of packets that left over the measured part, per port of the \
-                             line";
+        const WHOLE: &str = "rate at the sinks during the measurement, per line port";
         let line = self.line.filter(|line| line.ports > 1)?;
         let flows = f64::from(line.ports);
         let is_clean = self.throughput_kpps.as_number().is_some();
@@ -331,8 +336,7 @@ impl RunReport {
             true => self.throughput_kpps.scaled(
                 1.0 / flows,
                 "kpps",
-                "throughput over the number \
-                of ports",
+                "throughput divided by the number of ports",
             ),
             false => match sent(self) {
                 (0.0, 1..) => Figure::absent("kpps", Tier::Sw, WHOLE, OUTSIDE_THE_MEASUREMENT),
@@ -340,24 +344,23 @@ impl RunReport {
             },
         };
         let line_kpps = self.line_rate_kpps? / flows;
-        let share =
-            kpps.scaled(1.0 / line_kpps, "ratio", "rate of a flow over line rate of a port");
+        let share = kpps.scaled(1.0 / line_kpps, "ratio", "flow rate over per-port line rate");
         Some(Flows { line, kpps, share, is_clean })
     }
 }
 
 impl RunReport {
-    /// Returns the CPU quota that throttled the workers, in CPUs. Workers never sleep, so any quota
-    /// below the number of workers throttles them. `None` without throttling.
+    /// Returns the CPU quota that throttled the workers, in CPUs; `None` if they were not
+    /// throttled. Workers are assumed to poll without sleeping, so that any quota below their
+    /// number throttles them.
     pub fn held(&self, provenance: &Provenance) -> Option<f64> {
         provenance.cpu_quota.filter(|cpus| *cpus < self.workers.len() as f64)
     }
 
-    /// Returns the rate at the sinks in kpps over the measured part of the run, including the time
-    /// during which workers were stopped.
+    /// Returns the rate in kpps at the sinks over the measurement phase, including time in which
+    /// workers were stopped.
     pub fn delivered_kpps(&self) -> Figure {
-        const METHOD: &str = "rate of packets that left over the measured part, interruptions \
-                              included";
+        const METHOD: &str = "rate at the sinks during the measurement, interruptions included";
         match sent(self) {
             (0.0, 1..) => Figure::absent("kpps", Tier::Sw, METHOD, OUTSIDE_THE_MEASUREMENT),
             (kpps, _) => Figure::exact("kpps", kpps, Tier::Sw, METHOD),
@@ -365,8 +368,8 @@ impl RunReport {
     }
 }
 
-/// Returns the rate at the sinks in kpps over the measured part of the run, and the number of
-/// packets at the sinks over the entire run.
+/// Returns the rate in kpps at the sinks over the measurement phase, and the number of packets that
+/// reached them in the entire run.
 fn sent(run: &RunReport) -> (f64, u64) {
     let last = run.workers.iter().map(|worker| worker.segment).max();
     let last = run.workers.iter().filter(|worker| Some(worker.segment) == last);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from event counts.
+//! Values derived from a `stat` record.
 
 use super::{Derive, emulated};
 use crate::figure::Figures;
@@ -7,13 +7,13 @@ use crate::provenance::Provenance;
 use crate::stat::{Judged, StatReport};
 use crate::warning::Warning;
 
-/// Returns the name of the figure for the count of an event per unit of work.
+/// Returns the name under which an event's count per unit of work is listed.
 pub fn per_unit_name(event: &str, unit: &str) -> String {
     format!("{event}_per_{unit}")
 }
 
 impl Derive for StatReport {
-    /// Returns every event, every metric and the times; counts per unit of work are named
+    /// Returns all events, metrics and times. Counts per unit of work are named
     /// `<event>_per_<unit>`.
     fn figures(&self) -> Figures {
         let mut figures = self.times.clone();
@@ -30,14 +30,14 @@ impl Derive for StatReport {
     }
 
     fn warnings(&self, provenance: &Provenance) -> Vec<Warning> {
-        // Emulation of the processor does not affect the counts of a simulator that runs on it.
+        // The simulator does the counting, so an emulated processor does not affect the counts.
         let emulated = emulated(provenance).filter(|_| self.caches.is_none());
         let remarks = self.remarks.iter().cloned();
         remarks.chain(emulated).chain(not_judged(self)).collect()
     }
 }
 
-/// Warns of figures that were not compared with the baseline, with the reasons.
+/// Warns about figures that could not be compared with the baseline, and says why.
 fn not_judged(report: &StatReport) -> Vec<Warning> {
     let names = |reasons: &[Judged]| -> Option<Vec<String>> {
         let changes = report.baseline.iter().filter(|change| reasons.contains(&change.judged));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from the per-strand measurements of another program.
+//! Values derived from a `strands` record.
 
 use super::{Derive, Lists};
 use crate::figure::{Figures, bare};
@@ -18,8 +18,7 @@ impl Derive for StrandsReport {
             let plain =
                 |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
             let mut label: String = strand.label().chars().map(plain).collect();
-            // The names of strands are unique, but some become equal when special characters are
-            // replaced.
+            // Strand names are unique, but replacing special characters can make them collide.
             while seen.contains(&label) {
                 label.push('_');
             }
@@ -39,8 +38,8 @@ impl Derive for StrandsReport {
         figures
     }
 
-    /// Returns the bare values of each strand, the number of faults in the input, and the line of
-    /// the first fault.
+    /// Returns each strand's values under names without its label, the number of errors in the
+    /// input, and the line number of the first error.
     fn lists(&self) -> Lists {
         Lists::from([
             ("strands", self.strands.iter().map(summary).collect()),
@@ -49,7 +48,8 @@ impl Derive for StrandsReport {
         ])
     }
 
-    /// Warns of counts that perf scaled: their sums have a lower bound but no upper bound.
+    /// Warns about counts that perf scaled. A sum of such counts has a lower bound but no upper
+    /// bound.
     fn warnings(&self, _: &Provenance) -> Vec<Warning> {
         let events = self.strands.iter().flat_map(|strand| &strand.events);
         let share = |event: &StrandEvent| Some(event.count.low? / event.count.as_number()?);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from TCP stack measurements.
+//! Values derived from a `tcp` record.
 
 use super::{Derive, Lists, emulated, not_idle, preempted, unsteady_counter, word};
 use crate::figure::{Figure, Figures, Tier, bare};
@@ -9,9 +9,9 @@ use crate::warning::Warning;
 use serde_json::Value;
 
 impl Derive for TcpReport {
-    /// Returns the figures of the selected set by stack and pattern, such as
-    /// `smoltcp_bulk_gbps_per_cpu_s`, and those of a law by stack, such as
-    /// `smoltcp_law_exponent_loss`.
+    /// Returns the selected set's figures by stack and pattern, such as
+    /// `smoltcp_bulk_gbps_per_cpu_s`, and the exponents and constant of the Mathis equation fitted
+    /// to each stack, such as `smoltcp_law_exponent_loss`.
     fn figures(&self) -> Figures {
         let mut figures = Figures::new();
         for stack in &self.stacks {
@@ -35,8 +35,8 @@ impl Derive for TcpReport {
         figures
     }
 
-    /// Returns one entry per stack, which becomes `summary.<stack>`: an object with the figures of
-    /// the selected set for each pattern.
+    /// Returns one entry per stack, listed as `summary.<stack>`: an object with the selected set's
+    /// figures for each pattern.
     fn lists(&self) -> Lists {
         let named = |stack: &TcpStack| STACKS.into_iter().find(|name| *name == stack.name);
         let stacks = self.stacks.iter().filter_map(|stack| Some((named(stack)?, stack)));
@@ -65,7 +65,7 @@ impl Derive for TcpReport {
     }
 }
 
-/// Returns the selected set of routines for each pattern in which that set was measured.
+/// Returns the selected set for every pattern in which it was measured.
 fn selected<'r>(
     report: &'r TcpReport,
     stack: &'r TcpStack,

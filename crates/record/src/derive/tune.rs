@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from a tuning record.
+//! Values derived from a `tune` record.
 
 use super::run::{costs, doubts, line_rate, of_finding, of_home, of_kernels};
 use super::{Derive, named, not_idle};
@@ -35,7 +35,7 @@ fn rates(report: &TuneReport) -> Figures {
     let kept = report.chosen.and_then(|index| report.candidates.get(index as usize));
     let why = match report.predicted_from {
         Some(_) => "predicted from a record: no candidate was run",
-        None => "no candidate beat the baseline: it is kept",
+        None => "no candidate beat the baseline, so it is kept",
     };
     let none = |unit: &str, tier| Figure::absent(unit, tier, ROUNDS, why);
     let measured = kept.and_then(|kept| kept.measured_kpps.clone());
@@ -50,7 +50,7 @@ fn rates(report: &TuneReport) -> Figures {
     let error = error.and_then(|(tuned, predicted)| prediction_error(tuned, predicted));
     let error = error.map_or_else(
         || none("ratio", Tier::Sw),
-        |error| Figure::exact("ratio", error, Tier::Sw, "measured over predicted, minus 1"),
+        |error| Figure::exact("ratio", error, Tier::Sw, "measured over predicted rate, minus 1"),
     );
     let speedup = match kept {
         None if report.predicted_from.is_some() => none("ratio", Tier::Sw),
@@ -78,13 +78,13 @@ fn rates(report: &TuneReport) -> Figures {
 }
 
 impl TuneReport {
-    /// Returns the latency under the baseline mapping: over the rounds or, if there were no rounds,
-    /// over the baseline's own run.
+    /// Returns the baseline latency: from the rounds if there were any, otherwise from the
+    /// baseline's own run.
     pub fn latency_before(&self) -> RoundLatency {
         self.baseline_latency.clone().unwrap_or_else(|| of_run(&self.baseline.latency))
     }
 
-    /// Returns the latency under the chosen mapping, from the same source as
+    /// Returns the latency of the chosen mapping, from the same source as
     /// [`TuneReport::latency_before`].
     pub fn latency_after(&self) -> RoundLatency {
         let kept = self.chosen.and_then(|index| self.candidates.get(index as usize));
@@ -109,14 +109,14 @@ fn latencies(report: &TuneReport) -> Figures {
     ])
 }
 
-/// Returns the relative deviation of a measurement from its prediction; negative if the measurement
-/// is lower. `None` unless both are positive.
+/// Returns the relative error of a prediction, negative if the measured value is lower. `None`
+/// unless both values are positive.
 fn prediction_error(measured: f64, predicted: f64) -> Option<f64> {
     (measured > 0.0 && predicted > 0.0).then(|| measured / predicted - 1.0)
 }
 
-/// Returns the shortfall of a rate relative to line rate, as a share of line rate; negative if the
-/// path is faster than the line. `None` unless both rates are positive.
+/// Returns how far a rate falls short of line rate, as a fraction of line rate; negative if the
+/// path is faster. `None` unless both rates are positive.
 fn gap_to_line(kpps: f64, line_kpps: f64) -> Option<f64> {
     (kpps > 0.0 && line_kpps > 0.0).then(|| 1.0 - kpps / line_kpps)
 }

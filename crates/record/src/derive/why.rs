@@ -1,41 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from the observation of a program.
+//! Values derived from a `why` record.
 
 use super::{Derive, Lists, emulated, named};
 use crate::figure::{Figure, Figures, Tier, bare};
 use crate::provenance::Provenance;
-use crate::stats::{CONFIDENCE, block_bootstrap_median};
+use crate::stats::{CONFIDENCE, Estimate, block_bootstrap_ratio};
 use crate::warning::Warning;
 use crate::why::ledger::{PacketLedger, ledger};
 use crate::why::{CpuCounts, Observation, ThreadActivity, ThreadState, WhyFinding, WhyReport};
 use serde_json::{Value, json};
 
-/// Share of a CPU, 0 to 1, that the observer may use without a warning: if it uses more, a
-/// packet-processing program on the same CPU loses as much throughput as a typical code change
-/// gains.
-const OBSERVER_SHARE: f64 = 0.01;
+/// Observer overhead, as a share of one CPU (0 to 1), above which a warning is issued: beyond it, a
+/// packet-processing program on the same CPU loses more throughput than a typical code change
+/// gains. The report states smaller overheads without a warning.
+const OBSERVER_SHARE: f64 = 0.05;
 
-/// Length of the shortest window without a warning, in seconds: CPU quotas have a period of 0.1 s,
-/// and even ten periods are few.
+/// Window length in seconds below which a warning is issued. CPU quotas have a period of 0.1 s by
+/// default, so a window this long covers only ten periods.
 const WINDOW_S: f64 = 1.0;
 
 /// Seed of the block bootstrap for the packet rate.
 const SEED: u64 = 1;
 
 impl Derive for WhyReport {
-    /// Returns the first finding, its predicted gain, the packet losses and the observer's
-    /// overhead.
+    /// Returns the first finding and its predicted gain, the packet rate and losses, the busiest
+    /// thread's load, and the observer overhead.
     fn figures(&self) -> Figures {
         const RULES: &str = "rules applied to the observation";
-        let unexplained = || {
-            Figure::absent(
-                "text",
-                Tier::Sw,
-                RULES,
-                "the record has only the \
-            observation",
-            )
-        };
+        let unexplained =
+            || Figure::absent("text", Tier::Sw, RULES, "the record contains only the observation");
         let first = self.findings.first();
         let text = |text: fn(&WhyFinding) -> &str| {
             first.map_or_else(unexplained, |first| Figure::text(text(first), Tier::Sw, RULES))
@@ -45,8 +38,7 @@ impl Derive for WhyReport {
                 "percent",
                 Tier::Model,
                 RULES,
-                "the record has only the \
-            observation",
+                "the record contains only the observation",
             )
         };
         let ledger = ledger(&self.observation);
@@ -114,12 +106,11 @@ fn lost_where(ledger: &PacketLedger) -> Figure {
             let text = format!("{} {}: {}", place.row.layer.name(), place.row.of, place.reason);
             Figure::text(&text, Tier::Sw, METHOD)
         }
-        None => Figure::absent("text", Tier::Sw, METHOD, "no loss was counted"),
+        None => Figure::absent("text", Tier::Sw, METHOD, "no losses were counted"),
     }
 }
 
-/// Returns the thread with the highest demand for CPU time; of threads with equal demand, the one
-/// with the lowest ID.
+/// Returns the thread with the highest demand for CPU time; ties go to the lowest thread ID.
 pub(crate) fn busiest(observation: &Observation) -> Option<&ThreadActivity> {
     let order = |a: &&ThreadActivity, b: &&ThreadActivity| {
         a.demand().total_cmp(&b.demand()).then(b.tid.cmp(&a.tid))
@@ -127,11 +118,11 @@ pub(crate) fn busiest(observation: &Observation) -> Option<&ThreadActivity> {
     observation.threads.iter().max_by(order)
 }
 
-/// Returns the share of time that the busiest thread spends working, excluding polling, 0 to 1.
+/// Returns the share of time that the busiest thread spends on work rather than polling, 0 to 1.
 fn busy_share(observation: &Observation) -> Figure {
     const METHOD: &str = "on-CPU time of the busiest thread, minus its polling";
     let Some(thread) = busiest(observation) else {
-        return Figure::absent("ratio", Tier::Sw, METHOD, "no thread was watched");
+        return Figure::absent("ratio", Tier::Sw, METHOD, "no threads were watched");
     };
     let on_cpu = thread.share_of(ThreadState::is_on_cpu);
     if thread.busy.as_number().is_some() {
@@ -144,16 +135,19 @@ fn busy_share(observation: &Observation) -> Figure {
 }
 
 fn packets_per_s(observation: &Observation) -> Figure {
+    const METHOD: &str = "packets over window length";
     let slices = &observation.packets_per_s;
     let unit = "packets/s";
-    if !slices.is_empty() {
-        let rate = block_bootstrap_median(slices, CONFIDENCE, SEED);
-        return Figure::number(unit, rate, Tier::Sw, "median of the slices");
-    }
-    const METHOD: &str = "packets over the window";
     match &observation.packets {
         Some(count) if observation.elapsed_s > 0.0 => {
-            Figure::exact(unit, count.packets as f64 / observation.elapsed_s, Tier::Sw, METHOD)
+            let value = count.packets as f64 / observation.elapsed_s;
+            if slices.is_empty() {
+                return Figure::exact(unit, value, Tier::Sw, METHOD);
+            }
+            // The slices differ a little in length, so their mean is not exactly the rate.
+            let mean = block_bootstrap_ratio(slices, &vec![1.0; slices.len()], CONFIDENCE, SEED);
+            let (low, high) = (mean.low.min(value), mean.high.max(value));
+            Figure::number(unit, Estimate { value, low, high, ..mean }, Tier::Sw, METHOD)
         }
         _ => Figure::absent(unit, Tier::Sw, METHOD, "no counter covers the program's packets"),
     }

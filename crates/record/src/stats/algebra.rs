@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arithmetic on estimates.
 //!
-//! A missing end of an interval is infinite, and arithmetic keeps it so: an unknown bound on an
-//! input gives no bound on the result.
+//! A missing interval end is represented as infinity and stays infinite, so an unbounded input
+//! never yields a bounded result.
 
 use super::{CONFIDENCE, Estimate};
 
 impl Estimate {
-    /// Returns the estimate of a number that is known exactly: both ends of the interval equal the
-    /// value.
+    /// Returns the estimate of an exactly known number, whose interval ends equal its value.
     pub fn exactly(value: f64) -> Self {
         Self { value, low: value, high: value, confidence: CONFIDENCE, n: 1 }
     }
 
-    /// Returns an estimate whose interval may lack one or both ends. A missing end becomes
-    /// infinite, so that a value of unknown spread bounds nothing that is computed from it.
+    /// Creates an estimate whose interval may lack one or both ends. Missing ends become infinite,
+    /// so that a value of unknown spread never bounds a result.
     pub fn of_ends(value: f64, low: Option<f64>, high: Option<f64>, n: u64) -> Self {
         Self {
             value,
@@ -25,8 +24,8 @@ impl Estimate {
         }
     }
 
-    /// Returns the estimate multiplied by `factor`, which must not be negative: a conversion to a
-    /// unit `1 / factor` times as large. A factor of 0 gives 0, even for an unknown end.
+    /// Multiplies the estimate by `factor`, which must not be negative, as in a unit conversion. A
+    /// factor of 0 gives 0 even for unknown ends.
     #[must_use]
     pub fn scale(self, factor: f64) -> Self {
         let end = |end: f64| if factor == 0.0 { 0.0 } else { end * factor };
@@ -34,8 +33,8 @@ impl Estimate {
         Self { value, low, high, ..self }
     }
 
-    /// Returns the sum of two estimates that may be correlated, such as those from one run: the
-    /// ends of their intervals are added.
+    /// Adds two estimates that may be correlated, such as those from one run. The interval ends are
+    /// added.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -47,16 +46,15 @@ impl Estimate {
         }
     }
 
-    /// Returns the difference of two estimates that may be correlated: its low end is the low end
-    /// of this estimate minus the high end of `other`, and its high end is the reverse.
+    /// Subtracts two estimates that may be correlated. The low end is this estimate's low end minus
+    /// the high end of `other`, and vice versa.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         let negated = Self { value: -other.value, low: -other.high, high: -other.low, ..other };
         self.plus(negated)
     }
 
-    /// Returns the sum of two independent estimates: their errors add in quadrature, separately for
-    /// each side.
+    /// Adds two independent estimates. Their errors add in quadrature, separately on each side.
     #[must_use]
     pub fn plus_independent(self, other: Self) -> Self {
         let value = self.value + other.value;
@@ -65,8 +63,8 @@ impl Estimate {
         Self { low: value - below, high: value + above, ..self.with(value, other) }
     }
 
-    /// Returns the product of two independent estimates, whose relative errors add in quadrature.
-    /// `other` must be positive.
+    /// Multiplies two independent estimates. Relative errors add in quadrature. `other` must be
+    /// positive.
     #[must_use]
     pub fn times(self, other: Self) -> Self {
         if self.value == 0.0 {
@@ -81,8 +79,8 @@ impl Estimate {
         Self { low, high, ..self.with(value, other) }
     }
 
-    /// Returns the ratio of two independent, nonnegative estimates, whose relative errors add in
-    /// quadrature. The low end of the ratio is at least 0.
+    /// Divides two independent, nonnegative estimates. Relative errors add in quadrature, and the
+    /// low end is at least 0.
     #[must_use]
     pub fn over(self, other: Self) -> Self {
         let value = self.value / other.value;
@@ -94,15 +92,15 @@ impl Estimate {
         Self { low, high, ..self.with(value, other) }
     }
 
-    /// Raises the value and both ends to 0 if they are negative, for nonnegative quantities.
+    /// Clamps the value and both ends to at least 0, for nonnegative quantities.
     #[must_use]
     pub fn at_least_zero(self) -> Self {
         let [value, low, high] = [self.value, self.low, self.high].map(|end| end.max(0.0));
         Self { value, low, high, ..self }
     }
 
-    /// Returns `self` with `value`, and with the smaller confidence and the smaller number of
-    /// samples of the two estimates. Both ends are those of `self`; callers replace them.
+    /// Returns `self` with `value` and with the lower confidence and sample count of the two
+    /// estimates. The ends are left for the caller to replace.
     fn with(self, value: f64, other: Self) -> Self {
         let confidence = self.confidence.min(other.confidence);
         Self { value, confidence, n: self.n.min(other.n), ..self }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Binomial limits for the accuracy suite: the sampling error of a stated share, and the shortfall
-//! that a given number of trials can detect.
+//! Binomial limits for the accuracy suite: sampling error of a stated share, and the shortfall that
+//! a given number of trials can detect.
 //!
-//! A share observed in `n` trials is a draw from a binomial distribution, so a check of
-//! `seen >= stated` fails half the time for software that meets its stated share. The limit is
-//! therefore the largest number of hits that such software falls short of with a probability of at
-//! most `miss`.
+//! An observed share of `n` trials is a binomial draw, so checking `seen >= stated` would fail half
+//! the time for software that exactly meets its stated share. The limit is therefore the largest
+//! number of hits that such software fails to reach with a probability of at most `miss`.
 
 use super::binomial_weights;
 
-/// Returns the probability of fewer than `hits` successes in `trials` independent trials, each of
-/// which succeeds with probability `share`.
+/// Returns the probability of fewer than `hits` successes in `trials` independent trials with
+/// success probability `share`.
 pub fn chance_below(hits: u64, trials: u64, share: f64) -> f64 {
     if hits == 0 || share >= 1.0 {
         return if hits > trials { 1.0 } else { 0.0 };
@@ -23,7 +22,7 @@ pub fn chance_below(hits: u64, trials: u64, share: f64) -> f64 {
 }
 
 /// Returns the smallest number of hits in `trials` trials that is compatible with `share`: the
-/// probability of fewer hits is at most `miss`.
+/// largest number that is missed with a probability of at most `miss`.
 pub fn least_hits(trials: u64, share: f64, miss: f64) -> u64 {
     if share >= 1.0 {
         return trials;
@@ -41,9 +40,8 @@ pub fn least_hits(trials: u64, share: f64, miss: f64) -> u64 {
     rare.count() as u64
 }
 
-/// Returns the smallest shortfall of the true share below `share` that a check detects: with this
-/// shortfall, the number of hits is below [`least_hits`] with probability `power`. `None` if there
-/// are too few trials to detect any shortfall.
+/// Returns the smallest shortfall below `share` that a check against [`least_hits`] detects with
+/// probability `power`. `None` if there are too few trials to detect any shortfall.
 pub fn loss_noticed(trials: u64, share: f64, miss: f64, power: f64) -> Option<f64> {
     let limit = least_hits(trials, share, miss);
     let noticed = |loss: f64| chance_below(limit, trials, share - loss) >= power;
@@ -62,8 +60,8 @@ pub fn loss_noticed(trials: u64, share: f64, miss: f64, power: f64) -> Option<f6
 mod tests {
     use super::*;
 
-    /// Slow reference for `chance_below`: sums the probabilities of all outcomes of `trials` trials
-    /// that have fewer than `hits` hits.
+    /// Slow reference for `chance_below` that sums the probabilities of all outcomes of `trials`
+    /// trials with fewer than `hits` hits.
     fn slowly(hits: u64, trials: u32, share: f64) -> f64 {
         let chance = |outcome: u32| {
             let held = outcome.count_ones();
@@ -95,8 +93,8 @@ mod tests {
                 assert!(chance_below(limit + 1, trials, share) > miss, "{trials} {share}");
             }
         }
-        // The probability of no hit is 0.9^20 = 12 % and 0.9^44 = 0.97 %. With 20 trials, even that
-        // outcome is not rare enough for a limit above 0.
+        // No hit at all has a probability of 0.9^20 = 12 % with 20 trials and of 0.9^44 = 0.97 %
+        // with 44. With 20 trials, even that is not rare enough for a limit above 0.
         assert_eq!((least_hits(20, 0.1, 0.01), least_hits(44, 0.1, 0.01)), (0, 1));
     }
 
@@ -107,9 +105,8 @@ mod tests {
         assert_eq!((chance_below(0, 9, 0.0), chance_below(10, 9, 1.0)), (0.0, 1.0));
     }
 
-    /// By the normal approximation, a loss d from a share p is detected with a power of 90 % at a
-    /// false-alarm rate of 1 % if d sqrt(n) = 2.326 sqrt(p (1 - p)) + 1.282 sqrt((p - d) (1 - p +
-    /// d)).
+    /// Normal approximation: a shortfall d from a share p is detected with 90 % power at a 1 %
+    /// false-alarm rate if d sqrt(n) = 2.326 sqrt(p (1 - p)) + 1.282 sqrt((p - d) (1 - p + d)).
     #[test]
     fn the_loss_that_is_noticed_shrinks_with_the_root_of_the_trials() {
         for (trials, share) in [(60, 0.855), (300, 0.617), (1300, 0.617)] {

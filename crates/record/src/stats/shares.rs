@@ -3,16 +3,15 @@
 
 use super::{Estimate, NORMAL_QUANTILE, block_bootstrap_ratio};
 
-/// Returns the share of samples that were hits: `hits` of `samples`, window by window, and a 95 %
-/// interval for the underlying share of time.
+/// Returns the fraction of samples that were hits, and a 95 % interval for the underlying share of
+/// time. `hits` and `samples` are per window.
 ///
 /// Consecutive samples of a program are correlated, which [`block_bootstrap_ratio`] takes into
-/// account. Resampling cannot show the uncertainty of hits that never occurred, however, and shows
-/// too little of it for hits that are few. The sampling error of independent samples is that of
-/// Wilson (1927). On each side, the result takes the end that is farther out: that of the bootstrap
-/// or that of Wilson.
+/// account. With few hits, however, resampling understates the uncertainty, and with none it shows
+/// none at all. Wilson's interval (1927) handles these cases but assumes independent samples. On
+/// each side, the result therefore uses the outer end of the two intervals.
 ///
-/// Without samples, the value is NaN and the interval is 0 to 1; the interval is also 0 to 1 with
+/// Without samples, the value is NaN and the interval 0 to 1. The interval is also 0 to 1 with
 /// fewer than 4 blocks of windows.
 pub fn share_interval(hits: &[f64], samples: &[f64], seed: u64) -> Estimate {
     let all: f64 = samples.iter().sum();
@@ -24,6 +23,21 @@ pub fn share_interval(hits: &[f64], samples: &[f64], seed: u64) -> Estimate {
         n: all as u64,
         ..bootstrap
     }
+}
+
+/// Returns the share of independent samples that were hits, with Wilson's 95 % interval (1927).
+///
+/// Use it for the share of time in a past window that was sampled throughout: unlike that of
+/// [`share_interval`], its interval says nothing about other windows. Without samples, the value is
+/// NaN and the interval 0 to 1.
+pub fn sampled_share(hits: u64, samples: u64) -> Estimate {
+    let n = samples as f64;
+    let value = hits as f64 / n;
+    let (low, high) = match samples {
+        0 => (0.0, 1.0),
+        _ => wilson(value, n),
+    };
+    Estimate { value, low, high, confidence: super::CONFIDENCE, n: samples }
 }
 
 /// Returns the 95 % Wilson score interval for a share observed in `n` independent samples.
@@ -41,8 +55,8 @@ mod tests {
     use crate::random::Random;
     use crate::stats::coverage::least_hits;
 
-    /// Simulates windows of a program that spends `share` of its time in a function, in phases of
-    /// `length` samples on average, with 50 samples per window.
+    /// Simulates windows of 50 samples each from a program that spends `share` of its time in a
+    /// function, in phases of `length` samples on average.
     fn run(share: f64, length: f64, windows: usize, random: &mut Random) -> [Vec<f64>; 2] {
         let mut uniform = || random.below(1 << 30) as f64 / f64::from(1 << 30);
         let mut is_in = uniform() < share;
@@ -70,11 +84,30 @@ mod tests {
     }
 
     #[test]
+    fn shares_of_a_sampled_window_hold_its_share() {
+        let mut random = Random::new(11);
+        for share in [0.02, 0.3, 0.9] {
+            let mut hits =
+                |n: u64| (0..n).filter(|_| (random.below(1000) as f64) < share * 1000.0).count();
+            let holds = |_: &u64| {
+                let found = sampled_share(hits(400) as u64, 400);
+                found.low <= share && share <= found.high
+            };
+            let covered = (0..400).filter(holds).count() as u64;
+            assert!(covered >= least_hits(400, 0.95, 0.01), "{share}: {covered} of 400");
+        }
+        let none = sampled_share(0, 0);
+        assert!(none.value.is_nan() && (none.low, none.high) == (0.0, 1.0));
+        let all = sampled_share(50, 50);
+        assert!(all.low > 0.9 && all.high > 0.999, "{all:?}");
+    }
+
+    #[test]
     fn intervals_hold_the_share_of_programs_with_and_without_phases() {
         for (share, length) in [(0.5, 1.0), (0.02, 1.0), (0.5, 25.0), (0.17, 25.0), (0.3, 200.0)] {
             let covered = covered(share, length);
-            // Long phases leave few blocks, so that the coverage is only about 90 %, as documented
-            // for the bootstrap.
+            // Long phases leave few blocks, so coverage is only about 90 %, as documented for the
+            // bootstrap.
             let stated = if length > 100.0 { 0.88 } else { 0.95 };
             assert!(covered >= least_hits(300, stated, 0.01), "{share} {length}: {covered} of 300");
         }

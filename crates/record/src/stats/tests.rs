@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const EXPERIMENTS: u64 = 400;
 
-/// Random source for the simulations.
+/// Random numbers for the simulations.
 struct Draw(Random);
 
 impl Draw {
@@ -15,8 +15,8 @@ impl Draw {
         self.0.normal()
     }
 
-    /// Draws a normal number; one number in ten has a standard deviation of 20 instead of 1, like
-    /// the time of a disturbed window.
+    /// Draws a normal deviate, one in ten with a standard deviation of 20 instead of 1, like the
+    /// duration of preempted windows.
     fn contaminated(&mut self) -> f64 {
         if self.0.uniform() < 0.1 { 20.0 * self.0.normal() } else { self.0.normal() }
     }
@@ -184,8 +184,8 @@ fn the_block_median_is_covered_under_correlation() {
     }
 }
 
-/// Estimates the cost per packet of a simulated run. The cost is autocorrelated around a mean of
-/// 10, and the number of packets per window varies independently of the cost.
+/// Estimates the cost per packet of a simulated run. Costs are autocorrelated around a mean of 10,
+/// and the number of packets per window varies independently of them.
 fn ratio_experiment(
     d: &mut Draw,
     seed: u64,
@@ -210,8 +210,8 @@ fn the_block_ratio_is_covered_under_correlation() {
     }
 }
 
-/// The coverage is at least the one documented for [`block_bootstrap_ratio`], minus the sampling
-/// error of this many experiments.
+/// Coverage must be at least as documented for [`block_bootstrap_ratio`], less the sampling error
+/// of this many experiments.
 #[test]
 fn a_short_correlated_series_is_covered_as_documented() {
     for (n, phi, stated) in
@@ -248,7 +248,7 @@ fn any_statistic_of_resampled_windows_is_covered() {
 
 #[test]
 fn blocks_matter() {
-    // If the samples of this correlated series are assumed to be independent, only half of the 90 %
+    // Treating the samples of this correlated series as independent, only half of the 90 %
     // intervals cover the true value.
     let one_by_one = coverage(0.0, |d, _| median_interval(&d.autoregressive(400, 0.8, 0.0), 0.9));
     assert_within(30.0..=60.0, one_by_one);

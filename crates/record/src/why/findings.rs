@@ -5,24 +5,23 @@ use crate::answers::Evidence;
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// A cause that limits the program, with its evidence, its fix, and the result that would disprove
-/// it.
+/// A cause that limits the program, with evidence, a fix, and how to disprove it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WhyFinding {
-    /// Cause, as a keyword for scripts.
+    /// Keyword for the cause.
     pub cause: Cause,
-    /// The claim in a sentence, with its figures.
+    /// The claim in one sentence, with figures.
     pub sentence: String,
-    /// Figures that support the claim.
+    /// Figures behind the claim.
     pub evidence: Vec<Evidence>,
     /// Predicted gain from removing the cause.
     pub gain: Gain,
-    /// The command or setting that removes the cause; `null` if there is nothing to remove.
+    /// Command or setting that removes the cause; `null` if there is nothing to remove.
     pub fix: Option<String>,
-    /// A workaround and its cost; `null` if there is none.
+    /// A workaround and what it costs; `null` if there is none.
     pub workaround: Option<String>,
-    /// A measurement, and the result of it that would disprove the cause.
+    /// A measurement, and the result that would disprove the cause.
     pub wrong_if: String,
 }
 
@@ -30,10 +29,10 @@ pub struct WhyFinding {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gain {
-    /// Increase in packets, or other units of work, per second, in percent. Absent if it cannot be
-    /// predicted.
+    /// Increase in throughput (packets or other units of work per second), in percent; absent if it
+    /// cannot be predicted.
     pub percent: Figure,
-    /// The next limit after the cause is removed, in a few words; `null` if unknown.
+    /// What limits the program next, in a few words; `null` if unknown.
     pub then_limited_by: Option<String>,
 }
 
@@ -42,14 +41,13 @@ pub struct Gain {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Other threads run on the CPU that the program needs.
+    /// Other threads run on a CPU that the program needs.
     CpuContention,
-    /// The program is interrupted briefly, thousands of times per second, by timers or real-time
-    /// threads.
+    /// Timers or real-time threads interrupt the program briefly, thousands of times per second.
     ShortInterruptions,
-    /// A CPU quota on the program's control group throttles it.
+    /// A CPU quota on the program's cgroup throttles it.
     CpuQuota,
-    /// The hypervisor has descheduled the vCPU.
+    /// The hypervisor deschedules the vCPU.
     StolenCpu,
     /// Interrupts and softirqs for other traffic run on the program's CPU.
     InterruptLoad,
@@ -57,9 +55,9 @@ pub enum Cause {
     OneReceiveCpu,
     /// A CPU's backlog overflows.
     BacklogOverflow,
-    /// NAPI stops polling with work remaining.
+    /// NAPI uses up its budget while packets are still pending.
     NapiBudget,
-    /// A receive ring overflows in bursts although the program has idle time.
+    /// A receive ring overflows in bursts even though the program has idle time.
     RingOverflow,
     /// A socket's receive buffer overflows.
     SocketBuffer,
@@ -73,25 +71,25 @@ pub enum Cause {
     ReceiveWindow,
     /// The receiver reads more slowly than the sender sends.
     SlowReceiver,
-    /// The sender is limited by its own send buffer.
+    /// The sender's own send buffer limits it.
     SendBuffer,
     /// Segments are lost in the network, and TCP slows down on each loss.
     TcpLoss,
     /// Small writes wait for the peer's delayed ACKs (Nagle's algorithm).
     NagleDelay,
-    /// A queueing discipline, or the program's own pacing, limits the rate.
+    /// A queueing discipline, or pacing by the program itself, limits the rate.
     RateLimiter,
     /// The program waits for a peer with a fixed number of requests in flight.
     WaitingForPeer,
-    /// The program waits for a disk or the file system.
+    /// The program waits for a disk or file system.
     WaitingForStorage,
     /// The program sleeps on a timer while requests wait.
     TimerSleep,
-    /// System call overhead dominates the cost of a packet.
+    /// System call overhead dominates the per-packet cost.
     SystemCalls,
     /// Checksums are computed in software.
     SoftwareChecksum,
-    /// Segments are cut one at a time in software: segmentation offload is off.
+    /// Segmentation offload is off, so TCP segments are created one at a time in software.
     NoSegmentation,
     /// Copying data dominates the CPU time.
     Copying,
@@ -103,30 +101,30 @@ pub enum Cause {
     KernelLock,
     /// Threads contend for a user-space lock.
     UserLock,
-    /// Threads use different bytes of the same cache line, and at least one of them writes to it.
+    /// Threads use different bytes of a cache line that at least one of them writes to.
     FalseSharing,
-    /// One thread does all the work while CPUs are idle.
+    /// One thread does all the work while other CPUs are idle.
     SingleThread,
-    /// Cryptography runs without hardware instructions.
+    /// Cryptography runs in software, without the CPU's instructions for it.
     SoftwareCrypto,
-    /// A long list of firewall rules is traversed.
+    /// The kernel traverses a long list of firewall rules.
     FirewallRules,
     /// Setting up connections dominates the CPU time.
     ConnectionSetup,
-    /// The program's own packet processing takes all the CPU time.
+    /// The program's own packet processing uses all the CPU time.
     ProcessingCost,
     /// The traffic generator is at its limit.
     GeneratorLimit,
     /// The observer uses too much CPU time.
     ObserverLimit,
-    /// Nothing is wrong: the offered load, the peer or an intended limit sets the rate.
+    /// Nothing is wrong: the rate is set by the offered load, the peer or an intended limit.
     NothingWrong,
-    /// The observation does not single out a cause.
+    /// No single cause stands out.
     CannotTell,
 }
 
 impl Cause {
-    /// All causes, in the order of the published list.
+    /// All causes, in the published order.
     pub const ALL: [Self; 40] = [
         Self::CpuContention,
         Self::ShortInterruptions,
@@ -170,7 +168,7 @@ impl Cause {
         Self::CannotTell,
     ];
 
-    /// Returns the keyword used in JSON and in `finding` of the summary.
+    /// Returns the keyword used in JSON and in the summary's `finding`.
     pub fn name(self) -> &'static str {
         match self {
             Self::CpuContention => "cpu_contention",
@@ -216,8 +214,17 @@ impl Cause {
         }
     }
 
-    /// Returns whether the cause can be removed: true for all except the four that state that there
-    /// is nothing to remove, or that the cause is unknown.
+    /// Returns the rate that rises once the cause is removed. If the cause is connection setup,
+    /// packets per request fall at the same time.
+    pub fn rate(self) -> &'static str {
+        match self {
+            Self::ConnectionSetup | Self::WaitingForPeer => "requests per second",
+            _ => "throughput",
+        }
+    }
+
+    /// Returns whether the cause can be removed. Returns false for the four causes that mean that
+    /// there is nothing to remove or that the cause is unknown.
     pub fn is_removable(self) -> bool {
         !matches!(
             self,

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The packet ledger: accounts for every packet from layer to layer, each loss with its location
-//! and counter, and the packets that no counter shows.
+//! The packet ledger, which accounts for every packet from layer to layer. It lists each loss by
+//! layer and counter, and packets that went missing without appearing in any loss counter.
 //!
-//! The ledger is a pure function of the observation. Two layers are compared only where they count
-//! the same unit: one packet in the stack may represent many on the wire (GRO, GSO). The count of a
-//! layer without a counter is `None`, never 0.
+//! The ledger is a pure function of the observation. Adjacent layers are compared only if they
+//! count the same unit, as one packet in the stack may be many on the wire (GRO, GSO). Layers
+//! without a counter have `None`, never 0.
 
 mod layers;
 
 use super::{InterfaceCounts, Observation, ProgramCounts, SocketKind};
 use serde::Serialize;
 
-/// Layers of the network stack that count packets, in the order in which packets traverse them.
+/// Layers of the network stack that count packets, in the order packets traverse them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// Packets received by an interface.
     InterfaceRx,
-    /// The interface driver's own counters, including XDP.
+    /// The interface driver's own counters, XDP included.
     Driver,
     /// A CPU's backlog queue.
     Backlog,
-    /// The protocols IP, UDP and TCP.
+    /// IP, UDP and TCP.
     Protocol,
-    /// A socket's receive buffer, or a ring that the kernel shares with the program.
+    /// A socket's receive buffer, or a ring shared by the kernel and the program.
     Socket,
-    /// Packets received by the program, according to its own counters.
+    /// Packets received by the program, by its own count.
     Program,
-    /// Packets sent by the program, according to its own counters.
+    /// Packets sent by the program, by its own count.
     ProgramTx,
     /// A queueing discipline.
     Qdisc,
@@ -52,28 +52,39 @@ impl Layer {
     }
 }
 
-/// Owner of lost packets: the program to which they belonged.
+/// Whose packets were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Whose {
-    /// The observed program.
+    /// Packets of the observed program.
     Program,
-    /// Any program that uses the interface, CPU or queue, possibly the observed program.
+    /// Packets of any program that uses the interface, CPU or queue, possibly of the observed one.
     Shared,
-    /// No program, as for packets to a closed port. These packets do not count as lost.
-    Nobody,
+    /// Packets that no program was to receive, such as those to a closed port. They do not count as
+    /// lost.
+    NoProgram,
+    /// Mostly packets that a counter of another layer also counts. They explain the loss at that
+    /// layer and do not count as lost again.
+    CountedElsewhere,
+}
+
+impl Whose {
+    /// Returns whether packets of this kind count as lost.
+    pub fn is_lost(self) -> bool {
+        matches!(self, Self::Program | Self::Shared)
+    }
 }
 
 /// Packets lost at a layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Loss {
-    /// Number of packets lost.
+    /// Packets lost.
     pub packets: u64,
-    /// Reason for the loss, in a few words.
+    /// Why they were lost, in a few words.
     pub reason: String,
-    /// Counter that shows the loss: `Udp.RcvbufErrors`, `skb:kfree_skb reason NO_SOCKET`.
+    /// Counter that recorded the loss: `Udp.RcvbufErrors`, `skb:kfree_skb reason NO_SOCKET`.
     pub counter: String,
-    /// The program that the packets belonged to.
+    /// Whose packets they were.
     pub whose: Whose,
 }
 
@@ -82,48 +93,47 @@ pub struct Loss {
 pub struct LedgerRow {
     /// The layer that counts.
     pub layer: Layer,
-    /// The object whose packets are counted: `eth0`, `udp 0.0.0.0:53`.
+    /// Object that the counts refer to: `eth0`, `udp 0.0.0.0:53`.
     pub of: String,
-    /// Number of packets that the layer passed on, excluding packets lost at this layer; `None`
-    /// without a counter.
+    /// Packets that got past this layer; `None` without a counter.
     pub packets: Option<u64>,
-    /// The counter from which `packets` was read, or the reason why there is none.
+    /// Counter that `packets` was read from, or why there is none.
     pub counter: String,
-    /// Losses at this layer, one entry per reason or counter.
+    /// Losses at this layer, by reason or counter.
     pub losses: Vec<Loss>,
-    /// Number of packets from the previous layer that are neither counted at this layer nor in any
-    /// loss counter; `None` if the two layers count different units.
+    /// Packets from the previous layer that neither arrived here nor appear in a loss counter;
+    /// `None` if the two layers count different units.
     pub unaccounted: Option<u64>,
 }
 
-/// The packet counts and losses of all layers in one window.
+/// Packet counts and losses of all layers over a window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PacketLedger {
-    /// Rows of the layers with counts, and of layers whose counts could not be read.
+    /// Rows of layers that have counts or whose counts could not be read.
     pub rows: Vec<LedgerRow>,
 }
 
-/// A loss, with the layer where it occurred.
+/// A loss and the layer where it occurred.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place<'a> {
-    /// The row of the layer at which the packets were lost.
+    /// Row of the layer where the packets were lost.
     pub row: &'a LedgerRow,
-    /// Number of packets lost.
+    /// Packets lost.
     pub packets: u64,
-    /// Reason for the loss, in a few words.
+    /// Why they were lost, in a few words.
     pub reason: &'a str,
-    /// Counter that shows the loss.
+    /// Counter that recorded the loss.
     pub counter: &'a str,
-    /// The program that the packets belonged to.
+    /// Whose packets they were.
     pub whose: Whose,
 }
 
-/// Reason given for packets that are missing because of a ring whose drop counter only the owner of
-/// the ring can read.
+/// Reason given for packets missing at a ring whose drop counter is readable only by the ring's
+/// owner.
 const IN_RING: &str = "receive ring full";
 
 impl PacketLedger {
-    /// Returns all losses, largest first, including unaccounted packets.
+    /// Returns all losses, unaccounted packets included, largest first.
     pub fn places(&self) -> Vec<Place<'_>> {
         let mut places: Vec<Place<'_>> = self.rows.iter().flat_map(of_row).collect();
         places.sort_by(|a, b| b.packets.cmp(&a.packets).then(a.counter.cmp(b.counter)));
@@ -131,20 +141,20 @@ impl PacketLedger {
     }
 
     /// Returns the number of packets lost on the way to and from the program, including losses at
-    /// layers where its packets cannot be distinguished from those of others; `None` if no layer
-    /// that can lose packets was read.
+    /// layers that do not distinguish its packets from others; `None` if no layer that can lose
+    /// packets was read.
     pub fn lost(&self) -> Option<u64> {
         let is_read = self.rows.iter().any(|row| row.packets.is_some() || !row.losses.is_empty());
         is_read.then(|| self.lost_places().map(|place| place.packets).sum())
     }
 
-    /// Returns the largest loss that may include packets of the program.
+    /// Returns the largest loss that may include the program's packets.
     pub fn largest(&self) -> Option<Place<'_>> {
         self.lost_places().max_by_key(|place| place.packets)
     }
 
     fn lost_places(&self) -> impl Iterator<Item = Place<'_>> {
-        self.places().into_iter().filter(|place| place.whose != Whose::Nobody && place.packets > 0)
+        self.places().into_iter().filter(|place| place.whose.is_lost() && place.packets > 0)
     }
 }
 
@@ -161,12 +171,12 @@ fn of_row(row: &LedgerRow) -> impl Iterator<Item = Place<'_>> {
         row,
         packets,
         reason: IN_RING,
-        counter: "computed by difference: no external counter",
+        counter: "computed as a difference: no external counter",
         whose: Whose::Program,
     }))
 }
 
-/// Computes the ledger for a window.
+/// Computes the packet ledger of a window.
 pub fn ledger(observation: &Observation) -> PacketLedger {
     let mut rows = Vec::new();
     rows.extend(observation.interfaces.iter().filter(|i| is_used(i)).map(layers::interface_rx));
@@ -186,8 +196,8 @@ fn is_used(interface: &InterfaceCounts) -> bool {
         || interface.rx_dropped + interface.tx_dropped + interface.rx_missed > 0
 }
 
-/// Returns the interface whose packets bypass the network stack through packet or XDP sockets of
-/// the program; `None` if there is no such socket, or if such sockets span several interfaces.
+/// Returns the interface whose packets bypass the network stack through the program's packet or XDP
+/// sockets; `None` if the program has no such sockets or they span several interfaces.
 pub fn tapped(observation: &Observation) -> Option<&InterfaceCounts> {
     let is_tap = |kind| matches!(kind, SocketKind::Packet | SocketKind::Xdp);
     let taps = observation.sockets.iter().filter(|socket| is_tap(socket.kind));
@@ -200,11 +210,11 @@ pub fn tapped(observation: &Observation) -> Option<&InterfaceCounts> {
     }
 }
 
-/// Returns whether an interface and the program count the same unit: GRO is off, or both have the
-/// same mean packet size.
+/// Returns whether an interface and the program count the same unit, because GRO is off or their
+/// mean packet sizes agree.
 pub(super) fn is_same_unit(observation: &Observation, interface: &InterfaceCounts) -> bool {
-    /// Maximum difference between the sizes that two counters give for the same frame, in bytes:
-    /// Ethernet header and FCS.
+    /// Maximum difference between the sizes that two counters report for the same frame: Ethernet
+    /// header and FCS, in bytes.
     const FRAMING_BYTES: f64 = 18.0;
     if interface.features.get("rx-gro") == Some(&false) {
         return true;

@@ -1,52 +1,51 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet counts on the path from the interface to the program and back. All counts are differences
-//! over the window.
+//! Packet counts along the path from the interface to the program and back. All counts are
+//! differences over the window.
 
 use super::threads::FunctionTime;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Activity of a CPU, and the counts of its receive path.
+/// A CPU's utilisation, and the counters of its receive path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuCounts {
     /// Number of the CPU.
     pub cpu: u32,
-    /// Share of the window spent in user mode, 0 to 1. The kernel samples the shares `user`,
-    /// `system`, `interrupts`, `stolen` and `idle` at its timer interrupt, unless it does exact
-    /// accounting, so short work is missed.
+    /// Fraction of the window spent in user mode, 0 to 1. Without exact accounting, the kernel
+    /// samples `user`, `system`, `interrupts`, `stolen` and `idle` at the timer interrupt, which
+    /// misses short bursts of work.
     #[serde(serialize_with = "crate::finite")]
     pub user: f64,
-    /// Share of the window spent in the kernel on behalf of a thread, 0 to 1.
+    /// Fraction of the window spent in the kernel on behalf of threads, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub system: f64,
-    /// Share of the window spent in interrupts and softirqs, 0 to 1.
+    /// Fraction of the window spent in interrupts and softirqs, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub interrupts: f64,
-    /// Share of the window stolen by the hypervisor, 0 to 1.
+    /// Fraction of the window stolen by the hypervisor, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub stolen: f64,
-    /// Share of the window in which the CPU was idle, 0 to 1.
+    /// Fraction of the window spent idle, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub idle: f64,
-    /// Number of packets processed from the CPU's backlog (softnet_stat).
+    /// Packets processed from the CPU's backlog (softnet_stat).
     pub backlog_processed: u64,
-    /// Number of packets dropped because the CPU's backlog was full.
+    /// Packets dropped because the CPU's backlog was full.
     pub backlog_dropped: u64,
-    /// Number of times NAPI stopped polling with work left because its budget or time was used up.
+    /// Number of times NAPI stopped polling with packets left because its budget or time ran out.
     pub time_squeezed: u64,
     /// Number of NET_RX softirqs.
     pub net_rx: u64,
     /// Number of NET_TX softirqs.
     pub net_tx: u64,
-    /// Hardware interrupts by source, such as `virtio0-input.0`; only non-zero counts.
+    /// Hardware interrupts by source, such as `virtio0-input.0`; non-zero counts only.
     pub hardware_interrupts: BTreeMap<String, u64>,
-    /// Kernel functions sampled on this CPU in any context, including softirqs, most frequent
-    /// first; at most 32. Their shares are shares of the window. Empty if kernel samples are not
-    /// permitted.
+    /// Kernel functions sampled on this CPU in any context, softirqs included, most frequent first;
+    /// at most 32. Shares are relative to the window. Empty if kernel sampling is not permitted.
     #[serde(default)]
     pub functions: Vec<FunctionTime>,
-    /// Number of samples from which `functions` was computed.
+    /// Number of samples behind `functions`.
     #[serde(default)]
     pub samples: u64,
 }
@@ -57,7 +56,7 @@ pub struct CpuCounts {
 pub struct InterfaceCounts {
     /// Name of the interface.
     pub name: String,
-    /// Driver of the interface: `virtio_net`, `veth`; `null` if unknown.
+    /// Driver: `virtio_net`, `veth`; `null` if unknown.
     pub driver: Option<String>,
     /// MTU in bytes.
     pub mtu: Option<u32>,
@@ -67,7 +66,7 @@ pub struct InterfaceCounts {
     pub rx_queues: Option<u32>,
     /// Number of transmit queues.
     pub tx_queues: Option<u32>,
-    /// CPU masks for receive packet steering (RPS), by queue; only non-zero masks.
+    /// RPS (receive packet steering) CPU masks by queue; non-zero masks only.
     pub rps_masks: Vec<String>,
     /// Packets received.
     pub rx_packets: u64,
@@ -79,7 +78,8 @@ pub struct InterfaceCounts {
     pub rx_errors: u64,
     /// Packets dropped because the NIC's receive ring was full (`rx_missed_errors`).
     pub rx_missed: u64,
-    /// Packets without a protocol or listener to handle them.
+    /// Received packets dropped because the interface is not meant to receive them, such as a
+    /// bond's backup link (`rx_nohandler`).
     pub rx_no_handler: u64,
     /// Packets sent.
     pub tx_packets: u64,
@@ -89,12 +89,12 @@ pub struct InterfaceCounts {
     pub tx_dropped: u64,
     /// Packets that could not be sent because of errors.
     pub tx_errors: u64,
-    /// Offloads by their name in the kernel, such as `tx-checksum-ip-generic`,
-    /// `tx-tcp-segmentation` and `rx-gro`, and whether each is on; empty if unreadable.
+    /// Offloads, by kernel name such as `tx-checksum-ip-generic`, `tx-tcp-segmentation` or
+    /// `rx-gro`, and whether they are enabled; empty if unreadable.
     pub features: BTreeMap<String, bool>,
     /// Driver-specific counters that changed (`ethtool -S`); empty if unreadable.
     pub driver_counters: BTreeMap<String, u64>,
-    /// Queueing disciplines of the interface, for egress and ingress.
+    /// Egress and ingress queueing disciplines.
     pub qdiscs: Vec<QdiscCounts>,
 }
 
@@ -106,14 +106,13 @@ pub struct QdiscCounts {
     pub kind: String,
     /// Handle of the queueing discipline: `8001:`.
     pub handle: String,
-    /// Bytes that passed through the queueing discipline.
+    /// Bytes passed through.
     pub bytes: u64,
-    /// Packets that passed through the queueing discipline; one may represent several segments
-    /// (GSO).
+    /// Packets passed through; with GSO, one may consist of several segments.
     pub packets: u64,
-    /// Packets that the queueing discipline dropped.
+    /// Packets dropped.
     pub drops: u64,
-    /// Number of times a packet was held because it could not be sent yet.
+    /// Number of times a packet was held back because it could not be sent yet.
     pub overlimits: u64,
     /// Packets requeued because the driver did not accept them.
     pub requeues: u64,
@@ -121,8 +120,7 @@ pub struct QdiscCounts {
     pub queued_packets: u64,
     /// Bytes queued at the end of the window.
     pub queued_bytes: u64,
-    /// Rate limit of the queueing discipline in bits per second; `null` if there is no limit or it
-    /// is unknown.
+    /// Rate limit in bits per second; `null` if there is none or it is unknown.
     pub rate_bits_per_s: Option<f64>,
 }
 
@@ -133,7 +131,7 @@ pub struct QdiscCounts {
 pub enum SocketKind {
     /// A TCP connection.
     Tcp,
-    /// A listening TCP socket; its queue holds connections.
+    /// A listening TCP socket, which queues connections.
     TcpListen,
     /// A UDP socket.
     Udp,
@@ -147,134 +145,146 @@ pub enum SocketKind {
     Raw,
 }
 
-/// Counts for a socket of the program.
+impl SocketKind {
+    /// Returns the kind in lower-case words, for display.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::TcpListen => "tcp listen",
+            Self::Udp => "udp",
+            Self::Packet => "packet",
+            Self::Xdp => "xdp",
+            Self::Unix => "unix",
+            Self::Raw => "raw",
+        }
+    }
+}
+
+/// Counters of one of the program's sockets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketCounts {
     /// Kind of socket.
     pub kind: SocketKind,
-    /// Socket inode: the number shown in /proc/PID/fd.
+    /// Socket inode, as shown in /proc/PID/fd.
     pub inode: u64,
-    /// The process that has the socket open.
+    /// Process that has the socket open.
     pub pid: u32,
     /// Local address and port, or the interface of a packet socket.
     pub local: String,
     /// Remote address and port; `null` if the socket is not connected.
     pub remote: Option<String>,
-    /// ID of the process at the other end, if that is a socket on this machine; `null` if unknown.
+    /// Process at the other end, if that is on this machine; `null` if unknown.
     pub peer_pid: Option<u32>,
-    /// Number of times that the state of the socket was read in the window. The means and shares
-    /// below are computed from these readings. `null` in records that lack it.
+    /// Number of times the socket's state was read in the window, on which the means and shares
+    /// below are based; `null` in older records.
     #[serde(default)]
     pub reads: Option<u64>,
-    /// Mean number of bytes in the receive queue, over readings at the ends of slices.
+    /// Mean bytes in the receive queue, read at the end of each slice.
     #[serde(serialize_with = "crate::finite")]
     pub receive_queue_mean: f64,
-    /// Maximum number of bytes in the receive queue, over readings at the ends of slices.
+    /// Maximum bytes in the receive queue, read at the end of each slice.
     pub receive_queue_max: u64,
-    /// Share of the readings in which the receive queue was not empty, 0 to 1. `null` in records
-    /// that lack it.
+    /// Fraction of readings with a non-empty receive queue, 0 to 1; `null` in older records.
     #[serde(default)]
     pub receive_queue_share: Option<f64>,
-    /// Size of the receive buffer in bytes, by the kernel's accounting; `null` if unreadable.
+    /// Receive buffer size in bytes, as accounted by the kernel; `null` if unreadable.
     pub receive_buffer: Option<u64>,
-    /// Mean number of bytes in the send queue, over readings at the ends of slices.
+    /// Mean bytes in the send queue, read at the end of each slice.
     #[serde(serialize_with = "crate::finite")]
     pub send_queue_mean: f64,
-    /// Size of the send buffer in bytes; `null` if unreadable.
+    /// Send buffer size in bytes; `null` if unreadable.
     pub send_buffer: Option<u64>,
     /// Packets dropped because the receive buffer was full; `null` if unreadable.
     pub drops: Option<u64>,
-    /// TCP_INFO of the socket; `null` for other protocols, and if unreadable.
+    /// The socket's TCP_INFO; `null` for other protocols, and if unreadable.
     pub tcp: Option<TcpCounts>,
 }
 
-/// Values of TCP_INFO for one connection. Counts and times are differences over the window; times
-/// are in seconds.
+/// TCP_INFO of one connection. Counts and times are differences over the window; times are in
+/// seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpCounts {
-    /// Number of bytes received.
+    /// Bytes received.
     pub bytes_received: u64,
-    /// Number of bytes that were sent and acknowledged.
+    /// Bytes sent and acknowledged.
     pub bytes_acked: u64,
-    /// Number of segments received.
+    /// Segments received.
     pub segments_in: u64,
-    /// Number of segments sent.
+    /// Segments sent.
     pub segments_out: u64,
-    /// Number of retransmitted segments.
+    /// Segments retransmitted.
     pub retransmitted: u64,
-    /// Number of retransmitted segments that the peer had already received, according to its
-    /// DSACKs: the originals were late, not lost. `null` if the kernel does not report them.
+    /// Spurious retransmissions: segments that the peer already had, according to its DSACKs,
+    /// because the originals were late rather than lost. `null` if the kernel does not report them.
     #[serde(default)]
     pub needless: Option<u64>,
-    /// Time during which the connection had data to send or in flight, in seconds.
+    /// Time that the connection had data to send or in flight, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub busy_s: f64,
-    /// Part of `busy_s` during which the receiver's window limited the connection, in seconds.
+    /// Part of `busy_s` in which the connection was limited by the receiver's window, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub rwnd_limited_s: f64,
-    /// Part of `busy_s` during which the sender's own send buffer limited the connection, in
+    /// Part of `busy_s` in which the connection was limited by the sender's own send buffer, in
     /// seconds.
     #[serde(serialize_with = "crate::finite")]
     pub sndbuf_limited_s: f64,
-    /// Share of the readings in which the application limited the delivery rate, 0 to 1.
+    /// Fraction of readings in which the delivery rate was application-limited, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub app_limited_share: f64,
     /// Smoothed round-trip time at the end of the window, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub rtt_s: f64,
-    /// Congestion window at the end of the observation, in segments.
+    /// Congestion window at the end of the window, in segments.
     pub cwnd: u32,
-    /// Maximum size of the segments sent, in bytes.
+    /// Maximum segment size for sending, in bytes.
     pub mss: u32,
     /// Delivery rate at the end of the window, in bytes per second.
     #[serde(serialize_with = "crate::finite")]
     pub delivery_bytes_per_s: f64,
-    /// Minimum round-trip time, as of the end of the window, in seconds.
+    /// Minimum round-trip time, read at the end of the window, in seconds.
     #[serde(default, serialize_with = "crate::finite")]
     pub min_rtt_s: f64,
-    /// Share of the readings in which less than a full segment was held back although the windows
-    /// had room for it, because earlier segments were unacknowledged (Nagle's algorithm), 0 to 1;
-    /// `null` in records that lack it.
+    /// Fraction of readings in which a partial segment was held back by unacknowledged data even
+    /// though the windows had room for it (Nagle's algorithm), 0 to 1; `null` in older records.
     #[serde(default)]
     pub held_share: Option<f64>,
-    /// Largest window that the peer advertised in any reading, in bytes; `null` if the kernel does
+    /// Largest window advertised by the peer in any reading, in bytes; `null` if the kernel does
     /// not report it.
     #[serde(default)]
     pub peer_window_max: Option<u64>,
-    /// Rate to which the program limits the connection (SO_MAX_PACING_RATE), in bytes per second;
-    /// `null` if it sets no limit.
+    /// Pacing limit set by the program (SO_MAX_PACING_RATE), in bytes per second; `null` if none.
     #[serde(default)]
     pub pacing_limit_bytes_per_s: Option<f64>,
 }
 
-/// The program's own counters. A counter that this program or its driver does not maintain is
+/// The program's own counters. A counter that the program or its driver does not maintain is
 /// `null`, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramCounts {
-    /// Adapter with which the counters were read: `dpdk`, `nginx`, `haproxy`, ...
+    /// Adapter used to read the counters: `dpdk`, `nginx`, `haproxy`, ...
     pub adapter: String,
     /// Name and version as reported by the program.
     pub program: Option<String>,
     /// Unit of the counts: `packets`, `requests`.
     pub unit: String,
-    /// Number of packets, or other units, that the program received.
+    /// Packets or other units received by the program.
     pub received: Option<u64>,
-    /// Number of packets, or other units, that the program sent.
+    /// Packets or other units sent by the program.
     pub sent: Option<u64>,
-    /// Number of packets lost before the program could receive them.
+    /// Packets lost before the program could receive them.
     pub missed: Option<u64>,
-    /// Number of bytes that the program received.
+    /// Bytes received by the program.
     pub bytes: Option<u64>,
-    /// Other counters of the program that changed, by name.
+    /// Other counters that changed, by name.
     pub others: BTreeMap<String, u64>,
 }
 
 impl ProgramCounts {
-    /// Returns the counters if they count packets, otherwise `None`: requests and similar units are
-    /// not comparable with other layers.
+    /// Returns the counters if they count packets. Requests and other units cannot be compared with
+    /// other layers and yield `None`.
     pub fn of_packets(&self) -> Option<&Self> {
         (self.unit == "packets").then_some(self)
     }
@@ -286,16 +296,15 @@ impl ProgramCounts {
 pub struct KernelEvent {
     /// The tracepoint: `skb:kfree_skb`.
     pub event: String,
-    /// Condition that restricts the count, such as `reason NO_SOCKET`; `null` if all events are
-    /// counted.
+    /// Filter, such as `reason NO_SOCKET`; `null` if all events are counted.
     pub filter: Option<String>,
-    /// Whether only events of the observed threads were counted.
+    /// Whether only the observed threads' events were counted.
     pub is_of_watched: bool,
     /// Number of events in the window.
     pub count: u64,
 }
 
-/// Burstiness of packet arrivals, measured in short windows that are spread over the observation.
+/// Burstiness of packet arrivals, measured in short windows spread over the observation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Arrivals {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the threads of an observed program spend their time.
+//! Where an observed program's threads spend their time: on a CPU, waiting for one, or asleep.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
@@ -14,91 +14,90 @@ pub struct ThreadActivity {
     pub tid: u32,
     /// Thread name, at most 15 bytes.
     pub name: String,
-    /// The CPUs on which the thread was seen, most frequent first.
+    /// CPUs on which the thread was seen, most frequent first.
     pub ran_on: Vec<u32>,
-    /// The CPUs in the thread's affinity mask.
+    /// CPUs in the thread's affinity mask.
     pub allowed: Vec<u32>,
-    /// Seconds of the window during which the thread existed.
+    /// How long the thread existed during the window, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// Time budget of the thread: shares of `elapsed_s` that sum to 1, with `unaccounted` as the
-    /// remainder. States that could not be distinguished share one entry (see
-    /// [`ThreadState::User`]).
+    /// The thread's time budget: fractions of `elapsed_s` that sum to 1, with `unaccounted` as the
+    /// remainder. States that could not be separated share an entry (see [`ThreadState::User`]).
     pub time: Vec<ThreadTime>,
-    /// System calls and objects on which the thread slept, longest first; shares of `elapsed_s`.
+    /// System calls and objects that the thread slept on, longest first, as fractions of
+    /// `elapsed_s`.
     pub asleep_on: Vec<SleepTime>,
-    /// Threads that ran on this thread's CPU while it waited for one, longest first; empty if the
-    /// scheduler tracepoints are unreadable.
+    /// Threads that ran on this thread's CPU while it waited, longest first; empty if the scheduler
+    /// tracepoints are unreadable.
     pub ran_instead: Vec<RanInstead>,
     /// Histogram of waits for a CPU: entry `k` counts waits of 2^k to 2^(k+1) microseconds; the
-    /// first entry also counts shorter waits. Empty if the scheduler tracepoints are unreadable.
+    /// first entry also counts shorter ones. Empty if the scheduler tracepoints are unreadable.
     pub waits_us_log2: Vec<u64>,
-    /// Number of voluntary context switches: the thread went to sleep.
+    /// Voluntary context switches: the thread went to sleep.
     pub voluntary_switches: u64,
-    /// Number of involuntary context switches: the thread was preempted.
+    /// Involuntary context switches: the thread was preempted.
     pub involuntary_switches: u64,
-    /// Number of page faults that needed no I/O.
+    /// Page faults that needed no I/O.
     pub minor_faults: u64,
-    /// Number of page faults that needed I/O.
+    /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// Number of system calls; `null` if counting is not permitted.
+    /// Number of system calls; `null` if counting them is not permitted.
     pub system_calls: Option<u64>,
-    /// The functions in which the thread was sampled, most frequent first; at most 32.
+    /// Functions in which the thread was sampled, most frequent first; at most 32.
     pub functions: Vec<FunctionTime>,
-    /// Number of samples from which `functions` was computed.
+    /// Number of samples behind `functions`.
     pub samples: u64,
-    /// Share of the thread's CPU time spent on packets, excluding polling, 0 to 1; absent if
-    /// undetermined, or if the thread does not poll.
+    /// Fraction of the thread's CPU time spent on packets rather than polling, 0 to 1; absent if
+    /// undetermined or the thread does not poll.
     pub busy: Figure,
     /// CPU time per packet in nanoseconds, excluding polling.
     pub cost_ns: Figure,
-    /// Number of read(2), write(2) and similar calls (/proc/PID/task/TID/io): a lower bound on the
-    /// thread's system calls. `null` if unreadable.
+    /// Number of read(2), write(2) and similar calls (/proc/PID/task/TID/io), a lower bound on
+    /// system calls; `null` if unreadable.
     #[serde(default)]
     pub io_calls: Option<u64>,
-    /// Share of the thread's time spent waiting for kernel locks, spinning or asleep, in its own
+    /// Fraction of the thread's time spent waiting for kernel locks, spinning or asleep, in its own
     /// calls or in interrupts; `null` if tracing is not permitted.
     #[serde(default)]
     pub lock_wait: Option<f64>,
-    /// Memory use, derived from the operands of sampled instructions; `null` if there are too few
-    /// such samples.
+    /// Memory use, inferred from the operands of sampled instructions; `null` if there are too few
+    /// of these.
     #[serde(default)]
     pub memory: Option<MemoryUse>,
-    /// Share of the thread's samples at instructions meant for ciphers and hashes (AES, SHA,
-    /// carry-less multiplication), 0 to 1; `null` if instructions are not decoded.
+    /// Fraction of the thread's samples on cipher and hash instructions (AES, SHA, carry-less
+    /// multiplication), 0 to 1; `null` if instructions are not decoded.
     #[serde(default)]
     pub cipher_instructions: Option<f64>,
 }
 
-/// Memory that a thread's own code uses, excluding its stack.
+/// Memory used by a thread's own code, excluding its stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryUse {
-    /// Number of memory accesses that sampled instructions made.
+    /// Number of memory accesses in sampled instructions.
     pub samples: u64,
-    /// Memory accesses divided by all samples of the thread, 0 to 1.
+    /// Memory accesses as a fraction of all the thread's samples, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
     /// Number of distinct 64-byte cache lines accessed.
     pub lines: u64,
-    /// Share of the accesses that go to cache lines seen only once, 0 to 1.
+    /// Fraction of accesses to cache lines that were seen only once, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub once_share: f64,
-    /// Working set in bytes, estimated from the number of 4 KiB pages that were seen once and
-    /// twice.
+    /// Working set in bytes, estimated from how many 4 KiB pages were seen once and how many twice.
     pub working_set_bytes: Figure,
 }
 
-/// A cache line that several threads use and at least one of them writes.
+/// A cache line that several threads use and at least one writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedLine {
     /// Address of the line, or its offset in shared memory.
     pub address: String,
-    /// Whether a thread uses the same bytes that another thread writes (true sharing). Otherwise,
-    /// the threads use different bytes of the line (false sharing).
+    /// Whether a thread uses bytes that another one writes (true sharing). If not, the threads use
+    /// different bytes of the line (false sharing).
     pub has_common_bytes: bool,
-    /// The threads that use the line, with the bytes that each uses.
+    /// Threads that use the line, and which bytes they use.
     pub threads: Vec<LineUse>,
 }
 
@@ -108,69 +107,68 @@ pub struct SharedLine {
 pub struct LineUse {
     /// ID of the thread.
     pub tid: u32,
-    /// Share of the thread's samples at instructions that access the line, 0 to 1.
+    /// Fraction of the thread's samples on instructions that access the line, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
-    /// Whether the thread writes to the line.
+    /// Whether the thread writes the line.
     pub is_written: bool,
-    /// First byte of the cache line that the thread uses, 0 to 63.
+    /// First byte of the line that the thread uses, 0 to 63.
     pub first_byte: u8,
-    /// Last byte of the cache line that the thread uses, 0 to 63.
+    /// Last byte of the line that the thread uses, 0 to 63.
     pub last_byte: u8,
-    /// The function with most of the thread's samples at instructions that access the line.
+    /// Function with most of the thread's samples on instructions that access the line.
     pub function: String,
 }
 
-/// What a thread is doing at a point in time.
+/// State of a thread at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadState {
-    /// On a CPU in its own code; work and polling could not be distinguished.
+    /// Running its own code; work and polling could not be separated.
     User,
-    /// On a CPU in its own code, working on packets.
+    /// Running its own code, working on packets.
     Work,
-    /// On a CPU in its own code, polling empty inputs.
+    /// Running its own code, polling empty inputs.
     Polling,
-    /// On a CPU in the kernel, on its own behalf: system calls, page faults.
+    /// Running in the kernel on its own behalf: system calls, page faults.
     Kernel,
-    /// On a CPU according to the scheduler, but interrupted by interrupts and softirqs, for its own
-    /// and other packets.
+    /// On a CPU according to the scheduler, but preempted by interrupts and softirqs, for its own
+    /// or other packets.
     Interrupts,
     /// Runnable, waiting for a CPU.
     Waiting,
     /// Runnable, but throttled by a CPU quota.
     Throttled,
-    /// On a vCPU that the hypervisor did not schedule.
+    /// On a vCPU descheduled by the hypervisor.
     Stolen,
     /// Asleep: blocked in a system call, or stopped.
     Asleep,
-    /// Time in none of the other states. Negative if the other states add up to more than the
-    /// window.
+    /// Remainder; negative if the other states add up to more than the window.
     Unaccounted,
 }
 
-/// Share of a thread's time that it spent in one state.
+/// How much of its time a thread spent in one state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadTime {
-    /// The state of the thread.
+    /// The state.
     pub state: ThreadState,
-    /// Share of the time during which the thread existed, 0 to 1.
+    /// Fraction of the thread's lifetime within the window, 0 to 1.
     pub share: Figure,
 }
 
-/// Time that a thread slept in one system call on one object.
+/// How long a thread slept in one system call on one object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SleepTime {
-    /// The system call: `epoll_wait`, `futex`, `recvmsg`; or the kernel function if the call is
-    /// unknown: `do_nanosleep`.
+    /// System call (`epoll_wait`, `futex`, `recvmsg`), or kernel function if the call is unknown
+    /// (`do_nanosleep`).
     pub on: String,
-    /// Share of the time during which the thread existed, 0 to 1.
+    /// Fraction of the thread's lifetime within the window, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
-    /// Object on which the call waits: `udp 0.0.0.0:53`, `futex 0x7f…`, `pipe`; `null` if
+    /// Object that the call waits for: `udp 0.0.0.0:53`, `futex 0x7f…`, `pipe`; `null` if
     /// unreadable.
     pub object: Option<String>,
 }
@@ -181,17 +179,17 @@ pub struct SleepTime {
 pub struct RanInstead {
     /// Thread name, at most 15 bytes.
     pub name: String,
-    /// Thread ID; `null` if several threads of this name are summed.
+    /// Thread ID; `null` if several threads with this name were summed.
     pub tid: Option<u32>,
-    /// Process ID; `null` if the thread ended before the process ID was read.
+    /// Process ID; `null` if the thread ended before it was read.
     #[serde(default)]
     pub pid: Option<u32>,
-    /// Time that the thread ran while the observed thread waited, in seconds.
+    /// How long the thread ran while the observed one waited, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub seconds: f64,
-    /// Number of times that the thread ran while the observed thread waited.
+    /// How often the thread ran while the observed one waited.
     pub times: u64,
-    /// Longest time that the thread ran without interruption, in seconds.
+    /// Longest uninterrupted run of the thread, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub longest_s: f64,
 }
@@ -202,42 +200,41 @@ pub struct RanInstead {
 pub struct FunctionTime {
     /// Function name, or file and offset if it has none: `dpdk-testpmd+0x7cd00`.
     pub name: String,
-    /// File that contains the function; `kernel` for functions of the kernel.
+    /// Binary or shared library that contains the function; `kernel` for kernel functions.
     pub file: String,
-    /// Share of the thread's samples, 0 to 1.
+    /// Fraction of the thread's samples, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
-    /// Whether the function's share falls as the packet rate rises, which means that it belongs to
-    /// the poll loop. `null` if undetermined.
+    /// Whether the function belongs to the poll loop, judged by whether its share falls as the
+    /// packet rate rises; `null` if undetermined.
     pub is_polling: Option<bool>,
 }
 
-/// The CPU quota of a control group, and how often it throttled the group.
+/// A cgroup's CPU quota, and how often it throttled the group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quota {
-    /// The control group's directory: `/sys/fs/cgroup/a`.
+    /// Directory of the cgroup: `/sys/fs/cgroup/a`.
     pub group: String,
-    /// The observed processes under this quota.
+    /// Observed processes under this quota.
     pub pids: Vec<u32>,
-    /// CPUs that the group may use: quota divided by period.
+    /// Quota divided by period, in CPUs.
     #[serde(serialize_with = "crate::finite")]
     pub cpus: f64,
-    /// Number of the quota's periods in the window.
+    /// Number of quota periods in the window.
     pub periods: u64,
-    /// Number of periods in which the group was throttled.
+    /// Number of periods with throttling.
     pub throttled_periods: u64,
-    /// Time during which the group was throttled, in seconds. Some kernels sum this time over CPUs,
-    /// so it may exceed the window.
+    /// Total throttled time in seconds. Some kernels sum over CPUs, so it may exceed the window.
     #[serde(serialize_with = "crate::finite")]
     pub throttled_s: f64,
-    /// The command that removes the quota. `null` in records that lack it.
+    /// Command that removes the quota; `null` in older records.
     #[serde(default)]
     pub removal: Option<String>,
 }
 
 impl ThreadState {
-    /// All states, in the order in which a time budget lists them.
+    /// All states, in the order of the time budget.
     pub const ALL: [Self; 10] = [
         Self::User,
         Self::Work,
@@ -251,7 +248,7 @@ impl ThreadState {
         Self::Unaccounted,
     ];
 
-    /// Returns the keyword of the state in JSON.
+    /// Returns the state's keyword in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -267,28 +264,28 @@ impl ThreadState {
         }
     }
 
-    /// Returns whether the thread is on a CPU in this state, according to the scheduler.
+    /// Returns whether a thread in this state is on a CPU, according to the scheduler.
     pub fn is_on_cpu(self) -> bool {
         matches!(self, Self::User | Self::Work | Self::Polling | Self::Kernel | Self::Interrupts)
     }
 }
 
 impl ThreadActivity {
-    /// Returns the share of the thread's time in this state; `None` if the state could not be
-    /// separated from others, or was unreadable.
+    /// Returns the fraction of time spent in a state; `None` if the state could not be separated
+    /// from others or was unreadable.
     pub fn share(&self, state: ThreadState) -> Option<&Figure> {
         self.time.iter().find(|time| time.state == state).map(|time| &time.share)
     }
 
-    /// Returns the share of the thread's time in all states for which `of` returns true, 0 to 1,
-    /// excluding unknown shares.
+    /// Returns the total fraction of time spent in states for which `of` returns true, 0 to 1.
+    /// Unknown shares are left out.
     pub fn share_of(&self, of: impl Fn(ThreadState) -> bool) -> f64 {
         let of_state = self.time.iter().filter(|time| of(time.state));
         of_state.filter_map(|time| time.share.as_number()).sum()
     }
 
-    /// Returns the thread's demand for CPU time: the share of its time spent running, waiting for a
-    /// CPU, throttled, or stolen.
+    /// Returns the thread's demand for CPU time: the fraction of time that it was running, waiting
+    /// for a CPU, throttled, or on a CPU stolen by the hypervisor.
     pub fn demand(&self) -> f64 {
         self.share_of(|state| {
             state.is_on_cpu()

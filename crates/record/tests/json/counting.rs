@@ -5,11 +5,12 @@ use crate::example;
 use linerate_record::doctor::{DoctorReport, Observation, Section, TierState, Verdict};
 use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
 use linerate_record::stat::{
-    BaselineChange, BaselineOf, CacheShape, Environment, EventCount, ExitStatus, IntervalCounts,
-    Judged, MetricValue, RotationReport, SimulatedCaches, StatReport, StatTarget, ThreadCounts,
-    UnitOfWork,
+    BaselineChange, BaselineOf, CacheShape, Environment, EventCount, ExitStatus, HotFunction,
+    HotLine, HotSpots, IntervalCounts, Judged, MetricValue, RotationReport, SimulatedCaches,
+    StatReport, StatTarget, ThreadCounts, UnitOfWork,
 };
 use linerate_record::stats::Estimate;
+use linerate_record::why::Unread;
 use linerate_record::{Body, Figure, Record, Tier, Warning};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -69,6 +70,7 @@ fn stat_report() -> StatReport {
             d1: cache,
             ll: cache,
             note: String::new(),
+            machine: None,
         }),
         elapsed_s: 0.001_25,
         ended: Some(ExitStatus { status: None, signal: Some(9) }),
@@ -115,6 +117,27 @@ fn stat_report() -> StatReport {
             caches: None,
             environment: None,
         }),
+        hot: Some(hot()),
+    }
+}
+
+fn hot() -> HotSpots {
+    let function = HotFunction {
+        name: "walk".to_owned(),
+        module: "true".to_owned(),
+        counts: vec![u64::MAX, 0],
+        lines: vec![HotLine { file: "walk.c".to_owned(), line: 7, counts: vec![4, 0] }],
+    };
+    HotSpots {
+        by: "l1d_misses".to_owned(),
+        events: vec!["l1d_misses".to_owned(), "instructions".to_owned()],
+        totals: vec![u64::MAX, 0],
+        functions: vec![function],
+        unread: vec![Unread {
+            what: "lines".to_owned(),
+            reason: "libc.so.6 has no line tables".to_owned(),
+            fix: None,
+        }],
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of what a run's report says about stages that let no packet pass or have nothing to do.
+//! Tests warnings about stages that let no packet through or have nothing to do.
 
 use crate::example::run_report;
 use linerate_record::run::{DeadEnd, RunReport, Tally};
@@ -7,10 +7,11 @@ use linerate_record::{Body, Warning};
 use std::collections::BTreeMap;
 
 /// Builds a run with two replicas of `parse` and `verify`. In each replica, `verify` drops packets
-/// by the causes given and passes none on.
+/// for the given causes and lets none through.
 fn run(drops: [&[(&str, u64)]; 2]) -> RunReport {
     let mut report = run_report();
-    let worker = report.workers.remove(0);
+    let mut worker = report.workers.remove(0);
+    worker.stages.iter_mut().for_each(|stage| stage.bypassed = 0);
     for drops in drops {
         let mut worker = worker.clone();
         let verify = &mut worker.stages[1].ledger;
@@ -31,8 +32,8 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
     let expected = DeadEnd { stage: "verify".to_owned(), packets: 2000, causes };
     assert_eq!(ended(&dead), Some(expected));
 
-    // One replica passes a packet on, or still holds a packet that it may pass on: there is no dead
-    // end.
+    // One replica lets a packet through, or still holds one that it may let through, so there is no
+    // dead end.
     let mut alive = dead.clone();
     alive.workers[1].stages[1].ledger.output.packets = 1;
     assert_eq!(ended(&alive), None);
@@ -47,6 +48,11 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
     }
     assert_eq!(ended(&consumed).map(|end| end.causes), Some(Vec::new()));
 
+    // Packets that went round the stage came through.
+    let mut branch = dead.clone();
+    branch.workers[1].stages[1].bypassed = 1;
+    assert_eq!(ended(&branch), None);
+
     assert_eq!(ended(&run_report()), None, "packets came through");
     let mut idle = dead;
     idle.workers.iter_mut().flat_map(|worker| &mut worker.stages).for_each(|stage| {
@@ -55,14 +61,19 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
     assert_eq!(ended(&idle), None, "no packet was offered");
 }
 
-/// Returns the warnings about idle stages when each of two replicas of `verify` received the given
-/// number of packets and states the given reason for idling.
+/// Returns the warnings about idle stages for two replicas of `verify`, given how many packets each
+/// received and its reason for idling.
 fn idle_warnings(replicas: [(u64, Option<&str>); 2]) -> Vec<Warning> {
     let mut report = run([&[], &[]]);
     for (worker, (packets, idle)) in report.workers.iter_mut().zip(replicas) {
         worker.stages[1].packets = packets;
         worker.stages[1].idle = idle.map(str::to_owned);
     }
+    warnings(report)
+}
+
+/// Returns the warnings about idle stages.
+fn warnings(report: RunReport) -> Vec<Warning> {
     let record = crate::example::record(Body::Run(Box::new(report)));
     let is_idle = |warning: &Warning| matches!(warning, Warning::IdleStage { .. });
     record.warnings().into_iter().filter(is_idle).collect()
@@ -78,9 +89,19 @@ fn warns_of_a_stage_that_found_nothing_to_do_on_any_worker() {
     assert_eq!(idle_warnings([(900, Some("`l4` = false")), (300, Some("x"))]), expected);
     assert_eq!(idle_warnings([(1200, Some("`l4` = false")), (0, None)]), expected);
     assert_eq!(idle_warnings([(900, Some("`l4` = false")), (300, None)]), []);
+    let mut report = run([&[], &[]]);
+    for worker in &mut report.workers {
+        let stage = &mut worker.stages[1];
+        (stage.packets, stage.bypassed, stage.idle) = (0, 600, Some("no class".to_owned()));
+    }
+    let around = warnings(report.clone());
+    assert!(matches!(&around[..], [Warning::IdleStage { packets: 1200, .. }]), "{around:?}");
+    report.workers[1].stages[1].packets = 1;
+    report.workers[1].stages[1].idle = None;
+    assert_eq!(warnings(report), []);
     assert_eq!(
         expected[0].to_string(),
-        "`verify` had nothing to do for 1200 packets (`l4` = false): its cost is not \
-         representative; match its parameters to the packets, or replay packets it is meant for"
+        "`verify` did nothing with 1200 packets (`l4` = false): the stage's cost is not \
+         representative; match its parameters to the packets, or replay packets that it handles"
     );
 }

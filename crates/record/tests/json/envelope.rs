@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of writing, reading and rejecting records.
+//! Tests writing, reading and rejecting records.
 
 use crate::example;
+use linerate_record::stats::Estimate;
 use linerate_record::{Body, Figure, ReadError, Record, Scalar, Tier, fixtures};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ fn what_is_written_is_read_back() {
     }
 }
 
-/// The stored records have the current version and are written again with every digit as read.
+/// The stored records have the current version and are rewritten with every digit as read.
 #[test]
 fn stored_records_are_written_as_they_were_read() {
     for (kind, text) in fixtures::ALL {
@@ -39,7 +40,7 @@ fn stored_records_are_written_as_they_were_read() {
 fn body_fields_are_at_the_level_of_the_envelope() {
     let value: Value = serde_json::from_str(&example::run().to_json_pretty().unwrap()).unwrap();
     assert_eq!(value["schema"], "linerate-record");
-    assert_eq!(value["version"], "2.0");
+    assert_eq!(value["version"], "2.1");
     assert_eq!(value["kind"], "run");
     assert_eq!(value["workers"][0]["stages"][1]["ticks_per_packet"]["value"], 211.3);
     assert_eq!(value["warnings"][0]["code"], "not_idle");
@@ -178,8 +179,8 @@ fn a_field_of_another_type_is_named() {
     assert_eq!(field(|v| drop(v.as_object_mut().unwrap().remove("summary"))), ".");
 }
 
-/// Derived values are not trusted: a record in which they differ from the rest has been edited and
-/// is rejected.
+/// Derived values are not trusted. A record in which they differ from the rest was edited and is
+/// rejected.
 #[test]
 fn what_does_not_follow_is_refused_by_name() {
     let name = |change: fn(&mut Value)| match refused(change) {
@@ -201,8 +202,8 @@ fn what_does_not_follow_is_refused_by_name() {
     }
 }
 
-/// Another version may word a method differently. The difference is not an error, because the
-/// figure is otherwise unchanged.
+/// Other versions may word methods differently. This is not an error if the figure is otherwise
+/// unchanged.
 #[test]
 fn the_wording_of_a_method_may_differ() {
     let json = changed(|value| {
@@ -211,8 +212,7 @@ fn the_wording_of_a_method_may_differ() {
     assert!(matches!(Record::from_json(&json).unwrap().body, Body::Run(_)));
 }
 
-/// All numbers behind the figures round-trip, so the derived values of the record that was read are
-/// identical.
+/// All numbers behind the figures round-trip, so derived values are identical after reading.
 #[test]
 fn every_example_says_what_follows() {
     for record in example::all() {
@@ -223,8 +223,8 @@ fn every_example_says_what_follows() {
     }
 }
 
-/// An earlier version derived different figures, so the figures are compared only with the record's
-/// own summary and not with current ones.
+/// An earlier version derived different figures, so they are compared only with the record's own
+/// summary.
 #[test]
 fn an_earlier_version_is_read_if_it_agrees_with_itself() {
     let earlier = |change: fn(&mut Value)| {
@@ -241,6 +241,18 @@ fn an_earlier_version_is_read_if_it_agrees_with_itself() {
     let error = Record::from_json(&earlier(|v| v["summary"]["throughput_kpps"] = json!(1.0)));
     let field = "summary.throughput_kpps".to_owned();
     assert_eq!(error.unwrap_err(), ReadError::Changed { field });
+}
+
+/// The sum of no floats is -0.0.
+#[test]
+fn zero_has_no_sign() {
+    let nothing: f64 = [0.0; 0].iter().sum();
+    let estimate = Estimate { low: nothing, ..Estimate::exactly(nothing) };
+    let figures =
+        [Figure::exact("", nothing, Tier::Sw, ""), Figure::number("", estimate, Tier::Sw, "")];
+    for figure in figures {
+        assert!(!serde_json::to_string(&figure).unwrap().contains("-0"), "{figure:?}");
+    }
 }
 
 #[test]
@@ -271,8 +283,7 @@ fn figures_without_a_number_say_why() {
     assert!(figure.reason.is_some());
 }
 
-/// Descends into a JSON value along a path of indices, each of which is taken modulo the number of
-/// children.
+/// Descends into a JSON value along a path of indices, each modulo the number of children.
 fn descend<'a>(mut value: &'a mut Value, path: &[usize]) -> &'a mut Value {
     for &step in path {
         let value_len = match value {
@@ -304,8 +315,8 @@ fn any_value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Asserts that any text is either read or rejected with a message, and that whatever is read can
-/// be written and read again.
+/// Asserts that a text is either read or rejected with a message, and that whatever is read can be
+/// written and read again.
 fn is_answered(json: &str) {
     match Record::from_json(json) {
         Ok(record) => {

@@ -7,8 +7,9 @@ use linerate_record::kernels::{
     State, Timing, VariantReport, WrongResult,
 };
 use linerate_record::run::{
-    CountedEvent, CountedEvents, KernelUse, Latency, Ledger, LineReport, PacketsHome, RingReport,
-    RunReport, StageReport, Tally, TimeShares, VariantTime, WindowCount, WorkerReport,
+    Bounds, CountedEvent, CountedEvents, InterfaceChanges, InterfaceReport, KernelUse, Latency,
+    Ledger, LineReport, PacketsHome, ReceivedReport, RingReport, RunReport, SentReport,
+    StageReport, Tally, TimeShares, VariantTime, WindowCount, WorkerReport,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::{
@@ -30,6 +31,7 @@ fn stage(name: &str) -> StageReport {
     StageReport {
         name: name.to_owned(),
         packets: 1000,
+        bypassed: 40,
         kpps: Some(1234.5),
         ticks_per_packet: figure("ticks/packet", 211.3),
         cycles_per_packet: Figure::absent("cycles/packet", Tier::Sw, "chase", "the clock moved"),
@@ -60,6 +62,33 @@ fn stage(name: &str) -> StageReport {
             }],
         }]),
         events: Some(BTreeMap::from([("cpi".to_owned(), figure("cycles/instruction", 0.7))])),
+    }
+}
+
+/// An interface that receives and sends.
+fn interface() -> InterfaceReport {
+    let interface = Some(Bounds { least: 1_000, most: 1_010 });
+    InterfaceReport {
+        port: "inside".to_owned(),
+        interface: "veth0".to_owned(),
+        io: "af_packet".to_owned(),
+        promiscuous: false,
+        queues: 1,
+        received: Some(ReceivedReport {
+            interface,
+            interface_drops: BTreeMap::from([("rx_dropped".to_owned(), 3)]),
+            frames: Some(1_004),
+            ring_full: 100,
+            taken: 900,
+            waiting: 4,
+        }),
+        sent: Some(SentReport { interface, interface_drops: BTreeMap::new(), accepted: 1_000 }),
+        changes: InterfaceChanges {
+            went_down: 1,
+            is_gone: false,
+            renamed_to: Some("veth9".to_owned()),
+            mtu: Some([1_500, 600]),
+        },
     }
 }
 
@@ -104,6 +133,7 @@ pub(crate) fn run_report() -> RunReport {
             windows: WindowCount { total: 1900, preempted: 55 },
             involuntary_switches: 61,
             cpu_ns: 2_061_000_000,
+            idle: None,
         }],
         rings: vec![RingReport {
             name: "0.0 > 1.0".to_owned(),
@@ -126,13 +156,18 @@ pub(crate) fn run_report() -> RunReport {
         finding: Some(finding()),
         causes: Vec::new(),
         kernel_advice: Some(advice()),
-        packets_home: Some(PacketsHome {
-            bytes: Figure::exact("B", 1e6, Tier::Model, "frames and buffers"),
-            level: Figure::text("L2", Tier::Model, "profile"),
-            miss_ns: Figure::exact("ns", 80.0, Tier::Model, "profile"),
-            miss_cycles: Figure::absent("cycles", Tier::Model, "profile", "no clock"),
-            sentence: Some("frames and buffers exceed L1".to_owned()),
-        }),
+        packets_home: Some(packets_home()),
+        interfaces: vec![interface()],
+    }
+}
+
+fn packets_home() -> PacketsHome {
+    PacketsHome {
+        bytes: Figure::exact("B", 1e6, Tier::Model, "frames and buffers"),
+        level: Figure::text("L2", Tier::Model, "profile"),
+        miss_ns: Figure::exact("ns", 80.0, Tier::Model, "profile"),
+        miss_cycles: Figure::absent("cycles", Tier::Model, "profile", "no clock"),
+        sentence: Some("frames and buffers exceed L1".to_owned()),
     }
 }
 

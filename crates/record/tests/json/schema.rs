@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the published schema: the committed file is the generated one, and records conform to
-//! it.
+//! Tests of the published schema: the committed file is up to date, and records conform to it.
 
 use crate::example;
 use crate::validator::{Validator, Verdict};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of reading old records: version 1.3 records as linerate 0.1.0 wrote them (for `kernels`,
+//! Tests of reading old records: version 1.3 records as written by linerate 0.1.0 (for `kernels`,
 //! only the first rows).
 
 use linerate_record::warning::Warning;
@@ -24,7 +24,7 @@ fn stored(kind: &str) -> &'static str {
     STORED.iter().find(|(of, _)| *of == kind).unwrap().1
 }
 
-/// Collects all values of a record, without the names of their fields.
+/// Collects all values of a record, without field names.
 fn leaves(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(object) => object.values().for_each(|value| leaves(value, found)),
@@ -61,14 +61,14 @@ fn reads_stored_records_of_every_kind() {
     }
 }
 
-/// Every value of an old record survives under its new name.
+/// Every value of an old record is preserved under its new name.
 #[test]
 fn keeps_every_value() {
     for (kind, json) in STORED {
         let written = Record::from_json(json).unwrap().to_json_pretty().unwrap();
         let [mut before, mut now] = [json, &written].map(|text| {
             let mut value: Value = serde_json::from_str(text).unwrap();
-            // This value is built from figures and warnings, which have their own test.
+            // This value is derived from figures and warnings, which have their own test.
             value["provenance"].as_object_mut().unwrap().remove("others");
             let object = value.as_object_mut().unwrap();
             let made: &[&str] = match kind {
@@ -110,8 +110,8 @@ fn renames_fields_where_they_stood() {
     assert_eq!(memory.costs[0].level, before["costs"][0]["tier"]);
 }
 
-/// Values that 1.x stored outside the body are moved to the body, so that the derived figures and
-/// warnings stay the same.
+/// Values that 1.x stored outside the body are moved into it, so that derived figures and warnings
+/// stay the same.
 #[test]
 fn takes_what_only_figures_and_warnings_stated() {
     for (kind, names) in [

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Validates JSON values against a JSON schema. The tests of packet paths and of programs that
-//! write records share this module.
+//! Validates JSON values against a JSON schema. Shared by the tests of packet paths and of programs
+//! that write records.
 
 use serde_json::{Map, Value, json};
 
-/// Validates values against the subset of JSON Schema that our schemas use. It panics on an unknown
-/// keyword, so that no keyword goes unchecked. A full JSON Schema crate would bring 70
-/// dependencies.
+/// Validates values against the subset of JSON Schema used here. Panics on unknown keywords, so
+/// that none goes unchecked. A full JSON Schema crate would add 70 dependencies.
 pub(crate) struct Validator {
     root: Value,
 }
@@ -18,7 +17,7 @@ impl Validator {
         Self { root: serde_json::from_str(schema).unwrap() }
     }
 
-    /// Validates a value. An error contains the location in the value and the violated keyword.
+    /// Validates a value. The error contains the location in the value and the violated keyword.
     pub(crate) fn verdict(&self, value: &Value) -> Verdict {
         self.check(value, &self.root, "")
     }
@@ -111,8 +110,8 @@ impl Validator {
     }
 }
 
-/// Returns whether the text matches one of the patterns that our schemas use; panics on any other
-/// pattern.
+/// Returns whether the text matches `pattern`, which must be one of those in our schemas; panics
+/// otherwise.
 fn matches(text: &str, pattern: &str) -> bool {
     match pattern {
         r"^2\.[0-9]+$" => text.strip_prefix("2.").is_some_and(|m| m.parse::<u32>().is_ok()),

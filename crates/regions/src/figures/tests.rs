@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests figures and verdicts with synthetic logs whose true values are known.
+//! Tests figures and verdicts on synthetic logs with known true values.
 
 use super::*;
 use crate::tree::{Amount, Outcome};
@@ -19,8 +19,8 @@ fn amount(ticks: f64, count: f64) -> Amount {
     Amount { ticks: exactly(ticks), counts }
 }
 
-/// Returns the overhead of the tests: an empty region shows 30 ticks and 10 counts, and its entry
-/// and exit together cost 100 ticks and 25 counts.
+/// Returns the overhead used in the tests: an empty region measures 30 ticks and 10 counts, and its
+/// entry and exit together cost 100 ticks and 25 counts.
 fn cost() -> Cost {
     Cost { inside: amount(30.0, 10.0), pair: amount(100.0, 25.0) }
 }
@@ -47,7 +47,7 @@ fn regions(log: Log, events: &[Result<Event, String>]) -> RegionsReport {
     regions_of(log, events, None)
 }
 
-/// Reports the regions of a log, at two ticks per nanosecond.
+/// Reports a log's regions, at two ticks per nanosecond.
 fn regions_of(log: Log, events: &[Result<Event, String>], stay: Option<Stay>) -> RegionsReport {
     let names = ["a", "b", "c"].map(str::to_owned);
     let asked: Vec<String> = events
@@ -80,9 +80,9 @@ fn visits() -> impl Strategy<Value = Visit> {
     })
 }
 
-/// Adds the true ticks, own ticks and counts of a visit to `truth`, by path, and adds the visit to
-/// the log as a real program would, overhead included. Returns the ticks and counts that the visit
-/// adds to the enclosing region.
+/// Adds a visit's true ticks, own ticks and counts to `truth`, by path, and adds the visit to the
+/// log as a real program would, overhead included. Returns the ticks and counts that the visit adds
+/// to the enclosing region.
 fn play(
     visit: &Visit,
     outer: (&str, usize),
@@ -140,7 +140,7 @@ proptest! {
     }
 }
 
-/// Returns the report of one region with this number of visits, each of `ticks` ticks.
+/// Returns the report for one region with this many visits, each of `ticks` ticks.
 fn one(visits: u64, ticks: u64) -> RegionReport {
     let log = log(&[]);
     let (place, node) = log.add(Region(0), Some(0)).unwrap();
@@ -155,7 +155,7 @@ fn a_region_is_judged_from_ten_times_the_cost_on() {
     assert_eq!(verdict(1030), "1000 ticks a visit");
     assert!(verdict(1029).starts_with("cannot tell: a visit takes 999 ticks, less than ten"));
     let noise = verdict(29);
-    assert!(noise.starts_with("cannot tell: most of its 116 ticks"), "{noise}");
+    assert!(noise.starts_with("cannot tell: its 116 ticks are no more than"), "{noise}");
     assert!(noise.contains("400 ticks of calibrated overhead for measuring it"), "{noise}");
     assert_eq!(one(0, 0).verdict, "cannot tell: entered but not yet left");
 }
@@ -198,8 +198,8 @@ fn a_verdict_has_the_share_and_cycles_per_instruction() {
     let report = regions(log, &[event("instructions"), event("cycles")]);
     assert_eq!(
         report.regions[1].verdict,
-        "50 % of the ticks of a; 2 cycles per instruction; 1 visits to nested regions were not \
-         recorded: too deep or too many"
+        "50 % of the ticks of a; 2 cycles per instruction; 1 visit to nested regions not recorded: \
+         nested too deeply, or too many regions"
     );
     assert_eq!((report.tier, report.reading.as_str()), (Tier::Hw, "read(2)"));
 }
@@ -233,7 +233,7 @@ fn the_cost_of_inner_regions_keeps_an_outer_one_from_a_verdict() {
     );
     assert_eq!(
         many[1].verdict,
-        "200000 ticks a visit; share of a unknown, because that region has no verdict"
+        "200000 ticks a visit; the share of a is unknown, because that region has no verdict"
     );
 }
 
@@ -253,12 +253,13 @@ fn processor_time_is_used_where_the_thread_was_away() {
     };
     assert_eq!(verdicts(4000, 8000), ["8000 ticks a visit", "50 % of the ticks of a"]);
     let away = "the thread was off-CPU for";
-    let used = "% of its ticks (unknown number of context switches); CPU time is used instead";
+    let used =
+        "% of the region's ticks (unknown number of context switches); CPU time is used instead";
     assert_eq!(
         verdicts(36_000, 40_000),
         [
             format!("8000 ticks a visit; {away} 80 {used}"),
-            format!("50 % of the processor time of a; {away} 88.9 {used}"),
+            format!("50 % of the CPU time of a; {away} 88.9 {used}"),
         ]
     );
 }
@@ -271,7 +272,7 @@ fn being_away_does_not_make_a_region_large_enough() {
     node.add_visit(100_030, [20].into_iter());
     let verdict = &regions(log, &[event("task_clock_ns")]).regions[0].verdict;
     assert!(verdict.starts_with("cannot tell: a visit takes 20 ticks"));
-    assert!(verdict.contains("off-CPU for 100 % of its ticks"), "{verdict}");
+    assert!(verdict.contains("off-CPU for 100 % of the region's ticks"), "{verdict}");
 }
 
 /// A visit takes 10,000 ticks in a thread for which only the kernel's accounting of the whole
@@ -333,8 +334,8 @@ fn an_event_that_is_not_counted_says_why_in_its_place() {
     assert_eq!(report.tier, Tier::Sw);
 }
 
-/// Returns the count of each event, and its method or the reason why it is absent, from a report
-/// with two events read from registers and one read from the kernel; `disturb` may spoil a visit.
+/// Returns each event's count, and its method or why it is absent, from a report with two events
+/// read from registers and one read through the kernel; `disturb` may spoil a visit.
 fn by_registers(disturb: fn(&Log, &Node)) -> Vec<(Option<f64>, String)> {
     let outcomes = [Ok(Tier::User), Ok(Tier::User), Ok(Tier::Sw)];
     let mut log = log(&outcomes);

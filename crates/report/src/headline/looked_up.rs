@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers about routines, machines, counts and imported profiles.
+//! Formats the headlines of records about routines, machines, counts and imported profiles.
 
 use super::{claim, share};
 use crate::value::{ABSENT, clean, cut, interval, percent, reason, significant};
@@ -28,13 +28,23 @@ pub(super) fn of_kernels(report: &KernelsReport) -> Vec<String> {
     }
 }
 
-/// Lists the levels with their sizes and latencies, nearest first.
+/// The headline prints an interval instead of the value if its ends differ by more than this
+/// factor.
+const WIDE: f64 = 1.5;
+
+/// Lists the cache and memory levels with size and latency, nearest to the core first.
 pub(super) fn of_memory(report: &MemoryReport) -> Vec<String> {
     if report.levels.is_empty() {
-        return vec!["No cache level found".to_owned()];
+        return vec!["Cannot tell: no cache level stands out from the noise".to_owned()];
     }
     let level = |level: &MemoryLevel| {
-        let size = level.size_bytes.as_number().map(|bytes| format!(" {}", memory_size(bytes)));
+        let size = level.size_bytes.as_number().map(|bytes| {
+            let ends = level.size_bytes.low.zip(level.size_bytes.high);
+            match ends.filter(|(low, high)| *high > WIDE * low) {
+                Some((low, high)) => format!(" {} to {}", memory_size(low), memory_size(high)),
+                None => format!(" {}", memory_size(bytes)),
+            }
+        });
         let time = level.latency_ns.as_number();
         let time = time.map_or_else(|| "-".to_owned(), |ns| format!("{} ns", three_digits(ns)));
         format!("{}{} {time}", level.name, size.unwrap_or_default())
@@ -42,7 +52,7 @@ pub(super) fn of_memory(report: &MemoryReport) -> Vec<String> {
     vec![report.levels.iter().map(level).collect::<Vec<_>>().join(", ")]
 }
 
-/// Names, for each stack, the pattern in which the selected routines have the largest share.
+/// For each stack, names the pattern in which the selected routines take the largest share of time.
 pub(super) fn of_tcp(report: &TcpReport) -> Vec<String> {
     let most = |stack: &TcpStack| {
         let shares = stack.patterns.iter().filter_map(|p| Some((share_of_routines(report, p)?, p)));
@@ -59,7 +69,7 @@ pub(super) fn of_tcp(report: &TcpReport) -> Vec<String> {
     };
     let laws: Vec<String> = report.laws.iter().filter_map(law).collect();
     if laws.is_empty() {
-        vec!["No share of the stack's CPU time was measured".to_owned()]
+        vec!["The CPU time of checksum and copy was not measured".to_owned()]
     } else {
         laws
     }
@@ -75,23 +85,40 @@ fn share_of_routines(report: &TcpReport, pattern: &TcpPattern) -> Option<f64> {
 pub(super) fn of_stat(report: &StatReport) -> Vec<String> {
     let time = |name: &str| report.times.get(name).and_then(Figure::as_number);
     let elapsed = Nanos(time("elapsed_s").unwrap_or(report.elapsed_s) * 1e9);
-    let used = match (time("cpus_used"), &report.target) {
-        (Some(cpus), _) => format!("{} CPUs used for {elapsed}", significant(cpus)),
-        (None, StatTarget::Command { .. }) => format!("The command took {elapsed}"),
-        (None, _) => format!("Counted for {elapsed}"),
+    // The costs of a killed command only cover a part of it, so this comes first.
+    let signal = report.ended.and_then(|ended| ended.signal);
+    let found = [baseline(report), hottest(report)];
+    let used = match (signal, time("cpus_used"), &report.target) {
+        (Some(signal), ..) => {
+            format!("The command was {} after {elapsed}", crate::stat::killed_by(signal))
+        }
+        // The times are the simulator's, not the command's.
+        _ if report.tier == Tier::Sim => match found.iter().all(String::is_empty) {
+            true => format!("Simulated in {elapsed}"),
+            false => format!("simulated in {elapsed}"),
+        },
+        (None, Some(cpus), _) => format!("{} CPUs used for {elapsed}", significant(cpus)),
+        (None, None, StatTarget::Command { .. }) => format!("The command took {elapsed}"),
+        (None, None, _) => format!("Counted for {elapsed}"),
     };
     let ipc = report.metrics.iter().find(|metric| metric.name == "ipc");
     let ipc = ipc.and_then(|metric| metric.figure.as_number());
     let ipc = ipc.map_or_else(String::new, |ipc| format!("IPC {}", significant(ipc)));
-    let counters = match report.tier {
-        Tier::Sw => "no hardware counters",
-        Tier::Sim => "simulated",
-        _ => "",
-    };
-    vec![baseline(report), used, ipc, counters.to_owned()]
+    let counters = if report.tier == Tier::Sw { "no hardware counters" } else { "" };
+    found.into_iter().chain([used, ipc, counters.to_owned()]).collect()
 }
 
-/// Describes the comparison with a baseline, if any.
+/// Names the function with the highest count of the requested event; empty if there are no counts.
+fn hottest(report: &StatReport) -> String {
+    let Some(hot) = &report.hot else { return String::new() };
+    let count = |counts: &[u64]| hot.count(&hot.by, counts);
+    let (total, first) = (count(&hot.totals), hot.functions.first());
+    let Some(first) = first.filter(|_| total > 0) else { return String::new() };
+    let share = percent(count(&first.counts) as f64 / total as f64);
+    format!("Hottest: `{}`, {share} % of {}", clean(&first.name), clean(&hot.by))
+}
+
+/// Summarizes the comparison with the baseline, if there is one.
 fn baseline(report: &StatReport) -> String {
     let worse = report.baseline.iter().filter(|one| one.is_regression);
     let worse: Vec<&str> = worse.map(|one| one.name.as_str()).collect();
@@ -131,7 +158,11 @@ pub(super) fn of_regions(report: &RegionsReport) -> Vec<String> {
     let most = totals.iter().filter_map(|total| Some((own(total)?, total)));
     match most.max_by(|a, b| a.0.total_cmp(&b.0)) {
         Some((ticks, total)) if all > 0.0 => vec![
-            format!("Most time: `{}`, {} % of all regions", total.name, share(ticks / all)),
+            format!(
+                "Most time: `{}`, {} % of the time in all regions",
+                total.name,
+                share(ticks / all)
+            ),
             format!("{} ticks in {}", significant(ticks), counted(total.visits, "visit")),
         ],
         _ => {
@@ -141,10 +172,21 @@ pub(super) fn of_regions(report: &RegionsReport) -> Vec<String> {
     }
 }
 
-/// Names the function with the most self time, and says whether others may have more.
+/// Names the function with the most self samples, and says how many others may be as hot.
 pub(super) fn of_profile(report: &ProfileReport) -> Vec<String> {
     const NAME_COLUMNS: usize = 40;
+    /// Minimum number of samples: with fewer, the interval of any share is wider than 35 points.
+    const MIN_SAMPLES: u64 = 30;
     let Some(first) = report.functions.first() else { return vec!["No samples".to_owned()] };
+    if report.samples < MIN_SAMPLES {
+        let samples = counted(report.samples, "sample");
+        let cpu = Nanos(report.cpu_s * 1e9);
+        let ended = report.sampled.ended.as_ref();
+        return vec![
+            format!("Cannot tell what is hottest: only {samples} in {cpu} of CPU time"),
+            ended.map_or_else(String::new, |ended| crate::profile::it_ended(ended)),
+        ];
+    }
     let share = &first.share;
     let ties = report.ranks().iter().filter(|rank| **rank == 1).count();
     let interval = interval(share, percent).map_or_else(String::new, |ends| format!(" ({ends})"));
@@ -178,11 +220,11 @@ pub(super) fn of_strands(report: &StrandsReport) -> Vec<String> {
         (None, Some(first)) => {
             vec![format!("No ticks per packet: {}", reason(&first.ticks_per_packet)), count]
         }
-        (None, None) => vec![format!("No strand in the input ({})", report.format)],
+        (None, None) => vec![format!("No strands in the input ({})", report.format)],
     }
 }
 
-/// Gives the first answer, and the number of questions answered.
+/// Returns the first answer, and how many questions were answered.
 pub(super) fn of_answers(report: &AnswersReport) -> Vec<String> {
     let answered = || report.answers.iter().filter(|one| one.verdict == AnswerVerdict::Answered);
     let first = answered().next().map(|answer| claim(&answer.sentence).to_owned());

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers about rates: bottleneck, gain from a change, line rate.
+//! Formats the headlines of records about rates: the bottleneck, the gain from a change, and the
+//! fraction of line rate.
 
 use super::share;
 use crate::value::{cut, significant};
+use linerate_plan::profile::stage_share;
 use linerate_record::budget::BudgetReport;
 use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;
@@ -10,11 +12,12 @@ use linerate_record::tune::{Candidate, Finding, Limit, TuneReport};
 use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 use linerate_record::{Body, Record};
 
-/// Columns for the name of a candidate or change: the rates that follow matter more.
+/// Maximum width, in columns, of the name of a candidate or change. Longer names are cut to leave
+/// room for the rates that follow.
 const NAME_COLUMNS: usize = 44;
 
-/// Returns the rate delivered under a CPU quota that throttled the workers; `None` without
-/// throttling.
+/// Returns the rate delivered under a CPU quota that throttled the workers; `None` if they were not
+/// throttled.
 pub(super) fn held(record: &Record) -> Option<String> {
     let run = match &record.body {
         Body::Run(run) => run,
@@ -39,7 +42,7 @@ pub(super) fn of_run(report: &RunReport) -> Vec<String> {
     ]
 }
 
-/// Formats the finding of a run, with the shares of its stage and its worker.
+/// Formats a run's finding, including the CPU shares of the bottleneck stage and worker.
 fn bottleneck(report: &RunReport, finding: Option<&Finding>) -> String {
     let Some(finding) = finding else { return String::new() };
     match (finding.limit, &finding.bottleneck) {
@@ -53,14 +56,14 @@ fn bottleneck(report: &RunReport, finding: Option<&Finding>) -> String {
     }
 }
 
-/// `, 18 % of 250 ticks/packet on worker 0.0 (100 % busy)`.
+/// Formats a stage's cost and worker: `, 18 % of 250 ticks/packet on worker 0.0 (100 % busy)`.
 fn at(report: &RunReport, stage: &str, worker: &str) -> Option<String> {
     let worker = report.workers.iter().find(|one| one.name == worker)?;
     let time = worker.time.filter(|time| time.busy > 0.0)?;
     let stage = worker.stages.iter().find(|one| one.name == stage)?;
     let ticks = worker.ticks_per_packet.as_number().filter(|ticks| *ticks > 0.0);
-    let (part, whole) = match (stage.ticks_per_packet.as_number(), ticks) {
-        (Some(part), Some(ticks)) => (part / ticks, three_digits(ticks) + " ticks/packet"),
+    let (part, whole) = match (stage_share(worker, stage), ticks) {
+        (Some(part), Some(ticks)) => (part, three_digits(ticks) + " ticks/packet"),
         _ => (stage.busy? / time.busy, "the work".to_owned()),
     };
     Some(format!(
@@ -71,7 +74,7 @@ fn at(report: &RunReport, stage: &str, worker: &str) -> Option<String> {
     ))
 }
 
-/// Formats `line rate: 61 %`; empty without a line or a rate.
+/// Formats `line rate: 61 %`; empty if the line rate or the measured rate is unknown.
 fn line_rate(kpps: Option<f64>, line: Option<f64>) -> String {
     match kpps.zip(line.filter(|line| *line > 0.0)) {
         Some((kpps, line)) if kpps < line => format!("line rate: {} %", share(kpps / line)),
@@ -93,10 +96,14 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
             let measured = chosen.measured_kpps.as_ref().unwrap_or(&report.tuned.throughput_kpps);
             (chosen, measured.as_number(), "")
         }
-        (None, Some(best)) => (best, best.predicted_kpps.as_number(), "Predicted: "),
-        (None, None) => {
+        (None, Some(best)) if is_faster(best.predicted_kpps.as_number(), before) => {
+            (best, best.predicted_kpps.as_number(), "Predicted: ")
+        }
+        (None, predicted) => {
+            let gains = if predicted.is_some() { "is predicted to gain" } else { "gains" };
+            let rate = before.map_or_else(String::new, |kpps| format!(": {}", Kpps(kpps)));
             return vec![
-                "Keep the mapping: no candidate gains 2 %".to_owned(),
+                format!("Keep the mapping{rate}; no candidate {gains} 2 %"),
                 line_rate(before, line),
                 bottleneck(&report.baseline, Some(&report.finding)),
             ];
@@ -110,7 +117,13 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
     vec![format!("{word}{factor} by {by}{}", rates.unwrap_or_default()), line_rate(after, line)]
 }
 
-/// Returns the settings of a candidate: its name, plus its burst size if others have the same name.
+/// Returns whether a predicted rate is worth a change: at least 2 % above the present one.
+fn is_faster(predicted: Option<f64>, before: Option<f64>) -> bool {
+    const GAIN: f64 = 1.02;
+    predicted.zip(before).is_none_or(|(after, before)| after >= GAIN * before)
+}
+
+/// Returns a candidate's name, with its burst size if other candidates have the same name.
 fn setting(candidate: &Candidate, report: &TuneReport) -> String {
     let named = report.candidates.iter().filter(|one| one.name == candidate.name).count();
     match named > 1 && !candidate.name.contains("burst") {
@@ -157,7 +170,7 @@ pub(super) fn of_budget(report: &BudgetReport) -> Vec<String> {
     );
     let task = row.task.as_ref().map(|task| match task.fits {
         true => format!("the task needs {} strands", significant(task.strands)),
-        false => "the task does not fit".to_owned(),
+        false => "the task needs more strands than there are".to_owned(),
     });
     let measured = report.shortfall.as_ref().map(|shortfall| {
         format!("measured: {} % of line rate", share(shortfall.share_of_line.min(1.0)))

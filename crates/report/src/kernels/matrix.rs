@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables for one block: one column per size, one row per routine.
+//! The tables of one block, with one column per size and one row per routine.
 //!
-//! A table that is too wide drops sizes similar to another unless all are requested; if that is not
-//! enough, it is split into several, since wrapped cells cannot be compared.
+//! If a table is too wide, sizes close to another one are dropped, unless all sizes were requested.
+//! If it is still too wide, it is split, because wrapped cells are hard to compare.
 
 use crate::layout::{CHOSEN, Grid, Paint, painted};
 use crate::value::{ABSENT, clean};
@@ -13,11 +13,11 @@ use linerate_record::units::three_digits;
 
 /// Mark for the shortest time among `selected` and the variants.
 pub(super) const FASTEST: &str = "*";
-/// Sizes closer than this ratio yield almost the same result.
+/// Sizes that differ by less than this factor have nearly the same results.
 const CLOSE: f64 = 1.15;
 /// Maximum width of a name in columns.
 const LONGEST_NAME: usize = 24;
-/// Columns of space between two columns of a `Grid`.
+/// Spaces between two columns of a `Grid`.
 const GAP: usize = 2;
 
 /// One row of a table.
@@ -27,16 +27,16 @@ struct Line {
     cells: Vec<String>,
 }
 
-/// Layout of tables.
+/// Table layout.
 pub(super) struct Page<'a> {
     pub(super) unit: Unit,
     pub(super) sizes: Sizes,
     pub(super) style: &'a Style,
-    /// The sizes omitted so far.
+    /// Sizes omitted so far.
     pub(super) left_out: Vec<Load>,
 }
 
-/// Formats the table for a block, with its title.
+/// Formats a block as a table with a title.
 pub(super) fn table(block: &Block, page: &mut Page) -> String {
     let (loads, unit) = (block.loads(), page.unit);
     let mut lines = Vec::new();
@@ -64,7 +64,8 @@ pub(super) fn table(block: &Block, page: &mut Page) -> String {
     render(&title, &loads, &lines, page)
 }
 
-/// Formats one table for all other placements of a kernel, with three or four lines each.
+/// Formats a kernel's placements other than the aligned one as one table, with a few lines per
+/// placement.
 pub(super) fn placements(blocks: &[&Block], page: &mut Page) -> String {
     let Some(first) = blocks.first() else { return String::new() };
     let unit = page.unit;
@@ -94,7 +95,7 @@ fn line(is_selected: bool, label: &str, cells: impl Iterator<Item = String>) -> 
     Line { is_selected, label: shortened(&clean(label)), cells: cells.collect() }
 }
 
-/// Returns one line per routine of a role.
+/// Returns one line per routine with this role.
 fn times(block: &Block, role: Role, loads: &[Load], unit: Unit) -> Vec<Line> {
     let times = |series: &Series| {
         let cell = |load| time(series.rows.get(load).copied(), unit);
@@ -103,7 +104,7 @@ fn times(block: &Block, role: Role, loads: &[Load], unit: Unit) -> Vec<Line> {
     block.of_role(role).map(times).collect()
 }
 
-/// Returns a line with the shortest time over all routines of a role.
+/// Returns a line with the shortest time of any routine with this role.
 fn of_role(block: &Block, role: Role, label: &str, loads: &[Load], unit: Unit) -> Line {
     let cell = |&load: &Load| match block.fastest(role, load, unit) {
         Some((_, time)) => three_digits(time),
@@ -112,7 +113,7 @@ fn of_role(block: &Block, role: Role, label: &str, loads: &[Load], unit: Unit) -
     line(false, label, loads.iter().map(cell))
 }
 
-/// Returns the selected routine's share of the bound; `None` if unknown for all loads.
+/// Returns the selected routine's speed relative to the bound; `None` if unknown for all loads.
 fn share_line(block: &Block, loads: &[Load]) -> Option<Line> {
     let share = |&load: &Load| block.selected(load).and_then(|row| row.of_bound);
     loads.iter().find_map(share)?;
@@ -123,8 +124,8 @@ fn share_line(block: &Block, loads: &[Load]) -> Option<Line> {
     Some(line(false, "  % of the bound", loads.iter().map(cell)))
 }
 
-/// Returns the cell for a missing number: a mark explained in the notes if there should be one,
-/// empty if nothing was to be timed.
+/// Returns the cell for a missing number: `-`, which the notes explain, or an empty cell if there
+/// was nothing to time.
 fn absent(has_row: bool) -> String {
     if has_row { ABSENT.to_owned() } else { String::new() }
 }
@@ -139,7 +140,7 @@ fn time(row: Option<&Row>, unit: Unit) -> String {
     row.and_then(|row| unit.time(row)).map_or_else(|| absent(row.is_some()), three_digits)
 }
 
-/// Cuts a name to `LONGEST_NAME` columns.
+/// Truncates a name to `LONGEST_NAME` columns.
 fn shortened(name: &str) -> String {
     if name.chars().count() <= LONGEST_NAME {
         return name.to_owned();
@@ -198,7 +199,7 @@ fn fits(columns: &[usize], loads: &[Load], lines: &[Line], style: &Style) -> boo
     width(columns, loads, lines) <= style.width
 }
 
-/// Returns the columns left after dropping sizes close to a smaller one.
+/// Returns the columns left after dropping sizes that are close to a smaller one.
 fn distinct(loads: &[Load]) -> Vec<usize> {
     let mut kept: Vec<usize> = Vec::new();
     for (index, load) in loads.iter().enumerate() {
@@ -214,7 +215,7 @@ fn distinct(loads: &[Load]) -> Vec<usize> {
     kept
 }
 
-/// Returns the columns per table that give the fewest tables of roughly equal width.
+/// Returns the number of columns per table that spreads them evenly over as few tables as possible.
 fn columns_per_table(shown: &[usize], loads: &[Load], lines: &[Line], style: &Style) -> usize {
     let per_table = |tables: usize| shown.len().div_ceil(tables);
     let fit = |tables: &usize| {

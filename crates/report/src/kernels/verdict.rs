@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sentences below the tables: the distance of the selected routine from the bound, and the
-//! routines that [`linerate_plan::routines`] finds to be faster.
+//! Sentences below the tables: how close the selected routine is to the bound, and which routines
+//! [`linerate_plan::routines`] finds to be faster.
 
 use crate::value::{bytes, percent};
 use linerate_plan::routines::{
@@ -9,11 +9,11 @@ use linerate_plan::routines::{
 use linerate_record::kernels::{Kernel, KernelsReport, Row};
 use linerate_record::units::three_digits;
 
-/// Payload of a full-size Ethernet packet, and a page.
+/// Sizes quoted in the sentences, in bytes: the payload of a full-size Ethernet packet, and a page.
 const QUOTED: [u64; 2] = [1460, 4096];
 
-/// Gives advice on whether to name a variant, for the kernel where that gains most; then the share
-/// of the bound.
+/// Returns the advice to call a variant by name, for the kernel that gains most, and the selected
+/// routine's speed relative to the bound.
 pub(super) fn answer(report: &KernelsReport, blocks: &[Block], unit: Unit) -> Vec<String> {
     let mut best: Option<(Kernel, Lead)> = None;
     let mut is_compared = false;
@@ -73,9 +73,9 @@ pub(super) fn sentences(
     (!text.is_empty()).then(|| format!("{kernel} ({selected}): {text}"))
 }
 
-/// Formats the selected routine's share of the bound at `sizes`, or at the largest size: `71.8 %
-/// (70.9 to 72.4) of the speed of load256 at 1460 bytes, 90 % (89.1 to 90.7) at 4096`. Empty if
-/// unknown.
+/// Formats the selected routine's speed relative to the bound at `sizes`, or at the largest size:
+/// `71.8 % (70.9 to 72.4) of the speed of load256 at 1460 bytes, 90 % (89.1 to 90.7) at 4096`.
+/// Empty if unknown.
 fn shares(block: &Block, sizes: &[u64]) -> String {
     let share = |size: u64| {
         let row = block.selected(Load::Size(size))?;
@@ -109,7 +109,7 @@ fn share_text(row: &Row, share: f64) -> String {
     }
 }
 
-/// Describes the gain from naming a variant. Empty if there is no comparison.
+/// Describes the gain from calling a variant by name. Empty if there is nothing to compare.
 fn by_name(sized: Option<&[Lead]>, mixed: Option<&[Lead]>) -> String {
     let least = three_digits((WORTH_A_NAME - 1.0) * 100.0);
     let has_leads = |leads: Option<&[Lead]>| leads.is_some_and(|leads| !leads.is_empty());
@@ -137,8 +137,8 @@ fn by_name(sized: Option<&[Lead]>, mixed: Option<&[Lead]>) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// Formats one sentence for each peer routine that is faster than the selected one in all cases for
-/// a kernel.
+/// Formats one sentence per peer routine that beats the selected one, listing the cases in which it
+/// is faster.
 fn faster_peers<'b, 'a: 'b>(blocks: impl Iterator<Item = &'b Block<'a>>, unit: Unit) -> String {
     let mut sentences: Vec<(&str, String)> = Vec::new();
     for block in blocks {
@@ -156,7 +156,7 @@ fn faster_peers<'b, 'a: 'b>(blocks: impl Iterator<Item = &'b Block<'a>>, unit: U
     sentences.into_iter().map(|(_, sentence)| sentence + ". ").collect()
 }
 
-/// `20, 40 and 64`.
+/// Lists the sizes or mixes of a lead: `20, 40 and 64`.
 fn at(lead: &Lead) -> String {
     let loads: Vec<String> = lead.loads.iter().map(|load| load.text()).collect();
     match loads.as_slice() {
@@ -165,7 +165,7 @@ fn at(lead: &Lead) -> String {
     }
 }
 
-/// `up to 7.9 %`.
+/// Formats how large a lead is: `up to 7.9 %`.
 fn by(lead: &Lead) -> String {
     let up_to = if lead.loads.len() > 1 { "up to " } else { "" };
     format!("{up_to}{} %", percent(lead.most - 1.0))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Histograms: bars to scale, and the total count.
+//! Histograms: bars drawn to scale, and the total.
 
 use super::{Glyphs, Page};
 use crate::layout::fenced;
@@ -9,7 +9,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Tier};
 
-/// Formats histograms of single loads, one per size.
+/// Formats histograms of single-load times, one per chain size.
 pub(super) fn histograms(page: &Page) -> String {
     let all = &page.report.histograms;
     if all.is_empty() {
@@ -21,11 +21,11 @@ pub(super) fn histograms(page: &Page) -> String {
         true => "\n".to_owned() + &page.note(BELOW),
         false => String::new(),
     };
-    page.title("single loads") + &each.join("\n") + &below
+    page.title("individual loads") + &each.join("\n") + &below
 }
 
-const BELOW: &str = "bins are at least one timer step wide: one that begins below 0 holds loads \
-                     that took less than a step once the timing overhead was subtracted";
+const BELOW: &str = "bins are at least one timer step wide; a bin that starts below 0 contains \
+                     loads that took less than one step after the overhead was subtracted";
 
 fn one(page: &Page, histogram: &Histogram) -> String {
     let ns = |figure| in_sentence(figure, "ns", three_digits);
@@ -46,8 +46,8 @@ fn one(page: &Page, histogram: &Histogram) -> String {
         + &bars(page, &LOADS, &histogram.bins, Some(histogram.samples))
 }
 
-/// Describes a mode in words: share, time with its range, and the known level with that time. If a
-/// record lacks the range, the time is quoted to the `step` of its timer.
+/// Describes a mode: share of loads, time with range, and the level with that latency. A range
+/// missing from the record is assumed to extend half a timer `step` to either side.
 fn mode(mode: &Mode, step: f64) -> String {
     let name = mode.name.as_ref().map_or(String::new(), |name| format!(", as in {name}"));
     let low = mode.low_ns.unwrap_or_else(|| (mode.ns - step / 2.0).max(0.0));
@@ -57,41 +57,41 @@ fn mode(mode: &Mode, step: f64) -> String {
     format!("{} % at {at}{name}", percent(mode.share))
 }
 
-/// Returns the width of the narrowest bin, which is at least the step of the timer: the precision
-/// of positions. 0 without a closed bin.
+/// Returns the width of the narrowest bin, which is at least a timer step and limits how precisely
+/// a mode can be located; 0 if all bins are open-ended.
 fn step_of(bins: &[Bin]) -> f64 {
     let widths = bins.iter().filter_map(|bin| Some(bin.to_ns? - bin.from_ns));
     widths.min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
-/// Maximum lines in a histogram; beyond that, neighbouring bins are merged.
+/// Maximum number of lines in a histogram; neighbouring bins are merged beyond that.
 const MOST_LINES: usize = 40;
 
 /// Minimum and maximum length of the longest bar.
 const BAR_COLUMNS: (usize, usize) = (8, 60);
 
-/// One line of a histogram.
+/// A line of a histogram.
 struct Bar {
     from: f64,
     count: u64,
-    /// Whether empty bins before this bar were omitted.
+    /// Whether empty bins before this one were omitted.
     is_after_gap: bool,
-    /// Whether the bar includes everything above it.
+    /// Whether the bin is open-ended and counts everything from its lower end upwards.
     is_open: bool,
 }
 
-/// What the lines of a histogram show.
+/// Labels of a histogram.
 pub(super) struct Shown {
     /// Headings for the lower ends of bins and for the counts.
     pub(super) heads: [&'static str; 2],
-    /// Formats a lower end given in ns.
+    /// Formats the lower end of a bin, given in ns.
     pub(super) from: fn(f64) -> String,
 }
 
 const LOADS: Shown = Shown { heads: ["ns from", "loads"], from: three_digits };
 
-/// Formats the bins with their total below, and a note if that is not `expected`. Empty without
-/// bins.
+/// Formats the bins and their total, with a note if the total is not `expected`. Empty if there are
+/// no bins.
 pub(super) fn bars(page: &Page, shown: &Shown, bins: &[Bin], expected: Option<u64>) -> String {
     let heads = shown.heads;
     let bars = condensed(bins);
@@ -132,8 +132,8 @@ pub(super) fn bars(page: &Page, shown: &Shown, bins: &[Bin], expected: Option<u6
 const INDENT: usize = 12;
 const GAP: usize = 2;
 
-/// Returns the bins from the first to the last non-empty one, merged if there are many; runs of
-/// empty bins are only marked.
+/// Returns the bins from the first to the last non-empty one, merging them if there are too many.
+/// Runs of empty bins are only marked.
 fn condensed(bins: &[Bin]) -> Vec<Bar> {
     let is_full = |bin: &Bin| bin.count > 0;
     let Some(first) = bins.iter().position(is_full) else { return Vec::new() };
@@ -153,8 +153,9 @@ fn condensed(bins: &[Bin]) -> Vec<Bar> {
     bars
 }
 
-/// Draws a bar proportional to its count, with a resolution of an eighth of a column, or one column
-/// in ASCII. Non-zero counts are visible: the shortest bar is an eighth, or a dot.
+/// Draws a bar proportional to its count, with a resolution of an eighth of a column or, in ASCII,
+/// a whole column. Non-zero counts are always visible: the shortest bar is an eighth of a column or
+/// a dot.
 fn drawn(count: u64, most: u64, room: usize, glyphs: Glyphs) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let columns = count as f64 / most as f64 * room as f64;

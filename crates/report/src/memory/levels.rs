@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The levels, what the system states about them, and undetermined sizes.
+//! The levels, what the OS reports about them, and unresolved sizes.
 
 use super::{Page, confidence};
 use crate::layout::{Grid, Paint, labelled};
@@ -7,7 +7,7 @@ use crate::value::{clean, number, ranged, ranged_binary};
 use linerate_record::memory::{MemoryLevel, MemoryReport, OsVerdict, OsView, Unresolved};
 use linerate_record::units::{memory_size, three_digits};
 
-/// Formats the table with its notes; with `all`, includes everything the system states.
+/// Formats the table and its notes. With `all`, includes everything reported by the OS.
 pub(super) fn table(page: &Page, all: bool) -> String {
     let report = page.report;
     if report.levels.is_empty() {
@@ -54,7 +54,7 @@ fn resolution(page: &Page, all: bool) -> String {
     if all { page.note(&text) } else { String::new() }
 }
 
-/// The last level is memory, which has no size.
+/// Formats a level's size. The last level is memory, which has no size.
 fn size(level: &MemoryLevel, is_last: bool) -> String {
     match is_last && level.size_bytes.as_number().is_none() {
         true => "beyond".to_owned(),
@@ -62,9 +62,9 @@ fn size(level: &MemoryLevel, is_last: bool) -> String {
     }
 }
 
-/// Returns what the system states about the level, such as `32 MiB: smaller`; empty if it states
-/// nothing. The system numbers its levels independently of those found, so they are matched by
-/// size.
+/// Returns the OS-reported size of a level and the verdict on it, such as `32 MiB: smaller`; empty
+/// if the OS reports none. The OS may number the levels differently from the measurement, so they
+/// are matched by size.
 fn stated(report: &MemoryReport, level: &MemoryLevel) -> String {
     let size = level.size_bytes.as_number();
     let is_of_level = |view: &&OsView| size.is_some() && view.found_bytes.as_number() == size;
@@ -90,14 +90,16 @@ fn verdict(verdict: OsVerdict) -> &'static str {
 
 fn notes(page: &Page) -> String {
     let note = |level: &MemoryLevel| {
-        let moved = (!level.settled).then_some("its latency varied between passes");
-        let texts: Vec<&str> = moved.into_iter().chain(level.note.as_deref()).collect();
-        (!texts.is_empty()).then(|| page.note(&format!("{}: {}", level.name, texts.join("; "))))
+        // The note of a level whose latency varied says so.
+        let varied = (!level.settled).then_some("its latency varied between passes");
+        let text = level.note.as_deref().or(varied)?;
+        Some(page.note(&format!("{}: {text}", level.name)))
     };
     page.report.levels.iter().filter_map(note).collect()
 }
 
-/// Lists values stated by the system but not confirmed; with `all`, all stated values.
+/// Lists OS-reported sizes that the measurement did not confirm or, with `all`, every OS-reported
+/// size.
 fn sentences(page: &Page, all: bool) -> String {
     let is_told = |view: &&OsView| all || view.verdict != OsVerdict::Agrees;
     let note = |view: &OsView| page.note(&format!("{}: {}", view.name, view.sentence));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time taken away from the measuring thread.
+//! Time that the measuring thread lost to interruptions.
 
 use super::{Page, bars, load};
 use crate::value::{ABSENT, in_sentence, percent, reason, significant};
@@ -7,7 +7,7 @@ use linerate_record::units::{Nanos, three_digits};
 
 const GAPS: bars::Shown = bars::Shown { heads: ["from", "gaps"], from: |ns| Nanos(ns).to_string() };
 
-/// Describes the noise in a sentence; with `all`, also the gaps by length.
+/// Summarizes the noise in a sentence. With `all`, adds a histogram of gaps.
 pub(super) fn block(page: &Page, all: bool) -> String {
     let noise = &page.report.noise;
     if noise.lost.as_number().is_none() {
@@ -21,13 +21,13 @@ pub(super) fn block(page: &Page, all: bool) -> String {
     let quota = match noise.quota_cpus {
         Some(cpus) => {
             let cpus = significant(cpus);
-            format!(", with a CPU quota of {cpus} CPUs")
+            format!(" with a CPU quota of {cpus} CPUs")
         }
         None => String::new(),
     };
     let text = format!(
-        "{} of the time was lost, in {} per second, the longest {longest}; stolen by the host {}, \
-         preempted by other programs {}{quota}; over {} s, {}",
+        "{} of the time was lost, with {} per second and a longest gap of {longest}; the host \
+         stole {}, and other programs took {}; measured over {} s{quota}, {}",
         share(&noise.lost),
         in_sentence(&noise.gaps_per_s, "gaps", significant),
         share(&noise.stolen),

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Curves in the terminal: ns per load over bytes, on log-log axes, with dotted lines at the level
-//! sizes, as wide as their intervals.
+//! Plots latency curves in the terminal: ns per load over bytes, on log-log axes. Dotted lines mark
+//! the level sizes, each as wide as the interval of the size.
 
 use super::{Glyphs, Page, curve_name, drawn, edges};
 use crate::layout::fenced;
 use crate::value::clean;
 use linerate_record::units::{memory_size, three_digits};
 
-/// Rows of the plot area.
+/// Rows in the plot area.
 const ROWS: usize = 16;
-/// Maximum width of a curve's name in columns: `sequential, huge`, and its letter.
+/// Maximum width in columns of a curve's name, including its letter. Longer names are truncated.
 const NAME_COLUMNS: usize = 17;
-/// Maximum width of the plot area in columns, so that labels next to it stay close.
+/// Maximum width of the plot area in columns, so that the labels on either side stay close to the
+/// curves.
 const MOST_COLUMNS: usize = 88;
 
 /// A curve to draw.
 struct Trace {
-    /// Curve name, preceded by its letter if letters are drawn.
+    /// Curve name, with its letter in front if curves are drawn as letters.
     name: String,
-    /// Mark of the curve in plots drawn with letters.
+    /// Letter that stands for the curve.
     letter: char,
     points: Vec<(f64, f64)>,
 }
@@ -42,18 +43,18 @@ pub(super) fn plot(page: &Page) -> String {
     for [low, _, high] in edges(page.report) {
         raster.edge(area.column(low), area.column(high));
     }
-    // The first curve is the one the levels come from: drawn last, it is in front.
+    // The first curve is the one that levels come from. It is drawn last, so that it is in front.
     for trace in traces.iter().rev() {
         raster.trace(&area, trace);
     }
-    let title = "load latency over chain size";
+    let title = "load latency vs. chain size";
     let drawn = head(page, &area) + &body(&area, &raster, &traces) + &axis(&area, page.glyphs);
     page.title(title) + &fenced(&drawn, page.style)
 }
 
-/// Plot geometry: size in columns, and ranges of the log2 axes.
+/// Plot geometry: size in columns, and log2 axis ranges.
 struct Area {
-    /// Columns for the labels on the left.
+    /// Columns for labels on the left.
     left: usize,
     columns: usize,
     x: (f64, f64),
@@ -96,23 +97,24 @@ impl Area {
     }
 }
 
-/// Returns the index of the cell, out of `cells`, that contains the share; clamped.
+/// Returns the index of the cell, out of `cells`, that contains the position; the last one from 1
+/// upwards.
 fn place(share: f64, cells: usize) -> usize {
     ((share * cells as f64) as usize).min(cells - 1)
 }
 
-/// Returns the powers of two in a range of octaves.
+/// Returns the powers of two within a range of octaves.
 fn octaves((low, high): (f64, f64)) -> impl Iterator<Item = f64> {
     (low.ceil() as i32..=high.floor() as i32).map(|octave| 2f64.powi(octave))
 }
 
-/// The characters of the plot area.
+/// Characters in the plot area.
 struct Raster {
     glyphs: Glyphs,
     rows: Vec<Vec<char>>,
 }
 
-/// The empty Braille pattern; others have one bit per dot.
+/// The empty Braille pattern. Others set one bit per dot.
 const NO_DOTS: u32 = 0x2800;
 
 impl Raster {
@@ -120,7 +122,7 @@ impl Raster {
         Self { glyphs, rows: vec![vec![' '; area.columns]; ROWS] }
     }
 
-    /// Draws the boundary of a level.
+    /// Draws a level boundary.
     fn edge(&mut self, from: usize, to: usize) {
         let line = match self.glyphs {
             Glyphs::Braille => '┊',
@@ -139,7 +141,7 @@ impl Raster {
         }
     }
 
-    /// Draws a line through the points: one dot per dot column, joined vertically.
+    /// Draws a line through the points: one dot per dot column, with vertical gaps filled.
     fn trace(&mut self, area: &Area, trace: &Trace) {
         let (across, down) = self.dots();
         let (width, height) = (area.columns * across, ROWS * down);
@@ -154,7 +156,7 @@ impl Raster {
             for x in x0 + 1..=x1 {
                 let share = (x - x0) as f64 / (x1 - x0) as f64;
                 let y = (y0 as f64 + share * (y1 as f64 - y0 as f64)).round() as usize;
-                // Where the line is steep, the intermediate dots belong to the column they lead to.
+                // Where the line is steep, intermediate dots belong to the column they lead to.
                 let run =
                     if y > before { before + 1..=y } else { y..=y.max(before.saturating_sub(1)) };
                 run.for_each(|y| self.dot((x, y), trace.letter));
@@ -164,7 +166,7 @@ impl Raster {
     }
 
     fn dot(&mut self, (x, y): (usize, usize), letter: char) {
-        /// Bit for each dot, by column and row, in Braille patterns.
+        /// Bits of Braille patterns, by column and row.
         const BITS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
         let (across, down) = self.dots();
         let cell = &mut self.rows[y / down][x / across];
@@ -179,7 +181,7 @@ impl Raster {
     }
 }
 
-/// Formats the level names above the plot area, with their latencies where there is room.
+/// Formats the lines above the plot area: level names and latencies, each where it fits.
 fn head(page: &Page, area: &Area) -> String {
     let levels = &page.report.levels;
     let mut from = 0;
@@ -203,7 +205,7 @@ struct Ruler {
     left: usize,
     end: usize,
     text: Vec<char>,
-    /// Earliest free position for the next label.
+    /// First free position for a label.
     free: usize,
 }
 
@@ -213,7 +215,7 @@ impl Ruler {
         Self { left, end: left + area.columns, text: vec![' '; left + area.columns], free: 0 }
     }
 
-    /// Centres a label on a column of the area; omits it if there is no room.
+    /// Centres a label on a column of the area, or omits it if there is no room.
     fn put(&mut self, middle: usize, label: &str) {
         let length = label.chars().count();
         let start =
@@ -232,7 +234,7 @@ impl Ruler {
     }
 }
 
-/// Formats the area between the y-axis labels and the curve names.
+/// Formats the plot area with the y-axis labels on its left and the curve names on its right.
 fn body(area: &Area, raster: &Raster, traces: &[Trace]) -> String {
     let mut labels = vec![String::new(); ROWS];
     for value in octaves(area.y) {
@@ -251,7 +253,8 @@ fn body(area: &Area, raster: &Raster, traces: &[Trace]) -> String {
     raster.rows.iter().zip(labels).zip(names).map(line).collect()
 }
 
-/// Returns the names of the curves next to their ends, slowest first, each on its own line.
+/// Returns the curve name to the right of each row, which is where the curve ends. If several
+/// curves end in the same row, their names are in successive rows, slowest first.
 fn names(area: &Area, traces: &[Trace]) -> Vec<String> {
     let mut ends: Vec<(usize, &Trace)> =
         traces.iter().filter_map(|trace| Some((area.row(trace.points.last()?.1), trace))).collect();
@@ -267,7 +270,7 @@ fn names(area: &Area, traces: &[Trace]) -> Vec<String> {
     names
 }
 
-/// Formats the x axis: labels at powers of two, as many as fit.
+/// Formats the x axis, labelling as many powers of two as fit.
 fn axis(area: &Area, glyphs: Glyphs) -> String {
     let mut ruler = Ruler::new(area);
     let (corner, line, tick) = match glyphs {
@@ -284,7 +287,7 @@ fn axis(area: &Area, glyphs: Glyphs) -> String {
     format!("{:>1$}{corner}{cells}\n", "", area.left) + &ruler.line()
 }
 
-/// Returns the label for a power-of-two number of bytes: `256K`.
+/// Returns the label of a power-of-two number of bytes: `256K`.
 fn short(bytes: f64) -> String {
     let text = memory_size(bytes);
     match text.split_once(' ') {

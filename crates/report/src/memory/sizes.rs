@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Size by size: times, and events compared with the known number of loads.
+//! Times by chain size, and events compared with the known number of loads.
 
 use super::{Page, curve_name};
 use crate::layout::{Grid, Paint, labelled};
@@ -29,7 +29,7 @@ pub(super) fn times(page: &Page) -> String {
         let size = memory_size(*bytes as f64);
         grid.row(std::iter::once(size).chain(own).chain(beside).collect());
     }
-    let title = format!("time over size, {}", curve_name(curve, report));
+    let title = format!("time vs. size, {}", curve_name(curve, report));
     page.title(&title) + &grid.render(page.style) + &page.note(NOTE)
 }
 
@@ -37,10 +37,10 @@ fn by_size(curve: &Curve) -> BTreeMap<u64, &CurvePoint> {
     curve.points.iter().map(|point| (point.bytes, point)).collect()
 }
 
-const NOTE: &str = "loads: lines times iterations in all valid windows; time and mean: over these \
-                    loads; least: ns per load of the fastest, least disturbed window; CPI: core \
-                    cycles per load in that window, roughly per instruction, since the chase \
-                    executes little else";
+const NOTE: &str = "loads: lines times iterations, summed over all valid windows; time and mean: \
+                    measured over these loads; least: ns per load in the fastest, least disturbed \
+                    window; CPI: core cycles per load in that window, which are roughly cycles \
+                    per instruction, since the chase executes little else";
 
 fn cells(point: &CurvePoint) -> [String; 6] {
     let mean = point.elapsed_s * 1e9 / point.loads as f64;
@@ -54,10 +54,10 @@ fn cells(point: &CurvePoint) -> [String; 6] {
     ]
 }
 
-/// Mark for an implausible count.
+/// Marks an implausible count.
 const DOUBTED: &str = "!";
 
-/// Formats events per load for every size, or the reason why there are none.
+/// Formats events per load for every size, or why there are none.
 pub(super) fn events(page: &Page) -> String {
     let sizes = &page.report.events;
     if sizes.is_empty() {
@@ -70,7 +70,7 @@ pub(super) fn events(page: &Page) -> String {
             names.push(&event.event);
         }
     }
-    // Broken at underscores, so that many columns fit.
+    // Break headings at underscores, so that many columns fit.
     let heads = names.iter().map(|name| format!(">{}", name.replace('_', "_\n")));
     let heads: Vec<String> =
         [">size", ">loads"].into_iter().map(str::to_owned).chain(heads).collect();
@@ -98,7 +98,7 @@ fn per_load(event: &EventOfChase) -> String {
     format!("{}{mark}", number(&event.per_load))
 }
 
-/// Lists counts that are implausible given the loads.
+/// Lists counts that are implausible given the number of loads.
 pub(super) fn doubts(page: &Page) -> String {
     let doubted = |size: &EventsOfSize| {
         let is_doubted = |event: &&EventOfChase| event.plausible == Some(false);

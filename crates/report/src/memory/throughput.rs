@@ -6,14 +6,14 @@ use crate::layout::Grid;
 use crate::value::{ABSENT, in_sentence, number, percent, ranged};
 use linerate_record::Figure;
 use linerate_record::memory::{Bandwidth, LoadedLatency, MemoryReport, Operation};
-use linerate_record::units::three_digits;
+use linerate_record::units::{ranges, three_digits};
 use std::collections::BTreeSet;
 
 const OPERATIONS: [(Operation, &str); 3] =
     [(Operation::Read, "read"), (Operation::Write, "write"), (Operation::Copy, "copy")];
 
-/// Formats one line per level: outstanding misses, and bandwidth by threads and operation; the
-/// bound is below.
+/// Formats a table with one line per level: outstanding loads, and bandwidth by operation and
+/// thread count. The last line is the upper bound on the bandwidth.
 pub(super) fn table(page: &Page) -> String {
     let report = page.report;
     let cases = cases(&report.bandwidth);
@@ -45,7 +45,7 @@ pub(super) fn table(page: &Page) -> String {
     if table.is_empty() {
         return table;
     }
-    let cpus = ranges(&report.conditions.cpus);
+    let cpus = ranges(&report.conditions.cpus, ", ");
     let on = if cpus.is_empty() { String::new() } else { format!(" on cpu {cpus}") };
     let title = match cases.is_empty() {
         true => "outstanding loads".to_owned(),
@@ -56,25 +56,16 @@ pub(super) fn table(page: &Page) -> String {
     page.title(&title) + &table + &page.reasons(figures) + &open + &bound
 }
 
-/// Whether the measured value is only a lower bound.
+/// Returns whether a value is only a lower bound.
 fn is_open(figure: &Figure) -> bool {
     figure.as_number().is_some() && figure.low.is_some() && figure.high.is_none()
 }
 
-const OPEN: &str = "+: at least this; still faster with the largest number of parallel chains \
-                    tried";
+const OPEN: &str =
+    "+: lower bound; throughput still rose at the largest number of parallel chains tried";
 
-const BOUND: &str = "bound: the same loop over a few cached lines, or anything faster";
-
-/// Formats increasing numbers, with runs of three or more as ranges: `0-3, 8`.
-fn ranges(numbers: &[u32]) -> String {
-    let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
-    let text = |run: &[u32]| match run {
-        [first, _, .., last] => format!("{first}-{last}"),
-        run => run.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
-    };
-    runs.map(text).collect::<Vec<_>>().join(", ")
-}
+const BOUND: &str =
+    "bound: the rate of the same loop over a few lines in L1 or, if higher, the best rate measured";
 
 /// Heading of a bandwidth column.
 struct Case {
@@ -88,7 +79,8 @@ impl Case {
         (row.threads, row.operation) == (self.threads, self.operation)
     }
 
-    /// Returns the rate of the same loop with every line in L1.
+    /// Returns the upper bound: the rate of the same loop with all lines in L1 or, if higher, the
+    /// highest rate at any level.
     fn bound(&self, rows: &[Bandwidth]) -> Option<f64> {
         let rows = rows.iter().filter(|row| self.is_of(row));
         rows.filter_map(|row| row.bound.as_number()).reduce(f64::max)
@@ -117,7 +109,7 @@ fn heads(cases: &[Case]) -> Vec<String> {
     heads
 }
 
-/// Returns the levels that have any such figures, in order.
+/// Returns the levels for which outstanding loads or bandwidth are known, in hierarchy order.
 fn levels(report: &MemoryReport) -> Vec<&str> {
     let mut levels: Vec<&str> = Vec::new();
     let parallelism = report.parallelism.iter().map(|row| row.level.as_str());
@@ -126,7 +118,7 @@ fn levels(report: &MemoryReport) -> Vec<&str> {
             levels.push(level);
         }
     }
-    // In hierarchy order; levels not in the hierarchy come last.
+    // In hierarchy order, with levels outside the hierarchy last.
     let place = |level: &&str| report.levels.iter().position(|known| known.name == **level);
     levels.sort_by_key(|level| place(level).unwrap_or(usize::MAX));
     levels
@@ -154,7 +146,7 @@ pub(super) fn chains(page: &Page) -> String {
     page.title("ns per load by number of parallel chains") + &grid.render(page.style)
 }
 
-/// Formats memory latency under load: the slowest case, or all cases.
+/// Formats memory latency under load, either for the slowest case or for all.
 pub(super) fn loaded(page: &Page, all: bool) -> String {
     let points = &page.report.loaded;
     if points.is_empty() {
@@ -174,7 +166,7 @@ pub(super) fn loaded(page: &Page, all: bool) -> String {
     }
     let absent =
         points.iter().map(|point| (format!("{} threads", point.threads), &point.latency_ns));
-    page.title("latency of a load from memory while other threads read from memory")
+    page.title("loaded latency: one load from memory while other threads read from memory")
         + &grid.render(page.style)
         + &page.reasons(absent)
 }
@@ -200,25 +192,6 @@ fn slowest(points: &[LoadedLatency]) -> String {
         None => {
             let why = points.iter().find_map(|point| point.latency_ns.reason.as_deref());
             text + &format!("; under load {ABSENT} ({})", why.unwrap_or("not measured"))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn many_processors_are_listed_as_ranges() {
-        let table: [(&[u32], &str); 5] = [
-            (&[], ""),
-            (&[3], "3"),
-            (&[0, 1], "0, 1"),
-            (&[0, 1, 2, 3, 8, 10, 11, 12], "0-3, 8, 10-12"),
-            (&[u32::MAX, 0], "4294967295, 0"),
-        ];
-        for (numbers, text) in table {
-            assert_eq!(ranges(numbers), text);
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TLB levels, page sizes, and load cost by location of data and translation.
+//! TLB levels, page sizes, and the cost of a load by where its data and its translation are found.
 
 use super::{Page, page_kind};
 use crate::layout::{Grid, Paint, labelled};
@@ -8,7 +8,7 @@ use linerate_record::Figure;
 use linerate_record::memory::{Cost, PageKind, Pages, PagesVerdict, TlbLevel, TlbState};
 use linerate_record::units::{memory_size, three_digits};
 
-/// Formats the TLB levels, and the effect of huge pages.
+/// Formats the TLB levels and the effect of huge pages.
 pub(super) fn buffers(page: &Page) -> String {
     let report = page.report;
     let mut grid = Grid::new(&[
@@ -34,10 +34,11 @@ pub(super) fn buffers(page: &Page) -> String {
         ]);
     }
     let table = grid.render(page.style);
-    let title = page.title("TLB: number of pages covered");
+    let title = page.title("TLB reach and miss cost");
     let absent = report.tlb.iter().flat_map(|level| {
         let name = |what: &str| format!("{what} of {} ({})", level.name, page_kind(level.pages));
-        // A note describes the climb; if there is none, the reason does.
+        // A note, if present, describes how latency rises. Otherwise, print why there is no number
+        // of entries.
         let entries = level.note.is_none().then(|| (name("entries"), &level.entries));
         entries.into_iter().chain([(name("ns"), &level.cost_ns)])
     });
@@ -53,7 +54,7 @@ fn shown(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
 }
 
-/// Returns the bytes covered by a level: all its entries, or as many pages as stay fast.
+/// Returns the bytes covered by a TLB level: all its entries, or as many pages as remain fast.
 pub(crate) fn reach(level: &TlbLevel, pages: &Pages) -> Option<f64> {
     let entries = level.entries.as_number().or(level.onset.as_number())?;
     let bytes = match level.pages {
@@ -73,7 +74,7 @@ fn pages(page: &Page) -> String {
     };
     let mut facts = vec![format!("{} pages of {}", page_kind(pages.used), used(pages))];
     if let Some(share) = pages.granted.as_number() {
-        facts.push(format!("{} % of the requested memory is in huge pages", percent(share)));
+        facts.push(format!("{} % of the requested memory is backed by huge pages", percent(share)));
     }
     if pages.time_ratio.as_number().is_some() {
         let ratio = ranged(&pages.time_ratio, three_digits);
@@ -94,7 +95,7 @@ fn used(pages: &Pages) -> String {
 const STATES: [(TlbState, &str); 3] =
     [(TlbState::Hit, "at hand"), (TlbState::MissL1, "L1 dTLB miss"), (TlbState::Walk, "page walk")];
 
-/// Formats load costs: one line per level; with `all`, one line per level and state.
+/// Formats load costs, one line per level or, with `all`, per level and TLB state.
 pub(super) fn costs(page: &Page, all: bool) -> String {
     let costs = &page.report.costs;
     let grid = if all { each(costs) } else { matrix(costs) };
@@ -110,15 +111,15 @@ pub(super) fn costs(page: &Page, all: bool) -> String {
     });
     let pages = page_kind(page.report.pages.used);
     page.title(&format!(
-        "cost of a load on {pages} pages, by where the data and the translation \
-                         are found"
+        "load latency on {pages} pages, by the level where data and translation hit"
     )) + &table
         + &page.reasons(absent)
         + &page.note(NOTE)
 }
 
-const NOTE: &str = "dependent loads: an upper bound where loads overlap; overlapped: as many \
-                    outstanding loads as the core supports, a lower bound";
+const NOTE: &str = "ns and cycles: measured with dependent loads, an upper bound if loads overlap; \
+                    overlapped: measured with as many loads in flight as the core supports, a \
+                    lower bound";
 
 fn each(costs: &[Cost]) -> Grid {
     let mut grid = Grid::new(&["data in", "translation", ">ns", ">cycles", ">overlapped\nns"]);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Details of a profile: kinds of work, threads, call paths of hot functions, and what could not be
-//! sampled.
+//! Details of a profile: kinds of work, bounds, memory accesses, shared cache lines, threads, call
+//! paths, and what could not be sampled.
+
+mod bounds;
 
 use super::shown;
 use crate::Style;
@@ -11,12 +13,15 @@ use linerate_record::profile::ProfileReport;
 use linerate_record::stats::interval_name;
 use linerate_record::units::three_digits;
 
-/// Maximum number of call paths listed.
+/// Maximum number of call paths.
 const MOST_PATHS: usize = 20;
 
 pub(super) fn details(report: &ProfileReport, style: &Style) -> String {
     stacked(&[
         classes(report, style),
+        bounds::bounds(report, style),
+        bounds::memory(report, style),
+        bounds::shared_lines(report, style),
         threads(report, style),
         paths(report, style),
         unread(report, style),

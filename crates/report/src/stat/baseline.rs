@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Comparison with the baseline: changed metrics, metrics that were judged, and metrics in only one
-//! of the records.
+//! Comparison with the baseline: changed figures, figures that could not be judged, the verdict,
+//! and how the two records differ.
 
 use super::{line, note, target_of};
 use crate::Style;
@@ -11,8 +11,8 @@ use linerate_record::stat::{
     BaselineChange, BaselineOf, Environment, Judged, SimulatedCaches, StatReport,
 };
 
-/// Formats the changes, the verdict, and reasons to doubt it. Unchanged figures are omitted, unless
-/// they could not be judged.
+/// Formats the changes, the verdict, and reasons to doubt it. Omits unchanged figures, except those
+/// that could not be judged.
 pub(super) fn block(report: &StatReport, style: &Style) -> String {
     if report.baseline.is_empty() && report.baseline_of.is_none() {
         return String::new();
@@ -41,7 +41,7 @@ fn judgement(change: &BaselineChange) -> &'static str {
     match change.judged {
         Judged::Yes if change.is_regression => "regression",
         Judged::Yes => "no regression",
-        Judged::NoCost => "not judged: higher is not worse",
+        Judged::NoCost => "not judged: higher may be better",
         Judged::NoInterval => "not judged: no interval",
         Judged::OtherTier => "not judged: different tier",
         Judged::OtherCaches => "not judged: different caches",
@@ -58,13 +58,13 @@ fn verdict(changes: &[BaselineChange]) -> String {
     let found = match (judged, count(&|change| change.is_regression)) {
         (0, _) => "no verdict".to_owned(),
         (_, 0) => "no regression".to_owned(),
-        (_, 1) => "1 is worse by more than the threshold".to_owned(),
-        (_, worse) => format!("{worse} are worse by more than the threshold"),
+        (_, 1) => "1 regressed by at least the threshold".to_owned(),
+        (_, worse) => format!("{worse} regressed by at least the threshold"),
     };
     format!("{judged} of {of} figures could be judged: {found}")
 }
 
-/// Describes the differences between the two records.
+/// Describes how the two records differ.
 fn grounds(report: &StatReport, of: &BaselineOf, style: &Style) -> Vec<String> {
     let mut grounds = Vec::new();
     if of.target != report.target {
@@ -100,10 +100,13 @@ fn tier(tier: Tier) -> &'static str {
 
 fn other_caches(before: &SimulatedCaches, now: &SimulatedCaches) -> String {
     match before.name == now.name {
-        true => format!("the baseline used different caches, also called {}", now.name),
+        true => format!(
+            "the baseline also simulated the caches of {}, but with different parameters",
+            now.name
+        ),
         false => {
             format!(
-                "the baseline used the caches of {}, this run those of {}",
+                "the baseline simulated the caches of {}, this run those of {}",
                 before.name, now.name
             )
         }
@@ -114,14 +117,14 @@ fn other_environment(before: Environment, now: Environment) -> String {
     let size =
         |of: Environment| format!("{} variables of {}", count(of.variables), bytes(of.bytes));
     format!(
-        "the baseline's environment had {}, this one has {}: this shifts the stack and may change \
-         counts; record both under env -i",
+        "the baseline's environment had {}, this run's has {}; the size shifts the stack and may \
+         change counts: record both runs under env -i",
         size(before),
         size(now)
     )
 }
 
-/// Formats a change in percent with its sign, with more decimals for small changes.
+/// Formats a change as a signed percentage, with more decimals for small ones.
 fn signed_percent(change: f64) -> String {
     let sign = if change > 0.0 { "+" } else { "" };
     format!("{sign}{}", significant(change * 100.0))

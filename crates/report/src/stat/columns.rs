@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables built column by column, so that the width is known before layout: a wrapped number is
+//! Tables built column by column, so that their width is known before layout: wrapped numbers are
 //! hard to read.
 
 use crate::Style;
 use crate::layout::Grid;
 
-/// Blanks between columns.
+/// Number of spaces between columns.
 const GAP: usize = 2;
 
 /// A column of a table.
@@ -30,7 +30,7 @@ pub(super) fn width(columns: &[Column]) -> usize {
     widths.saturating_sub(GAP)
 }
 
-/// Formats the table. All columns have the same number of cells.
+/// Formats the table. All columns must have the same number of cells.
 pub(super) fn render(columns: &[Column], style: &Style) -> String {
     let mut grid = Grid::new(&columns.iter().map(|c| c.head.as_str()).collect::<Vec<_>>());
     for row in 0..columns.first().map_or(0, |column| column.cells.len()) {
@@ -39,12 +39,12 @@ pub(super) fn render(columns: &[Column], style: &Style) -> String {
     grid.render(style)
 }
 
-/// Splits a wide table: each part begins with `first` and takes as many of `rest` as fit, at least
-/// one.
+/// Splits a wide table. Each part starts with `first`, followed by as many of `rest` as fit, but at
+/// least one.
 pub(super) fn spread(first: &[Column], rest: &[Column], style: &Style) -> String {
     let mut tables = vec![first.to_vec()];
     for column in rest {
-        let last = tables.last_mut().expect("there is one from the start");
+        let last = tables.last_mut().expect("starts with one table");
         last.push(column.clone());
         if width(last) > style.width && last.len() > first.len() + 1 {
             last.pop();

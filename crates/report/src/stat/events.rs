@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The event table, and reasons for missing events.
+//! The event table, and why events are missing.
 
 use super::columns::{self, Column};
 use super::error;
@@ -10,17 +10,17 @@ use linerate_record::stat::{EventCount, StatReport};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeSet;
 
-/// Optional table columns, next to name and count.
+/// Columns to show in addition to name and count.
 struct Columns {
-    /// Some event was multiplexed: show raw counts, and scaled counts in brackets.
+    /// Scaled counts, in brackets; shown if any event was multiplexed.
     scaled: bool,
-    /// Some count has an error.
+    /// Errors; shown if any count has one.
     error: bool,
-    /// Divisor of counts.
+    /// Counts per unit of work, and the name of the unit; shown if counts are divided by one.
     unit: Option<String>,
-    /// Some event has a processor-specific name and code.
+    /// The counters' own names for the events; shown if any event has one.
     native: bool,
-    /// The figures have different tiers.
+    /// Evidence tiers; shown if they differ between events.
     tier: bool,
 }
 
@@ -28,14 +28,14 @@ fn was_scaled(event: &EventCount) -> bool {
     event.duty.is_some_and(|duty| duty < 1.0)
 }
 
-/// Whether a real or simulated counter has its own name for this event. Names of kernel events add
-/// nothing.
+/// Returns whether to show the name that a hardware or simulated counter has for this event. The
+/// native names of kernel events add nothing.
 fn has_native(event: &EventCount) -> bool {
     let is_there = event.count.as_number().is_some() && event.native.is_some();
     is_there && event.count.tier != Tier::Sw
 }
 
-/// Whether the figures that are present have different tiers.
+/// Returns whether the figures that are present are from different evidence tiers.
 fn several_tiers<'a>(figures: impl Iterator<Item = &'a Figure>) -> bool {
     let present = figures.filter(|figure| figure.as_number().is_some());
     present.map(|figure| figure.tier).collect::<BTreeSet<Tier>>().len() > 1
@@ -90,7 +90,7 @@ impl Columns {
     }
 }
 
-/// Formats the events; without native names if these do not fit.
+/// Formats the events, dropping native names if they do not fit.
 pub(super) fn table(report: &StatReport, style: &Style) -> String {
     if report.events.is_empty() {
         return String::new();
@@ -104,7 +104,7 @@ pub(super) fn table(report: &StatReport, style: &Style) -> String {
     columns::render(&columns, style) + &per_unit(report, style)
 }
 
-/// Returns a figure's tier; empty for an absent figure.
+/// Returns a figure's evidence tier; empty if the figure is absent.
 fn tier_of(figure: &Figure) -> String {
     match (figure.as_number(), figure.tier) {
         (None, _) => String::new(),
@@ -132,7 +132,7 @@ fn native(event: &EventCount) -> String {
     event.native.clone().filter(|_| has_native(event)).unwrap_or_default()
 }
 
-/// Returns the unscaled count; equal to the count for an event that was counted all the time.
+/// Formats the raw count, which is the final count if the event was not multiplexed.
 fn raw(event: &EventCount) -> String {
     match event.raw {
         Some(raw) if was_scaled(event) => count(raw),
@@ -148,7 +148,7 @@ fn scaled(event: &EventCount) -> String {
     }
 }
 
-/// Formats the number of units of work.
+/// States the unit of work that counts are divided by, and the number of units.
 fn per_unit(report: &StatReport, style: &Style) -> String {
     let Some(unit) = &report.unit_of_work else { return String::new() };
     let text = match unit.count.as_number() {
@@ -156,34 +156,35 @@ fn per_unit(report: &StatReport, style: &Style) -> String {
             format!("per {}: {} in total", unit.name, with_error(&unit.count, whole))
         }
         None => {
-            format!("{ABSENT} per {}: unknown number: {}", unit.name, reason(&unit.count))
+            let why = reason(&unit.count);
+            format!("{ABSENT} per {}: the number of units is unknown ({why})", unit.name)
         }
     };
     labelled("", Paint::Head, &clean(&text), style)
 }
 
-/// Events missing for the same reason.
+/// Events that are missing for the same reason.
 pub(super) struct Missing<'a> {
     pub(super) why: &'a str,
-    /// Event names as shown in the report.
+    /// Labels of the events, as printed.
     pub(super) labels: Vec<&'a str>,
     fixes: Vec<Fix<'a>>,
 }
 
-/// A command that would make events countable; commands that differ only in the event's name are
-/// shown once.
+/// A command that would make events countable. Commands that differ only in event names are merged
+/// into one.
 struct Fix<'a> {
     before: &'a str,
-    /// Event names for `-e`; empty if the command has no such option.
+    /// Event names for `-e`; empty if the command lacks that option.
     names: Vec<&'a str>,
     after: &'a str,
 }
 
 impl<'a> Fix<'a> {
-    /// The option that names events.
+    /// The option that event names follow.
     const OPTION: &'static str = "-e ";
 
-    /// Splits the command `fix` for the event `name`.
+    /// Splits the command `fix` before and after `name` if that is the only event in its `-e`.
     fn of(fix: &'a str, name: &'a str) -> Self {
         let whole = Self { before: fix, names: Vec::new(), after: "" };
         let Some(at) = fix.find(Self::OPTION) else { return whole };
@@ -202,7 +203,7 @@ impl<'a> Fix<'a> {
 }
 
 impl<'a> Missing<'a> {
-    /// Groups those of `events`, each with its label, that were not counted.
+    /// Groups the events that were not counted by reason. `events` are pairs of label and event.
     pub(super) fn of(events: impl Iterator<Item = (&'a str, &'a EventCount)>) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for (label, event) in events.filter(|(_, event)| event.count.as_number().is_none()) {
@@ -231,13 +232,13 @@ impl<'a> Missing<'a> {
 
     fn text(&self, style: &Style) -> String {
         let line = |label: &str, text: &str| labelled(label, Paint::Warning, &clean(text), style);
-        let fixes = self.fixes().map(|fix| line("", &format!("to change that: {fix}")));
+        let fixes = self.fixes().map(|fix| line("", &format!("try: {fix}")));
         line("not counted", &format!("{}: {}", self.labels.join(", "), self.why))
             + &fixes.collect::<String>()
     }
 }
 
-/// Lists the reasons for missing events, with fixes.
+/// Lists why events are missing, and fixes.
 pub(super) fn missing(report: &StatReport, style: &Style) -> String {
     let events = report.events.iter().map(|event| (event.name.as_str(), event));
     Missing::of(events).iter().map(|group| group.text(style)).collect()

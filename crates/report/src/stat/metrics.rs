@@ -8,7 +8,7 @@ use crate::value::{ABSENT, clean, interval, reason, significant, tiers};
 use linerate_record::Figure;
 use linerate_record::stat::{MetricValue, StatReport};
 
-/// Formats the metrics that have a value, by set, then those without a value and the reasons.
+/// Formats the metrics that have a value, by set, followed by the others and why they have none.
 pub(super) fn table(report: &StatReport, style: &Style) -> String {
     let (known, unknown): (Vec<_>, Vec<_>) =
         report.metrics.iter().partition(|metric| metric.figure.as_number().is_some());
@@ -25,7 +25,7 @@ pub(super) fn table(report: &StatReport, style: &Style) -> String {
     text + &missing(&unknown, report, style)
 }
 
-/// The formula comes last: it is the first column dropped if there is no room.
+/// Returns the table columns. The formula is last, as it is dropped first if space is short.
 fn columns(metrics: &[&MetricValue]) -> Vec<Column> {
     let column = |head: &str, cell: &dyn Fn(&MetricValue) -> String| Column {
         head: head.to_owned(),
@@ -46,14 +46,14 @@ fn columns(metrics: &[&MetricValue]) -> Vec<Column> {
     ]
 }
 
-/// Formats value and interval, both with the unit: a percentage of a percentage would be misread.
+/// Formats a value and its interval, both in the metric's unit, because a percentage of a
+/// percentage would be misread.
 fn value(figure: &Figure) -> String {
     let value = figure.as_number().map_or_else(|| ABSENT.to_owned(), significant);
     interval(figure, significant).map_or(value.clone(), |ends| format!("{value} ({ends})"))
 }
 
-/// Lists the reasons for missing metrics, without duplicates, and without those already given for
-/// events.
+/// Lists why metrics are missing, without duplicates and without reasons already given for events.
 fn missing(metrics: &[&MetricValue], report: &StatReport, style: &Style) -> String {
     let absent = report.events.iter().filter(|event| event.count.as_number().is_none());
     let told: Vec<&str> = absent.map(|event| reason(&event.count)).collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts over time and counts per thread: one column per event, in as many tables as the width
-//! requires.
+//! Counts over time and counts per thread, with one column per event, in as many tables as needed
+//! to fit the width.
 
 use super::columns::{self, Column};
 use super::events::with_error;
@@ -36,7 +36,7 @@ pub(super) fn threads(report: &StatReport, style: &Style) -> String {
     tables(&first, &rows, report, style)
 }
 
-/// Formats the rows, without events that no row has.
+/// Formats the rows, dropping events that no row has a count for.
 fn tables(first: &[Column], rows: &[&[Figure]], report: &StatReport, style: &Style) -> String {
     if rows.is_empty() {
         return String::new();
@@ -58,7 +58,7 @@ fn tables(first: &[Column], rows: &[&[Figure]], report: &StatReport, style: &Sty
     columns::spread(first, &columns, style) + &reasons.collect::<String>()
 }
 
-/// Formats one interval as it ends: its end time, and the available counts.
+/// Formats an interval that has just ended: its end time and the available counts.
 pub fn interval_line(names: &[String], interval: &IntervalCounts, style: &Style) -> String {
     let counts = names.iter().zip(&interval.counts);
     let known = counts.filter(|(_, figure)| figure.as_number().is_some());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report in rpistat layout. rpistat multiplexed nine events of the ARM1176: raw counts, scaled
-//! counts in brackets, rates and ratios below each group of events.
+//! The report in the layout of rpistat, which multiplexed nine ARM1176 events: raw counts, scaled
+//! counts in brackets, and rates and ratios below each group of events.
 //!
 //! Three things are added: an error within the brackets, the tier unless it is `hw`, and a list of
-//! missing events with reasons. Missing counts are shown as `-`. The date is in UTC, as in the
+//! missing events with reasons. Missing counts are shown as `-`. Dates are in UTC, as in the
 //! record.
 
 use super::events::Missing;
@@ -13,15 +13,15 @@ use linerate_record::stat::{EventCount, StatReport, StatTarget};
 use linerate_record::{Provenance, Tier};
 use std::fmt::Write;
 
-/// One line of the report.
+/// A line of the report.
 enum Line {
     /// An event, counted or not.
     Event { label: &'static str, name: &'static str },
     /// Number of slices in which this event was counted.
     Periods { label: &'static str, of: &'static str },
-    /// A metric, with three decimals and a suffix.
+    /// A metric with three decimals and a suffix.
     Metric { label: &'static str, name: &'static str, unit: &'static str },
-    /// Between groups.
+    /// An empty line between groups.
     Blank,
 }
 
@@ -51,7 +51,7 @@ const LINES: &[Line] = &[
     Line::Metric { label: "Mispredict ratio", name: "branch_miss_percent", unit: "%" },
 ];
 
-/// Formats the report in rpistat layout. Shows only the nine events of the metric set `rpistat`.
+/// Formats the report in rpistat's layout. Shows only the nine events of the metric set `rpistat`.
 pub fn rpistat(report: &StatReport, provenance: &Provenance) -> String {
     let mut text = format!(
         "rpistat: {}\n{}\n\nSystem information\n",
@@ -63,7 +63,7 @@ pub fn rpistat(report: &StatReport, provenance: &Provenance) -> String {
     text += "\nPerformance events\n  [ ... ] = scaled event count\n  PTI     = per thousand \
              instructions\n";
     text += match report.tier {
-        Tier::Sim => "  tier    = sim: simulated, no counts of this processor\n",
+        Tier::Sim => "  tier    = sim: simulated, not counted on this processor\n",
         Tier::User => "  tier    = user: user mode only\n",
         Tier::Hw | Tier::Sw | Tier::Model => "",
     };
@@ -76,7 +76,7 @@ pub fn rpistat(report: &StatReport, provenance: &Provenance) -> String {
     text + &missing(report)
 }
 
-/// Formats `  label:   value`, with the value in column 22, as in rpistat.
+/// Formats `  label:   value` with the value in column 22, as rpistat does.
 fn line(label: &str, value: &str) -> String {
     format!("  {:<20}{value}", format!("{label}:")).trim_end().to_owned() + "\n"
 }
@@ -101,7 +101,7 @@ fn find<'a>(report: &'a StatReport, name: &str) -> Option<&'a EventCount> {
     report.events.iter().find(|event| event.name == name)
 }
 
-/// Formats the raw count and, for a multiplexed event, the scaled count with its error.
+/// Formats the raw count and, if the event was multiplexed, the scaled count with its error.
 fn counted(event: &EventCount) -> String {
     let Some(value) = event.count.as_number() else { return ABSENT.to_owned() };
     match event.raw {
@@ -121,13 +121,13 @@ fn periods(report: &StatReport, name: &str) -> Option<u64> {
     Some(event.periods.unwrap_or(1))
 }
 
-/// Formats a value with its unit in rpistat's columns: one column less before `%`.
+/// Formats a value and its unit in rpistat's columns, which are one narrower before `%`.
 fn with_unit(value: f64, unit: &str) -> String {
     let columns = if unit == "%" { 6 } else { 7 };
     format!("{:<columns$} {unit}", format!("{value:.3}"))
 }
 
-/// Lists the reasons for missing events, without duplicates.
+/// Lists why events are missing, without duplicates.
 fn missing(report: &StatReport) -> String {
     let events = LINES.iter().filter_map(|line| match *line {
         Line::Event { label, name } => Some((label, find(report, name)?)),
@@ -139,13 +139,13 @@ fn missing(report: &StatReport) -> String {
         // Writing to a String cannot fail.
         let _ = write!(text, "\n  - = not counted: {labels}\n      {why}\n");
         for fix in group.fixes() {
-            let _ = writeln!(text, "      to change that: {}", clean(&fix));
+            let _ = writeln!(text, "      try: {}", clean(&fix));
         }
     }
     text
 }
 
-/// Maximum columns for the command: this layout has no fixed width.
+/// Maximum width of the command in columns; the layout itself has no fixed width.
 const COMMAND_COLUMNS: usize = 80;
 
 fn target(target: &StatTarget) -> String {
@@ -156,7 +156,7 @@ fn target(target: &StatTarget) -> String {
     }
 }
 
-/// Formats a time like asctime(3), plus the time zone: `Thu Jun 27 09:58:08 2013`.
+/// Formats a time as asctime(3) does, plus the time zone: `Thu Jun 27 09:58:08 2013`.
 fn date(unix_s: u64) -> String {
     const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
@@ -165,7 +165,7 @@ fn date(unix_s: u64) -> String {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
     };
-    // Any 400 years of the calendar have the same number of days, wherever they begin.
+    // Any 400 calendar years have the same number of days, wherever they start.
     let (mut year, mut day) = (1970 + days / 146_097 * 400, days % 146_097);
     while day >= 365 + u64::from(is_leap(year)) {
         day -= 365 + u64::from(is_leap(year));
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn dates_are_those_of_date() {
-        // From `date -u -d @N`.
+        // Expected dates, from `date -u -d @N`.
         let table = [
             (0, "Thu Jan  1 00:00:00 1970 UTC"),
             (951_782_400, "Tue Feb 29 00:00:00 2000 UTC"),

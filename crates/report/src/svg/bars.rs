@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of horizontal bars with a common axis.
+//! Groups of horizontal bars on a common axis.
 
 use super::canvas::{Anchor, Canvas, Caption, LINE_HEIGHT, Look, MARGIN, WIDTH, cut, steps};
 use linerate_record::units::three_digits;
@@ -9,11 +9,11 @@ pub(super) struct Bar {
     pub(super) name: String,
     pub(super) look: Look,
     pub(super) value: f64,
-    /// The label at the end of the bar.
+    /// Label at the end of the bar.
     pub(super) text: String,
 }
 
-/// Bars under a heading.
+/// Bars under one heading.
 pub(super) struct Group {
     pub(super) head: String,
     pub(super) bars: Vec<Bar>,
@@ -27,14 +27,14 @@ pub(super) struct BarChart {
 }
 
 const LEFT: f64 = MARGIN + 150.0;
-/// Right end of the longest bar, leaving room for its label.
+/// Right end of the longest bar, which leaves room for its label.
 const RIGHT: f64 = WIDTH - MARGIN - 140.0;
 const PITCH: f64 = 19.0;
 const THICKNESS: f64 = 13.0;
 const HEAD_HEIGHT: f64 = 30.0;
 
 impl BarChart {
-    /// The plot.
+    /// Draws the chart.
     pub(super) fn svg(&self) -> String {
         let (mut canvas, y) = Canvas::new(&self.caption);
         let top = y + LINE_HEIGHT / 2.0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Budget plots over frame size: instructions, or cycles (figure 10-4 of the Netra document), and
+//! Budget plots over frame size: instructions or cycles (figure 10-4 of the Netra document), and
 //! the roofline (figures 10-3 and 10-5).
 
 use super::Plot;
@@ -8,7 +8,7 @@ use super::lines::{Line, LineChart};
 use linerate_record::budget::{BudgetReport, BudgetRow};
 use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 
-/// Plots the per-packet budget over frame size; `None` if there are fewer than two sizes.
+/// Plots the per-packet budget over frame size; `None` with fewer than two sizes.
 pub fn budget(report: &BudgetReport) -> Option<Plot> {
     let rows = sizes(report)?;
     let lines = lines(
@@ -36,8 +36,8 @@ pub fn budget(report: &BudgetReport) -> Option<Plot> {
     Some(shown.plot(report, &rows, lines))
 }
 
-/// Plots the roofline: forwarding rate over frame size. `None` if there are fewer than two sizes,
-/// or if only the line rate is known.
+/// Plots the roofline, that is, forwarding rate vs. frame size; `None` with fewer than two sizes,
+/// or if only line rate is known.
 pub fn roofline(report: &BudgetReport) -> Option<Plot> {
     let rows = sizes(report)?;
     let lines = lines(
@@ -67,8 +67,7 @@ pub fn roofline(report: &BudgetReport) -> Option<Plot> {
     Some(shown.plot(report, &rows, lines))
 }
 
-/// Returns the rows with a single frame size, excluding the mix; `None` if there are fewer than
-/// two.
+/// Returns the rows with a single frame size; `None` if there are fewer than two.
 fn sizes(report: &BudgetReport) -> Option<Vec<&BudgetRow>> {
     let rows: Vec<&BudgetRow> = report.rows.iter().filter(|row| row.name != "IMIX").collect();
     (rows.len() > 1).then_some(rows)
@@ -76,7 +75,8 @@ fn sizes(report: &BudgetReport) -> Option<Vec<&BudgetRow>> {
 
 type Named = (&'static str, Look, fn(&BudgetRow) -> Option<f64>);
 
-/// Returns one line per figure, over the rows that have it; none for figures without rows.
+/// Returns one line per figure, through the rows that have a value for it. Figures without any
+/// value are left out.
 fn lines(rows: &[&BudgetRow], named: &[Named]) -> Vec<Line> {
     let line = |(name, look, of): &Named| Line {
         name: (*name).to_owned(),

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Drawing elements of plots, and their style.
+//! Drawing primitives and style for plots.
 //!
-//! Lengths are in user units, which equal pixels at the plot's native size; x increases to the
-//! right, y downwards.
+//! Lengths are in user units, which equal pixels at native size; x increases to the right, y
+//! downwards.
 
 use std::fmt::Write;
 
-/// Width of every plot; heights differ.
+/// Width of all plots; heights differ.
 pub(super) const WIDTH: f64 = 800.0;
 pub(super) const MARGIN: f64 = 24.0;
 
-/// Line spacing for 12-unit text.
+/// Line spacing of 12-unit text.
 pub(super) const LINE_HEIGHT: f64 = 17.0;
 const TITLE_HEIGHT: f64 = 22.0;
-/// Average advance width of a character in a 12-unit sans-serif font, rounded up because fonts
-/// differ.
+/// Average advance width of a 12-unit sans-serif character, rounded up because fonts differ.
 const CHARACTER: f64 = 6.6;
 const TITLE_CHARACTER: f64 = 8.8;
 
-/// Variants differ in colour. The colours are distinguishable with the common colour-vision
-/// deficiencies (after Okabe and Ito, with light colours darkened to a contrast of 3:1 on white),
-/// and have counterparts for a dark background.
+/// Style sheet shared by all plots. Variants differ in colour. Colours can be distinguished with
+/// common colour-vision deficiencies (after Okabe and Ito, with light ones darkened to a contrast
+/// of 3:1 on white) and have counterparts for dark backgrounds.
 const STYLE: &str = "
 text { font: 12px system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif; fill: #1f2328 }
 .title { font-size: 16px; font-weight: 600 }
@@ -71,19 +70,19 @@ text { fill: #e6edf3 }
 }
 ";
 
-/// Mark style for one routine.
+/// Style of a routine or curve: colour, line style and marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     Bound,
     Selected,
-    /// By index in the table of variants, so that a variant looks the same in all plots.
+    /// A variant, by its index in the variant table, which gives it the same style in all plots.
     Variant(usize),
-    /// By index among the peers.
+    /// A peer, by its index among the peers.
     Peer(usize),
 }
 
 impl Look {
-    /// Its CSS class.
+    /// Returns the CSS class.
     pub(super) fn class(self) -> String {
         match self {
             Self::Bound => "bound".to_owned(),
@@ -93,7 +92,7 @@ impl Look {
         }
     }
 
-    /// Returns the path of the marker at a point; `None` for looks without a marker.
+    /// Returns the path of a marker at a point; `None` for styles without a marker.
     pub(super) fn marker(self, x: f64, y: f64) -> Option<String> {
         let corners: &[(f64, f64)] = match self {
             Self::Bound | Self::Selected => return None,
@@ -105,7 +104,7 @@ impl Look {
     }
 }
 
-/// Corners of the markers, of roughly equal area.
+/// Corners of the markers, which have roughly equal areas.
 const SHAPES: [&[(f64, f64)]; 6] = [
     &[(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)],
     &[(0.0, -4.4), (4.4, 0.0), (0.0, 4.4), (-4.4, 0.0)],
@@ -115,7 +114,7 @@ const SHAPES: [&[(f64, f64)]; 6] = [
     &[(-4.2, -1.6), (4.2, -1.6), (4.2, 1.6), (-4.2, 1.6)],
 ];
 
-/// Placement of a text relative to its point.
+/// Which part of the text is placed at the given point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -127,21 +126,21 @@ pub(super) enum Anchor {
 pub(super) struct Caption {
     pub(super) name: String,
     pub(super) title: String,
-    /// Paragraphs under the title.
+    /// Paragraphs below the title.
     pub(super) notes: Vec<String>,
-    /// Description of the plot, for screen readers.
+    /// Description for screen readers.
     pub(super) description: String,
 }
 
 /// A plot under construction.
 pub(super) struct Canvas {
     body: String,
-    /// Style rules in addition to those shared by all plots.
+    /// Style rules in addition to the shared ones.
     rules: &'static str,
 }
 
 impl Canvas {
-    /// Creates an empty plot with `caption`; also returns the y coordinate below it.
+    /// Creates a plot with nothing but `caption`. Also returns the y coordinate below the caption.
     pub(super) fn new(caption: &Caption) -> (Self, f64) {
         let mut canvas = Self { body: String::new(), rules: "" };
         let mut y = MARGIN - 4.0;
@@ -182,20 +181,20 @@ impl Canvas {
         ));
     }
 
-    /// Draws a line through points, in the look of a routine.
+    /// Draws a polyline in the given style.
     pub(super) fn polyline(&mut self, look: Look, points: &[(f64, f64)]) {
         let (class, points) = (look.class(), pairs(points));
         self.push(&format!("<polyline class=\"{class} line\" points=\"{points}\"/>"));
     }
 
-    /// Draws a polygon, in the look of a routine.
+    /// Draws a polygon in the given style.
     pub(super) fn area(&mut self, look: Look, corners: &[(f64, f64)]) {
         let (class, points) = (look.class(), pairs(corners));
         self.push(&format!("<polygon class=\"{class} area\" points=\"{points}\"/>"));
     }
 
-    /// Draws the marker for a single-point line: a ring for looks without a marker, small for the
-    /// bound and wide for the selected routine, so that neither hides the other.
+    /// Draws the marker of a single-point line: a ring for styles without a marker, small for the
+    /// bound and large for the selected routine, so that neither hides the other.
     pub(super) fn dot(&mut self, look: Look, at: (f64, f64)) {
         let radius = match look {
             Look::Bound => 3.0,
@@ -207,7 +206,7 @@ impl Canvas {
         self.push(&format!("<circle class=\"{class} dot\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>"));
     }
 
-    /// Draws the markers of a routine at points; none for looks without markers.
+    /// Draws markers at the points, if the style has markers.
     pub(super) fn markers(&mut self, look: Look, points: &[(f64, f64)]) {
         let outline: String = points.iter().filter_map(|&(x, y)| look.marker(x, y)).collect();
         if !outline.is_empty() {
@@ -222,7 +221,7 @@ impl Canvas {
         ));
     }
 
-    /// Draws a rectangle for which a viewer shows `title` on hover.
+    /// Draws a rectangle that shows `title` on hover.
     pub(super) fn titled_rectangle(
         &mut self,
         class: &str,
@@ -240,11 +239,11 @@ impl Canvas {
         self.body.push('\n');
     }
 
-    /// The SVG file.
+    /// Returns the SVG file as text.
     pub(super) fn finish(self, caption: &Caption, height: f64) -> String {
         let (width, height) = (number(WIDTH), number(height.ceil()));
         let (title, description) = (escape(&caption.title), escape(&caption.description));
-        // Two plots may be placed on one page, so their identifiers must differ.
+        // Plots may share a page, so identifiers must differ.
         let id = escape(&caption.name);
         let mut svg = String::new();
         let _ = writeln!(
@@ -275,7 +274,7 @@ fn number(length: f64) -> String {
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
-/// Escapes `text` as character data. Characters that are invalid in XML 1.0 are replaced.
+/// Escapes `text` as character data, replacing characters that are invalid in XML 1.0.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -292,7 +291,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// Cuts `name` to the width `room`.
+/// Truncates `name` to a width of `room`.
 pub(super) fn cut(name: &str, room: f64) -> String {
     let most = (room / CHARACTER) as usize;
     if name.chars().count() <= most {
@@ -301,13 +300,13 @@ pub(super) fn cut(name: &str, room: f64) -> String {
     name.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// Returns the ticks of a linear axis from 0 to at least `most`: multiples of 1, 2 or 5 times a
-/// power of ten, at most seven. The last tick is the end of the axis.
+/// Returns the ticks of a linear axis from 0 to at least `most`, in at most seven steps of 1, 2 or
+/// 5 times a power of ten. The last tick is the end of the axis.
 pub(super) fn steps(most: f64) -> Vec<f64> {
     let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
     let power = 10f64.powf((most / 7.0).log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power);
-    // 10 * power exceeds most / 7, so a step is always found.
+    // 10 * power exceeds most / 7, so there always is a step.
     let step = step.into_iter().find(|step| most / step <= 7.0).unwrap_or(most);
     let count = (most / step).ceil() as u32;
     (0..=count).map(|index| f64::from(index) * step).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two plots for models: observed against modelled values, and counts per class.
+//! Two plots about models: observed versus modelled values, and counts per class.
 
 use super::Plot;
 use super::bars::{Bar, BarChart, Group};
@@ -11,13 +11,13 @@ use linerate_record::units::three_digits;
 pub struct Title {
     /// File name without extension.
     pub name: String,
-    /// Heading: the plot's content, in one line.
+    /// Heading: what the plot shows, in one line.
     pub title: String,
     /// Subtitle.
     pub note: String,
 }
 
-/// An observed value and the modelled value.
+/// An observed and a modelled value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
     /// Legend text.
@@ -28,8 +28,8 @@ pub struct Compared {
     pub modelled: f64,
 }
 
-/// Draws bars of observed values next to modelled values, with the model's error; `label` names the
-/// axis.
+/// Draws bars of observed and modelled values side by side, with the model's error. `label` names
+/// the axis.
 pub fn compared(title: &Title, label: &str, all: &[Compared]) -> Plot {
     let group = |one: &Compared| Group {
         head: one.name.clone(),
@@ -59,7 +59,7 @@ fn with_error(one: &Compared) -> String {
     format!("{} ({percent:+.1} %)", three_digits(one.modelled))
 }
 
-/// Draws a bar chart of the counts per class, in order; `label` names what is counted.
+/// Draws the counts per class as bars, in order. `label` names what is counted.
 pub fn counted(title: &Title, label: &str, classes: &[(String, u64)]) -> Plot {
     let class = |(name, count): &(String, u64)| {
         bar(name, Look::Variant(5), *count as f64, count.to_string())

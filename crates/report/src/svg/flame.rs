@@ -2,22 +2,23 @@
 //! A flame graph: call paths from the bottom up, each function as wide as its share including
 //! callees.
 //!
-//! Threads with the same name are drawn as one. Colours indicate the kind of work; the name in a
-//! rectangle, and the text that appears above it, do not depend on them.
+//! Threads with the same name are merged. Colours indicate the kind of work. The graph is readable
+//! without them: a rectangle contains the function's name if there is room, and shows it on hover.
 
 use super::Plot;
 use super::canvas::{Anchor, Canvas, Caption, LINE_HEIGHT, MARGIN, WIDTH, cut};
+use crate::call_tree::Frame;
 use linerate_record::profile::{CostClass, ProfileReport};
 use std::collections::BTreeMap;
 
 const ROW: f64 = 18.0;
-/// Narrower functions are not drawn.
+/// Minimum width at which a function is drawn.
 const NARROWEST: f64 = 1.0;
 /// Padding of a name within its rectangle.
 const PADDING: f64 = 3.0;
-/// Maximum number of rows drawn: deeper calls are part of the last row.
+/// Maximum number of rows. Deeper calls count towards the last row.
 const MOST_ROWS: usize = 64;
-/// Number of legend columns, and their width.
+/// Number of legend columns, which are equally wide.
 const LEGEND_COLUMNS: usize = 5;
 
 const RULES: &str = "
@@ -34,18 +35,9 @@ const RULES: &str = "
 }
 ";
 
-/// A function called along one path by threads with the same name.
-#[derive(Default)]
-struct Frame {
-    samples: u64,
-    class: Option<CostClass>,
-    module: String,
-    callees: BTreeMap<String, Frame>,
-}
-
 /// Draws the flame graph of a profile.
 pub fn flame_graph(report: &ProfileReport) -> Plot {
-    let whole = whole(report);
+    let whole = Frame::whole(report, MOST_ROWS);
     let caption = caption(report);
     let (mut canvas, y) = Canvas::new(&caption);
     canvas.rules(RULES);
@@ -72,29 +64,11 @@ fn caption(report: &ProfileReport) -> Caption {
         name: "flame-graph".to_owned(),
         title: format!("{}: CPU time by call path", report.sampled.name),
         notes: vec![format!(
-            "{} samples of {} at {:.0}/s; callers are below, width is the share of the CPU time",
+            "{} samples of {} at {:.0}/s; callers are below; width is the share of CPU time",
             report.samples, sampling.event, sampling.rate_hz
         )],
         description: format!("Flame graph. Most self time: {}.", hottest.join(", ")),
     }
-}
-
-/// Builds one tree of all paths: threads by name, then functions.
-fn whole(report: &ProfileReport) -> Frame {
-    let mut whole = Frame::default();
-    for (at, node) in report.calls.iter().enumerate().filter(|(_, node)| node.samples > 0) {
-        whole.samples += node.samples;
-        let name = report.thread_of(node).map_or("-", |thread| &thread.name);
-        let mut frame = whole.callees.entry(name.to_owned()).or_default();
-        frame.samples += node.samples;
-        for one in report.path(at).into_iter().take(MOST_ROWS - 1) {
-            frame = frame.callees.entry(one.name.clone()).or_default();
-            frame.samples += node.samples;
-            frame.class = Some(one.class);
-            frame.module.clone_from(&one.module);
-        }
-    }
-    whole
 }
 
 /// Returns the number of drawn rows above a function.
@@ -107,7 +81,7 @@ fn is_drawn(frame: &Frame, scale: f64) -> bool {
     frame.samples as f64 * scale >= NARROWEST
 }
 
-/// Draws the kinds of work present; returns the y coordinate below them.
+/// Draws a legend of the kinds of work in the profile. Returns the y coordinate below the legend.
 fn legend(canvas: &mut Canvas, report: &ProfileReport, top: f64) -> f64 {
     let width = (WIDTH - 2.0 * MARGIN) / LEGEND_COLUMNS as f64;
     for (at, one) in report.classes.iter().enumerate() {
@@ -121,7 +95,7 @@ fn legend(canvas: &mut Canvas, report: &ProfileReport, top: f64) -> f64 {
     top + ROW * (report.classes.len().div_ceil(LEGEND_COLUMNS) as f64 + 0.5)
 }
 
-/// Draws functions side by side from `at` to the right, with their callees above.
+/// Draws functions side by side from `x` to the right, with their callees above.
 fn draw(
     canvas: &mut Canvas,
     frames: &BTreeMap<String, Frame>,

@@ -8,11 +8,10 @@ pub(super) const LEFT: f64 = MARGIN + 36.0;
 const LEGEND_WIDTH: f64 = 216.0;
 pub(super) const RIGHT: f64 = WIDTH - MARGIN - LEGEND_WIDTH - 16.0;
 pub(super) const LOWEST: f64 = 340.0;
-/// Padding between the frame and the outermost points, in octaves.
+/// Padding to the left of the first point and to the right of the last, in octaves.
 const AIR: f64 = 0.3;
 
-/// The plot area and its ranges in octaves. Equal distances represent equal factors, in both
-/// directions.
+/// The plot area and its ranges in octaves. On both axes, equal distances mean equal ratios.
 pub(super) struct Frame {
     pub(super) top: f64,
     pub(super) height: f64,
@@ -21,7 +20,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Creates a frame for points with positive coordinates.
+    /// Creates a frame for points, whose coordinates must be positive.
     pub(super) fn new<'a>(
         points: impl Iterator<Item = &'a (f64, f64)> + Clone,
         top: f64,
@@ -33,7 +32,7 @@ impl Frame {
             top,
             height,
             x_octaves: (left - AIR, right + AIR),
-            // Whole octaves, so that the frame ends at labels; at least one octave.
+            // Whole octaves, and at least one, so that the frame ends at labels.
             y_octaves: (low.floor(), high.ceil().max(low.floor() + 1.0)),
         }
     }
@@ -59,7 +58,7 @@ impl Frame {
         (self.x(point.0), self.y(point.1))
     }
 
-    /// Draws labels on the left at powers of two, with grid lines.
+    /// Draws the y axis: labels at powers of two, with grid lines.
     pub(super) fn y_axis(&self, canvas: &mut Canvas) {
         canvas.rectangle("plot", (LEFT, self.top), (RIGHT - LEFT, self.height));
         for value in powers(self.y_octaves) {
@@ -69,7 +68,7 @@ impl Frame {
         }
     }
 
-    /// Draws ticks at the bottom at powers of two, labelled by `label`.
+    /// Draws the x axis: ticks at powers of two, labelled by `label`.
     pub(super) fn x_axis(&self, canvas: &mut Canvas, label: impl Fn(f64) -> Option<String>) {
         let bottom = self.bottom();
         canvas.line("axis", (LEFT, bottom), (RIGHT, bottom));
@@ -95,12 +94,12 @@ fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     both.reduce(|(low, high), (value, _)| (low.min(value), high.max(value))).unwrap_or_default()
 }
 
-/// Returns the position of `value` along the octaves, 0 to 1.
+/// Returns the position of `value` within the octaves, 0 to 1.
 fn share(value: f64, (low, high): (f64, f64)) -> f64 {
     (value.log2() - low) / (high - low)
 }
 
-/// Returns the powers of two in a range of octaves.
+/// Returns the powers of two within a range of octaves.
 fn powers((low, high): (f64, f64)) -> impl Iterator<Item = f64> {
     (low.ceil() as i32..=high.floor() as i32).map(|octave| 2f64.powi(octave))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plots of a `kernels` record: figures 2 to 7 of the white paper "Enhanced TCP/IP Performance with
-//! AltiVec" (throughput over size, with warm and cold caches) for the recorded machine, and random
+//! AltiVec" (throughput vs. size with warm and cold caches) for the recorded machine, and random
 //! sizes as bars.
 
 use super::Plot;
@@ -13,11 +13,11 @@ use linerate_plan::routines::{Block, Load, Section, Series, Unit, blocks};
 use linerate_record::kernels::{Kernel, KernelsReport, Mix, Role, Row};
 use linerate_record::units::three_digits;
 
-/// Size quoted in legends if it was timed: payload of a full-size Ethernet packet.
+/// Size quoted in legends if it was timed: the payload of a full-size Ethernet packet.
 const QUOTED: u64 = 1460;
 
-/// Returns all plots that have data: for each kernel, aligned sizes with warm and cold caches, and
-/// random sizes.
+/// Returns all plots for which there is data: for each kernel, aligned sizes with warm and cold
+/// caches, and random sizes.
 pub fn kernels(report: &KernelsReport) -> Vec<Plot> {
     let unit = Unit::from_rows(&report.rows);
     let mut plots: Vec<Plot> = Vec::new();
@@ -29,13 +29,13 @@ pub fn kernels(report: &KernelsReport) -> Vec<Plot> {
             Section::Mixes => view.mixes(),
             _ => None,
         };
-        // If the mixes have several placements, only the first is used.
+        // If the mixes have several placements, use only the first.
         plots.extend(plot.filter(|plot| plots.iter().all(|other| other.name != plot.name)));
     }
     plots
 }
 
-/// One block as seen by a plot.
+/// A block, with what is needed to plot it.
 struct View<'a> {
     report: &'a KernelsReport,
     block: &'a Block<'a>,
@@ -117,9 +117,7 @@ impl View<'_> {
             bar(series.name.to_owned(), look, series.rows.get(&load)?)
         });
         let head = match load {
-            Load::Mix(Mix::Imix) => {
-                "IMIX: seven of 40 to 63 bytes, four of 556, one of 1460".into()
-            }
+            Load::Mix(Mix::Imix) => "IMIX: 40 to 63, 556 and 1460 bytes at 7:4:1".into(),
             Load::Mix(_) => {
                 format!("random sizes of {} bytes", load.text().replace('-', " to "))
             }
@@ -128,8 +126,8 @@ impl View<'_> {
         Group { head, bars: bound.into_iter().chain(rest).collect() }
     }
 
-    /// Returns the routines, excluding bounds and other entry points, with their looks: other entry
-    /// points coincide with the selected routine.
+    /// Returns the routines and their styles, excluding bounds and other entry points; the latter
+    /// coincide with the selected routine.
     fn routines(&self) -> Vec<(&Series<'_>, Look)> {
         let variants = &self.report.variants;
         let variant = |series: &Series| {
@@ -184,7 +182,7 @@ impl View<'_> {
         self.report.processor.as_deref().unwrap_or("an unknown processor")
     }
 
-    /// States the conventions needed to read the figures.
+    /// States the conventions for reading the figures.
     fn conditions(&self) -> String {
         let placement = &self.block.placement;
         let mut parts = vec![match placement.is_aligned() {

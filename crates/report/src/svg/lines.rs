@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines on logarithmic axes, with a legend of their values at one x.
+//! Lines on logarithmic axes, with a legend of their values at one x value.
 
 use super::canvas::{Anchor, Canvas, Caption, LINE_HEIGHT, Look, MARGIN, WIDTH, cut};
 use super::frame::{Frame, LOWEST, RIGHT};
 use linerate_record::units::three_digits;
 
-/// A line whose points have positive coordinates.
+/// A line through points with positive coordinates.
 pub(super) struct Line {
     pub(super) name: String,
     pub(super) look: Look,
@@ -17,11 +17,11 @@ impl Line {
         self.points.iter().find(|point| point.0 == x).map(|point| point.1)
     }
 
-    /// Draws the line, with a marker at each of its points.
+    /// Draws the line with a marker at each point.
     pub(super) fn draw(&self, canvas: &mut Canvas, frame: &Frame) {
         let points: Vec<(f64, f64)> = self.points.iter().map(|p| frame.place(p)).collect();
         match points.as_slice() {
-            // A line through a single point is invisible.
+            // A line through one point would be invisible.
             [only] => canvas.dot(self.look, *only),
             several => canvas.polyline(self.look, several),
         }
@@ -34,17 +34,17 @@ pub(super) struct LineChart {
     pub(super) caption: Caption,
     pub(super) x_label: String,
     pub(super) y_label: String,
-    /// The x value quoted in the legend, with its text.
+    /// The x value quoted in the legend, and its text.
     pub(super) quoted: (f64, String),
     pub(super) lines: Vec<Line>,
 }
 
 pub(super) const ENTRY_HEIGHT: f64 = 20.0;
-/// Length of a line sample in the legend.
+/// Length of the line samples in the legend.
 const SAMPLE: f64 = 30.0;
 
 impl LineChart {
-    /// The plot.
+    /// Draws the chart.
     pub(super) fn svg(&self) -> String {
         let (mut canvas, y) = Canvas::new(&self.caption);
         let points = self.lines.iter().flat_map(|line| &line.points);
@@ -52,7 +52,7 @@ impl LineChart {
         let height = LOWEST.max(entries * ENTRY_HEIGHT);
         let frame = Frame::new(points, y + 2.0 * LINE_HEIGHT, height);
         self.axes(&mut canvas, &frame);
-        // The front line is drawn last.
+        // The frontmost line is drawn last.
         let depth = |line: &&Line| match line.look {
             Look::Selected => 0,
             Look::Peer(_) => 1,
@@ -80,8 +80,8 @@ impl LineChart {
     }
 }
 
-/// Lists the lines ordered by their values at the quoted x, largest on top. Returns the y
-/// coordinate at the end of the legend.
+/// Lists the lines by their value at the quoted x, largest on top. Returns the y coordinate below
+/// the legend.
 pub(super) fn legend(
     canvas: &mut Canvas,
     frame: &Frame,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plot for a `memory` record: load latency over chain size, with the levels as bands and the
-//! TLB reach.
+//! The plot of a `memory` record: load latency vs. chain size, with levels as bands, and TLB reach.
 //!
-//! Points and level boundaries are as wide as their intervals.
+//! Level boundaries are as wide as their intervals; the intervals of the points are shaded.
 
 use super::Plot;
 use super::canvas::{Anchor, Canvas, Caption, LINE_HEIGHT, Look, MARGIN, WIDTH, cut};
@@ -14,7 +13,7 @@ use linerate_record::memory::{Curve, CurvePoint, MemoryLevel, MemoryReport, Orde
 use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Provenance};
 
-/// Plots load latency over chain size, with the levels; `None` without a curve.
+/// Plots load latency vs. chain size, with levels; `None` without a curve.
 pub fn memory(report: &MemoryReport, provenance: &Provenance) -> Option<Plot> {
     let line = |curve: &Curve| {
         let (name, look) = (clean(&curve_name(curve, report)), look(curve, report));
@@ -26,7 +25,7 @@ pub fn memory(report: &MemoryReport, provenance: &Provenance) -> Option<Plot> {
     let processor = provenance.cpu.as_deref().unwrap_or("an unknown processor");
     let caption = Caption {
         name: "memory".to_owned(),
-        title: format!("Load latency over chain size, on {processor}"),
+        title: format!("Load latency vs. chain size on {processor}"),
         notes: vec![conditions(report)],
         description: description(report),
     };
@@ -35,8 +34,8 @@ pub fn memory(report: &MemoryReport, provenance: &Provenance) -> Option<Plot> {
     Some(Plot { name, title, svg: chart.svg(&caption) })
 }
 
-/// Returns the look for a load order, the same in all plots; page sizes other than that of the
-/// levels are subdued.
+/// Returns the style of a load order, which is the same in all plots. Curves with a page size other
+/// than that of the levels are subdued.
 fn look(curve: &Curve, report: &MemoryReport) -> Look {
     let index = match curve.order {
         Order::PageLocal => 3,
@@ -46,17 +45,18 @@ fn look(curve: &Curve, report: &MemoryReport) -> Look {
     if curve.pages == report.pages.used { Look::Variant(index) } else { Look::Peer(index) }
 }
 
-/// Returns the largest size that most lines have, quoted in the legend. `None` without lines.
+/// Returns the size to quote in the legend: the one at which the most lines have a point or, if
+/// there are several such sizes, the largest. `None` without lines.
 fn quoted_size(lines: &[Line]) -> Option<f64> {
     let points = lines.iter().flat_map(|line| &line.points);
     let mut sizes: Vec<f64> = points.map(|point| point.0).collect();
     sizes.sort_by(f64::total_cmp);
-    // Of runs with equal length the last, and thus the largest size, is taken.
+    // `max_by_key` returns the last of several maxima, which is the largest size.
     let most = sizes.chunk_by(|a, b| a == b).max_by_key(|run| run.len())?;
     most.first().copied()
 }
 
-/// States the conventions needed to read the figures.
+/// States the conventions for reading the figures.
 fn conditions(report: &MemoryReport) -> String {
     let points = report.curves.iter().flat_map(|curve| &curve.points);
     let passes = points.clone().map(|point| point.passes_ns.len());
@@ -71,7 +71,7 @@ fn conditions(report: &MemoryReport) -> String {
         parts.push(format!("shaded: {confidence} % intervals"));
     }
     if !report.levels.is_empty() {
-        parts.push("dashed: the latency of a level".to_owned());
+        parts.push("dashed: level latency".to_owned());
     }
     if let Some(ghz) = report.timer.core_ghz.as_number() {
         parts.push(format!("1 ns is {} cycles", three_digits(ghz)));
@@ -100,7 +100,7 @@ fn description(report: &MemoryReport) -> String {
     let levels: Vec<String> = report.levels.iter().map(level).collect();
     let tlb: Vec<String> = marks(report).into_iter().map(|mark| mark.label).collect();
     let mut text = "Line chart of ns per load over bytes, both axes logarithmic.".to_owned();
-    for (what, parts) in [("Levels", levels), ("Translation buffer", tlb)] {
+    for (what, parts) in [("Levels", levels), ("TLB", tlb)] {
         if !parts.is_empty() {
             text += &format!(" {what}: {}.", parts.join("; "));
         }
@@ -128,7 +128,7 @@ fn marks(report: &MemoryReport) -> Vec<Mark> {
     report.tlb.iter().filter_map(mark).collect()
 }
 
-/// Additional style rules: bands and intervals.
+/// Style rules for bands and intervals.
 const RULES: &str = "\
 .band { fill: #59636e; fill-opacity: 0.09 }
 .edge { fill: #59636e; fill-opacity: 0.3 }
@@ -141,20 +141,20 @@ const RULES: &str = "\
 }
 ";
 
-/// Width of an x-axis label with padding: `256 KiB`.
+/// Width of an x-axis label including padding: `256 KiB`.
 const LABEL_WIDTH: f64 = 56.0;
 /// Width of a name in the legend.
 const NAME_ROOM: f64 = 46.0;
-/// Minimum width of an interval.
+/// Minimum width at which an interval is drawn.
 const HAIR: f64 = 1.5;
 const LEVEL_HEIGHT: f64 = 2.2 * LINE_HEIGHT;
 
 struct Chart<'a> {
     report: &'a MemoryReport,
-    /// All drawable curves, in the order of the report.
+    /// All drawable curves, in report order.
     lines: Vec<Line>,
     spreads: Vec<Spread>,
-    /// The size quoted in the legend, with its text.
+    /// The size quoted in the legend, and its text.
     quoted: (f64, String),
 }
 
@@ -163,7 +163,7 @@ impl Chart<'_> {
         let (mut canvas, y) = Canvas::new(caption);
         canvas.rules(RULES);
         let marks: Vec<Mark> = marks(self.report);
-        // Above the area: one line for the unit, one for the levels, and one for each mark.
+        // Lines above the area: one for the unit, one for the levels, and one per mark.
         let top = y + (2.5 + marks.len() as f64) * LINE_HEIGHT;
         let legend_height = (self.lines.len() as f64 + 2.0) * ENTRY_HEIGHT
             + self.report.levels.len() as f64 * LEVEL_HEIGHT;
@@ -178,7 +178,8 @@ impl Chart<'_> {
         canvas.text((MARGIN, y + LINE_HEIGHT), "", Anchor::Start, "ns per load");
         frame.x_label(&mut canvas, "chain size in bytes (both axes logarithmic)");
         self.reaches(&mut canvas, &frame, &marks);
-        // The curve the levels come from is the first: drawn last, it is in front.
+        // The first curve is the one that levels come from. It is drawn last, so that it is in
+        // front.
         for (line, spread) in self.lines.iter().zip(&self.spreads).rev() {
             canvas.area(line.look, &corners(spread, &frame));
             line.draw(&mut canvas, &frame);
@@ -188,7 +189,8 @@ impl Chart<'_> {
         canvas.finish(caption, frame.end())
     }
 
-    /// Draws every second level shaded, with names above and ends as wide as their intervals.
+    /// Shades every second level, draws each level's latency as a dashed line, and puts the names
+    /// above the plot area. The boundaries are as wide as their intervals.
     fn bands(&self, canvas: &mut Canvas, frame: &Frame, names_y: f64) {
         let within = |bytes: f64| frame.x(bytes).clamp(LEFT, RIGHT);
         let mut left = LEFT;
@@ -219,7 +221,8 @@ impl Chart<'_> {
         }
     }
 
-    /// Draws the reach of each TLB level on its own line above the plot area.
+    /// Marks the reach of each TLB level with a vertical line. Its label is above the plot area, in
+    /// a row that no other label shares.
     fn reaches(&self, canvas: &mut Canvas, frame: &Frame, marks: &[Mark]) {
         for (index, mark) in marks.iter().enumerate() {
             let x = frame.x(mark.bytes);
@@ -255,7 +258,7 @@ impl Chart<'_> {
     }
 }
 
-/// By size: bytes, and the ends of the interval for ns per load.
+/// Intervals by size: bytes, and both ends of the interval in ns per load.
 type Spread = Vec<(f64, [f64; 2])>;
 
 fn spread(curve: &Curve) -> Spread {
@@ -270,7 +273,7 @@ fn spread(curve: &Curve) -> Spread {
     spread
 }
 
-/// Returns the corners of the area between the ends of the intervals.
+/// Returns the corners of the area between the interval ends.
 fn corners(spread: &Spread, frame: &Frame) -> Vec<(f64, f64)> {
     let place =
         |bytes: f64, ns: f64| (frame.x(bytes), frame.y(ns).clamp(frame.top, frame.bottom()));

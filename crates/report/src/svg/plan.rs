@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plot of a plan: rates as written and for each recommended change, with intervals.
+//! The plot of a `plan` record: predicted rates of the path as written and after each recommended
+//! change, with intervals.
 
 use super::Plot;
 use super::bars::{Bar, BarChart, Group};
@@ -9,7 +10,7 @@ use linerate_record::Figure;
 use linerate_record::plan::PlanReport;
 use linerate_record::units::three_digits;
 
-/// The predicted rates.
+/// Plots the predicted rates.
 pub fn plan(report: &PlanReport) -> Plot {
     let bar = |name: String, look, figure: &Figure| Bar {
         name,
@@ -35,7 +36,7 @@ pub fn plan(report: &PlanReport) -> Plot {
     let notes: Vec<String> =
         numbered.map(|(index, one)| format!("Change {}: {}.", index + 1, one.change)).collect();
     let title = format!("Predicted rates of {} on {}", report.path, report.machine);
-    let flow = if report.flows > 1 { " of a flow" } else { "" };
+    let flow = if report.flows > 1 { " per flow" } else { "" };
     let caption = Caption {
         name: "plan".to_owned(),
         title: title.clone(),
@@ -47,6 +48,6 @@ pub fn plan(report: &PlanReport) -> Plot {
             .join("; "),
         notes,
     };
-    let label = format!("thousand packets per second{flow}, predicted (tier model)");
+    let label = format!("thousand packets per second{flow}, predicted (evidence tier: model)");
     Plot { name: "plan".to_owned(), title, svg: BarChart { caption, label, groups }.svg() }
 }

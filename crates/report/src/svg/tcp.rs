@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plots for a `tcp` record: figures 9 to 11 of the white paper "Enhanced TCP/IP Performance with
-//! AltiVec" for each stack: shares of the time, work relative to plain C, and throughput.
+//! Plots of a `tcp` record: for each stack, figures 9 to 11 of the white paper "Enhanced TCP/IP
+//! Performance with AltiVec", that is, shares of time, work relative to plain C, and throughput.
 
 use super::Plot;
 use super::bars::{Bar, BarChart, Group};
@@ -9,11 +9,11 @@ use linerate_record::Figure;
 use linerate_record::tcp::{TcpPattern, TcpReport, TcpSet, TcpStack};
 use linerate_record::units::three_digits;
 
-/// The set with the white paper's routines in C, and the set without checksums.
+/// Names of two sets: one with the white paper's C routines, and one without checksums.
 const DOCUMENT: &str = "document";
 const OFF: &str = "off";
 
-/// Returns all plots that have data.
+/// Returns all plots for which there is data.
 pub fn tcp(report: &TcpReport) -> Vec<Plot> {
     let of_stack = |stack| {
         let view = View { report, stack };
@@ -28,7 +28,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// Plots figure 9, for plain C and for the selected set.
+    /// Plots figure 9 for plain C and for the selected set.
     fn shares(&self) -> Option<Plot> {
         let bars = |pattern: &TcpPattern| {
             let sets = pattern.sets.iter();
@@ -53,13 +53,15 @@ impl View<'_> {
         self.plot("shares", "Time in checksum and copy", label, &bars)
     }
 
-    /// Figure 10.
+    /// Plots figure 10: work per CPU time, relative to plain C.
     fn over_c(&self) -> Option<Plot> {
-        let title = "Work per CPU time relative to plain C";
-        self.of_sets("normalised", title, "1 = the white paper's C", &|set| &set.over_c)
+        let title = "Work per CPU second relative to plain C";
+        self.of_sets("normalised", title, "1 = plain C (routine from the white paper)", &|set| {
+            &set.over_c
+        })
     }
 
-    /// Figure 11.
+    /// Plots figure 11: throughput.
     fn throughput(&self) -> Option<Plot> {
         let label = "payload, Gb per second of CPU time";
         self.of_sets("throughput", "TCP throughput", label, &|set| &set.gbps_per_cpu_s)
@@ -104,8 +106,8 @@ impl View<'_> {
             name: format!("tcp-{}-{name}", stack.name),
             title: format!("{title}, {} {}", stack.name, stack.version),
             notes: vec![format!(
-                "Client and server in one thread, wire in memory, virtual clock; {OFF}: no \
-                 checksums, the bound."
+                "Client and server in one thread, in-memory wire, virtual clock; {OFF} (no \
+                 checksums) is the upper bound."
             )],
             description: values.collect::<Vec<_>>().join("; "),
         };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Figures 9 to 11 of the white paper "Enhanced TCP/IP Performance with AltiVec" in a terminal:
-//! shares of the time, work relative to plain C, throughput. Includes only the most informative
-//! sets; the tables have the others.
+//! shares of time, work relative to plain C, throughput. Only the most informative sets are shown;
+//! the tables have the others.
 
 use super::{DOCUMENT, OFF, line};
 use crate::Style;
@@ -12,7 +12,7 @@ use linerate_record::tcp::{TcpPattern, TcpReport, TcpSet, TcpStack};
 use linerate_record::units::three_digits;
 
 /// Fill characters for the bars of a routine and of the bound, and for the shares of checksums,
-/// copies and copies with checksum.
+/// copies, and copies with checksum.
 const BAR: char = '█';
 const BOUND: char = '░';
 const SHARES: [char; 3] = ['█', '▓', '▒'];
@@ -42,7 +42,7 @@ struct Chart<'a> {
 
 impl Chart<'_> {
     /// Returns plain C, the best scalar set, the selected set, and the bound; or all sets if none
-    /// of these except the bound took part.
+    /// of these but the bound was measured.
     fn sets<'p>(&self, pattern: &'p TcpPattern) -> Vec<&'p TcpSet> {
         let telling = [DOCUMENT, &self.report.scalar, &self.report.selected, OFF];
         let is_telling = |set: &&TcpSet| telling.contains(&set.name.as_str());
@@ -53,7 +53,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Formats figure 9: each routine's share of the time.
+    /// Formats figure 9: each routine's share of time.
     fn shares(&self) -> String {
         let mut rows = Vec::new();
         for pattern in &self.stack.patterns {
@@ -68,14 +68,15 @@ impl Chart<'_> {
         }
         let [sum, copy, both] = SHARES;
         let what = format!(
-            "{}: share of CPU time in checksums {sum}, copies {copy} and combined copy+checksum \
-             {both}, as timed; a full bar is 100 %",
+            "{}: share of CPU time in checksums ({sum}), copies ({copy}) and combined \
+             copy+checksum ({both}), as timed; a full bar is 100 %",
             self.stack.name
         );
         self.drawn("shares", &what, &rows)
     }
 
-    /// Formats a figure of each set on a common scale: the longest bar is the largest value.
+    /// Formats one figure of every set as bars on a common scale; the largest value has the longest
+    /// bar.
     fn of(&self, label: &str, what: &str, figure: &dyn Fn(&TcpSet) -> &Figure) -> String {
         let patterns = self.stack.patterns.iter();
         let sets = patterns.flat_map(|p| self.sets(p).into_iter().map(move |set| (p, set)));
@@ -89,11 +90,11 @@ impl Chart<'_> {
             let parts = vec![(share, glyph)];
             rows.push(Row { pattern, set: &set.name, value: three_digits(value), parts });
         }
-        let what = format!("{}: {what}; {OFF} {BOUND} is the bound", self.stack.name);
+        let what = format!("{}: {what}; {OFF} ({BOUND}) is the upper bound", self.stack.name);
         self.drawn(label, &what, &rows)
     }
 
-    /// Formats one line per row, naming each pattern once. Empty without rows.
+    /// Formats one line per row, naming each pattern once; empty without rows.
     fn drawn(&self, label: &str, what: &str, rows: &[Row<'_>]) -> String {
         if rows.is_empty() {
             return String::new();
@@ -125,11 +126,11 @@ struct Row<'a> {
     pattern: &'a TcpPattern,
     set: &'a str,
     value: String,
-    /// Consecutive shares of the full length.
+    /// Consecutive parts, as fractions of the full length.
     parts: Vec<(f64, char)>,
 }
 
-/// Draws a bar; each part ends at the nearest column, so that rounding errors do not accumulate.
+/// Draws a bar. Each part ends at the nearest column, so that rounding errors do not accumulate.
 fn bar(parts: &[(f64, char)], room: usize) -> String {
     let (mut text, mut end, mut drawn) = (String::new(), 0.0, 0);
     for (share, glyph) in parts {
@@ -148,7 +149,7 @@ mod tests {
     #[test]
     fn parts_of_a_bar_end_where_their_sum_does() {
         assert_eq!(bar(&[(0.5, 'a'), (0.25, 'b')], 8), "aaaabb");
-        // Individually, each would be rounded up.
+        // Individually, each of them would be rounded up.
         assert_eq!(bar(&[(0.06, 'a'), (0.06, 'b'), (0.06, 'c')], 10), "ac");
         assert_eq!(bar(&[(1.0, 'a'), (1.0, 'b')], 3), "aaa");
         assert_eq!(bar(&[(0.0, 'a')], 3), "");

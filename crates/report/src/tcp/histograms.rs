@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lengths and alignments of the stacks' calls: for the selected set, or for the first set if the
-//! selected one did not take part. Sets differ only in whether copy+checksum is one call or two.
+//! Lengths and alignments of the stacks' calls, for the selected set or, if it was not measured,
+//! the first one. Sets differ only in whether copy+checksum is one call or two.
 
 use super::line;
 use crate::Style;
@@ -8,7 +8,7 @@ use crate::layout::{Grid, stacked};
 use crate::value::{count, percent, significant};
 use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpReport, TcpSeam};
 
-/// Bytes per class of source alignment.
+/// Bytes per alignment class.
 const ALIGNMENT_STEP: usize = 8;
 
 /// Formats a table of lengths and one of alignments for every pattern of every stack.
@@ -52,7 +52,7 @@ fn length(class: usize) -> String {
     }
 }
 
-/// Formats the bytes past a multiple of 64.
+/// Formats an alignment class as bytes past a multiple of 64.
 fn place(class: usize) -> String {
     format!("64n+{}-{}", ALIGNMENT_STEP * class, ALIGNMENT_STEP * (class + 1) - 1)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One screen for a record: the answer, its basis, the next step.
+//! A record on one screen: the answer, its basis, the next step.
 
 use super::{of_flows, sentence_of, sentences};
 use crate::layout::{Paint, labelled, limited, painted, stacked};
@@ -9,10 +9,10 @@ use linerate_record::run::RunReport;
 use linerate_record::tune::{Limit, TuneReport};
 use linerate_record::{Body, Record};
 
-/// Lines on a screen, excluding the command line typed.
+/// Lines on a screen, not counting the command line.
 const SCREEN_LINES: usize = 39;
 
-/// Formats the answer and as much of the rest as fits; the last line points to the remainder.
+/// Formats the answer and as much of the rest as fits. The last line says how to see the remainder.
 pub(super) fn screen(record: &Record, narrow: &Style, whole: &Style, glyphs: Glyphs) -> String {
     let below = match &record.body {
         Body::Run(report) => of_run(report, whole, narrow),
@@ -20,6 +20,7 @@ pub(super) fn screen(record: &Record, narrow: &Style, whole: &Style, glyphs: Gly
         Body::Plan(report) => crate::plan::screen(report, whole),
         Body::Kernels(report) => crate::kernels::screen(report, narrow),
         Body::Memory(report) => crate::memory::screen(report, &record.provenance, glyphs, whole),
+        Body::Stream(report) => crate::stream::screen(report, whole),
         Body::Tcp(report) => crate::tcp::screen(report, whole),
         Body::Stat(report) => crate::stat::screen(report, whole),
         Body::Doctor(report) => crate::doctor::screen(report, narrow),
@@ -49,7 +50,7 @@ fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
                             reasons",
             ),
             Limit::Processing => line("do", "linerate tune PATH.toml  # try other mappings"),
-            Limit::Offered => line("do", "--rate max  # find the maximum rate"),
+            Limit::Offered => line("do", "add --rate max to find the maximum rate"),
             Limit::CannotTell => String::new(),
         };
         line("evidence", &finding.sentence) + &next

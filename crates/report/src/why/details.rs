@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Details of an observation: CPUs, functions, sockets, events, and unreadable data.
+//! Details of an observation: CPUs, functions, sockets, events, and what could not be read.
 
-use super::{line, maybe, put};
+use super::sockets::sockets;
+use super::{line, put};
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, painted, stacked};
 use crate::value::{clean, count, percent, significant};
 use linerate_record::why::{Observation, WhyFinding, WhyReport};
 
-/// All details.
+/// Formats all details.
 pub(super) fn details(report: &WhyReport, style: &Style) -> String {
     let observation = &report.observation;
     stacked(&[
@@ -15,7 +16,7 @@ pub(super) fn details(report: &WhyReport, style: &Style) -> String {
         waits(observation, style),
         functions(observation, style),
         cpus(observation, style),
-        sockets(observation, style),
+        sockets(&observation.sockets, style),
         events(observation, style),
         unread(observation, style),
     ])
@@ -28,7 +29,7 @@ fn headed(head: &str, grid: &Grid, style: &Style) -> String {
     }
 }
 
-/// Evidence for a finding.
+/// Formats the evidence for a finding.
 fn evidence(finding: &WhyFinding, style: &Style) -> String {
     let mut grid = Grid::new(&["evidence", ">value", "unit", "source"]);
     for one in &finding.evidence {
@@ -38,7 +39,7 @@ fn evidence(finding: &WhyFinding, style: &Style) -> String {
     headed(finding.cause.name(), &grid, style)
 }
 
-/// Threads that ran while another one waited for a CPU.
+/// Lists the threads that ran while another one waited for a CPU.
 fn waits(observation: &Observation, style: &Style) -> String {
     let mut grid =
         Grid::new(&["waiting thread", "ran instead", ">tid", ">ms", ">times", ">longest ms"]);
@@ -109,39 +110,6 @@ fn cpus(observation: &Observation, style: &Style) -> String {
     grid.render(style)
 }
 
-fn sockets(observation: &Observation, style: &Style) -> String {
-    let mut grid = Grid::new(&[
-        "socket",
-        "local",
-        "remote",
-        ">queued",
-        ">buffer",
-        ">dropped",
-        ">rwnd ltd s",
-        ">sndbuf ltd s",
-        ">resent",
-    ]);
-    for socket in &observation.sockets {
-        let tcp = socket.tcp.as_ref();
-        let seconds = |of: Option<f64>| of.map_or_else(|| "-".to_owned(), significant);
-        put(
-            &mut grid,
-            vec![
-                format!("{:?}", socket.kind).to_lowercase(),
-                socket.local.clone(),
-                socket.remote.clone().unwrap_or_default(),
-                count(socket.receive_queue_max),
-                maybe(socket.receive_buffer),
-                maybe(socket.drops),
-                seconds(tcp.map(|tcp| tcp.rwnd_limited_s)),
-                seconds(tcp.map(|tcp| tcp.sndbuf_limited_s)),
-                maybe(tcp.map(|tcp| tcp.retransmitted)),
-            ],
-        );
-    }
-    grid.render(style)
-}
-
 fn events(observation: &Observation, style: &Style) -> String {
     let mut grid = Grid::new(&["kernel event", "only", ">count"]);
     for event in &observation.events {
@@ -155,7 +123,7 @@ fn events(observation: &Observation, style: &Style) -> String {
     stacked(&[grid.render(style), protocols.render(style)])
 }
 
-/// Data that could not be read, with the reason and the command that fixes it.
+/// Lists what could not be read, why, and the command that fixes it.
 fn unread(observation: &Observation, style: &Style) -> String {
     let one = |unread: &linerate_record::why::Unread| {
         let fix = unread.fix.as_ref().map_or_else(String::new, |fix| line("  try", fix, style));

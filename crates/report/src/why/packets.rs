@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The packet ledger: one row per layer, with the losses at that layer.
+//! The packet ledger: one row per layer, with its losses.
 
 use super::{count, maybe, put};
 use crate::layout::Grid;
@@ -11,7 +11,7 @@ use linerate_record::why::ledger::{Layer, LedgerRow, Whose, ledger};
 /// Maximum number of rows on one screen.
 const MOST: usize = 9;
 
-/// The packet ledger.
+/// Formats the packet ledger.
 pub(super) fn packets(observation: &Observation, detail: Detail, style: &Style) -> String {
     let ledger = ledger(observation);
     let mut rows: Vec<&LedgerRow> = ledger.rows.iter().collect();
@@ -39,7 +39,7 @@ pub(super) fn packets(observation: &Observation, detail: Detail, style: &Style) 
 }
 
 /// Display names of layers.
-fn name(layer: Layer) -> &'static str {
+pub(crate) fn name(layer: Layer) -> &'static str {
     match layer {
         Layer::InterfaceRx => "received",
         Layer::Driver => "driver",
@@ -53,9 +53,10 @@ fn name(layer: Layer) -> &'static str {
     }
 }
 
-/// Whether a row is worth showing: it has losses, or it belongs to the program or its interface.
-fn is_of_interest(row: &LedgerRow, observation: &Observation) -> bool {
-    let is_lossy = row.losses.iter().any(|loss| loss.whose != Whose::Nobody)
+/// Returns whether a row is worth showing: it has losses, it belongs to the program, its interface
+/// or the backlog, or it counts at least 100 packets/s.
+pub(crate) fn is_of_interest(row: &LedgerRow, observation: &Observation) -> bool {
+    let is_lossy = row.losses.iter().any(|loss| loss.whose.is_lost())
         || row.unaccounted.is_some_and(|rest| rest > 0);
     let interface = observation.watched.interface.as_deref();
     let is_asked = interface.is_some_and(|name| row.of.starts_with(name));
@@ -65,10 +66,11 @@ fn is_of_interest(row: &LedgerRow, observation: &Observation) -> bool {
         || row.packets.is_some_and(|packets| packets as f64 >= observation.elapsed_s * 100.0)
 }
 
-/// Lost packets at this layer that may belong to the program; `None` if unknown.
-fn lost(row: &LedgerRow) -> Option<u64> {
+/// Returns how many packets were lost at this layer that may have been for the program; `None` if
+/// unknown.
+pub(crate) fn lost(row: &LedgerRow) -> Option<u64> {
     let counted: u64 =
-        row.losses.iter().filter(|loss| loss.whose != Whose::Nobody).map(|loss| loss.packets).sum();
+        row.losses.iter().filter(|loss| loss.whose.is_lost()).map(|loss| loss.packets).sum();
     match (row.packets, row.unaccounted) {
         (_, Some(rest)) => Some(counted + rest),
         (None, None) if row.losses.is_empty() => None,
@@ -76,7 +78,8 @@ fn lost(row: &LedgerRow) -> Option<u64> {
     }
 }
 
-/// The reasons for the losses, or the counter.
+/// Lists a layer's losses with their reasons. If the layer has no losses, returns the name of its
+/// counter.
 fn went(row: &LedgerRow, detail: Detail) -> String {
     let shown = if detail == Detail::Full { usize::MAX } else { 2 };
     let mut parts: Vec<String> = Vec::new();
@@ -88,12 +91,23 @@ fn went(row: &LedgerRow, detail: Detail) -> String {
     }
     let mut losses: Vec<_> = row.losses.iter().collect();
     losses.sort_by_key(|loss| std::cmp::Reverse(loss.packets));
-    parts.extend(losses.iter().take(shown).map(|loss| {
-        let of_nobody = if loss.whose == Whose::Nobody { " (not added to lost)" } else { "" };
-        format!("{} {}: {}{of_nobody}", count(loss.packets), loss.reason, loss.counter)
+    losses.truncate(shown);
+    parts.extend(losses.iter().map(|loss| {
+        let of_none = match loss.whose {
+            Whose::NoProgram => " (addressed to no program, so not counted as lost)",
+            _ => "",
+        };
+        format!("{} {}: {}{of_none}", count(loss.packets), loss.reason, loss.counter)
     }));
+    let is_elsewhere = losses.iter().any(|loss| loss.whose == Whose::CountedElsewhere);
+    let note = match (is_elsewhere, row.layer) {
+        (false, _) => "",
+        (true, Layer::Driver) => " (lost packets are counted in other rows)",
+        // Drop reasons are counted for all network namespaces.
+        (true, _) => " (for the whole machine; lost packets are counted in other rows)",
+    };
     if parts.is_empty() {
         return row.counter.clone();
     }
-    parts.join("; ")
+    parts.join("; ") + note
 }

@@ -1,31 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time budgets: one row per thread, with shares of its wall time that add up to 1.
+//! Time budgets: one row per thread, with fractions of its wall time that sum to 1.
 
 use super::put;
 use crate::layout::Grid;
 use crate::value::ABSENT;
 use crate::{Detail, Style};
-use linerate_record::units::three_digits;
+use linerate_record::units::{counted, three_digits};
 use linerate_record::why::{Observation, ThreadActivity, ThreadState};
 
 /// Maximum number of threads on one screen.
 const MOST: usize = 6;
 
-/// Columns in which no share exceeds this are omitted from the one-screen view.
+/// Share of wall time that a state must reach in at least one thread to be shown on one screen.
+/// Waiting and sleeping are shown regardless.
 const VISIBLE: f64 = 0.005;
 
-/// The time budgets of threads.
+/// Formats the time budgets of threads.
 pub(super) fn threads(observation: &Observation, detail: Detail, style: &Style) -> String {
     let threads = &observation.threads;
+    // Threads come by decreasing time on a CPU, so those that sleep are the last.
+    let awake = threads.iter().take_while(|thread| !sleeps_always(thread)).count().max(1);
     let shown = match detail {
-        Detail::Screen | Detail::Brief => &threads[..threads.len().min(MOST)],
+        Detail::Screen | Detail::Brief => &threads[..awake.min(threads.len()).min(MOST)],
         Detail::Full => &threads[..],
     };
     let is_shown = |state: &ThreadState| {
         let has = |thread: &ThreadActivity| match thread.share(*state) {
             Some(share) => {
                 detail == Detail::Full
-                    || share.as_number().is_none_or(|share| share.abs() >= VISIBLE)
+                    || share.as_number().is_none_or(|share| share.abs() >= visible(*state))
                     || matches!(state, ThreadState::Waiting | ThreadState::Asleep)
             }
             None => false,
@@ -35,23 +38,42 @@ pub(super) fn threads(observation: &Observation, detail: Detail, style: &Style) 
     let states: Vec<ThreadState> = ThreadState::ALL.into_iter().filter(is_shown).collect();
     let heads: Vec<String> = states.iter().map(|state| format!(">{}", head(*state))).collect();
     let fixed = ["thread", ">tid", ">cpu"].into_iter();
-    let last = [">ns/packet", "asleep in"].into_iter();
+    let has_costs = shown.iter().any(|thread| thread.cost_ns.as_number().is_some());
+    let sleeps = shown.iter().any(|thread| !thread.asleep_on.is_empty());
+    let last = has_costs.then_some(">ns/packet").into_iter();
+    let last = last.chain(sleeps.then_some("asleep in"));
     let columns: Vec<&str> = fixed.chain(heads.iter().map(String::as_str)).chain(last).collect();
     let mut grid = Grid::new(&columns);
     for thread in shown {
         let cpu = thread.ran_on.first().map_or_else(|| ABSENT.to_owned(), u32::to_string);
         let mut row = vec![thread.name.clone(), thread.tid.to_string(), cpu];
         row.extend(states.iter().map(|state| percent(thread, *state)));
-        row.push(thread.cost_ns.as_number().map_or_else(|| ABSENT.to_owned(), three_digits));
-        row.push(asleep_in(thread));
+        if has_costs {
+            row.push(thread.cost_ns.as_number().map_or_else(|| ABSENT.to_owned(), three_digits));
+        }
+        if sleeps {
+            row.push(asleep_in(thread));
+        }
         put(&mut grid, row);
     }
     let more = threads.len() - shown.len() + observation.threads_left_out as usize;
     let more = match more {
         0 => String::new(),
-        more => format!("{more} more threads with less time (--details)\n"),
+        more => format!("{} with less time (--details)\n", counted(more as u64, "more thread")),
     };
     grid.render(style) + &more
+}
+
+/// Returns the share below which a state is not shown. The threshold is higher for unaccounted
+/// time, which contains the measurement errors of all other states.
+fn visible(state: ThreadState) -> f64 {
+    const OF_REST: f64 = 0.03;
+    if state == ThreadState::Unaccounted { OF_REST } else { VISIBLE }
+}
+
+/// Returns whether a thread sleeps practically all the time.
+fn sleeps_always(thread: &ThreadActivity) -> bool {
+    thread.share_of(|state| state == ThreadState::Asleep) > 1.0 - VISIBLE
 }
 
 fn head(state: ThreadState) -> &'static str {
@@ -74,10 +96,11 @@ fn percent(thread: &ThreadActivity, state: ThreadState) -> String {
     share.map_or_else(|| ABSENT.to_owned(), crate::value::percent)
 }
 
-/// The object name of epoll calls, which is uninformative.
+/// Object that epoll calls sleep on. It is not shown, because it does not reveal which event a
+/// thread is waiting for.
 const EVENT_POLL: &str = "[eventpoll]";
 
-/// The call in which the thread slept longest.
+/// Returns the call in which the thread slept longest.
 fn asleep_in(thread: &ThreadActivity) -> String {
     let Some(sleep) = thread.asleep_on.first() else { return String::new() };
     match sleep.object.as_deref().filter(|object| *object != EVENT_POLL) {

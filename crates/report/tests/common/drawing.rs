@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plot elements, and invariants that hold for all plots.
+//! Elements of plots, and invariants that hold for all plots.
 
 use roxmltree::Node;
 
@@ -27,7 +27,7 @@ pub(crate) fn points(line: Node) -> Vec<(f64, f64)> {
 }
 
 /// Checks that everything is on the canvas, that lines and bars are within the plot area or the
-/// legend, and that no two texts overlap.
+/// legend, and that no texts overlap.
 pub(crate) fn assert_is_sound(name: &str, svg: Node) {
     let (width, height) = (number(svg, "width"), number(svg, "height"));
     let area = of_class(svg, "plot").next().expect("an area");
@@ -56,7 +56,7 @@ pub(crate) fn assert_is_sound(name: &str, svg: Node) {
     }
 }
 
-/// Left, top, right and bottom of a text, estimated from average letter widths.
+/// Returns the left, top, right and bottom of a text element, estimated from average letter widths.
 fn text_box(text: Node) -> [f64; 4] {
     let letters = text.text().expect("letters").chars().count() as f64;
     let (letter, ascent) = match text.attribute("class") {

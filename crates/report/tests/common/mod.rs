@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Golden-file comparison. After an intended change, run `UPDATE_GOLDEN=1 cargo test -p
-//! linerate-report`, then review the diff.
+//! Golden-file comparison. After an intended change, run
+//! `UPDATE_GOLDEN=1 cargo test -p linerate-report`, then review the diff.
 
 use linerate_report::Style;
 use std::path::Path;

@@ -60,7 +60,7 @@ struct Case {
     destination: Option<u32>,
     page_distance: Option<u32>,
     offsets: Option<Vec<u32>>,
-    /// Factor by which the state and the offsets slow a call down.
+    /// Factor by which cache state and offsets slow a call down.
     slower: f64,
 }
 
@@ -107,7 +107,7 @@ fn row(case: &Case, routine: &Routine, size: Option<u64>, mix: Option<Mix>, boun
     }
 }
 
-/// All routines at all `sizes` and `mixes` of a case.
+/// Returns the rows of all routines at all `sizes` and `mixes` of a case.
 fn rows(case: &Case, routines: &[Routine], sizes: &[u64], mixes: &[Mix]) -> Vec<Row> {
     let sizes = sizes.iter().map(|&size| (Some(size), None));
     let mixes = mixes.iter().map(|&mix| (None, Some(mix)));

@@ -124,7 +124,7 @@ fn one_size_many_routines_and_odd_names_are_drawn_too() {
     for plot in plots {
         let xml = Document::parse(&plot.svg).unwrap();
         let dots = || of_class(xml.root_element(), "dot");
-        // All 21 are drawn as dots, in the plot area and in the legend, because a line through a
+        // All 21 are drawn as dots, in the plot area and in the legend, since a line through a
         // single point is invisible.
         assert_eq!(dots().filter(|dot| is_of(*dot, "selected")).count(), 42, "{}", plot.name);
         assert!(dots().any(|dot| is_of(dot, "bound")), "{}", plot.name);

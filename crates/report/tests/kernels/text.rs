@@ -7,7 +7,7 @@ use linerate_record::kernels::{Kernel, KernelsReport, Role, Row, State, Timing, 
 use linerate_record::{Figure, Tier};
 use linerate_report::{Sizes, Style, kernels};
 
-/// The report on one line, for searching.
+/// Returns the report on one line, for searching.
 fn words(report: &KernelsReport) -> String {
     let text = kernels(report, Sizes::Distinct, &PLAIN);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -56,7 +56,7 @@ fn kernels_that_could_not_be_timed() {
     assert!(!text.contains("in short"), "{text}");
 }
 
-/// All sizes that the user named get a column, down to a text width of 40.
+/// All sizes named by the user get a column, down to a text width of 40.
 #[test]
 fn all_sizes_are_shown_where_all_are_wanted() {
     let mut report = report();
@@ -167,6 +167,6 @@ fn the_widest_interval_is_named() {
     let row = row.expect("it was timed");
     row.cycles_high = row.cycles.map(|cycles| cycles * 2.04);
     let widest =
-        "half are within 1.5 %, the widest is 104 %: sse2 of checksum, warm, aligned, at 64";
+        "half are within 1.5 %, the widest is 104 % (sse2 of checksum, warm, aligned, at 64)";
     assert!(words(&report).contains(widest));
 }

@@ -31,7 +31,7 @@ fn within(unit: &str, value: f64, low: f64, high: f64) -> Figure {
     Figure::number(unit, estimate, Tier::Sw, "synthetic")
 }
 
-/// An interval of plus or minus this percentage.
+/// Returns an interval of plus or minus this percentage.
 fn about(unit: &str, value: f64, percent: f64) -> Figure {
     let reach = value * percent / 100.0;
     within(unit, value, value - reach, value + reach)
@@ -45,8 +45,8 @@ fn absent(unit: &str, reason: &str) -> Figure {
     Figure::absent(unit, Tier::Sw, "synthetic", reason)
 }
 
-/// Time per load of a page-local chain in ns; each step from one level to the next spans about an
-/// octave.
+/// Returns the time per load of a page-local chain in ns. Each step from one level to the next
+/// spans about an octave.
 pub(crate) fn local_ns(bytes: f64) -> f64 {
     let mut ns = LEVELS[0].1;
     for pair in LEVELS.windows(2) {
@@ -88,7 +88,7 @@ fn curve(order: Order, sizes: &[u64]) -> Curve {
     Curve { order, pages: PageKind::Huge, points: sizes.iter().map(point).collect() }
 }
 
-/// Sizes from 4 KiB to 256 MiB, `per_octave` in each octave.
+/// Returns sizes from 4 KiB to 256 MiB, `per_octave` in each octave.
 fn sizes(per_octave: i32) -> Vec<u64> {
     let size = |step: i32| 4096.0 * 2f64.powf(f64::from(step) / f64::from(per_octave));
     (0..=16 * per_octave).map(|step| size(step) as u64 / 64 * 64).collect()
@@ -161,13 +161,13 @@ fn costs() -> Vec<Cost> {
     each.collect()
 }
 
-/// A mode measured with a timer resolution of 10 ns.
+/// Returns a mode measured with a timer resolution of 10 ns.
 fn mode(name: &str, ns: f64, share: f64) -> Mode {
     let (low_ns, high_ns) = (Some(ns - 5.0), Some(ns + 5.0));
     Mode { name: Some(name.to_owned()), ns, low_ns, high_ns, share }
 }
 
-/// 1000 loads from 8 MiB, with a timer that ticks every 10 ns.
+/// Returns a histogram of 1000 loads from 8 MiB, with a timer that ticks every 10 ns.
 fn clusters() -> Histogram {
     let counts =
         [(-10.0, 3), (0.0, 301), (10.0, 315), (20.0, 22), (90.0, 61), (100.0, 247), (110.0, 40)];
@@ -189,7 +189,8 @@ fn clusters() -> Histogram {
     }
 }
 
-/// Loads that all take the same time, and a chain that is assigned to no level.
+/// Returns a histogram of loads that all take the same time, from a chain that is assigned to no
+/// level.
 fn single() -> Histogram {
     Histogram {
         bytes: 8 * KIB,
@@ -305,7 +306,7 @@ fn os_view() -> Vec<OsView> {
     ]
 }
 
-/// Counts from a processor whose cache-miss event increases with time.
+/// Returns a report with counts from a processor whose cache-miss event increases with time.
 pub(crate) fn counted() -> MemoryReport {
     let event = |name: &str, per_load: Figure| EventOfChase {
         event: name.to_owned(),
@@ -336,7 +337,7 @@ pub(crate) fn counted() -> MemoryReport {
     MemoryReport { events, events_reason: None, ..report() }
 }
 
-/// A short, interrupted run on a machine that reports little.
+/// Returns the report of a short, interrupted run on a machine that reports little.
 pub(crate) fn bare() -> MemoryReport {
     let whole = report();
     let why = "interrupted before";
@@ -387,7 +388,7 @@ pub(crate) fn bare() -> MemoryReport {
     }
 }
 
-/// Records that no measurement produces but that a file may contain.
+/// Returns reports that no measurement produces but that a file may contain.
 pub(crate) fn odd() -> Vec<MemoryReport> {
     let values = [0.0, -1.0, f64::MIN_POSITIVE, 1e300];
     let of_value = |&value: &f64| {

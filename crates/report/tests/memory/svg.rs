@@ -20,12 +20,13 @@ fn the_curves_and_the_levels() {
     assert_same("memory.svg", &plot(&report()));
 }
 
-/// Inverse of a log2 axis, derived from two of its labels: maps a coordinate to its value.
+/// Returns the inverse of a log2 axis, which maps coordinates to values, based on two of its
+/// labels.
 fn scale(a: (f64, f64), b: (f64, f64)) -> impl Fn(f64) -> f64 {
     move |at| a.1 * (b.1 / a.1).powf((at - a.0) / (b.0 - a.0))
 }
 
-/// Bytes by x.
+/// Returns a function that maps an x coordinate to bytes.
 fn bytes_at(svg: Node) -> impl Fn(f64) -> f64 {
     let tick = |label: &str| {
         let is_it = |node: &Node| node.text() == Some(label);

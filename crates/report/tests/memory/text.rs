@@ -104,7 +104,7 @@ fn bins_that_do_not_add_up_are_reported() {
     assert!(!full(&report(), &PLAIN).contains("the bins contain"));
 }
 
-/// The rows of the plot between the axes, without labels.
+/// Returns the rows of the plot between the axes, without labels.
 fn area(text: &str) -> Vec<Vec<char>> {
     let lines = text.lines().filter_map(|line| line.split_once('|'));
     lines.filter(|(label, _)| label.len() == 4).map(|(_, cells)| cells.chars().collect()).collect()
@@ -152,8 +152,7 @@ fn odd_records_are_rendered_too() {
     }
 }
 
-/// The second measured level is the L3 that the OS reports: levels are matched by size, not by
-/// name.
+/// The second measured level is the L3 reported by the OS: levels are matched by size, not by name.
 #[test]
 fn what_the_system_says_is_next_to_the_level_that_was_found() {
     let mut other = report();
@@ -175,6 +174,6 @@ fn the_report_says_how_often_the_curve_was_passed_over() {
     let main = few.curves.iter_mut().find(|c| c.order == Order::PageLocal).expect("a curve");
     main.points[0].passes_ns.truncate(1);
     let text = brief(&few, &PLAIN);
-    let said = "1 to 3 passes over their curve, 3 over most sizes";
+    let said = "1 to 3 passes per size, median 3";
     assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
 }

@@ -2,11 +2,12 @@
 //! Synthetic counts.
 
 use linerate_record::stat::{
-    BaselineChange, BaselineOf, CacheShape, Environment, EventCount, ExitStatus, IntervalCounts,
-    Judged, MetricValue, RotationReport, SimulatedCaches, StatReport, StatTarget, ThreadCounts,
-    UnitOfWork,
+    BaselineChange, BaselineOf, CacheShape, Environment, EventCount, ExitStatus, HotFunction,
+    HotLine, HotSpots, IntervalCounts, Judged, MetricValue, RotationReport, SimulatedCaches,
+    StatReport, StatTarget, ThreadCounts, UnitOfWork,
 };
 use linerate_record::stats::Estimate;
+use linerate_record::why::Unread;
 use linerate_record::{Figure, Provenance, Tier, fixtures};
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ fn exact(value: f64, tier: Tier) -> Figure {
     Figure::exact("events", value, tier, "by hand")
 }
 
-/// An event that was counted for the whole run.
+/// Returns an event that was counted for the whole run.
 fn always(name: &str, count: u64, tier: Tier) -> EventCount {
     EventCount {
         name: name.to_owned(),
@@ -81,13 +82,13 @@ fn report(tier: Tier, argv: &[&str], events: Vec<EventCount>) -> StatReport {
     }
 }
 
-/// The times of a simulation.
+/// Returns the times of a simulation.
 pub(crate) fn no_times() -> BTreeMap<String, Figure> {
-    let reason = "the simulator's run time is not that of the command";
+    let reason = "the simulator's run time is not the command's";
     BTreeMap::from([("elapsed_s".to_owned(), Figure::absent("s", Tier::Sim, "clock", reason))])
 }
 
-/// The times of a command.
+/// Returns the times of a command.
 pub(crate) fn figures() -> BTreeMap<String, Figure> {
     let seconds = |value| Figure::exact("s", value, Tier::Sw, "wait4");
     BTreeMap::from([
@@ -119,7 +120,7 @@ pub(crate) fn provenance() -> Provenance {
     }
 }
 
-/// Nine multiplexed events, one of which was counted for the whole run.
+/// Returns counts of nine multiplexed events, one of which was counted for the whole run.
 pub(crate) fn turns() -> StatReport {
     let cycles = EventCount {
         native: Some("CPU_CYCLES (0xff)".to_owned()),
@@ -230,7 +231,7 @@ fn rpistat_metrics(ratio: &dyn Fn(&str, f64, f64) -> Figure) -> Vec<MetricValue>
     ]
 }
 
-/// The same run without hardware counters.
+/// Returns the same run without hardware counters.
 pub(crate) fn without_pmu() -> StatReport {
     let reason = "the host of this virtual machine passes no hardware counters on";
     let fix = "linerate stat --tier sim -- ls -l";
@@ -277,7 +278,7 @@ pub(crate) fn without_pmu() -> StatReport {
     }
 }
 
-/// A repeated simulation, compared with a baseline.
+/// Returns a repeated simulation, compared with a baseline.
 pub(crate) fn simulated() -> StatReport {
     let not_simulated = "Valgrind simulates no address translation";
     let events = vec![
@@ -309,6 +310,7 @@ pub(crate) fn simulated() -> StatReport {
             ll: cache(32 << 20, 16),
             note: "the last level has 33 MiB, taken as 32: the simulator knows powers of two only"
                 .to_owned(),
+            machine: None,
         }),
         baseline: vec![
             change("instructions", 65_000_000.0, 65_112_466.0, true),
@@ -334,7 +336,48 @@ pub(crate) fn simulated() -> StatReport {
     }
 }
 
-/// A process over time, by thread.
+/// Returns counts by function: two of the program, and 30 of its library.
+pub(crate) fn hot() -> HotSpots {
+    let line = |line, counts: [u64; 2]| HotLine {
+        file: "/src/matmul.c".to_owned(),
+        line,
+        counts: counts.to_vec(),
+    };
+    let function = |name: &str, module: &str, counts: [u64; 2], lines| HotFunction {
+        name: name.to_owned(),
+        module: module.to_owned(),
+        counts: counts.to_vec(),
+        lines,
+    };
+    let mut functions = vec![
+        function(
+            "multiply",
+            "matmul",
+            [60_000_000, 1_700_000],
+            vec![line(31, [20_000_000, 1_600_000]), line(30, [40_000_000, 100_000])],
+        ),
+        function("fill\x1b[1m", "matmul", [5_000_000, 16_903], vec![line(12, [10, 16_903])]),
+    ];
+    for number in 0..30 {
+        let misses = if number < 25 { 40 - number } else { 0 };
+        let name = format!("function_{number}_of_a_library");
+        functions.push(function(&name, "libc.so.6", [3000, misses], Vec::new()));
+    }
+    let total = |place: usize| functions.iter().map(|function| function.counts[place]).sum();
+    HotSpots {
+        by: "l1d_misses".to_owned(),
+        events: vec!["instructions".to_owned(), "l1d_misses".to_owned()],
+        totals: vec![total(0), total(1)],
+        functions,
+        unread: vec![Unread {
+            what: "lines".to_owned(),
+            reason: "no source lines for libc.so.6: the file has no line tables".to_owned(),
+            fix: None,
+        }],
+    }
+}
+
+/// Returns the counts of a process over time, by thread.
 pub(crate) fn rows() -> StatReport {
     let mut report = turns();
     report.target = StatTarget::Process { pid: 4711 };
@@ -359,7 +402,8 @@ pub(crate) fn rows() -> StatReport {
     StatReport { intervals: vec![first, second], threads, ..report }
 }
 
-/// A command that was run repeatedly and killed: medians with intervals, no scaling.
+/// Returns the counts of a command that was run repeatedly and killed: medians with intervals, no
+/// scaling.
 pub(crate) fn repeated() -> StatReport {
     let runs = |name: &str, value: f64, share: f64| EventCount {
         raw: None,

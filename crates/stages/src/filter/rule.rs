@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A filter rule: its text, and the masks and ranges it is compiled to.
+//! A filter rule: its text, and the masks and ranges that it compiles to.
 
 use crate::headers::protocol;
 use crate::params::{Prefix, Prefix4, Prefix6};
 use std::iter::Peekable;
 use std::str::{FromStr, SplitWhitespace};
 
-/// Bit that is set in [`Key::protocol`] when the packet is a fragment without ports.
+/// Bit set in [`Key::protocol`] if the packet is a fragment without ports.
 pub(super) const LATER_FRAGMENT: u16 = 0x100;
 
-/// The fields of a packet that rules are matched against.
+/// Packet fields that rules match.
 pub(super) struct Key<A> {
     pub(super) source: A,
     pub(super) destination: A,
-    /// The IP protocol, combined with [`LATER_FRAGMENT`].
+    /// IP protocol, combined with [`LATER_FRAGMENT`].
     pub(super) protocol: u16,
-    /// Source port; 0 if the protocol has no ports.
+    /// Source port; 0 if the packet has no ports.
     pub(super) source_port: u16,
-    /// Destination port; 0 if the protocol has no ports.
+    /// Destination port; 0 if the packet has no ports.
     pub(super) destination_port: u16,
 }
 
-/// An IPv4 or IPv6 address, as rules compare it.
+/// An IPv4 or IPv6 address as compared by rules.
 pub(super) trait Address: Copy {
     /// Returns whether `self` and `other` differ in a bit of `mask`.
     fn differs(self, other: Self, mask: Self) -> bool;
@@ -41,7 +41,7 @@ impl Address for u128 {
     }
 }
 
-/// A compiled rule for one IP version.
+/// A rule compiled for one IP version.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rule<A> {
     source: A,
@@ -74,7 +74,7 @@ impl Ports {
 impl<A: Address> Rule<A> {
     #[inline]
     pub(super) fn matches(&self, key: &Key<A>) -> bool {
-        // The addresses usually decide; the other conditions are combined without branches.
+        // Addresses rule out most packets, so only they are tested with branches.
         !key.destination.differs(self.destination, self.destination_mask)
             && !key.source.differs(self.source, self.source_mask)
             && ((key.protocol ^ self.protocol) & self.protocol_mask == 0)
@@ -83,7 +83,7 @@ impl<A: Address> Rule<A> {
     }
 }
 
-/// Rules parsed from one text: one for each IP version it applies to.
+/// A parsed rule, compiled separately for each IP version that it applies to.
 #[derive(Debug, PartialEq)]
 pub(super) struct Parsed {
     pub(super) v4: Option<Rule<u32>>,
@@ -92,19 +92,19 @@ pub(super) struct Parsed {
 
 /// The source or destination side of a rule.
 struct Side {
-    /// Prefix of the addresses; `None` for any address of either IP version.
+    /// Address prefix; `None` for any address of either IP version.
     prefix: Option<Prefix>,
     ports: Option<Ports>,
 }
 
-/// The words of a rule, and the whole rule for error messages.
+/// A rule's words, and the whole rule for error messages.
 struct Words<'t> {
     rule: &'t str,
     rest: Peekable<SplitWhitespace<'t>>,
 }
 
 impl<'t> Words<'t> {
-    /// Returns the next word, or an error that names what is missing.
+    /// Returns the next word, or an error that says what is missing.
     fn take(&mut self, wanted: &str) -> Result<&'t str, String> {
         self.rest
             .next()
@@ -120,7 +120,7 @@ impl<'t> Words<'t> {
         if word == wanted { Ok(()) } else { Err(self.wrong(wanted, word)) }
     }
 
-    /// Parses the protocol of a rule; returns `None` for any protocol.
+    /// Parses a rule's protocol; `None` for any.
     fn protocol(&mut self) -> Result<Option<u8>, String> {
         const WANTED: &str = "tcp, udp, icmp, icmp6, any or a protocol number";
         Ok(Some(match self.take(WANTED)? {
@@ -192,7 +192,7 @@ impl FromStr for Parsed {
     }
 }
 
-/// Returns the source, its mask, the destination and its mask; `None` if a side is IPv6.
+/// Returns source, source mask, destination and destination mask; `None` if a prefix is IPv6.
 fn prefixes_v4(from: &Side, to: &Side) -> Option<[u32; 4]> {
     let [from, to] = [from, to].map(|side| match side.prefix {
         None => Some(Prefix4::ALL),
@@ -203,7 +203,7 @@ fn prefixes_v4(from: &Side, to: &Side) -> Option<[u32; 4]> {
     Some([from.address, from.mask, to.address, to.mask])
 }
 
-/// Returns the source, its mask, the destination and its mask; `None` if a side is IPv4.
+/// Returns source, source mask, destination and destination mask; `None` if a prefix is IPv4.
 fn prefixes_v6(from: &Side, to: &Side) -> Option<[u128; 4]> {
     let [from, to] = [from, to].map(|side| match side.prefix {
         None => Some(Prefix6::ALL),

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mappings of outside ports to the inside endpoints that own them.
+//! Mappings from outside ports to the inside endpoints that own them.
 //!
-//! Each group of ports (bucket, pool address, protocol) is a small separate table: an array of
-//! owners, one per port, and a hash index from inside endpoints to positions in it. An outside
-//! port's owner is therefore found without a search, and groups do not influence each other. All
-//! memory is allocated at the start; a lookup from inside touches one cache line of the index and
-//! one of the owners.
+//! Each group of ports (bucket, pool address, protocol) has its own small table: an array of
+//! owners, one per port, and a hash index from inside endpoints to positions in the array. An
+//! outside port's owner is found without a search, and groups do not affect each other. All memory
+//! is allocated up front. A lookup from inside touches one cache line of the index and one of the
+//! owners.
 //!
 //! ```text
 //! port = 1024 + bucket + BUCKETS * position
 //! index: open addressing, linear probing, at most half full; 0 is empty, else position + 1
 //! ```
 //!
-//! Positions are allocated in ascending order. When all are taken, the owner that used its port
-//! least recently is evicted: a scan over at most 504 owners, needed only then.
+//! Positions are allocated in ascending order. Once all are taken, the least recently used port is
+//! evicted, which takes a scan over at most 504 owners.
 
 use super::way::{Group, TRANSPORTS};
 use linerate_stage_api::BUCKETS;
 
-/// First port that is allocated; ports below it are system ports (RFC 6335). It is a multiple of
-/// [`BUCKETS`].
+/// First allocatable port, a multiple of [`BUCKETS`]. Ports below it are system ports (RFC 6335).
 const FIRST_PORT: u16 = 1024;
-/// Number of ports per bucket and pool address.
+/// Number of ports per bucket, pool address and protocol.
 const PORTS_PER_GROUP: usize = (65536 - FIRST_PORT as usize) / BUCKETS;
 
 /// An inside address and port (or ICMP identifier).
@@ -34,35 +33,34 @@ pub(super) struct Endpoint {
 #[derive(Clone, Copy, Default)]
 struct Owner {
     inside: Endpoint,
-    /// Value of [`Table::now`] when the port was last used from inside; above 0 once the port has
-    /// been used.
+    /// Value of [`Table::now`] when the port was last used from inside; 0 if never.
     used_at: u64,
 }
 
-/// Result of mapping the endpoint of an outbound packet.
+/// Result of mapping an outbound packet's endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outbound {
-    /// The endpoint has a mapping already; holds its port.
+    /// The endpoint already had a mapping; holds its port.
     Known(u16),
-    /// A new mapping on a free port was made; holds the port.
+    /// New mapping on a free port; holds the port.
     Made(u16),
-    /// A new mapping was made on a port whose previous mapping was evicted; holds the port.
+    /// New mapping on a port whose previous mapping was evicted; holds the port.
     Evicted(u16),
     /// No port is free, and none may be evicted.
     Full,
 }
 
-/// All mappings of one replica.
+/// All mappings of a replica.
 pub(super) struct Table {
     pool_addresses: usize,
-    /// Number of ports used per group.
+    /// Number of usable ports per group.
     ports: usize,
-    /// Number of outbound packets so far. Only the order of uses within a group matters, which does
-    /// not depend on packets of other groups.
+    /// Number of outbound packets so far, which serves as logical time for finding the least
+    /// recently used port. Only the order of uses within a group matters, not the value.
     now: u64,
-    /// Number of positions allocated in each group; once it reaches `ports`, all are taken.
+    /// Number of positions allocated per group; `ports` if all are taken.
     taken: Vec<u16>,
-    /// Owners of the ports, `ports` per group.
+    /// Port owners, `ports` per group.
     owners: Vec<Owner>,
     /// Index slots, `1 << index_bits` per group.
     index: Vec<u16>,
@@ -70,8 +68,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Creates a table with room for `flows` mappings of each protocol, as far as the pool has
-    /// enough ports.
+    /// Creates a table for `flows` mappings per protocol, or fewer if the pool has too few ports.
     pub(super) fn new(pool_addresses: u32, flows: usize) -> Self {
         let pool_addresses = pool_addresses as usize;
         let ports = flows.div_ceil(BUCKETS * pool_addresses).min(PORTS_PER_GROUP);
@@ -93,8 +90,8 @@ impl Table {
         address * TRANSPORTS + group.transport as usize
     }
 
-    /// Returns the outside port of `inside`. If `inside` has none, a free port is allocated; if
-    /// none is free, the least recently used one is evicted, provided that `evict` is set.
+    /// Returns the outside port of `inside`. If it has none, allocates a free port or, if `evict`
+    /// is set and none is free, evicts the least recently used one.
     #[inline]
     pub(super) fn map(&mut self, group: Group, inside: Endpoint, evict: bool) -> Outbound {
         let g = self.number(group);
@@ -120,13 +117,12 @@ impl Table {
         outcome(port(group, position))
     }
 
-    /// Returns the outside port of `inside`, if it has one. This does not count as a use of the
-    /// port.
+    /// Returns the outside port of `inside`, if it has one. Does not count as use.
     pub(super) fn find(&self, group: Group, inside: Endpoint) -> Option<u16> {
         self.position(self.number(group), inside).map(|position| port(group, position))
     }
 
-    /// Returns the owner of the outside port `port` in `group`.
+    /// Returns the owner of outside port `port` in `group`.
     #[inline]
     pub(super) fn owner(&self, group: Group, port: u16) -> Option<Endpoint> {
         let position = usize::from(port.checked_sub(FIRST_PORT)?) / BUCKETS;
@@ -143,12 +139,12 @@ impl Table {
         least.map_or(0, |(position, _)| position)
     }
 
-    /// Returns the index slot at which the search for `inside` begins.
+    /// Returns the index slot at which the search for `inside` starts.
     #[inline]
     fn home(&self, inside: Endpoint) -> usize {
         let key = u64::from(inside.address) << 16 | u64::from(inside.port);
-        // Fibonacci hashing; bits of the address have already been used for the bucket and the pool
-        // address.
+        // Fibonacci hashing. Some bits of the address have already determined the bucket and the
+        // pool address.
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - self.index_bits)) as usize
     }
 
@@ -156,8 +152,8 @@ impl Table {
         &self.index[g << self.index_bits..][..1 << self.index_bits]
     }
 
-    /// Returns the slot that holds `inside`, with its position, or the empty slot where it would
-    /// go. The search terminates because at most half of the slots are taken.
+    /// Returns the slot of `inside` and its position, or the empty slot where it belongs. The
+    /// search terminates because at most half of the slots are taken.
     #[inline]
     fn slot(&self, g: usize, inside: Endpoint) -> (usize, Option<usize>) {
         let slots = self.slots(g);
@@ -180,8 +176,7 @@ impl Table {
     }
 
     fn link(&mut self, g: usize, inside: Endpoint, position: usize) {
-        // The owner has already been written, so this searches for an empty slot, not for the
-        // endpoint.
+        // The owner has been written already, so search for an empty slot rather than the endpoint.
         let mut slot = self.home(inside);
         let last = (1 << self.index_bits) - 1;
         while self.slots(g)[slot] != 0 {
@@ -190,8 +185,8 @@ impl Table {
         self.index[(g << self.index_bits) + slot] = position as u16 + 1;
     }
 
-    /// Removes `inside` from the index and closes the gap, so that no later search ends before its
-    /// target (Knuth, TAOCP volume 3, 6.4, algorithm R).
+    /// Removes `inside` from the index and closes the gap, so that later searches do not end early
+    /// (Knuth, TAOCP volume 3, 6.4, algorithm R).
     fn unlink(&mut self, g: usize, inside: Endpoint) {
         let (mut gap, Some(_)) = self.slot(g, inside) else {
             return;
@@ -204,7 +199,7 @@ impl Table {
                 break;
             };
             let home = self.home(self.owners[g * self.ports + position].inside);
-            // The entry may move if its home is not cyclically in (gap, slot].
+            // The entry may move if its home is not cyclically within (gap, slot].
             if (slot.wrapping_sub(home) & last) >= (slot.wrapping_sub(gap) & last) {
                 self.index[first + gap] = self.index[first + slot];
                 gap = slot;
@@ -215,6 +210,6 @@ impl Table {
 }
 
 fn port(group: Group, position: usize) -> u16 {
-    // The port is at most 1024 + 127 + 128 * 503 = 65535.
+    // At most 1024 + 127 + 128 * 503 = 65535.
     FIRST_PORT + u16::from(group.bucket) + (position * BUCKETS) as u16
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The direction of a packet and the fields to translate. The stage and its steering share this
-//! module, so that both agree on the bucket.
+//! Determines a packet's direction and the fields to translate. Used by both the stage and its
+//! steering, so that they agree on the bucket.
 
 use super::{Realm, Side, is_error, is_query, is_reply};
 use crate::headers::{array, be16, be32};
 use linerate_stage_api::BUCKETS;
 use linerate_stage_api::{Fragment, Layers};
 
-/// Protocols that NAPT supports.
+/// Protocols supported by NAPT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Transport {
@@ -16,57 +16,57 @@ pub(super) enum Transport {
     Icmp,
 }
 
-/// Number of [`Transport`]s.
+/// Number of protocols, for arrays indexed by [`Transport`].
 pub(super) const TRANSPORTS: usize = 3;
 
 /// A group of outside ports that are allocated together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) bucket: u8,
-    /// Index of the address in the pool.
+    /// Index of the address within the pool.
     pub(super) pool_index: u32,
-    /// Transport protocol of the flow; for an ICMP error, that of the quoted packet.
+    /// Transport protocol of the flow or, for an ICMP error, of the quoted packet.
     pub(super) transport: Transport,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// The packet is not to be translated.
+    /// Not to be translated.
     Untouched,
-    /// The packet goes from inside to outside.
+    /// From inside to outside.
     Out {
         /// The group of ports available to the inside address.
         group: Group,
-        /// The inside address to be mapped.
+        /// Inside address to map.
         address: u32,
-        /// The inside port to be mapped; `None` in a later fragment.
+        /// Inside port to map; `None` for a later fragment.
         port: Option<u16>,
-        /// Offset within the frame of the packet that an ICMP error quotes.
+        /// Offset in the frame of the packet quoted by an ICMP error.
         quoted: Option<u16>,
     },
-    /// The packet goes from outside to the pool.
+    /// From outside to the pool.
     In {
-        /// The group that `port` belongs to.
+        /// The group of `port`.
         group: Group,
-        /// The outside port that is mapped.
+        /// Mapped outside port.
         port: u16,
-        /// Offset within the frame of the packet that an ICMP error quotes.
+        /// Offset in the frame of the packet quoted by an ICMP error.
         quoted: Option<u16>,
     },
 }
 
-/// Reasons why a packet cannot be translated, regardless of existing mappings.
+/// Why a packet cannot be translated, regardless of existing mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The packet is shorter than its headers claim.
+    /// Truncated: shorter than its headers claim.
     Cut,
     Fragment,
     Hairpin,
     NotTranslatable,
 }
 
-/// Spreads inside addresses over the buckets and the pool by Fibonacci hashing, with the bucket in
-/// the upper bits. Both depend on the address alone.
+/// Spreads inside addresses over buckets and pool addresses by Fibonacci hashing: the upper bits
+/// select the bucket, the bits below them the pool address. Both depend only on the inside address.
 fn hash(address: u32) -> u32 {
     address.wrapping_mul(0x9e37_79b9)
 }
@@ -80,7 +80,7 @@ fn bucket(address: u32) -> u8 {
 }
 
 impl Realm {
-    /// Returns the direction of the packet, with the fields to translate.
+    /// Returns the packet's direction and the fields to translate.
     #[inline]
     pub(super) fn way(&self, frame: &[u8], layers: &Layers) -> Result<Way, Refusal> {
         if layers.ip_version != 4 {
@@ -166,7 +166,7 @@ impl Realm {
         }
     }
 
-    /// Returns the group of ports for an inside address: its bucket and the pool address that it is
+    /// Returns the group of ports for an inside address: its bucket, and the pool address it is
     /// paired with.
     #[inline]
     fn group(&self, address: u32, transport: Transport) -> Group {
@@ -177,7 +177,7 @@ impl Realm {
     }
 }
 
-/// The packet that an ICMP error is about, as far as the error message quotes it.
+/// The fields needed from the packet that an ICMP error quotes.
 struct Quote {
     /// Offset of the quoted packet in the frame.
     at: u16,
@@ -187,7 +187,7 @@ struct Quote {
     port: u16,
 }
 
-/// Returns the packet that an ICMP error quotes. If the quoted packet is ICMP itself, its type must
+/// Returns the packet quoted by an ICMP error. If the quoted packet is ICMP as well, its type must
 /// satisfy `is_expected`.
 fn quote(
     frame: &[u8],

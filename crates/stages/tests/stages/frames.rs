@@ -87,9 +87,9 @@ pub(crate) fn fragments(frame: &[u8], bytes: usize) -> Vec<Vec<u8>> {
     payload.chunks(bytes).enumerate().map(piece).collect()
 }
 
-/// Returns a hand-built IPv6 packet with these headers before `payload`: `first` is the number of
-/// the first header, and `headers` are extension headers, each with the number of the next header
-/// in its first byte.
+/// Returns a hand-built IPv6 packet with these headers before `payload`. `first` is the number of
+/// the first header; each of the extension headers in `headers` starts with the number of the next
+/// one.
 pub(crate) fn v6_with(first: u8, headers: &[&[u8]], payload: &[u8]) -> Vec<u8> {
     let mut rest = headers.concat();
     rest.extend(payload);
@@ -150,8 +150,8 @@ pub(crate) fn assert_valid(frame: &[u8]) {
     }
 }
 
-/// Returns the source and destination address, each with its port or identifier, of an IPv4 frame
-/// without options.
+/// Returns the source and destination address of an IPv4 frame without options, each with its port
+/// or identifier.
 pub(crate) fn ends(frame: &[u8]) -> ((V4, u16), (V4, u16)) {
     let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
     let address = |at: usize| -> V4 { frame[at..at + 4].try_into().unwrap() };

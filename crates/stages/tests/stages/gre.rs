@@ -14,7 +14,7 @@ fn encap(key: i64) -> Vec<(&'static str, Value)> {
     vec![("local", text(LOCAL)), ("remote", text(REMOTE)), ("key", Value::Integer(key))]
 }
 
-/// Returns the parameters of the other end of the tunnel that [`encap`] describes.
+/// Returns the parameters for the other end of the tunnel described by [`encap`].
 fn decap(key: i64) -> Vec<(&'static str, Value)> {
     vec![("local", text(REMOTE)), ("remote", text(LOCAL)), ("key", Value::Integer(key))]
 }
@@ -30,8 +30,7 @@ fn inner_frames() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Checks the outer headers of a frame and returns the IPv4 header, and the bytes from the GRE
-/// header on.
+/// Checks a frame's outer headers. Returns the IPv4 header, and the bytes from the GRE header on.
 fn outer(frame: &[u8], l3: usize) -> (Ipv4Header, &[u8]) {
     assert_eq!(frame[l3 - 2..l3], [8, 0]);
     let (ip, rest) = Ipv4Header::from_slice(&frame[l3..]).expect("an outer header");

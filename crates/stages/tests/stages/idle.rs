@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stages that find nothing to do report why; a single packet to work on is enough to suppress the
-//! message.
+//! Tests that stages with nothing to do report why, and that a single packet with something to do
+//! suppresses the message.
 
 use crate::frames::*;
 use crate::rig::{Rig, text, texts};
 use linerate_stage_api::params::Value;
 use linerate_stage_api::testing::Pool;
 
-/// Returns the message of a stage after two copies of the `idle` frame, and after the `busy` frame
-/// as well.
+/// Returns a stage's message after two copies of the `idle` frame, and after the `busy` frame in
+/// addition.
 fn idle_messages(
     kind: &'static str,
     given: &[(&'static str, Value)],
@@ -34,8 +34,8 @@ fn says_which_parameter_matches_no_packet() {
         idle_messages("nat44", &inside, &udp(A, 1, B, 2, b""), Some(outbound)),
         [
             Some(
-                "`inside` = 192.168.0.0/16 matches none of their source addresses, and `outside` \
-                 = 198.51.100.8 none of their destination addresses"
+                "`inside` = 192.168.0.0/16 matches no source address, and `outside` = \
+                 198.51.100.8 matches no destination address"
                     .to_owned()
             ),
             None
@@ -44,13 +44,13 @@ fn says_which_parameter_matches_no_packet() {
     let rules = [("rules", texts(&["permit tcp from any to any"]))];
     assert_eq!(
         idle_messages("filter", &rules, &udp(A, 1, B, 2, b""), Some(tcp(A, 1, B, 2, b""))),
-        [Some("`rules` has 1, but none matches any packet".to_owned()), None]
+        [Some("no packet matches any of the `rules` (number: 1)".to_owned()), None]
     );
     let none = idle_messages("filter", &[], &udp(A, 1, B, 2, b""), None);
     assert_eq!(none[0].as_deref(), Some("`rules` is empty"));
     let local = [("local", text("198.51.100.8"))];
     let [decap, _] = idle_messages("gre_decap", &local, &udp(A, 1, B, 2, b""), None);
-    assert_eq!(decap.as_deref(), Some("none is a GRE packet to `local` = 198.51.100.8"));
+    assert_eq!(decap.as_deref(), Some("no GRE packet is sent to `local` = 198.51.100.8"));
     let l3 = [("l4", Value::Bool(false))];
     let [verify, both] =
         idle_messages("verify", &l3, &tcp6(A6, B6, 1, b""), Some(udp(A, 1, B, 2, b"")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stages as a path uses them: frames in, frames out, with the accounting checked after every
+//! Tests the stages as a path uses them: frames in, frames out, with accounting checked after every
 //! stage. Frames are built and checked with `etherparse`, which shares no code with the stages.
 
 mod count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of `nat44`: compared with a slow model, under every split into replicas, and in both
+//! Tests `nat44`: compared with a slow model, for every distribution over replicas, in both
 //! directions.
 
 use crate::frames::*;
@@ -179,8 +179,8 @@ fn errors_about_packets_that_left() {
                     let error = icmp_error(router, POOL, icmp_type, &out, bytes);
                     let back = rig.offer_one(&error).out();
                     assert_valid(&back);
-                    // The error that the inside host would have received if its packet had been
-                    // sent untranslated.
+                    // The error that the inside host would have received had its packet not been
+                    // translated.
                     assert_eq!(back, icmp_error(router, A, icmp_type, &frame, bytes));
                 }
             }
@@ -210,7 +210,7 @@ fn errors_about_packets_that_came_in() {
         {
             let outside = answer(&rig.offer_one(&frame).out(), b"data");
             let inside = rig.offer_one(&outside).out();
-            // The error comes from the host itself, or from an inside router that has no mapping.
+            // The error is from the host itself, or from an inside router without a mapping.
             for sender in [A, [10, 77, 0, 1]] {
                 let error = icmp_error(sender, B, 3, &inside, 48);
                 let out = rig.offer_one(&error).out();
@@ -238,7 +238,7 @@ struct Model {
 }
 
 impl Model {
-    /// Returns the outside port of `inside`; `bucket` and `outside` are the stage's choices for the
+    /// Returns the outside port of `inside`. `bucket` and `outside` are the stage's choices for the
     /// inside address.
     fn map(&mut self, inside: (V4, u16), protocol: u8, bucket: u16, outside: V4) -> Option<u16> {
         self.clock += 1;
@@ -263,7 +263,7 @@ impl Model {
     }
 }
 
-/// Returns a random packet: most are from one of a few inside endpoints, the others go to ports of
+/// Returns a random packet. Most are from one of a few inside endpoints; the others are to ports of
 /// the pool.
 fn random_packet(random: &mut Random, hosts: u32, ports: u32) -> Vec<u8> {
     let inside = [10, 0, random.below(hosts) as u8, 1];
@@ -302,7 +302,8 @@ fn equals_a_slow_model() {
                 let bucket = u16::from(rig.bucket(&frame));
                 let Fate::Out(out) = fate else {
                     assert_eq!(fate, Fate::Dropped("no_ports"));
-                    // The model needs the pool address, which only a successful mapping reveals.
+                    // The model needs the pool address, which only becomes known from a successful
+                    // mapping.
                     let Some(outside) = pairs.get(&source.0) else {
                         continue;
                     };
@@ -379,7 +380,7 @@ fn replies_meet_the_replica_of_their_mapping() {
 
 #[test]
 fn a_packet_in_another_bucket_is_dropped() {
-    // Behind a tunnel, the source sees only the outer addresses and chooses the bucket by them.
+    // Behind a tunnel, the source only sees the outer addresses and chooses the bucket by them.
     let tunnel = [("local", text("203.0.113.1")), ("remote", text("203.0.113.9"))];
     let other_end = [("local", text("203.0.113.9"))];
     let given = nat("198.51.100.8", 64_512, "evict");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of `parse`: what it finds, what it rejects, and whether another parser agrees.
+//! Tests `parse`: what it accepts, what it rejects, and whether another parser agrees.
 
 use crate::frames::*;
 use crate::rig::{Fate, build};
@@ -9,7 +9,7 @@ use linerate_stage_api::{Burst, StageContext};
 use linerate_stage_api::{Fragment, Layers};
 use proptest::prelude::*;
 
-/// Returns the result of `parse` for each frame: the headers, or the drop cause.
+/// Returns the result of `parse` for each frame: headers, or drop cause.
 fn parse(frames: &[Vec<u8>]) -> Vec<Result<Layers, &'static str>> {
     let causes = linerate_stages::kind("parse").unwrap().spec.drop_causes;
     let mut stage = build(("parse", &[])).unwrap();

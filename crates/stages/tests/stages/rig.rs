@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs stages one after the other on frames and verifies their accounting.
+//! Runs stages one after the other on frames, and checks their accounting.
 
 use linerate_stage_api::params::{Params, Value};
 use linerate_stage_api::spec::{ParamSpec, StageSpec};
@@ -8,7 +8,7 @@ use linerate_stage_api::testing::Tally;
 use linerate_stage_api::{BuildContext, BuildError, Burst, Packet, Stage, StageContext, Steer};
 use std::sync::Arc;
 
-/// What became of a frame: it came out, or it was dropped for a cause.
+/// Fate of a frame: forwarded, or dropped for a cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Out(Vec<u8>),
@@ -35,7 +35,7 @@ pub(crate) fn texts(values: &[&str]) -> Value {
     Value::Texts(values.iter().map(|v| (*v).into()).collect())
 }
 
-/// Returns the parameters of a kind: the given ones, and defaults for the others.
+/// Returns a kind's parameters: those given, and defaults for the others.
 pub(crate) fn params(spec: &StageSpec, given: &[(&str, Value)]) -> Params {
     let default = |param: &ParamSpec| Some((param.name.to_owned(), param.default.value()?));
     let mut params: Params = spec.params.iter().filter_map(default).collect();
@@ -83,7 +83,7 @@ pub(crate) struct Rig<'p> {
 }
 
 impl<'p> Rig<'p> {
-    /// Builds `parse` followed by the given stages. The last stage that steers determines the
+    /// Builds `parse` followed by the given stages. The last stage with steering determines the
     /// buckets.
     pub(crate) fn new(pool: &'p mut Pool, stages: &[Given<'_>]) -> Self {
         let all = std::iter::once(&("parse", &[] as &[_])).chain(stages);
@@ -128,7 +128,7 @@ impl<'p> Rig<'p> {
         out
     }
 
-    /// Sends one frame through all stages; returns the frame that comes out, or its drop cause.
+    /// Sends a frame through all stages. Returns the resulting frame or the drop cause.
     pub(crate) fn offer_one(&mut self, frame: &[u8]) -> Fate {
         let before: Vec<_> = self.rows.iter().map(|row| row.context.account.clone()).collect();
         if let Some(frame) = self.offer(&[frame.to_vec()]).pop() {
@@ -144,12 +144,12 @@ impl<'p> Rig<'p> {
         panic!("lost without a cause");
     }
 
-    /// Returns the reason why the last stage found nothing to do for `packets` packets.
+    /// Returns why the last stage found nothing to do for `packets` packets.
     pub(crate) fn idle(&self, packets: u64) -> Option<String> {
         self.rows.last().expect("a stage").stage.idle(packets)
     }
 
-    /// Returns the count of this name from the last stage; `None` if it keeps none.
+    /// Returns the last stage's counter with this name; `None` if it has none.
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
         let counts = self.rows.last().expect("a stage").stage.counts();
         counts.into_iter().find(|(n, _)| *n == name).map(|(_, count)| count)
@@ -157,7 +157,8 @@ impl<'p> Rig<'p> {
 }
 
 impl Row {
-    /// Runs the stage and checks its accounting against packets and bytes counted before and after.
+    /// Runs the stage, and checks its accounting against packets and bytes counted before and
+    /// after.
     fn process(&mut self, burst: &mut Burst<'_>) {
         let before = self.context.account.clone();
         let input = tally(burst.iter());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! No input makes a stage panic or corrupts its accounting (the rig checks this after each stage).
+//! Tests that no input makes a stage panic or corrupts its accounting, which the rig checks after
+//! each stage.
 
 use crate::frames::*;
 use crate::rig::{Rig, text, texts};
@@ -7,7 +8,7 @@ use linerate_stage_api::params::Value;
 use linerate_stage_api::testing::Pool;
 use proptest::prelude::*;
 
-/// Returns every kind except `parse` and `fault`, with parameters such that the frames below reach
+/// Returns every kind except `parse` and `fault`, with parameters for which the frames below reach
 /// its branches.
 fn every_stage() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
     let tunnel = |local, remote| vec![("local", text(local)), ("remote", text(remote))];
@@ -170,7 +171,7 @@ fn all_stages_in_a_row_let_good_packets_through() {
     let mut pool = Pool::new(8, 2048);
     let mut rig = Rig::new(&mut pool, &stages);
     let out = rig.offer(&[tcp(A, 1, B, 2, b"data"), udp6(A6, B6, 2, b"data")]);
-    // Two GRE headers are added, and one is removed again.
+    // Two GRE headers are added and one is removed.
     let lengths: Vec<_> = out.iter().map(Vec::len).collect();
     assert_eq!(lengths, [58 + 24, 66 + 24]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of `verify`: valid frames pass, and every flipped bit that a checksum covers is found.
+//! Tests `verify`: valid frames pass, and any flipped bit covered by a checksum is detected.
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig};
@@ -56,6 +56,35 @@ fn every_flipped_bit_is_found() {
     }
 }
 
+/// Also more than are summed in one call, with packets that need no sum between them.
+#[test]
+fn packets_of_a_burst_do_not_share_a_fate() {
+    let mut pool = Pool::new(256, 2048);
+    let mut rig = Rig::new(&mut pool, &[("verify", &[])]);
+    let mut random = Random(11);
+    let piece = fragments(&udp(A, 1, B, 2, &[7; 100]), 40).swap_remove(1);
+    for packets in [1, 2, 7, 8, 9, 31, 32, 33, 64, 100, 256] {
+        let mut one = |_| {
+            let limit = [40, 300, 1400][random.below(3) as usize];
+            let bytes = random.below(limit) as usize;
+            match random.below(4) {
+                0 => (piece.clone(), true),
+                1 => (tcp(A, 5, B, 6, &random.bytes(bytes)), true),
+                _ => {
+                    let mut frame = udp6(A6, B6, 7, &random.bytes(bytes + 1));
+                    let is_intact = random.below(2) == 0;
+                    *frame.last_mut().expect("a payload") ^= u8::from(!is_intact);
+                    (frame, is_intact)
+                }
+            }
+        };
+        let frames: Vec<(Vec<u8>, bool)> = (0..packets).map(&mut one).collect();
+        let all: Vec<_> = frames.iter().map(|(frame, _)| frame.clone()).collect();
+        let intact = frames.into_iter().filter(|(_, is_intact)| *is_intact);
+        assert_eq!(rig.offer(&all), intact.map(|(frame, _)| frame).collect::<Vec<_>>());
+    }
+}
+
 #[test]
 fn causes() {
     let mut pool = Pool::new(64, 2048);
@@ -90,7 +119,7 @@ fn bytes_behind_the_udp_datagram_are_not_covered() {
     let mut rig = Rig::new(&mut pool, &[("verify", &[])]);
     let short = udp(A, 1, B, 2, b"data");
     let mut frame = udp(A, 1, B, 2, b"data and more");
-    // The longer packet gets the length and the checksum of the shorter datagram.
+    // Give the longer packet the length and checksum of the shorter datagram.
     frame[38..42].copy_from_slice(&short[38..42]);
     assert_eq!(rig.offer_one(&frame), Fate::Out(frame.clone()));
 }
@@ -103,8 +132,8 @@ fn what_cannot_be_checked_is_counted() {
     assert_eq!(rig.offer(&pieces).len(), 3);
     assert_eq!(rig.count("unchecked_fragments"), Some(3));
 
-    // With segments left, the checksum covers a destination address that is not yet in the IPv6
-    // header.
+    // With segments left, the checksum covers a destination address that is not in the IPv6 header
+    // yet.
     let udp = [0, 1, 0, 2, 0, 8, 0x12, 0x34];
     let routing = |left| [17, 0, 4, left, 0, 0, 0, 0];
     let en_route = v6_with(43, &[&routing(1)], &udp);

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The counts of all processes of a simulated command, each counted once.
+//! Sums the counts of all processes of a simulated command, each counted once.
 //!
-//! # How processes are distinguished
+//! # Separation of processes
 //! Callgrind does not handle fork(2): a forked child continues from its parent's counts, and writes
-//! them with its own when it ends. Nor does it handle execve(2): the counts of a program are lost
-//! when the process executes another. Callgrind is therefore configured to dump and reset its
-//! counts before each C library call that does either. Every process then leaves one file per
-//! stretch, and the sum of the files is exact.
+//! both when it ends. Nor does it handle execve(2): a program's counts are lost when the process
+//! executes another. Callgrind is therefore configured to dump and reset its counts before each C
+//! library call that does either. Every process then leaves one file per *stretch*, the time
+//! between two dumps, and the sum of the files is exact.
 //!
 //! This requires the symbols of these functions, which a stripped static program lacks; a program
-//! that makes the system calls directly does not call them at all. A child of such a program can be
-//! recognised: its counts begin with block 0, like those of a new program, but its log has no
-//! program start. Its work cannot be separated from its parent's, so it is left out, with a note.
+//! that makes the system calls directly bypasses the functions altogether. A child of such a
+//! program can be recognised: its counts begin with block 0, like those of a new program, but its
+//! log does not show the start of a program. Its work cannot be separated from its parent's, so it
+//! is omitted, with a note.
 //!
-//! What can be lost: stretches are numbered from 1 in each program that a process executes, and a
-//! later stretch overwrites an earlier one with the same number. If `sh` executes `env` and that
-//! executes a program, the counts of `sh` are lost. Any of three signs reveals such a loss, which
-//! is then reported: the first process has no stretch of the given command; another process has no
-//! stretch that begins where its parent forked; or, since the block count continues from stretch to
-//! stretch, a stretch begins where no other one ends.
+//! Known losses: stretches are numbered from 1 in each program that a process executes, and a later
+//! stretch overwrites an earlier one with the same number. If `sh` executes `env`, which executes a
+//! program, the counts of `sh` are lost. Any of three signs reveals such a loss, which is then
+//! reported: the first process has no stretch of the given command; another process has no stretch
+//! that begins where its parent forked; or a stretch begins at a block count at which no other one
+//! ends (the block count continues from stretch to stretch).
 
 use super::dump::{self, Dump};
 use super::names::{self, COUNTERS};
@@ -29,73 +30,79 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// Prefix of count files; followed by the process ID and the number of the stretch.
+/// Prefix of count files, followed by the process ID and the stretch number.
 pub(super) const DUMP: &str = "out";
 
-/// Prefix of Valgrind's log files; followed by the process ID.
+/// Prefix of Valgrind's log files, followed by the process ID.
 pub(super) const LOG: &str = "log";
 
-/// Valgrind's message when a program starts, but not when a process forks.
+/// Message that Valgrind prints when a program starts, but not when a process forks.
 const BEGUN: &str = "Using source line as position.";
 
-/// Text that Valgrind prints before the bytes of an unknown instruction.
+/// Valgrind's message before the bytes of an unknown instruction.
 const UNKNOWN_INSTRUCTION: &str = "unhandled instruction bytes: ";
 
-/// Text that Valgrind prints before the name of a program that it refuses to start.
+/// Valgrind's message before the name of a program that it refuses to start.
 const OTHER_RIGHTS: &str = "Can't execute setuid/setgid/setcap executable: ";
 
-/// Maximum number of bytes read from a log, so that a program that makes Valgrind verbose cannot
-/// exhaust memory.
+/// Maximum bytes read from a log, so that a program that makes Valgrind verbose cannot exhaust
+/// memory.
 const LOG_BYTES: u64 = 1 << 16;
 
-/// Counts of all processes of a command.
+/// Total counts over all processes of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimCounts {
     counts: [u64; COUNTERS.len()],
     geometry: Geometry,
-    /// Number of processes counted.
+    /// Processes counted.
     pub processes: u64,
-    /// Limitations that a reader must know about.
+    /// Limitations that must be reported.
     pub remarks: Vec<Remark>,
 }
 
 /// A limitation of simulated counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
-    /// An instruction unknown to Valgrind: the program got a SIGILL.
+    /// An instruction unknown to Valgrind; the program received a SIGILL.
     UnknownInstruction {
-        /// First bytes of the instruction, in hexadecimal, as printed by Valgrind.
+        /// First bytes of the instruction in hexadecimal, as printed by Valgrind.
         bytes: String,
     },
-    /// Processes that had not ended when the command did, or that were killed outright: only their
-    /// work before their last fork is counted.
+    /// Processes that had not ended when the command did, or that were killed by SIGKILL. Only
+    /// their work before their last fork is counted.
     Unfinished {
-        /// Number of occurrences.
+        /// How many.
         processes: u64,
     },
-    /// Processes that called execve(2) twice or more: some of their earlier work is lost.
+    /// Processes that called execve(2) twice or more. Some of their earlier work is lost.
     Overwritten {
-        /// Number of occurrences.
+        /// How many.
         processes: u64,
     },
-    /// A setuid program, which Valgrind cannot follow: the command was not allowed to start it.
+    /// A setuid program, which Valgrind cannot follow; the command was not allowed to start it.
     OtherRights {
-        /// Its file.
+        /// Program path.
         program: String,
     },
-    /// Forked processes that are not counted, since their work cannot be separated from their
+    /// Programs that ran outside the emulator, because they have another architecture or other
+    /// privileges.
+    NotFollowed {
+        /// How many.
+        programs: u64,
+    },
+    /// Forked processes that are not counted because their work cannot be separated from their
     /// parents'.
     Inseparable {
-        /// Number of processes.
+        /// How many.
         processes: u64,
     },
 }
 
 impl SimCounts {
-    /// Count of the event `name`.
+    /// Returns the count of the event `name`.
     ///
     /// # Errors
-    /// Same as for [`native`](super::native).
+    /// As for [`native`](super::native).
     pub fn get(&self, name: &str) -> Result<u64, Explanation> {
         let counters = names::native(name, &self.geometry)?;
         let count = |wanted: &str| {
@@ -120,18 +127,18 @@ struct Process {
 }
 
 impl Process {
-    /// Whether the process was forked and never executed another program. Without a log this is
-    /// unknown, and false for most processes.
+    /// Returns whether the process was forked and never executed another program. Without a log
+    /// this is unknown, and `false` is returned, which is right for most processes.
     fn is_forked(&self) -> bool {
         self.log.as_ref().is_some_and(|log| !log.contains(BEGUN))
     }
 
-    /// Whether a stretch of the process includes work of its parent.
+    /// Returns whether a stretch of the process includes work of its parent.
     fn has_counts_of_parent(&self, dump: &Dump) -> bool {
         self.is_forked() && dump.first_block == 0
     }
 
-    /// The remark that follows from the log of the process.
+    /// Returns the remark that follows from the process's log.
     fn remark(&self) -> Option<Remark> {
         let after = |mark: &str| {
             let (_, rest) = self.log.as_ref()?.split_once(mark)?;
@@ -144,14 +151,14 @@ impl Process {
     }
 }
 
-/// The process that was started, and the first line of its command, including the arguments.
+/// The process that was started, and the first line of its command, including arguments.
 #[derive(Clone, Copy)]
 pub(super) struct Started<'a> {
     pub(super) pid: u32,
     pub(super) command: &'a str,
 }
 
-/// Sums up the files in `folder` after the process that was `started` has ended.
+/// Sums the counts of all files in `folder` after the process `started` has ended.
 pub(super) fn collect(
     folder: &Path,
     started: Started<'_>,
@@ -192,8 +199,8 @@ pub(super) fn collect(
     Ok(sum)
 }
 
-/// Whether stretches of a process are missing. `command` is the command if this is the process that
-/// was started; `ends` are the blocks at which stretches end.
+/// Returns whether stretches of a process are missing. `command` is the command line if this is the
+/// process that was started; `ends` are the block counts at which stretches end.
 fn is_overwritten(dumps: &[&Dump], command: Option<&str>, ends: &BTreeSet<u64>) -> bool {
     let has_begun = |dump: &Dump| dump.first_block > 0;
     let has_first = dumps.iter().any(|dump| match command {
@@ -223,14 +230,17 @@ fn read_folder(folder: &Path) -> Result<BTreeMap<u32, Process>, SimError> {
             file.take(LOG_BYTES).read_to_end(&mut log).map_err(|error| failed(&path, error))?;
             process.log = Some(String::from_utf8_lossy(&log).into_owned());
         } else if kind == Some(DUMP) {
-            let bad = |reason| SimError::BadFile { path: path.display().to_string(), reason };
+            let bad = |reason: String| SimError::BadFile {
+                path: path.display().to_string(),
+                reason: format!("{reason}; valgrind 3.19 and later are known to work"),
+            };
             process.dumps.extend(dump::read(BufReader::new(file)).map_err(bad)?);
         }
     }
     Ok(processes)
 }
 
-/// Valgrind's messages, without prefixes and banner.
+/// Returns Valgrind's messages, with the banner and the line prefixes removed.
 fn words(log: &str) -> String {
     let unmarked = |line: &str| match line.get(..2) {
         Some("==" | "--") => line.splitn(3, &line[..2]).nth(2).unwrap_or("").trim().to_owned(),

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The head of a callgrind file: the events, the range, and the trigger.
+//! Parses a callgrind file's header: event names and totals, block range, and trigger.
 //!
-//! Not read: everything below the head, which shows where events were counted.
+//! The rest of the file, which attributes events to functions, is parsed in `functions.rs`.
 
 use super::names::COUNTERS;
 use std::io::{self, BufRead};
 
-/// One file: the counts of a process between two points in time.
+/// One callgrind file: a process's counts between two points in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dump {
-    /// The first line of the command with its arguments, separated by spaces.
+    /// First line of the command with its arguments, separated by spaces.
     pub(super) command: String,
-    /// Number of basic blocks executed before the stretch began, including those of the parent. 0
-    /// if the stretch begins with the program itself.
+    /// Basic blocks executed before the stretch began, including the parent's; 0 if the stretch
+    /// begins with the program itself.
     pub(super) first_block: u64,
-    /// Number of basic blocks executed when the stretch ended.
+    /// Basic blocks executed when the stretch ended.
     pub(super) last_block: u64,
     /// Whether the file was written because the process ended.
     pub(super) is_last: bool,
@@ -22,13 +22,13 @@ pub(super) struct Dump {
     pub(super) counts: [u64; COUNTERS.len()],
 }
 
-/// Reads the head; `None` if the file ends before the head does, because the process has not
-/// written all of it yet.
+/// Parses the header; `None` if the file ends within it because the process has not finished
+/// writing.
 ///
-/// The head has the lines `desc: Timerange: Basic block A - B`, `desc: Trigger: why`, and, in this
-/// order, `positions:`, `events:` with names and `summary:` with at most as many numbers, since
-/// trailing zeros are omitted. The head contains the command unquoted, so lines of a script may
-/// come in between: only the last three lines in a row mark the end.
+/// The header has the lines `desc: Timerange: Basic block A - B`, `desc: Trigger: why`, and, in
+/// this order, `positions:`, `events:` with names and `summary:` with at most as many numbers,
+/// since trailing zeros are omitted. It contains the command unquoted, so lines of a script may
+/// come in between: only the last three lines, if consecutive, mark the end.
 pub(super) fn read(mut file: impl BufRead) -> Result<Option<Dump>, String> {
     let mut command = None;
     let mut blocks = None;
@@ -50,7 +50,7 @@ pub(super) fn read(mut file: impl BufRead) -> Result<Option<Dump>, String> {
             is_last = trigger == "Program termination";
         }
         if let (Some(names), Some(numbers)) = (&names, text.strip_prefix("summary:")) {
-            let (first_block, last_block) = blocks.ok_or("the file has no start time")?;
+            let (first_block, last_block) = blocks.ok_or("the file has no time range")?;
             let counts = counts(names, numbers)?;
             let command = command.unwrap_or_default();
             return Ok(Some(Dump { command, first_block, last_block, is_last, counts }));
@@ -61,7 +61,7 @@ pub(super) fn read(mut file: impl BufRead) -> Result<Option<Dump>, String> {
     }
 }
 
-/// The blocks between which events were counted.
+/// Returns the range of basic blocks in which events were counted.
 fn range(line: &str) -> Option<(u64, u64)> {
     let (from, to) = line.strip_prefix("desc: Timerange: Basic block ")?.split_once(" - ")?;
     Some((from.parse().ok()?, to.parse().ok()?))
@@ -148,7 +148,7 @@ summary: 5038683 1007084 1001481 721 247 217 424 161 121 1010385 1233 59
             ("721", "-1", "invalid count `-1`"),
             ("721", "18446744073709551616", "invalid count `18446744073709551616`"),
             ("Bcm ", "", "the file has no Bcm"),
-            ("Timerange", "Time", "the file has no start time"),
+            ("Timerange", "Time", "the file has no time range"),
         ] {
             assert_eq!(read_text(&HEAD.replace(from, to)), Err(reason.to_owned()), "{to}");
         }
@@ -161,7 +161,7 @@ summary: 5038683 1007084 1001481 721 247 217 424 161 121 1010385 1233 59
             ..ProptestConfig::default()
         })]
 
-        /// A file that is still being written is treated as missing, whichever byte it ends at.
+        /// A file that is still being written is treated as missing, at whichever byte it ends.
         #[test]
         fn rejects_a_partial_dump_header(end in 0..HEAD.len()) {
             prop_assert_eq!(read_text(&HEAD[..end]), Ok(None));
@@ -172,8 +172,8 @@ summary: 5038683 1007084 1001481 721 247 217 424 161 121 1010385 1233 59
             prop_assert_eq!(read(bytes.as_slice()), Ok(None));
         }
 
-        /// Lines of a head in any order, truncated, duplicated and damaged: there is a dump only if
-        /// the last three lines are in order.
+        /// Header lines in any order, truncated, duplicated and corrupted, are parsed only if the
+        /// last three lines are valid and in order.
         #[test]
         fn survives_damage(
             lines in prop::collection::vec((0..15usize, 0..90usize, any::<char>()), 0..40),

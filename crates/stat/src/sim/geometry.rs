@@ -1,157 +1,76 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The caches to simulate: those of this machine or of a named processor, or any others.
+//! Caches to simulate: this machine's, a named processor's, or any others.
 //!
-//! # What the simulator can do
-//! It has two levels: separate caches for instructions and data, then a unified one. The number of
-//! sets must be a power of two, lines must be at least as long as the widest register of the
-//! processor that the simulator runs on, and a cache must be smaller than 2 GiB. Other caches are
-//! changed as little as possible, and [`Geometry::caches`] reports the changes.
+//! # Two models
+//! A geometry contains the full model (`sim::model`), which QEMU's plug-in simulates, and the part
+//! of it that Valgrind simulates.
+//!
+//! # Restrictions of Valgrind
+//! Valgrind simulates two levels: separate caches for instructions and data, and a unified cache
+//! below them. The number of sets must be a power of two, lines must be at least as long as the
+//! host processor's widest register, and a cache must be smaller than 2 GiB. Caches that do not fit
+//! are changed as little as possible, and [`Geometry::caches`] reports the changes.
 
+pub use super::model::LastLevel;
+use super::model::Model;
+use super::named::{NAMED, Named};
 use linerate_counters::suggest;
 use linerate_machine::topology::{Cache, CacheKind, Topology};
 use linerate_record::stat::{CacheShape, SimulatedCaches};
 use std::fmt;
 
-/// A set of caches that the simulator accepts.
+/// A set of caches, and the part of it that a two-level simulator accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Geometry {
     caches: SimulatedCaches,
     last_level: LastLevel,
+    model: Model,
 }
 
-/// Meaning of the simulated last level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LastLevel {
-    /// Nothing: the processor has only one level, and the simulator's second level is ignored.
-    None,
-    /// The second level of the processor.
-    Second,
-    /// A level beyond the second; the levels in between are not simulated.
-    Beyond,
-}
-
-/// Reasons why caches cannot be simulated.
+/// Why caches cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GeometryError {
-    /// Neither the name of a processor nor a list of caches.
+    /// The text is neither a processor name nor a list of caches.
     Unknown {
-        /// The request.
+        /// The text.
         name: String,
-        /// Similar names; if there are none, all names.
+        /// Similar processor names; all names if none is similar.
         nearest: Vec<String>,
     },
-    /// Not a valid cache of the form `size/ways/line`.
+    /// A cache does not have the form `size/ways/line`.
     Malformed {
-        /// The request.
+        /// The text.
         text: String,
-        /// Description of the error.
+        /// What is wrong.
         reason: String,
     },
-    /// The kernel does not report the caches of this machine.
+    /// The kernel does not report this machine's caches.
     Unreported {
-        /// The missing part.
+        /// The cache that is not reported.
         reason: String,
     },
 }
 
-/// The shortest line, as long as the widest register that Valgrind knows on this architecture.
-/// Valgrind refuses shorter lines, so that no access spans more than two of them.
+/// Minimum line length in bytes: the widest register that Valgrind knows on this architecture.
+/// Valgrind rejects shorter lines, so that no access spans more than two of them.
 const LEAST_LINE_BYTES: u32 = if cfg!(target_arch = "x86_64") { 32 } else { 16 };
 
-/// The largest cache: Valgrind stores sizes in signed 32-bit integers.
+/// Maximum cache size in bytes; Valgrind stores sizes in signed 32-bit integers.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// A processor whose caches are known.
-struct Named {
-    name: &'static str,
-    prose: &'static str,
-    i1: CacheShape,
-    d1: CacheShape,
-    second: Option<CacheShape>,
-    note: &'static str,
-}
-
-const fn shape(kilobytes: u64, ways: u32, line_bytes: u32) -> CacheShape {
-    CacheShape { bytes: kilobytes << 10, ways, line_bytes }
-}
-
-/// From the processors' manuals: ARM DDI 0301H (ARM1176JZF-S; the L2 of the BCM2835 serves its
-/// graphics processor), DDI 0464F (Cortex-A7), DDI 0500J (Cortex-A53), 100095 (Cortex-A72), each
-/// with the sizes of the named chip; MPC7450 RISC Microprocessor Family Reference Manual, chapter
-/// 3; OpenSPARC T1 and T2 Microarchitecture Specifications.
-static NAMED: [Named; 7] = [
-    Named {
-        name: "arm1176",
-        prose: "ARM1176JZF-S in the BCM2835 (Raspberry Pi)",
-        i1: shape(16, 4, 32),
-        d1: shape(16, 4, 32),
-        second: None,
-        note: "a real ARM1176 does not allocate on write",
-    },
-    Named {
-        name: "cortex_a7",
-        prose: "Cortex-A7 in the BCM2836 (Raspberry Pi 2)",
-        i1: shape(32, 2, 32),
-        d1: shape(32, 4, 64),
-        second: Some(shape(512, 8, 64)),
-        note: "",
-    },
-    Named {
-        name: "cortex_a53",
-        prose: "Cortex-A53 in the BCM2837 (Raspberry Pi 3)",
-        i1: shape(32, 2, 64),
-        d1: shape(32, 4, 64),
-        second: Some(shape(512, 16, 64)),
-        note: "",
-    },
-    Named {
-        name: "cortex_a72",
-        prose: "Cortex-A72 in the BCM2711 (Raspberry Pi 4)",
-        i1: shape(48, 3, 64),
-        d1: shape(32, 2, 64),
-        second: Some(shape(1024, 16, 64)),
-        note: "",
-    },
-    Named {
-        name: "g4",
-        prose: "MPC7455, a PowerPC G4, without its L3",
-        i1: shape(32, 8, 32),
-        d1: shape(32, 8, 32),
-        second: Some(shape(256, 8, 32)),
-        note: "L2 lines have two 32-byte sectors that are filled separately; simulated as 32-byte \
-               lines",
-    },
-    Named {
-        name: "ultrasparc_t1",
-        prose: "one core of an UltraSPARC T1, with the whole L2",
-        i1: shape(16, 4, 32),
-        d1: shape(8, 4, 16),
-        second: Some(shape(3 << 10, 12, 64)),
-        note: "",
-    },
-    Named {
-        name: "ultrasparc_t2",
-        prose: "one core of an UltraSPARC T2, with the whole L2",
-        i1: shape(16, 8, 32),
-        d1: shape(8, 4, 16),
-        second: Some(shape(4 << 10, 16, 64)),
-        note: "",
-    },
-];
-
-/// The keyword for this machine's caches.
+/// Keyword that selects this machine's caches.
 const THIS: &str = "this";
 
-/// Name of this machine's caches, and the suffix if sizes were measured.
+/// Name for this machine's caches, and the suffix if sizes were measured.
 const THIS_MACHINE: &str = "this machine";
 const MEASURED: &str = "as measured";
 
 impl Geometry {
-    /// The caches of this machine, as reported by the kernel for the first CPU that this program
+    /// Returns this machine's caches, as reported by the kernel for the first CPU that this program
     /// may use. In a virtual machine these are the values set by the hypervisor.
     ///
     /// # Errors
-    /// [`GeometryError::Unreported`].
+    /// Returns [`GeometryError::Unreported`].
     pub fn this_machine() -> Result<Self, GeometryError> {
         let unreported = |reason: String| GeometryError::Unreported { reason };
         let cpus = linerate_linux::allowed_cpus().map_err(|error| unreported(error.to_string()))?;
@@ -161,11 +80,11 @@ impl Geometry {
         Self::from_caches(THIS_MACHINE, caches)
     }
 
-    /// The caches of a processor as reported by the kernel. The unified cache of the highest level
-    /// is the last one.
+    /// Returns a processor's caches as reported by the kernel. The unified cache at the highest
+    /// level is the last one.
     ///
     /// # Errors
-    /// [`GeometryError::Unreported`].
+    /// Returns [`GeometryError::Unreported`].
     pub fn from_caches(name: &str, caches: &[Cache]) -> Result<Self, GeometryError> {
         let first = |kind: CacheKind| {
             let fits = |cache: &&Cache| cache.level == 1 && holds(cache.kind, kind);
@@ -177,58 +96,69 @@ impl Geometry {
             })
         };
         let (i1, d1) = (first(CacheKind::Instruction)?, first(CacheKind::Data)?);
-        let beyond =
-            caches.iter().filter(|cache| cache.level > 1 && holds(cache.kind, CacheKind::Data));
-        let last = beyond.max_by_key(|cache| cache.level);
-        let last_level = match last.map(|cache| cache.level) {
-            None => LastLevel::None,
-            Some(2) => LastLevel::Second,
-            Some(_) => LastLevel::Beyond,
-        };
-        let ll = last.map(shape_of).transpose()?;
-        Self::new(name, [shape_of(i1)?, shape_of(d1)?], ll, last_level, "")
+        let mut beyond: Vec<&Cache> = caches
+            .iter()
+            .filter(|cache| cache.level > 1 && holds(cache.kind, CacheKind::Data))
+            .collect();
+        beyond.sort_by_key(|cache| cache.level);
+        // The model has two levels beyond L1: the second one and the last.
+        let has_gap = beyond.first().is_some_and(|second| second.level > 2);
+        if beyond.len() > 2 {
+            beyond.drain(1..beyond.len() - 1);
+        }
+        let shapes: Result<Vec<_>, _> = [i1, d1].into_iter().chain(beyond).map(shape_of).collect();
+        Self::from_model(Model::plain(name, &shapes?, has_gap), "")
     }
 
-    /// The same caches with other data cache sizes, if given: the sizes that a measurement found
-    /// available. Ways and line sizes are kept; `note` names the source of the sizes.
+    /// Derives the part of a model that Valgrind simulates. `note` states how that differs from the
+    /// processor, in addition to the model's own note.
+    fn from_model(model: Model, note: &str) -> Result<Self, GeometryError> {
+        let (i1, d1, ll) = model.shapes();
+        let notes: Vec<&str> = [&model.note, note].into_iter().filter(|n| !n.is_empty()).collect();
+        let geometry = Self::new(&model.name, [i1, d1], ll, model.last_level(), &notes.join("; "))?;
+        Ok(Self { model, ..geometry })
+    }
+
+    /// Returns the same caches with the given data cache sizes, for example sizes that were
+    /// measured. A size of `None` is left unchanged, as are ways and line sizes; `note` says where
+    /// the sizes come from.
     ///
     /// # Errors
-    /// [`GeometryError::Malformed`] if a size is smaller than one set.
+    /// Returns [`GeometryError::Malformed`] if a size is smaller than one set.
     pub fn resized(
         &self,
         d1: Option<u64>,
         ll: Option<u64>,
         note: &str,
     ) -> Result<Self, GeometryError> {
-        let SimulatedCaches { name, i1, d1: first, ll: last, .. } = &self.caches;
-        let of = |shape: CacheShape, bytes: Option<u64>| CacheShape {
-            bytes: bytes.unwrap_or(shape.bytes),
-            ..shape
-        };
-        // An ignored last level is not resized.
-        let ll = (self.last_level != LastLevel::None).then(|| of(*last, ll));
-        let name = format!("{name}, {MEASURED}");
-        Self::new(&name, [*i1, of(*first, d1)], ll, self.last_level, note)
+        let mut model = self.model.clone();
+        model.resize(d1, ll);
+        model.name = format!("{}, {MEASURED}", self.caches.name);
+        note.clone_into(&mut model.note);
+        Self::from_model(model, "")
     }
 
-    /// Whether these are the caches of this machine, as reported by the kernel or as measured.
+    /// Returns whether these are this machine's caches, as reported by the kernel or as measured.
     pub fn is_of_this_machine(caches: &SimulatedCaches) -> bool {
         let rest = caches.name.strip_prefix(THIS_MACHINE);
         rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(", ") == Some(MEASURED))
     }
 
-    /// The same machine, but with the caches recorded for it earlier.
+    /// Returns this machine's geometry with the simulated caches from one of its earlier records.
     pub fn recorded(&self, caches: &SimulatedCaches) -> Self {
-        Self { caches: caches.clone(), last_level: self.last_level }
+        let model = Model::recorded(caches).unwrap_or_else(|| self.model.clone());
+        let caches = SimulatedCaches { machine: None, ..caches.clone() };
+        Self { caches, last_level: self.last_level, model }
     }
 
-    /// The caches of one of the processors in [`Geometry::names`].
+    /// Returns the caches of one of the processors in [`Geometry::names`].
     ///
     /// # Errors
-    /// [`GeometryError::Unknown`].
+    /// Returns [`GeometryError::Unknown`].
     pub fn named(name: &str) -> Result<Self, GeometryError> {
         let normal = suggest::normal(name);
-        let Some(known) = NAMED.iter().find(|known| known.name == normal) else {
+        let is_called = |known: &&Named| known.name == normal || known.alias == Some(&normal);
+        let Some(known) = NAMED.iter().find(is_called) else {
             let names = || Self::names().map(|(name, _)| name);
             let mut nearest = suggest::nearest(name, names());
             if nearest.is_empty() {
@@ -236,54 +166,57 @@ impl Geometry {
             }
             return Err(GeometryError::Unknown { name: name.to_owned(), nearest });
         };
-        let last_level = known.second.map_or(LastLevel::None, |_| LastLevel::Second);
-        Self::new(known.name, [known.i1, known.d1], known.second, last_level, known.note)
+        Self::from_model(Model::named(known), known.simple_note)
     }
 
-    /// Parses user input: `this`, a name, or caches as `i1=32K/8/64,d1=32K/8/64,ll=8M/16/64`
-    /// (size / ways / bytes per line; `ll` is optional).
+    /// Parses user input: `this`, a name, caches as `i1=32K/8/64,d1=32K/8/64,ll=8M/16/64` (size /
+    /// ways / bytes per line; `l2`, `l3` and `ll` are optional), or a name followed by such items,
+    /// which replace those of the processor. TLBs are `dtlb=64/4` (entries / ways), pages
+    /// `page=4K`.
     ///
     /// # Errors
-    /// As [`Geometry::this_machine`] and [`Geometry::named`]; [`GeometryError::Malformed`].
+    /// As for [`Geometry::this_machine`] and [`Geometry::named`]; also
+    /// [`GeometryError::Malformed`].
     pub fn parse(text: &str) -> Result<Self, GeometryError> {
-        match text {
-            THIS => Self::this_machine(),
-            _ if text.contains('=') => Self::listed(text),
-            _ => Self::named(text),
+        let (name, items) = text.split_once(',').unwrap_or((text, ""));
+        match name {
+            _ if name.contains('=') => Self::listed(text),
+            THIS => Self::this_machine()?.with(items),
+            _ => Self::named(name)?.with(items),
         }
+    }
+
+    /// Returns this geometry with the caches, TLBs and pages in `items` replaced. The syntax is
+    /// that of [`Geometry::parse`]; an empty string changes nothing.
+    ///
+    /// # Errors
+    /// Returns [`GeometryError::Malformed`].
+    pub fn with(self, items: &str) -> Result<Self, GeometryError> {
+        if items.is_empty() {
+            return Ok(self);
+        }
+        let mut model = self.model;
+        take(&mut model, items)?;
+        model.name = format!("{} with {items}", model.name);
+        Self::from_model(model, "")
     }
 
     fn listed(text: &str) -> Result<Self, GeometryError> {
-        let malformed = |reason: String| GeometryError::Malformed { text: text.to_owned(), reason };
-        let (mut i1, mut d1, mut ll) = (None, None, None);
-        for part in text.split(',') {
-            let (key, value) = part.split_once('=').ok_or_else(|| {
-                malformed(format!(
-                    "invalid cache `{part}`, expected \
-                     `cache=size/ways/line`"
-                ))
-            })?;
-            let slot = match key {
-                "i1" => &mut i1,
-                "d1" => &mut d1,
-                "ll" => &mut ll,
-                _ => {
-                    return Err(malformed(format!("unknown cache `{key}`, expected i1, d1 or ll")));
-                }
-            };
-            if slot.replace(parse_shape(value).map_err(malformed)?).is_some() {
-                return Err(malformed(format!("duplicate cache `{key}`")));
-            }
-        }
-        let (Some(i1), Some(d1)) = (i1, d1) else {
-            return Err(malformed("i1 and d1 are required".to_owned()));
+        let malformed = |reason: &str| GeometryError::Malformed {
+            text: text.to_owned(),
+            reason: reason.to_owned(),
         };
-        // There may be levels between the first and the last that are not reported.
-        let last_level = ll.map_or(LastLevel::None, |_| LastLevel::Beyond);
-        Self::new("as given", [i1, d1], ll, last_level, "")
+        let none = CacheShape { bytes: 0, ways: 0, line_bytes: 0 };
+        let mut model = Model::plain("as given", &[none, none], false);
+        take(&mut model, text)?;
+        let (i1, d1, _) = model.shapes();
+        if i1 == none || d1 == none {
+            return Err(malformed("i1 and d1 are required"));
+        }
+        Self::from_model(model, "")
     }
 
-    /// The processors that [`Geometry::named`] knows, each with a description.
+    /// Returns the processors known to [`Geometry::named`], each with a description.
     pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         NAMED.iter().map(|known| (known.name, known.prose))
     }
@@ -311,8 +244,8 @@ impl Geometry {
             Some(ll) => fit("ll", ll)?,
             // The simulator requires a last level.
             None => {
-                let stand_in = "there is no cache beyond L1; the simulator's last level is not \
-                                shown";
+                let stand_in = "there is no cache level beyond L1; the counts of the last level \
+                                that the simulator requires are not shown";
                 notes.push(stand_in.to_owned());
                 d1
             }
@@ -321,20 +254,28 @@ impl Geometry {
             notes.push(note.to_owned());
         }
         let note = notes.join("; ");
-        Ok(Self { caches: SimulatedCaches { name: name.to_owned(), i1, d1, ll, note }, last_level })
+        let model = Model::plain(name, &[i1, d1], false);
+        let caches = SimulatedCaches { name: name.to_owned(), i1, d1, ll, note, machine: None };
+        Ok(Self { caches, last_level, model })
     }
 
-    /// The caches as simulated, with the changes that were made.
+    /// Returns the caches that Valgrind simulates, which include the changes made to fit its
+    /// restrictions.
     pub fn caches(&self) -> &SimulatedCaches {
         &self.caches
     }
 
-    /// Meaning of the last level.
+    /// Returns the whole model.
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Returns the level that the last simulated cache represents.
     pub fn last_level(&self) -> LastLevel {
         self.last_level
     }
 
-    /// The caches as Valgrind options.
+    /// Returns the caches as Valgrind options.
     pub(super) fn options(&self) -> [String; 3] {
         let option = |name: &str, shape: CacheShape| {
             format!("--{name}={},{},{}", shape.bytes, shape.ways, shape.line_bytes)
@@ -361,23 +302,26 @@ fn shape_of(cache: &Cache) -> Result<CacheShape, GeometryError> {
     })
 }
 
-fn parse_shape(text: &str) -> Result<CacheShape, String> {
-    let parts: Vec<&str> = text.split('/').collect();
-    let &[size, ways, line] = parts.as_slice() else {
-        return Err(format!("invalid geometry `{text}`, expected size/ways/line, e.g. 32K/8/64"));
-    };
-    let whole = |text: &str| text.parse::<u32>().map_err(|_| format!("invalid number `{text}`"));
-    Ok(CacheShape { bytes: parse_size(size)?, ways: whole(ways)?, line_bytes: whole(line)? })
-}
-
-fn parse_size(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
-        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
-        _ => (text, 0),
-    };
-    let size = digits.parse::<u64>().ok().and_then(|size| size.checked_mul(1 << shift));
-    size.ok_or_else(|| format!("invalid size `{text}`, expected e.g. 32768 or 32K"))
+/// Applies comma-separated `key=value` items to a model.
+fn take(model: &mut Model, items: &str) -> Result<(), GeometryError> {
+    let malformed = |reason: String| GeometryError::Malformed { text: items.to_owned(), reason };
+    let mut keys = Vec::new();
+    for part in items.split(',') {
+        let Some((key, value)) = part.split_once('=') else {
+            let reason = format!("invalid cache `{part}`, expected `cache=size/ways/line`");
+            return Err(malformed(reason));
+        };
+        if keys.contains(&key) {
+            return Err(malformed(format!("duplicate cache `{key}`")));
+        }
+        keys.push(key);
+        if !model.set(key, value).map_err(malformed)? {
+            return Err(malformed(format!(
+                "unknown cache `{key}`, expected i1, d1, l2, l3, ll, itlb, dtlb, tlb2 or page"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn print(shape: CacheShape) -> String {
@@ -390,7 +334,7 @@ fn print(shape: CacheShape) -> String {
     format!("{size}/{}/{}", shape.ways, shape.line_bytes)
 }
 
-/// The nearest shape that the simulator accepts.
+/// Returns the nearest shape that the simulator accepts.
 ///
 /// 1. A line shorter than the minimum is lengthened; the cache size is kept.
 /// 2. If the number of sets is not a power of two (caches with 11 or 20 slices), the next lower
@@ -399,7 +343,7 @@ fn print(shape: CacheShape) -> String {
 fn fitting(shape: CacheShape) -> Result<CacheShape, String> {
     let CacheShape { bytes, ways, line_bytes } = shape;
     if ways == 0 || !line_bytes.is_power_of_two() {
-        return Err("ways must be above 0, and the line size a power of two".to_owned());
+        return Err("ways must be above 0, and the line size must be a power of two".to_owned());
     }
     let line_bytes = line_bytes.max(LEAST_LINE_BYTES);
     let lines = bytes.min(MOST_BYTES) / u64::from(line_bytes);
@@ -407,8 +351,7 @@ fn fitting(shape: CacheShape) -> Result<CacheShape, String> {
         return Err(format!("a set of {ways} lines of {line_bytes} bytes exceeds the cache size"));
     }
     let sets = 1 << (lines / u64::from(ways)).ilog2();
-    // At least the given `ways` and less than twice that, because `sets` is more than half of the
-    // quotient.
+    // Between `ways` and twice that, because `sets` is more than half of the quotient.
     let ways = lines / sets;
     let bytes = sets * ways * u64::from(line_bytes);
     Ok(CacheShape { bytes, ways: ways as u32, line_bytes })
@@ -428,8 +371,8 @@ impl fmt::Display for GeometryError {
             }
             Self::Unreported { reason } => write!(
                 f,
-                "cannot determine the caches of this machine: {reason}; set them, e.g. with \
-                 --caches cortex_a53 or --caches i1=32K/8/64,d1=32K/8/64,ll=8M/16/64"
+                "cannot determine this machine's caches: {reason}; set them, e.g. with --caches \
+                 cortex_a53 or --caches i1=32K/8/64,d1=32K/8/64,ll=8M/16/64"
             ),
         }
     }

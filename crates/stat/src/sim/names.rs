@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Maps portable event names to what the simulator counts.
+//! Maps portable event names to the simulator's counters.
 
 use super::geometry::{Geometry, LastLevel};
 use linerate_doctor::refusal::{BY_HARDWARE, Cause, Explanation};
@@ -10,10 +10,11 @@ use linerate_doctor::refusal::{BY_HARDWARE, Cause, Explanation};
 pub(super) const COUNTERS: [&str; 13] =
     ["Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw", "Bc", "Bcm", "Bi", "Bim"];
 
-/// The simulator's counters that add up to the event `name`, for example `D1mr + D1mw`.
+/// Returns the simulator's counters that add up to the event `name`, such as `D1mr + D1mw`.
 ///
 /// # Errors
-/// The simulator does not have the event, or not for these caches: [`Cause::NotSimulated`].
+/// Returns [`Cause::NotSimulated`] if the simulator does not have the event, or not for these
+/// caches.
 pub fn native(name: &str, geometry: &Geometry) -> Result<&'static str, Explanation> {
     let last = "I1mr + D1mr + D1mw";
     let missed = "ILmr + DLmr + DLmw";
@@ -48,7 +49,7 @@ fn refusal(name: &str, last_level: LastLevel) -> Explanation {
             ("only the first and the last level of these caches are simulated", by_hardware)
         }
         "l1i_accesses" => (
-            "the simulator fetches instructions one by one, so fetches equal instructions",
+            "the simulator makes one fetch per instruction; count instructions directly",
             Some("linerate stat --tier sim -e instructions -- COMMAND".to_owned()),
         ),
         _ if of("tlb") => ("the simulator has no address translation and no TLB", by_hardware),
@@ -92,7 +93,7 @@ mod tests {
             ("ibuf_stall_cycles", &two, "no clock", "--tier hw"),
             ("stall_backend", &two, "no clock", "--tier hw"),
             ("exceptions", &two, "no such event", "--tier hw"),
-            ("l1i_accesses", &two, "one by one", "--tier sim -e instructions"),
+            ("l1i_accesses", &two, "one fetch per instruction", "--tier sim -e instructions"),
             ("l2_misses", &three, "only the first and the last level", "--tier hw -e l2_misses"),
             ("l2_accesses", &one, "no L2", ""),
             ("ll_misses", &one, "no level beyond L1", ""),

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Does what its arguments say, in order, so that a test knows what there is to count:
-     lN  N loads of one word                 sN  N stores to it
-     pN  one load from each of N lines of 64 bytes, from the first on
+/* Carries out its arguments in order, so that a test knows the expected counts:
+     lN  N loads of one word                 sN  N stores to this word
+     pN  one load from each of the first N 64-byte lines
      wN  N iterations of a loop with one branch
-     f...  as a forked child, which then ends; F  a child that fails to become another program
-     e   become this program again, with the arguments left
-     d   leave a child behind that sleeps     c  close all descriptors
+     f...  the rest in a forked child, which then exits; F  a forked child whose exec fails
+     e   exec this program again with the remaining arguments
+     d   leave a sleeping child behind       c  close all descriptors
      o   write "out" and "err"
-     kN  kill itself with signal N           xN  end with status N */
+     kN  kill itself with signal N           xN  exit with status N */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! However a command starts or ends, there is a report, and the exit status follows env(1).
+//! Commands that start and end in all possible ways. There is always a report, and the exit status
+//! follows env(1).
 
 use crate::rig::{command, event, events, figure, number, run, shell, watch};
 use linerate_linux::signal::{Caught, HANG_UP, INTERRUPT, Pending, TERMINATE};
@@ -22,7 +23,7 @@ fn the_status_is_the_commands_own() {
     let outcome = counted(&shell("exit 0"), 0);
     assert_eq!(outcome.report.ended, Some(ExitStatus { status: Some(0), signal: None }));
     counted(&shell("exit 7"), 7);
-    // A status that looks like one of those of env(1) is still passed on.
+    // A command's own exit status is passed on even if it coincides with one of env(1)'s.
     counted(&shell("exit 127"), 127);
     let outcome = counted(&shell("kill -9 $$"), 128 + 9);
     assert_eq!(outcome.report.ended, Some(ExitStatus { status: None, signal: Some(9) }));
@@ -67,7 +68,7 @@ fn children_count_too_however_many() {
 fn a_command_that_closes_every_descriptor_is_counted() {
     let close: String = (0..10).map(|fd| format!("exec {fd}<&-; ")).collect();
     counted(&shell(&format!("{close} exit 3")), 3);
-    // So is a command that runs out of descriptors.
+    // A command that runs out of descriptors also gets a report.
     counted(&shell("ulimit -n 3; exit 4"), 4);
 }
 
@@ -82,8 +83,8 @@ fn what_a_command_leaves_behind_is_not_waited_for() {
     assert!(number(figure(&outcome, "elapsed_s")) < 50.0);
 }
 
-/// Whether the signal was already ignored when these tests started, for example because of nohup(1)
-/// or a shell's `&`: commands then ignore it too and are not killed by it.
+/// Returns whether the signal was already ignored when these tests started, for example because of
+/// nohup(1) or a shell's `&`; commands inherit this and are not killed by it.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
@@ -125,8 +126,8 @@ fn signals_are_passed_on_and_the_report_is_there() {
     assert_eq!((outcome.status, outcome.report.interrupted), (128 + 2, true));
 }
 
-/// The kernel has already delivered the signal to the command; a second one might mean something
-/// else.
+/// The terminal has already delivered the signal to the command, which might interpret a second one
+/// differently.
 #[test]
 fn keys_of_the_terminal_are_not_passed_on() {
     if is_ignored(INTERRUPT) {
@@ -149,7 +150,8 @@ fn repetition_ends_with_a_signal() {
     assert_eq!((outcome.status, outcome.report.repetitions), (128 + TERMINATE, 1));
 }
 
-/// The signal arrived before the command started, regardless of its sender.
+/// The signal arrives before the command is started, so it is forwarded even if it came from the
+/// terminal.
 #[test]
 fn a_key_pressed_too_early_ends_the_command_all_the_same() {
     if is_ignored(INTERRUPT) {
@@ -168,13 +170,13 @@ fn keys_are_passed_on_to_a_group_of_its_own() {
     }
     let signal = Caught { number: INTERRUPT, is_from_kernel: true };
     let outcome = signalled("BEGUN; exec timeout 60 sleep 50", signal);
-    // timeout(1) ends by itself, or is killed by the signal if it has not installed its handler
-    // yet.
+    // timeout(1) exits by itself, or is killed by the signal if it has not yet installed its
+    // handler.
     assert!(outcome.status != 0 && outcome.report.interrupted, "{}", outcome.status);
     assert!(number(figure(&outcome, "elapsed_s")) < 40.0);
 }
 
-/// A closed terminal notifies only the session leader.
+/// SIGHUP from a closed terminal reaches only the session leader, so it must be forwarded.
 #[test]
 fn a_lost_terminal_is_passed_on() {
     if is_ignored(HANG_UP) {
@@ -185,7 +187,7 @@ fn a_lost_terminal_is_passed_on() {
     assert_eq!((outcome.status, outcome.report.interrupted), (128 + HANG_UP, true));
 }
 
-/// An interrupted run is not representative of a complete one.
+/// Counts of an interrupted run are not comparable with those of complete runs.
 #[test]
 fn the_run_that_was_interrupted_is_left_out() {
     let folder = tempfile::tempdir().unwrap();

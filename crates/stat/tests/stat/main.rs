@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting real commands that succeed, fail, or do not end, and counting running processes.
+//! Counts real commands that succeed, fail, or do not end, and running processes.
 
 mod commands;
+mod emulated;
+mod hot;
 mod rig;
 mod running;
 mod simulated;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests, kernels that refuse, and files for the commands of the tests.
+//! Test helpers: requests, simulated kernels that refuse events, and files for the commands.
 
 use linerate_counters::catalog::Catalog;
 use linerate_counters::opener::Opener;
@@ -27,7 +27,7 @@ pub(crate) fn events(request: Request, names: &[&str]) -> Request {
     Request { events: names.iter().map(|&name| name.to_owned()).collect(), ..request }
 }
 
-/// Runs a request as the tool does.
+/// Runs a request as `linerate stat` does.
 pub(crate) fn run(request: &Request) -> Outcome {
     request.run(&watch(&Pending::new())).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -41,12 +41,12 @@ pub(crate) fn watch(signals: &Pending) -> Watch<'_> {
     Watch { signals, tell: &ignore }
 }
 
-/// Runs a request with another kernel, on a processor that no table knows.
+/// Runs a request with another kernel, on a processor without an event table.
 pub(crate) fn run_with(request: &Request, opener: &dyn Opener) -> Result<Outcome, StatError> {
     run_watched(request, opener, &watch(&Pending::new()))
 }
 
-/// The same, watched.
+/// Like [`run_with`], with a progress callback.
 pub(crate) fn run_watched(
     request: &Request,
     opener: &dyn Opener,
@@ -58,14 +58,14 @@ pub(crate) fn run_watched(
     request.run_with(watch, opener, &around, &catalog)
 }
 
-/// A kernel with one or more generic counters, which count page faults.
+/// Returns a simulated kernel with `counters` generic counters, each of which counts page faults.
 pub(crate) fn pretending(counters: usize) -> impl Opener {
     Scripted::new(move |request: &perf::Request, group: &[Selector]| {
         grant(counters, request, group)
     })
 }
 
-/// The reply of a kernel whose groups hold up to `counters` generic hardware events.
+/// Returns the reply of a kernel whose groups hold at most `counters` generic hardware events.
 pub(crate) fn grant(counters: usize, request: &perf::Request, group: &[Selector]) -> Option<i32> {
     match request.selector.kind {
         SOFTWARE | HARDWARE => full(counters, request, group),
@@ -78,8 +78,8 @@ pub(crate) fn event<'a>(outcome: &'a Outcome, name: &str) -> &'a EventCount {
     events.find(|event| event.name == name).unwrap_or_else(|| panic!("no event {name}"))
 }
 
-/// A figure of the outcome, deliberately leaked: figures are derived on each call, and tests are
-/// short-lived.
+/// Returns one of the outcome's figures, deliberately leaked: figures are derived on each call, and
+/// tests are short-lived.
 pub(crate) fn figure(outcome: &Outcome, name: &str) -> &'static Figure {
     let figure = outcome.report.figures().remove(name);
     Box::leak(Box::new(figure.unwrap_or_else(|| panic!("no figure {name}"))))

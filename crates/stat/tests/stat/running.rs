@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Running processes, their threads, and CPUs.
+//! Counts running processes, their threads, and CPUs.
 
 use crate::rig::{error, event, events, figure, number, run};
 use linerate_record::Derive;
@@ -65,7 +65,7 @@ fn a_processor_is_counted() {
     let clock = event(&outcome, "cpu_clock_ns");
     match clock.raw {
         Some(ns) => assert!(ns as f64 >= 0.09e9, "{ns} ns of processor 0 in 100 ms"),
-        // Without rights.
+        // Without permission to count whole CPUs.
         None => assert!(clock.fix.is_some() && clock.count.reason.is_some()),
     }
     assert!(!outcome.report.figures().contains_key("cpus_used"));
@@ -98,7 +98,7 @@ fn threads_and_the_others_add_up_to_the_process() {
     }
     let last = rows.last().unwrap();
     assert_eq!((last.tid, last.name.as_str()), (0, "(others)"));
-    // A running thread is first read by itself, and a moment later as part of the total.
+    // A running thread is read slightly earlier than the total that includes it.
     let sum: f64 = rows.iter().map(|row| number(&row.counts[0])).sum();
     let whole = number(figure(&outcome, "task_clock_ns"));
     assert!((sum / whole - 1.0).abs() < 0.05, "{sum} of {whole}");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The simulator behind the same request interface. Without Valgrind, the reason is reported.
+//! Tests simulated counts through the same request interface. Without Valgrind, checks that the
+//! reason is reported.
 
 use crate::rig::{command, event, events, figure, number, run, shell, watch};
 use linerate_linux::signal::{Caught, Pending};
@@ -48,7 +49,8 @@ fn a_tenth_of_a_percent_more_is_a_regression_and_less_is_not() {
         let baseline = Some(record(&before));
         simulated(Request { baseline, ..count_to(n) }).unwrap()
     };
-    // The number keeps its number of digits, and the loop runs 0.2 % longer, or 0.04 % longer.
+    // The numbers have equally many digits, so that only the loop differs: 0.2 % longer, 0.04 %
+    // longer, equal.
     let (more, little, same) = (compared(5010), compared(5002), compared(5000));
     assert_eq!((more.status, little.status, same.status), (1, 0, 0));
     let change = &more.report.baseline[0];
@@ -93,7 +95,7 @@ fn other_caches_are_no_ground_for_a_verdict() {
     assert!(number(now) > number(then), "16 KiB miss more than this machine's");
 }
 
-/// A gate must not pass because `--tier sim` was forgotten.
+/// A regression gate must not pass because `--tier sim` was forgotten.
 #[test]
 fn no_verdict_between_different_tiers() {
     let Some(before) = simulated(events(command(&["true"]), &["instructions"])) else { return };

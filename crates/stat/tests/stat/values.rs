@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values, absent values with reasons, and figures derived from each other.
+//! Tests of values, absent values with their reasons, and derived figures.
 
 use crate::rig::{
     command, error, event, events, figure, grant, number, pretending, run, run_watched, run_with,
@@ -15,13 +15,13 @@ use linerate_stat::{Outcome, Per, Progress, Request, StatError, Watch};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// A missing count is never 0 or text, and always has a reason.
+/// Asserts that a missing count has a reason, and is neither 0 nor text.
 fn check_absent(figure: &Figure) {
     assert_eq!(figure.value, Scalar::Absent, "{figure:?}");
     assert!(figure.reason.as_ref().is_some_and(|reason| !reason.is_empty()), "{figure:?}");
 }
 
-/// Each event, metric and time under its own name, with the same value.
+/// Asserts that each event, metric and time has a figure with the same name and value.
 fn check_figures(outcome: &Outcome) {
     for event in &outcome.report.events {
         assert_eq!(figure(outcome, &event.name), &event.count);
@@ -121,7 +121,7 @@ fn one_thread_never_uses_more_than_a_processor() {
 }
 
 /// Uses one process that keeps touching new pages and never forks: a child forked while the kernel
-/// switches from one set to the next is counted by both sets until the following switch.
+/// switches sets would be counted by both sets until the next switch.
 #[test]
 fn hardware_events_are_counted_with_one_counter_or_many() {
     let names = ["instructions", "cycles", "branches", "branch_misses", "page_faults"];
@@ -151,7 +151,7 @@ fn hardware_events_are_counted_with_one_counter_or_many() {
             let count = number(&event.count);
             match counters {
                 4 => assert_eq!(count, truth),
-                // Scaled up according to the share of time during which the event was counted.
+                // Scaled by the fraction of time during which the event was counted.
                 _ => {
                     let scaled = event.raw.unwrap() as f64 / event.duty.unwrap();
                     assert!((count / scaled - 1.0).abs() < 1e-6, "{event:?} {scaled}");
@@ -219,7 +219,7 @@ fn a_count_of_some_runs_says_of_how_many() {
     });
     let outcome = run_watched(&request, &losing, &watch).unwrap();
     let method = |name| (figure(&outcome, name).n, figure(&outcome, name).method.as_str());
-    assert_eq!(method("cycles"), (2, "median of the 2 of 3 runs in which it was counted"));
+    assert_eq!(method("cycles"), (2, "median of the 2 of 3 runs that counted the event"));
     assert_eq!(method("page_faults"), (3, "median of 3 runs"));
     let per_unit = figure(&outcome, "cycles_per_unit");
     check_absent(per_unit);
@@ -244,7 +244,7 @@ fn counts_are_given_per_unit_of_work() {
         (unit.name.as_str(), &unit.count),
         ("minor_faults", figure(&outcome, "minor_faults"))
     );
-    // By the sixth run, nothing is read from disk any more.
+    // From the sixth run on, all pages are in the page cache, so there are no major faults.
     let ratio = figure(&outcome, "page_faults_per_minor_faults");
     assert_eq!(number(ratio), 1.0);
 
@@ -284,7 +284,7 @@ fn requests_that_make_no_sense_say_so() {
     let sim = Some(Tier::Sim);
     let bad = [
         (Request { what: What::Command { argv: vec![] }, ..good() }, "the command is missing"),
-        (Request { what: What::Cpus(vec![]), ..good() }, "CPUs is empty"),
+        (Request { what: What::Cpus(vec![]), ..good() }, "CPU list is empty"),
         (Request { per: Some(Per::Units(0.0)), ..good() }, "above 0"),
         (Request { per: Some(Per::Units(f64::NAN)), ..good() }, "above 0"),
         (Request { interval: Some(Duration::ZERO), ..good() }, "longer than 0"),

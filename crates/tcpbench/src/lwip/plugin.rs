@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Loads and calls lwIP. Contains all `unsafe` code of the adapter except for one call.
 //!
-//! The object exports a function table ([`table`]). It contains a single lwIP with global state; to
-//! get several instances, each [`Plugin`] is loaded from a separate in-memory file, which the
-//! dynamic loader treats as a different object. This also isolates tests and makes every run start
-//! from the same state.
+//! The object exports a function table ([`table`]) and contains a single lwIP instance, whose state
+//! is global. To get several instances, each [`Plugin`] is loaded from a separate in-memory file,
+//! which the dynamic loader treats as a different object. This also isolates tests and makes every
+//! run start from the same state.
 
 mod object;
 mod seal;
@@ -31,17 +31,18 @@ pub(super) use table::{Routines, Settings, Sums};
 pub(super) struct Plugin {
     object: NonNull<c_void>,
     table: &'static Table,
-    /// Where the object writes the running routine while it reports it.
+    /// Memory in which the object stores its current activity for a sampler. Held here to keep the
+    /// memory alive.
     activity: RefCell<Option<Arc<AtomicU8>>>,
-    /// Stays open for as long as the object is loaded: the system's loader identifies objects by
-    /// their path first, and the path contains the descriptor number, which the next file would
-    /// reuse if this one were closed.
+    /// Stays open while the object is loaded: the dynamic loader identifies objects by path first,
+    /// and the path contains the descriptor number, which the next file would reuse if this one
+    /// were closed.
     _file: File,
 }
 
 impl Plugin {
-    /// Loads a copy of the object for segments of this many bytes, from the first of `folders` that
-    /// has it.
+    /// Loads a copy of the object for `segment`-byte segments from the first of `folders` that
+    /// contains it.
     pub(super) fn load(segment: usize, folders: &[PathBuf]) -> Result<Self, LoadError> {
         let name = format!("linerate-lwip-{segment}.so");
         let found = folders.iter().map(|folder| folder.join(&name)).find(|path| path.exists());
@@ -63,11 +64,11 @@ impl Plugin {
         let file = linerate_linux::file_in_memory(bytes).map_err(|error| error.to_string())?;
         let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
         let flags = libc::RTLD_NOW | libc::RTLD_LOCAL;
-        // SAFETY: the path is null-terminated. Loading can run code of the object, but its seal
+        // SAFETY: the path is NUL-terminated. Loading can run code of the object, but its seal
         // proves that it is our build, which has no code that runs on loading.
         let object = unsafe { libc::dlopen(path.as_ptr().cast(), flags) };
         let object = NonNull::new(object).ok_or_else(dl_error)?;
-        // SAFETY: the object is open, and the name is null-terminated.
+        // SAFETY: the object is open, and the name is NUL-terminated.
         let symbol = unsafe { libc::dlsym(object.as_ptr(), c"linerate_lwip_table".as_ptr()) };
         if symbol.is_null() {
             let reason = dl_error();
@@ -80,19 +81,19 @@ impl Plugin {
         Ok(Self { object, table: table(), activity: RefCell::default(), _file: file })
     }
 
-    /// The version of lwIP.
+    /// Returns lwIP's version.
     pub(super) fn version(&self) -> String {
         // SAFETY: a string constant in the object, which stays loaded while `self` exists.
         unsafe { CStr::from_ptr(self.table.lwip) }.to_string_lossy().into_owned()
     }
 
-    /// Initializes lwIP, once, before anything else; returns whether it succeeded.
+    /// Initializes lwIP. Must be called once, before all other calls. Returns whether it succeeded.
     pub(super) fn begin(&self, settings: &Settings, routines: &Routines) -> bool {
         let checksum = (routines.checksum.is_some(), routines.copy_checksum.is_some());
         assert!(
             checksum != (false, true),
-            "a copy+checksum routine, but lwIP's own checksums are \
-                                            in use"
+            "a copy+checksum routine is set, but lwIP computes its \
+                                            own checksums"
         );
         // SAFETY: both arguments are read before the calls return; the routines are functions of
         // the types that the table specifies.
@@ -102,7 +103,7 @@ impl Plugin {
         }
     }
 
-    /// Starts or stops counting and timing the calls to routines, or reporting which routine is
+    /// Starts or stops counting and timing calls to routines, or reporting which routine is
     /// running.
     pub(super) fn watch(&self, reading: Option<Reading>, activity: Option<&Arc<AtomicU8>>) {
         let watch = Watch {
@@ -115,7 +116,7 @@ impl Plugin {
         self.activity.replace(activity.map(Arc::clone));
     }
 
-    /// Statistics on checksums, copies, copies with checksum, and inline header sums.
+    /// Returns statistics on checksums, copies, copies with checksum, and inline header sums.
     pub(super) fn tallies(&self) -> [Tally; 4] {
         // SAFETY: the four tallies never move and are written only by calls into the object, none
         // of which is running.
@@ -130,7 +131,7 @@ impl Plugin {
         })
     }
 
-    /// Sets the time in milliseconds, and runs the timers that are due.
+    /// Sets the time in milliseconds and runs the timers that are due.
     pub(super) fn advance(&self, now_ms: u32) {
         // SAFETY: `begin` was called, which `LwipEndpoint` ensures, since it has no other
         // constructor; no other call is running, because none calls back into this module. The same
@@ -138,14 +139,14 @@ impl Plugin {
         unsafe { (self.table.advance)(now_ms) };
     }
 
-    /// Milliseconds until the next timer expires; `None` if none is pending.
+    /// Returns the milliseconds until the next timer expires; `None` if none is pending.
     pub(super) fn next_timer(&self) -> Option<u32> {
         // SAFETY: as for `advance`.
         let ms = unsafe { (self.table.next_timer)() };
         (ms != u32::MAX).then_some(ms)
     }
 
-    /// Starts connecting or listening; returns lwIP's error if it refuses.
+    /// Starts connecting or listening. Returns lwIP's error if it refuses.
     pub(super) fn open(&self) -> Result<(), c_int> {
         // SAFETY: as for `advance`.
         match unsafe { (self.table.open)() } {
@@ -154,7 +155,7 @@ impl Plugin {
         }
     }
 
-    /// State of the connection, from `LR_LWIP_CLOSED` etc.
+    /// Returns the connection state, converted from `LR_LWIP_CLOSED` etc.
     pub(super) fn state(&self) -> State {
         // SAFETY: as for `advance`.
         match unsafe { (self.table.state)() } {
@@ -166,19 +167,19 @@ impl Plugin {
         }
     }
 
-    /// Number of bytes that `send` accepts.
+    /// Returns how many bytes `send` accepts.
     pub(super) fn send_room(&self) -> usize {
         // SAFETY: as for `advance`.
         unsafe { (self.table.send_room)() }
     }
 
-    /// Sends as many bytes as there is room for; returns their number.
+    /// Sends as many bytes as there is room for, and returns how many.
     pub(super) fn send(&self, bytes: &[u8]) -> usize {
         // SAFETY: as for `advance`; the bytes are read before the call returns.
         unsafe { (self.table.send)(bytes.as_ptr(), bytes.len()) }
     }
 
-    /// Reads data that was received in order; returns the number of bytes.
+    /// Reads in-order received data, and returns the number of bytes.
     pub(super) fn receive(&self, into: &mut [u8]) -> usize {
         // SAFETY: as for `advance`; no more bytes are written than the slice has.
         unsafe { (self.table.receive)(into.as_mut_ptr(), into.len()) }
@@ -190,19 +191,19 @@ impl Plugin {
         unsafe { (self.table.close)() };
     }
 
-    /// Sends pending data, as far as allowed.
+    /// Sends as much of the pending data as TCP allows at present.
     pub(super) fn flush(&self) {
         // SAFETY: as for `advance`.
         unsafe { (self.table.flush)() };
     }
 
-    /// Segments dropped because of a wrong TCP or IP checksum.
+    /// Returns how many segments were dropped because of a bad TCP or IP checksum.
     pub(super) fn bad_checksums(&self) -> u64 {
         // SAFETY: as for `advance`.
         unsafe { (self.table.bad_checksums)() }
     }
 
-    /// Allocates space for an arriving frame, if there is memory.
+    /// Allocates space for an arriving frame; `None` if out of memory.
     pub(super) fn room(self: &Rc<Self>, bytes: usize) -> Option<Room> {
         // SAFETY: as for `advance`.
         let raw = unsafe { (self.table.room)(bytes) };
@@ -210,7 +211,7 @@ impl Plugin {
         Some(Room { plugin: Rc::clone(self), handle: Some(handle), bytes })
     }
 
-    /// The oldest frame that is waiting to be sent.
+    /// Returns the oldest frame waiting to be sent.
     pub(super) fn sent(self: &Rc<Self>) -> Option<Lent> {
         // SAFETY: as for `advance`.
         let raw = unsafe { (self.table.sent)() };
@@ -221,7 +222,7 @@ impl Plugin {
         Some(unsafe { Lent::new(lender, handle, bytes) })
     }
 
-    /// Reports to lwIP that a frame has arrived.
+    /// Notifies lwIP that a frame has arrived.
     pub(super) fn input(&self, mut room: Room) {
         assert!(ptr::eq(Rc::as_ptr(&room.plugin), self), "the room belongs to another lwIP");
         let Some(handle) = room.handle.take() else { return };
@@ -230,8 +231,8 @@ impl Plugin {
         unsafe { (self.table.input)(handle.as_ptr()) };
     }
 
-    /// Reports the arrival of a frame whose parts are to be read in place; returns whether lwIP
-    /// took it.
+    /// Notifies lwIP of an arrived frame, which it then processes in place. Returns whether lwIP
+    /// accepted the frame.
     ///
     /// # Safety
     /// Until [`reclaim`](Self::reclaim) has returned `owner` or the plug-in is dropped, the payload
@@ -255,7 +256,8 @@ impl Plugin {
         }
     }
 
-    /// Returns the owner of a frame whose parts are no longer needed; never 0.
+    /// Returns the owner of a frame that lwIP no longer needs, if there is one. The owner is never
+    /// 0.
     pub(super) fn reclaim(&self) -> Option<usize> {
         // SAFETY: as for `advance`.
         let owner = unsafe { (self.table.reclaim)() };
@@ -276,7 +278,7 @@ impl Drop for Plugin {
     }
 }
 
-/// The last error of the dynamic loader.
+/// Returns the dynamic loader's last error.
 fn dl_error() -> String {
     // SAFETY: returns null or a string that stays valid until the next loader call on this thread.
     let text = unsafe { libc::dlerror() };
@@ -287,16 +289,16 @@ fn dl_error() -> String {
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// Space for a frame in lwIP's memory; freed on drop.
+/// Space for a frame in lwIP's memory. Freed on drop.
 pub(super) struct Room {
     plugin: Rc<Plugin>,
-    /// `None` once the frame has been handed to lwIP.
+    /// `None` once the frame has been passed to lwIP.
     handle: Option<NonNull<c_void>>,
     bytes: NonNull<[u8]>,
 }
 
 impl Room {
-    /// The bytes of the frame, for writing.
+    /// Returns the frame's bytes for writing.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: this many bytes are writable, and they are not shared before `input`.
         unsafe { self.bytes.as_mut() }
@@ -313,7 +315,7 @@ impl Drop for Room {
 }
 
 impl RawFrame {
-    /// Handle and bytes of the frame, if there is one.
+    /// Returns a frame's handle and bytes, if there is a frame.
     fn parts(&self) -> Option<(NonNull<c_void>, NonNull<[u8]>)> {
         let (handle, bytes) = NonNull::new(self.handle).zip(NonNull::new(self.bytes))?;
         Some((handle, NonNull::slice_from_raw_parts(bytes, self.length)))

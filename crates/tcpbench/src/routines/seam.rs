@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The seam between a stack and its routines, where calls are counted, timed or sampled.
+//! The seam: the interface through which a stack calls its routines, where calls are counted, timed
+//! or sampled.
 
 use super::{Routines, Tallies, Tally};
 use linerate_kernels::{Sum, checksum};
@@ -8,52 +9,53 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The seam between a stack and a set: every call goes through here and may be watched.
+/// Interface between a stack and a set. Every routine call goes through it and can be observed.
 #[derive(Clone, Debug)]
 pub struct Seam {
     routines: Routines,
     eye: Eye,
 }
 
-/// Observer of the calls.
+/// Observer of routine calls, if any.
 #[derive(Clone, Debug)]
 enum Eye {
     Nobody,
-    /// Counting and timing.
+    /// Counts and times the calls.
     Tallies(Box<Tallies>, Reading),
-    /// Another thread, which samples.
+    /// Publishes the current activity for a sampling thread.
     Sampler(Arc<AtomicU8>),
 }
 
-/// The running activity, as seen by a sampler: the same numbers as in `plugin.h`.
+/// What the program is doing at the time of a sample, numbered as in `plugin.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Activity {
-    /// Everything else.
+    /// The stack itself, and everything else in the run.
     Stack,
-    /// A separate checksum.
+    /// Checksum without a copy.
     Checksum,
-    /// A copy.
+    /// Copy without a checksum.
     Copy,
-    /// A copy with checksum.
+    /// Combined copy and checksum.
     CopyChecksum,
-    /// Not part of the run.
+    /// Work outside the measured run, such as comparing data.
     Comparing,
 }
 
-/// Method of reading the counter around a call.
+/// How the timestamp counter is read around a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Serializing read: waits until all earlier work is done. Code that would overlap with the
-    /// call is delayed, so the call seems to take longer than it does.
+    /// Serializing read, which waits until all earlier instructions have completed. This delays
+    /// code that would otherwise overlap with the call, so the measured time is too long.
     Waiting,
-    /// Non-serializing read: the call may still be executing, so it seems shorter than it is.
+    /// Non-serializing read. The call may still be executing at the second read, so the measured
+    /// time is too short.
     Passing,
 }
 
 impl Reading {
-    /// The read function, as a pointer because the plug-in needs one; it therefore costs the same
-    /// everywhere.
+    /// Returns the function that reads the counter. The plug-in has to call it through a pointer,
+    /// so all other code does the same; the cost of a read is then equal everywhere.
     pub(crate) fn function(self) -> extern "C" fn() -> u64 {
         extern "C" fn waiting() -> u64 {
             ticks::ticks_in_order()
@@ -68,8 +70,8 @@ impl Reading {
     }
 }
 
-/// Ticks measured for an empty call: the cost of reading the counter and of filling and draining
-/// the pipeline. This is the median, since a few calls are interrupted.
+/// Returns the ticks measured for an empty call: the cost of reading the counter, and of draining
+/// and refilling the pipeline. Takes the median, because a few calls are interrupted.
 pub(crate) fn empty_call_ticks(reading: Reading) -> f64 {
     let (copy, read) = (Routines::document().copy, black_box(reading.function()));
     let one = |_| {
@@ -83,7 +85,8 @@ pub(crate) fn empty_call_ticks(reading: Reading) -> f64 {
 }
 
 impl Eye {
-    /// Calls a routine through the observer, if there is one; there is none while sets are ranked.
+    /// Calls a routine and reports the call to the observer, if there is one. While routine sets
+    /// are ranked, calls are not observed.
     #[inline(always)]
     fn see<R>(
         &mut self,
@@ -136,17 +139,17 @@ impl Eye {
 }
 
 impl Seam {
-    /// Creates a seam that is not watched.
+    /// Creates a seam without an observer.
     pub fn new(routines: Routines) -> Self {
         Self { routines, eye: Eye::Nobody }
     }
 
-    /// Starts or stops watching.
+    /// Starts or stops counting and timing calls to routines, and resets the statistics.
     pub fn watch(&mut self, reading: Option<Reading>) {
         self.eye = reading.map_or(Eye::Nobody, |reading| Eye::Tallies(Box::default(), reading));
     }
 
-    /// Starts or stops reporting to a sampler which routine is running.
+    /// Starts or stops storing the current activity where a sampler can read it.
     pub fn mark(&mut self, activity: Option<&Arc<AtomicU8>>) {
         self.eye = activity.map_or(Eye::Nobody, |activity| Eye::Sampler(Arc::clone(activity)));
     }
@@ -185,9 +188,9 @@ impl Seam {
         self.eye.see(Activity::CopyChecksum, |t| &mut t.copy_checksum, from, call)
     }
 
-    /// Adds a header to a sum. This is inline in every set, because the header may just have been
-    /// written in pieces, which a wider load must not straddle. The call is counted but not timed:
-    /// reading the counter takes ten times as long.
+    /// Adds a header to a sum. This is inline in every set, because the header may have just been
+    /// written in pieces, and a wider load would defeat store forwarding. It is counted but not
+    /// timed, because reading the counter takes ten times as long.
     #[inline]
     pub fn header(&mut self, header: &[u8], sum: Sum) -> Sum {
         self.eye.count(|t| &mut t.header, header);

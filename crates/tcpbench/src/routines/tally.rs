@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Statistics on calls to routines.
+//! Routine call statistics.
 
 use std::ops::Add;
 
-/// Number of length classes in a histogram: 0, 1, 2-3, 4-7, ..., 32768 and more.
+/// Length classes in a histogram: 0, 1, 2-3, 4-7, ..., 32768 and more.
 pub const LENGTH_CLASSES: usize = 17;
 
-/// Number of alignment classes in a histogram: addresses modulo 64, in steps of 8.
+/// Alignment classes in a histogram: addresses modulo 64, in steps of 8.
 pub const ALIGNMENT_CLASSES: usize = 8;
 
-/// Statistics on the calls to one routine.
+/// Call statistics for one routine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
     /// Total bytes.
     pub bytes: u64,
     /// Calls that were timed.
     pub timed: u64,
-    /// Timestamp counter ticks from before each timed call to after it, including the reads.
+    /// TSC ticks in all timed calls, including the two reads around each.
     pub ticks: u64,
-    /// Calls by length.
+    /// Calls per length class.
     pub lengths: [u64; LENGTH_CLASSES],
-    /// Calls by alignment of the source.
+    /// Calls per source alignment class.
     pub alignments: [u64; ALIGNMENT_CLASSES],
 }
 
 impl Tally {
-    /// One call.
+    /// Records an untimed call.
     pub fn count(&mut self, bytes: &[u8]) {
         self.calls += 1;
         self.bytes += bytes.len() as u64;
@@ -36,7 +36,7 @@ impl Tally {
         self.alignments[bytes.as_ptr().addr() % 64 / 8] += 1;
     }
 
-    /// One timed call.
+    /// Records a timed call.
     pub fn time(&mut self, bytes: &[u8], ticks: u64) {
         self.count(bytes);
         self.timed += 1;
@@ -44,18 +44,18 @@ impl Tally {
     }
 }
 
-/// Statistics on the calls to a set.
+/// Call statistics for a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
-    /// Separate checksums.
+    /// Checksum only.
     pub checksum: Tally,
-    /// Copies.
+    /// Copy only.
     pub copy: Tally,
-    /// Copies that sum.
+    /// Copy with checksum.
     pub copy_checksum: Tally,
-    /// Header checksums, separate and inline; timed if the stack itself requests them.
+    /// Header checksums, which are inline. Only those that the stack itself requests are timed.
     pub header: Tally,
-    /// Header copies with checksum, inline and not timed.
+    /// Header copies with checksum, inline and untimed.
     pub copy_header: Tally,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets have the advertised routines, and calls are observed.
+//! Tests that sets contain the advertised routines, and that calls are recorded.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn names_are_unique_and_found_and_others_are_listed() {
     assert!(all.iter().all(|set| text.contains(set.name())), "{text}");
 }
 
-/// Each watched call is counted once, with its bytes and their alignment.
+/// Each observed call is counted once, with its bytes and their alignment.
 #[test]
 fn what_is_watched_is_counted() {
     let mut seam = Seam::new(Routines::document());

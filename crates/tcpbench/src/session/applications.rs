@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The applications of a session: connect, send, receive, compare.
+//! A session's applications: connect, send, receive, compare.
 
 use super::Session;
 use super::setup::write_bytes;
@@ -8,13 +8,13 @@ use crate::error::Error;
 use crate::routines::Activity;
 use linerate_linux::thread_cpu_time_ns;
 
-/// How long the client waits for a server that does not regard the connection as established:
-/// longer than a stack keeps half-open connections, which is 20 seconds in lwIP
-/// (`TCP_SYN_RCVD_TIMEOUT`). It affects one connection in a hundred thousand if a few percent of
-/// all handshakes need another attempt.
+/// How long, in virtual time, the client waits for a server that does not consider the connection
+/// established. This is longer than a stack keeps half-open connections: 20 seconds in lwIP
+/// (`TCP_SYN_RCVD_TIMEOUT`). Even if a few percent of all handshakes need another attempt, only one
+/// connection in a hundred thousand waits this long.
 pub(super) const HALF_OPEN: Micros = 60_000_000;
 
-/// Maximum number of messages submitted between two iterations.
+/// Maximum number of messages submitted per iteration.
 const MESSAGES_PER_ITERATION: usize = 16;
 
 impl Session {
@@ -29,8 +29,8 @@ impl Session {
         self.shake_hands()
     }
 
-    /// Runs until both ends regard the connection as established; opens another one if the server
-    /// does not.
+    /// Runs until both ends consider the connection established. If the server drops the
+    /// connection, opens another one.
     pub(super) fn shake_hands(&mut self) -> Result<(), Error> {
         let over = self.now + HALF_OPEN;
         let is_over = |s: &Self| match [s.client.state(), s.server.state()] {
@@ -62,7 +62,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sends one or two bytes and waits until they are echoed.
+    /// Sends one or two bytes and waits for the echo.
     pub(super) fn exchange(&mut self) -> Result<(), Error> {
         let bytes = 1 + (self.exchanges % 2) as usize;
         let message = self.stream.piece(self.sent, bytes);
@@ -85,7 +85,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sends until this many more bytes have arrived.
+    /// Sends until `bytes` more bytes have arrived.
     pub(super) fn transfer(
         &mut self,
         bytes: u64,
@@ -102,7 +102,8 @@ impl Session {
         Ok(())
     }
 
-    /// Submits whole writes to the client while there is room; returns whether any were submitted.
+    /// Submits full-size writes to the client while there is room. Returns whether any were
+    /// submitted.
     pub(super) fn give_bulk(&mut self) -> bool {
         let write = write_bytes(&self.setup);
         let mut gave = false;
@@ -114,7 +115,7 @@ impl Session {
         gave
     }
 
-    /// Submits messages to the client; each becomes a segment before the next one is submitted.
+    /// Submits messages to the client. Each becomes a segment before the next one is submitted.
     pub(super) fn give_messages(&mut self) -> bool {
         let mut gave = false;
         for _ in 0..MESSAGES_PER_ITERATION {
@@ -134,7 +135,7 @@ impl Session {
         gave
     }
 
-    /// Reads received data; returns whether there was any.
+    /// Reads received data. Returns whether there was any.
     pub(super) fn take(&mut self, side: Side) -> Result<bool, Error> {
         let mut took = false;
         loop {
@@ -175,7 +176,7 @@ impl Session {
         Ok(())
     }
 
-    /// Fails if the connection is gone.
+    /// Fails if the connection has ended.
     fn open_still(&self) -> Result<(), Error> {
         if self.client.state() == State::Open && self.server.state() == State::Open {
             return Ok(());

@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Settings of a session.
+//! Session settings.
 
 use crate::endpoint::{Config, Congestion, Micros, Side, WireMode};
 use crate::pattern::{Mix, Pattern};
 use crate::routines::Set;
 use crate::wire::Impairments;
 
-/// Number of segments that the application submits at once.
+/// Segments that the application submits at once.
 const SEGMENTS_PER_WRITE: usize = 4;
 
-/// Settings of a session, except for the stacks and the set.
+/// Session settings, except for the stacks and the routine set.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The pattern of the applications.
+    /// Application traffic pattern.
     pub pattern: Pattern,
-    /// Payload of a full segment, in bytes.
+    /// Payload of a full segment in bytes.
     pub segment: usize,
-    /// Size in bytes of each buffer at each end; rounded up to whole segments.
+    /// Size of each send or receive buffer in bytes; it is rounded up to whole segments.
     pub buffer: usize,
-    /// How frames reach the receiver.
+    /// Whether frames are copied to the receiver or passed by reference.
     pub wire: WireMode,
-    /// Impairments of the wire.
+    /// Wire impairments.
     pub impairments: Impairments,
     /// Message lengths in [`Pattern::Mixed`].
     pub mix: Mix,
-    /// Whether segments that are not full wait for acknowledgements.
+    /// Whether Nagle's algorithm is enabled: partial segments wait for acknowledgements.
     pub nagle: bool,
-    /// Congestion control of both ends.
+    /// Congestion control at both ends.
     pub congestion: Congestion,
-    /// How long the ends delay acknowledgements; 0 disables the delay.
+    /// Delayed ACK timeout in virtual microseconds; 0 disables it.
     pub ack_delay: Micros,
-    /// Seed for all randomness.
+    /// Random seed.
     pub seed: u64,
 }
 
 impl Setup {
-    /// Settings for measuring a pattern: no impairments, 256 KiB buffers, frames copied on the
-    /// wire.
+    /// Returns the default settings for measuring a pattern: no impairments, 256 KiB buffers,
+    /// frames copied on the wire.
     pub fn for_pattern(pattern: Pattern) -> Self {
         Self {
             pattern,
@@ -52,18 +52,18 @@ impl Setup {
         }
     }
 
-    /// Effective size of each buffer: whole segments, and at least two writes.
+    /// Returns the actual size of each buffer: whole segments, and at least two writes.
     pub fn buffer_bytes(&self) -> usize {
         self.buffer.max(2 * write_bytes(self)).next_multiple_of(self.segment)
     }
 }
 
-/// Bytes that the application submits or requests at once.
+/// Returns how many bytes the application submits or requests at once.
 pub(super) fn write_bytes(setup: &Setup) -> usize {
     setup.segment * SEGMENTS_PER_WRITE
 }
 
-/// Configuration of one end of a session with this set.
+/// Returns the configuration for one end of a session that uses this set.
 pub(super) fn config(setup: &Setup, set: &Set, side: Side) -> Config {
     Config {
         side,

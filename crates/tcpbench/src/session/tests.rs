@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every pattern completes, and failures are reported as such.
+//! Tests that every pattern completes, and that failures are reported as such.
 
 use super::applications::HALF_OPEN;
 use super::time::UNEASE_TURNS;
@@ -47,7 +47,7 @@ fn every_pattern_survives_every_impairment() {
         let carried = session.carried();
         assert!(carried.lost > 0 && carried.corrupted > 0, "{pattern} {carried:?}");
         let dropped: u64 = session.counters().iter().map(|c| c.bad_checksums).sum();
-        // Data still in flight have not been checked.
+        // Data in flight has not been compared.
         let duplicates = carried.duplicated;
         assert!(dropped <= carried.corrupted + duplicates, "{pattern} {carried:?} {dropped}");
         assert!(dropped + 4 >= carried.corrupted, "{pattern} {carried:?} {dropped}");
@@ -70,8 +70,7 @@ fn reconnects_to_a_server_that_lost_the_handshake() {
     assert!(session.now > HALF_OPEN && session.watchdog.turns < UNEASE_TURNS);
 }
 
-/// Negative control: without checksums, the comparison finds the corruption that they would have
-/// found.
+/// Negative control: with checksums disabled, the comparison detects the corruption.
 #[test]
 fn without_checksums_the_comparison_finds_damage() {
     let corrupt = Impairments { corrupt: 0.01, only_data: true, ..Impairments::default() };

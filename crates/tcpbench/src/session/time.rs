@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Virtual time of a session, and the watchdog that ends it if there is no progress.
+//! A session's virtual time, and the watchdog that ends it if there is no progress.
 
 use super::{Session, Slice};
 use crate::endpoint::{Micros, Side, State};
 use crate::error::{Error, Stuck};
 
-/// Virtual time without progress after which a run has failed. A sender without a reply doubles its
-/// timeout from one second up to a minute, so this allows more than ten attempts.
+/// Virtual time without progress after which a run fails. A sender that gets no reply doubles its
+/// timeout from one second to at most a minute, so this allows more than ten attempts.
 const PATIENCE: Micros = 600_000_000;
 
-/// Iterations without progress after which a run has failed, regardless of virtual time: a few
-/// seconds.
+/// Iterations without progress after which a run fails, regardless of virtual time: a few seconds
+/// of real time.
 const PATIENCE_TURNS: u64 = 2_000_000;
 
-/// Virtual time, or iterations, without progress after which the wire is asked to keep the last
-/// segment.
+/// Virtual time (or iterations) without progress after which the wire starts recording the last
+/// segment for the error message.
 const UNEASE: Micros = 10_000_000;
 pub(super) const UNEASE_TURNS: u64 = 10_000;
 
-/// Time of the last progress.
+/// Time and iteration count at the last progress.
 #[derive(Debug, Default)]
 pub(super) struct Watchdog {
     progress: u64,
@@ -27,7 +27,7 @@ pub(super) struct Watchdog {
 }
 
 impl Session {
-    /// Iterates until a condition holds.
+    /// Iterates until `done` returns true.
     pub(super) fn until(&mut self, done: impl Fn(&Self) -> bool) -> Result<(), Error> {
         while !done(self) {
             let busy = self.turn();
@@ -36,7 +36,8 @@ impl Session {
         Ok(())
     }
 
-    /// Advances by one microsecond; returns whether the wire carried anything.
+    /// Runs one iteration, which takes one virtual microsecond. Returns whether the wire carried
+    /// anything.
     pub(super) fn turn(&mut self) -> bool {
         self.now += 1;
         self.client.poll(self.now, &mut self.wire.port(Side::Client));
@@ -46,7 +47,8 @@ impl Session {
         carried
     }
 
-    /// Advances to the next event unless something has just happened; checks for progress.
+    /// Advances time to the next event unless something moved in this iteration, and checks for
+    /// progress.
     pub(super) fn advance(&mut self, busy: bool) -> Result<(), Error> {
         if !busy {
             let ends = [self.client.poll_at(self.now), self.server.poll_at(self.now)];
@@ -55,7 +57,7 @@ impl Session {
             let next = ends.into_iter().flatten().chain(others).min();
             match next {
                 Some(at) => self.now = self.now.max(at.saturating_sub(1)),
-                // No event will ever occur, but an application may have data to send.
+                // No event is pending, but an application may have data to send.
                 None => self.now += 1,
             }
         }

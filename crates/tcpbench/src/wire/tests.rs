@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames kept by a wire, and the effects of impairments.
+//! Tests of frame storage and impairments.
 
 use super::*;
 use crate::lent::{Lender, Lent};
@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::rc::Rc;
 
-/// A packet with correct checksums and some payload.
+/// Returns a packet with correct checksums and some payload.
 fn packet(pool: &mut Pool, payload: usize) -> Frame {
     let mut frame = pool.take(HEADER_BYTES + payload);
     let bytes = frame.bytes_mut();
@@ -29,7 +29,7 @@ fn packet(pool: &mut Pool, payload: usize) -> Frame {
     frame
 }
 
-/// Sends this many frames in one direction, each numbered by its payload, and returns those that
+/// Sends `frames` frames in one direction, each numbered in its payload, and returns those that
 /// arrive.
 fn through(impairments: Impairments, frames: usize) -> (Vec<Vec<u8>>, Carried) {
     let mut wire = Wire::new(1500, impairments, true, 7);
@@ -132,7 +132,7 @@ fn the_last_segment_is_described() {
     assert!(wire.last().contains("60 bytes, sequence number 0, checksum 0x"), "{}", wire.last());
 }
 
-/// Bytes to lend, and how many times they are currently lent.
+/// Bytes to lend, and how often they are currently lent.
 struct Shelf {
     bytes: [u8; 60],
     out: Cell<usize>,

@@ -13,7 +13,7 @@ fn rules(contestants: usize, placements: u32, length: Length) -> Rules<'static> 
     Rules { what: "race", contestants: &NAMES[..contestants], placements, length, seed: 1 }
 }
 
-/// Runs a race on a scripted clock; `window` scripts what happens in each window.
+/// Runs a race on a scripted clock. `window` scripts what happens in each window.
 fn raced(rules: &Rules<'_>, clock: &Scripted, mut window: impl FnMut(Turn)) -> Samples<f64> {
     let sample = |turn| {
         let timed: Timed = time(clock, || window(turn));
@@ -57,8 +57,8 @@ fn each_round_has_every_contestant_once_on_the_placement_of_the_round() {
     }
 }
 
-/// The true ratios are known: the second contestant does a quarter more work than the first, the
-/// third twice as much, on a core that changes its clock frequency from round to round.
+/// The true ratios are known: compared with the first contestant, the second does a quarter more
+/// work and the third twice as much. The core's clock frequency changes from round to round.
 #[test]
 fn ratios_are_exact_though_the_clock_moves() {
     let (clock, slowness) = (Scripted::new(), [1.0, 1.4, 0.7, 3.0, 1.1]);
@@ -75,8 +75,7 @@ fn ratios_are_exact_though_the_clock_moves() {
     assert_eq!(samples.fastest(0..3), Some(0));
 }
 
-/// Every fifth window of a contestant is preempted; none of these windows is among the valid
-/// samples.
+/// Every fifth window of a contestant is preempted, and none of these is among the valid samples.
 #[test]
 fn disturbed_windows_are_counted_and_left_out() {
     let clock = Scripted::new();
@@ -114,7 +113,7 @@ fn a_limited_time_ends_with_the_round_in_which_it_is_over() {
     // Each placement runs its minimum number of windows, however short the time.
     assert_eq!(rounds_in(0, 3, |_| true), 6);
     assert_eq!(rounds_in(0, 3, |_| false), 6);
-    // The race runs over its time until there are enough valid windows, but at most half as long
+    // Without enough valid windows, the race continues beyond its time, but at most half as long
     // again.
     assert_eq!(rounds_in(2000, 2, |round| round >= 8), 12);
     assert_eq!(rounds_in(2000, 2, |round| round >= 10), 14);
@@ -151,7 +150,7 @@ fn the_first_failure_ends_it() {
     assert_eq!(failed.err(), Some(2));
 }
 
-/// With an observer for hanging contestants, a race ends and panics as it does without one.
+/// A race ends and panics in the same way with the watchdog running as without.
 #[test]
 fn a_race_with_a_watchdog_ends_with_its_windows() {
     let hung = |what: &str| panic!("{what}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests a synthetic tuning record that is written and read back.
+//! Tests writing and reading back a synthetic tuning record.
 
 use super::*;
 use crate::predict::Predicted;
@@ -59,7 +59,7 @@ fn cost(name: &str, value: f64, hot: Option<f64>) -> StageCost {
     StageCost { name: name.to_owned(), ticks: about(value), reach: 0.9, hot_ticks }
 }
 
-/// Returns a calibration in which one stage is memory-bound, and the interval of the burst cost has
+/// Returns a calibration with one memory-bound stage, in which the interval of the burst cost has
 /// no upper end.
 fn calibrated() -> Calibration {
     let costs = Costs {
@@ -92,7 +92,7 @@ fn mapping() -> Mapping {
     Mapping { segments: vec![segment(0..2), segment(2..4)] }
 }
 
-/// Returns the predictions and the report of a tuning that was stopped before its rounds.
+/// Returns the predictions and the report of a tuning session that was stopped before its rounds.
 fn tuned() -> (Predicted, TuneReport) {
     let measured = Measured::explain(mapping(), baseline());
     let predicted = predict(&shape(), &measured, &calibrated(), None);
@@ -109,7 +109,7 @@ fn body(report: &TuneReport) -> Body {
     Body::Tune(Box::new(report.clone()))
 }
 
-/// Returns the body of the report after it was written and read back.
+/// Returns the report's body after writing and reading it back.
 fn stored(report: &TuneReport) -> Body {
     let record = Record { provenance: Provenance::default(), body: body(report) };
     let json = record.to_json_pretty().expect("it can be written");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `ATIF_RX`, `ATIF_TX`, `ATIF_RXTX`: the interface to the access terminals, where packets of
-//! frames come and go.
+//! `ATIF_RX`, `ATIF_TX`, `ATIF_RXTX`: the interface to the access terminals. These stages receive
+//! and send packets of RLP frames.
 //!
-//! Received: the header of the packet and those of all frames. Sent: Ethernet addresses are written
-//! (a terminal's is made of the key of its session), and a short packet is padded.
+//! Receiving checks the packet header and all frame headers. Sending writes the Ethernet addresses
+//! (a terminal's address is derived from its session key) and pads short packets.
 //!
-//! Leaves out: what the frames mean; that is `RLP`'s.
+//! `RLP` interprets the frames.
 
 use super::sides::{Both, Receive, Side, Transmit, and_not_framed};
 use super::{Place, mark_access, place};
@@ -15,10 +15,10 @@ use linerate_stage_api::params::{Mac, Reader};
 use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use linerate_stage_api::{BuildError, Packet, StageContext, StageKind, Verdict};
 
-/// Smallest frame without its check sequence (IEEE Std 802.3).
+/// Minimum Ethernet frame length without FCS (IEEE Std 802.3).
 const MIN_BYTES: usize = 60;
 
-/// Drop causes: faults of a packet of frames, and packets that `RLP` has not made.
+/// Drop causes: errors in a packet of frames, and packets that did not come from `RLP`.
 const CAUSES: [&str; FAULT_NAMES.len() + 1] = and_not_framed(&FAULT_NAMES);
 const NOT_FRAMED: u8 = FAULT_NAMES.len() as u8;
 
@@ -26,12 +26,12 @@ const PARAMS: &[ParamSpec] = &[ParamSpec {
     name: "source_mac",
     kind: ParamKind::Text,
     default: Default::Text("02:00:00:00:00:0c"),
-    help: "Hardware address of this side; a terminal's is 02:00 and its key.",
+    help: "Hardware address of this side; a terminal's is 02:00 followed by its key.",
 }];
 
 const SPEC: StageSpec = StageSpec {
     kind: "ATIF_RX",
-    help: "Check packets of frames from the terminals.",
+    help: "Check packets with RLP frames from the terminals.",
     params: &[],
     needs_headers: false,
     state: State::None,
@@ -44,7 +44,7 @@ pub(super) const RX: StageKind = StageKind::new(SPEC, |_, _| Ok(Receive::<Termin
 pub(super) const TX: StageKind = StageKind::new(
     StageSpec {
         kind: "ATIF_TX",
-        help: "Address packets of frames to their terminals.",
+        help: "Write the Ethernet addresses of packets with RLP frames to the terminals.",
         params: PARAMS,
         drop_causes: &CAUSES,
         ..SPEC
@@ -55,7 +55,7 @@ pub(super) const TX: StageKind = StageKind::new(
 pub(super) const RXTX: StageKind = StageKind::new(
     StageSpec {
         kind: "ATIF_RXTX",
-        help: "ATIF_RX for packets from the terminals, ATIF_TX for packets to them.",
+        help: "Act as ATIF_RX for packets from the terminals, as ATIF_TX for packets to them.",
         params: PARAMS,
         drop_causes: &CAUSES,
         ..SPEC
@@ -68,7 +68,7 @@ fn terminals(params: &Params) -> Result<Terminals, BuildError> {
     Ok(Terminals { source })
 }
 
-/// The side of the terminals, with its own hardware address.
+/// The terminals' side, with its own MAC address.
 struct Terminals {
     source: [u8; 6],
 }
@@ -99,7 +99,7 @@ fn receive(packet: &mut Packet<'_>) -> Verdict {
     }
 }
 
-/// Addresses a packet that `RLP` has made.
+/// Writes the Ethernet addresses of a packet from `RLP`.
 #[inline]
 fn send(packet: &mut Packet<'_>, source: [u8; 6], context: &mut StageContext) -> Verdict {
     let session = match place(packet) {

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reference application: stages between a packet data serving node (PDSN) and the interface to
-//! access terminals (ATIF), named as in "Netra Data Plane Software Suite 2.0", chapter 10
-//! (Performance Tuning), and the traffic for them.
+//! the access terminals (ATIF), named as in "Netra Data Plane Software Suite 2.0", chapter 10
+//! (Performance Tuning), and a traffic source for them.
 //!
 //! ```text
 //!  forward:  A10 packet --> PDSN_RX --> RLP --> ATIF_TX --> frames to the terminal
 //!  reverse:  A10 packet <-- PDSN_TX <-- RLP <-- ATIF_RX <-- frames from the terminal
 //! ```
 //!
-//! `PDSN_RXTX` and `ATIF_RXTX` act as the side given by a packet's direction. One input packet
-//! becomes at most one output packet, in the same buffer: a partial frame waits for the next packet
-//! of its session, and a NAK list becomes the packet with the retransmission. A path has one
-//! direction, so NAK lists from the opposite direction are among its packets; the stages before
-//! `RLP`, and after it those of the other side, let them through.
+//! `PDSN_RXTX` and `ATIF_RXTX` receive or send, depending on a packet's direction. One input packet
+//! becomes at most one output packet, in the same buffer: a partial frame waits for its session's
+//! next packet, and a NAK list becomes the packet with the retransmission. A path is
+//! unidirectional, so NAK lists from the opposite direction arrive among its packets. The stages
+//! before `RLP`, and those of the other side after it, pass them on unchanged.
 //!
-//! The progress of a packet is in its [`Layers`]: none while it is unmodified.
+//! A packet's [`Layers`] record its progress; they are empty until a stage has processed the
+//! packet.
 //!
-//! Leaves out: opening sessions by A11 (a key within the configured range opens one), time (timers
-//! run on the positions of packets), and a way back on which the two directions meet.
+//! There is no session establishment by A11 (the first packet with a key in the configured range
+//! opens a session), no clock (timers count packets), and no return path that joins both
+//! directions.
 
 mod atif;
 mod pdsn;
@@ -31,26 +33,26 @@ use linerate_stage_api::{BUCKETS, Extension, StageKind, Steer};
 use linerate_stage_api::{Layers, Packet};
 use std::ops::Range;
 
-/// Every kind of stage of the application.
+/// All stage kinds of the application.
 pub static KINDS: &[StageKind] =
     &[pdsn::RX, rlp::KIND, atif::TX, atif::RX, pdsn::TX, pdsn::RXTX, atif::RXTX];
 
-/// The rows of this crate in the program's table of kinds.
+/// Stage and source kinds that this crate adds to the program.
 pub static EXTENSION: Extension = Extension { stages: KINDS, sources: &[source::KIND] };
 
-/// Progress of a packet.
+/// A packet's progress through the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// As it came from the wire.
+    /// As received from the wire.
     Wire,
-    /// An A10 packet, checked, or with its GRE header written: where GRE begins, where it ends.
+    /// An A10 packet that was checked, or whose GRE header was written.
     A10 {
         /// Offset of the GRE header.
         gre: u16,
-        /// Offset of what follows the packet.
+        /// Offset of the first byte after the packet.
         end: u16,
     },
-    /// A packet of the access side, checked or written.
+    /// An access-side packet that was checked or written.
     Access,
     /// Layers that no stage of this application produces.
     Other,
@@ -59,7 +61,7 @@ enum Place {
 const IPV4: u8 = 4;
 const GRE: u8 = 47;
 
-/// Progress of a packet, as left by the previous stage.
+/// Returns the progress recorded by the previous stage.
 #[inline]
 fn place(packet: &Packet<'_>) -> Place {
     let layers = &packet.meta().layers;
@@ -71,11 +73,11 @@ fn place(packet: &Packet<'_>) -> Place {
     }
 }
 
-/// Marks the packet as one of A10 with its payload at `payload`, after its GRE header.
+/// Marks the packet as A10, with its payload at `payload`, directly after the GRE header.
 #[inline]
 fn mark_a10(packet: &mut Packet<'_>, payload: Range<usize>) {
     let gre = payload.start - GRE_BYTES..payload.end;
-    // Frames have at most 65535 bytes.
+    // Offsets fit in 16 bits: frames have at most 65535 bytes.
     packet.meta_mut().layers = Layers {
         l3: ETHERNET_BYTES as u16,
         l4: gre.start as u16,
@@ -86,7 +88,7 @@ fn mark_a10(packet: &mut Packet<'_>, payload: Range<usize>) {
     };
 }
 
-/// Notes that the packet is one of the access side.
+/// Marks the layers of an access-side packet, whose frames follow the Ethernet and packet headers.
 #[inline]
 fn mark_access(packet: &mut Packet<'_>) {
     let end = packet.length() as u16;
@@ -98,10 +100,11 @@ fn mark_access(packet: &mut Packet<'_>) {
     };
 }
 
-/// Keeps the packets of a session together, whichever way they travel.
+/// Steers all of a session's packets to the same RSS bucket, in both directions.
 struct BySession;
 
-/// The session of a frame from the wire, if it is valid enough to have one.
+/// Returns the session key of a frame from the wire; `None` if the frame is too damaged to have
+/// one.
 fn session(packet: &[u8]) -> Option<u32> {
     if frame::is_access(packet) {
         return frame::parse(packet).ok().map(|access| access.session);
@@ -109,7 +112,8 @@ fn session(packet: &[u8]) -> Option<u32> {
     envelope::parse(packet).ok().map(|envelope| envelope.key)
 }
 
-/// Keys are allocated consecutively, so their low bits spread them evenly.
+/// Returns a session's RSS bucket. Keys are allocated consecutively, so their low bits spread them
+/// evenly.
 fn bucket_of(key: u32) -> u8 {
     (key % BUCKETS as u32) as u8
 }

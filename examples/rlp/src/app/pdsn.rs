@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `PDSN_RX`, `PDSN_TX`, `PDSN_RXTX`: the side of the packet data serving node, where packets come
-//! and go in A10 envelopes.
+//! `PDSN_RX`, `PDSN_TX`, `PDSN_RXTX`: the interface to the packet data serving node. These stages
+//! receive and send A10 packets.
 //!
-//! Received: Ethernet, IPv4 with the checksum of its header, GRE flags and protocol. Sent: GRE is
-//! there already, Ethernet and IPv4 are written in front. Packets of the access side pass: they are
-//! NAK lists, which `RLP` reads, or has written.
+//! Receiving checks Ethernet, IPv4 with its header checksum, and GRE flags and protocol. Sending
+//! writes the Ethernet and IPv4 headers before the GRE header written by `RLP`. Access-side packets
+//! pass unchanged: they are NAK lists, which `RLP` reads or has written.
 //!
-//! Leaves out: which session it is, and whether the packet is new; both are `RLP`'s.
+//! `RLP` finds the session and detects duplicates.
 
 use super::sides::{Both, Receive, Side, Transmit, and_not_framed};
 use super::{Place, mark_a10, place};
@@ -17,7 +17,7 @@ use linerate_stage_api::params::{Address4, Mac, Reader};
 use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use linerate_stage_api::{BuildError, Packet, StageContext, StageKind, Verdict};
 
-/// Drop causes: faults of an envelope, and packets that `RLP` has not made.
+/// Drop causes: errors in an A10 packet, and packets that did not come from `RLP`.
 const CAUSES: [&str; FAULT_NAMES.len() + 1] = and_not_framed(&FAULT_NAMES);
 const NOT_FRAMED: u8 = FAULT_NAMES.len() as u8;
 
@@ -34,7 +34,7 @@ const PARAMS: &[ParamSpec] = &[
 
 const SPEC: StageSpec = StageSpec {
     kind: "PDSN_RX",
-    help: "Check A10 packets from the serving node; let NAK lists of terminals pass.",
+    help: "Check A10 packets from the serving node; pass on NAK lists of the terminals.",
     params: &[],
     needs_headers: false,
     state: State::None,
@@ -47,7 +47,7 @@ pub(super) const RX: StageKind = StageKind::new(SPEC, |_, _| Ok(Receive::<Servin
 pub(super) const TX: StageKind = StageKind::new(
     StageSpec {
         kind: "PDSN_TX",
-        help: "Put bytes of terminals into A10 envelopes for the serving node.",
+        help: "Write the IPv4 and Ethernet headers of A10 packets to the serving node.",
         params: PARAMS,
         drop_causes: &CAUSES,
         ..SPEC
@@ -58,7 +58,7 @@ pub(super) const TX: StageKind = StageKind::new(
 pub(super) const RXTX: StageKind = StageKind::new(
     StageSpec {
         kind: "PDSN_RXTX",
-        help: "PDSN_RX for packets from the serving node, PDSN_TX for packets to it.",
+        help: "Act as PDSN_RX for packets from the serving node, as PDSN_TX for packets to it.",
         params: PARAMS,
         drop_causes: &CAUSES,
         ..SPEC
@@ -79,7 +79,7 @@ fn ends(params: &Params) -> Result<Ends, BuildError> {
     Ok(ends)
 }
 
-/// The side of the serving node, with the addresses of both ends.
+/// The serving node's side, with the addresses of both ends of the bearer.
 struct ServingNode(Ends);
 
 impl Side for ServingNode {
@@ -106,7 +106,8 @@ fn receive(packet: &mut Packet<'_>) -> Verdict {
     }
 }
 
-/// Packets other than plain A10. Separate, so that the worker needs no stack frame for plain ones.
+/// Handles packets other than plain A10. This is a separate function so that the fast path needs no
+/// stack frame.
 #[cold]
 #[inline(never)]
 fn receive_other(packet: &mut Packet<'_>) -> Verdict {
@@ -122,7 +123,7 @@ fn receive_other(packet: &mut Packet<'_>) -> Verdict {
     }
 }
 
-/// Writes the headers of a packet that `RLP` has made.
+/// Writes the Ethernet and IPv4 headers of a packet from `RLP`.
 #[inline]
 fn send(packet: &mut Packet<'_>, ends: &Ends) -> Verdict {
     let Place::A10 { gre, end } = place(packet) else {

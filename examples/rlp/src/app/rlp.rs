@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `RLP`: the Radio Link Protocol of all sessions that meet this worker.
+//! `RLP`: the Radio Link Protocol for all of this worker's sessions.
 //!
-//! Forward: the bytes of an A10 packet are appended to the stream of its session, and the packet
-//! becomes one of the frames they fill; those that fill none wait, or go in a short frame with
-//! `flush`. A NAK list becomes the packet of what it asks for.
+//! Forward: an A10 packet's bytes are appended to its session's stream, and the packet buffer is
+//! reused for the frames they fill. Bytes that do not fill a frame wait or, with `flush`, are sent
+//! in a short frame. A NAK list is answered by a packet with the bytes it requests.
 //!
-//! Reverse: the frames of a terminal are added to its stream, and the packet becomes the A10 packet
-//! of the next bytes, if any; otherwise the NAK list that is due; otherwise it ends here. Timers of
-//! NAK rounds count packets of the source, so that no clock is needed and every mapping behaves the
-//! same.
+//! Reverse: a terminal's frames are added to its stream. The packet then becomes an A10 packet with
+//! the next in-order bytes if there are any, or else the NAK list that is due; otherwise it is
+//! consumed. NAK round timers count packets from the source, so that no clock is needed and every
+//! mapping behaves the same.
 //!
-//! Leaves out: Ethernet and IPv4, and addresses on the access side: those are its neighbours'.
+//! The neighbouring stages handle Ethernet, IPv4, and access-side addresses.
 
 use super::{BySession, Place, bucket_of, mark_a10, mark_access, place};
 use crate::envelope::{self, HEADER_BYTES};
@@ -33,31 +33,31 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 linerate_stage_api::causes! {
-    /// Neither an A10 packet that `PDSN_RX` has checked nor one of the access side.
+    /// The packet was checked by neither `PDSN_RX` nor `ATIF_RX`.
     Unchecked = "unchecked",
-    /// A key that may have no session, or that has none where a terminal speaks first.
+    /// The key is outside the configured range, or a NAK list is for a session that is not open.
     UnknownKey = "unknown_key",
-    /// As many sessions are open as may be.
+    /// Session limit reached.
     SessionsFull = "sessions_full",
-    /// The number of the A10 packet, or all bytes of the frames, were seen before.
+    /// The A10 packet's sequence number, or every byte in the frames, was received before.
     Duplicate = "duplicate",
-    /// A higher number of the session came before; the bytes were given up.
+    /// A packet with a higher sequence number arrived before, or the bytes were abandoned.
     Late = "late",
-    /// The number is far from those before it.
+    /// The sequence number is far from those before it.
     Jump = "jump",
-    /// The stream has no room for the bytes, or for another hole in it.
+    /// The stream has no room for the bytes, or too many holes.
     StreamFull = "stream_full",
-    /// A packet of the access side that contradicts itself.
+    /// Inconsistent access-side packet.
     BadAccess = "bad_access",
-    /// A NAK list that is empty, too long or out of order.
+    /// The NAK list is empty, too long or out of order.
     BadNak = "bad_nak",
-    /// A NAK list for bytes that were never sent.
+    /// NAK list for bytes that were never sent.
     NakUnsent = "nak_unsent",
-    /// A NAK list for bytes that the ring has no more.
+    /// NAK list for bytes no longer in the retransmission ring.
     NakGone = "nak_gone",
-    /// A NAK list for more bytes than may wait to be sent again.
+    /// NAK list for more bytes than the retransmission queue may hold.
     NakTooMuch = "nak_too_much",
-    /// The packet requests nothing.
+    /// The packet has no frames.
     Nothing = "nothing",
 }
 
@@ -111,47 +111,48 @@ const fn integer(
 
 const PARAMS: &[ParamSpec] = &[
     integer("first_key", [0, u32::MAX as i64], 1, "Lowest key that may have a session."),
-    integer("keys", [1, 1 << 32], 1 << 16, "How many keys from there on may have one."),
+    integer(
+        "keys",
+        [1, 1 << 32],
+        1 << 16,
+        "Number of consecutive keys, from first_key on, that may have a session.",
+    ),
     integer(
         "sessions_per_bucket",
         [1, 1 << 7],
         1,
-        "Sessions at most in each of 128 buckets, over which keys in a row are spread evenly.",
+        "Maximum number of sessions in each of the 128 RSS buckets; consecutive keys are \
+         spread evenly.",
     ),
-    integer("frame_bytes", [1, 1024], 128, "Bytes of the stream in a frame."),
+    integer("frame_bytes", [1, 1024], 128, "Stream bytes per frame."),
     integer(
         "ring_bytes",
         [128, 1 << 20],
         16_384,
-        "Bytes a session keeps to send again; a power of two, two frames at least.",
+        "Retransmission buffer of a session in bytes: a power of two, at least two frames.",
     ),
     ParamSpec {
         name: "flush",
         kind: ParamKind::Bool,
         default: Default::Bool(false),
-        help: "Send a partial frame at once, rather than waiting for the next packet.",
+        help: "Send a partial frame immediately instead of waiting for the next packet.",
     },
     ParamSpec {
         name: "nak_rounds",
         kind: ParamKind::Text,
         default: Default::Text("1,2,3"),
-        help: "NAK lists of each round that asks a terminal again, or \"unlimited\".",
+        help: "Number of NAK lists sent in each round of requests to a terminal, or \"unlimited\".",
     },
-    integer(
-        "round_packets",
-        [1, 1 << 30],
-        1 << 12,
-        "Packets of the source that pass before the next round.",
-    ),
+    integer("round_packets", [1, 1 << 30], 1 << 12, "Interval between rounds, in source packets."),
     integer(
         "bearer_bytes",
         [1, 65_000],
         1_468,
-        "Bytes of a terminal in an A10 packet at most; 1468 make an IPv4 packet of 1500.",
+        "Maximum stream bytes in an A10 packet; 1468 give a 1500-byte IPv4 packet.",
     ),
 ];
 
-/// The rounds in the words of a path.
+/// NAK rounds as written in a path file.
 struct NakRounds(Rounds);
 
 impl FromStr for NakRounds {
@@ -167,8 +168,8 @@ impl FromStr for NakRounds {
         };
         copies.and_then(|copies| Rounds::new(&copies)).map(Self).ok_or_else(|| {
             format!(
-                "invalid rounds \"{text}\"; write up to {MAX_ROUNDS} numbers from 1 to 255, such \
-                 as \"1,2,3\", or \"unlimited\""
+                "invalid rounds \"{text}\"; expected up to {MAX_ROUNDS} numbers from 1 to 255, \
+                 e.g. \"1,2,3\", or \"unlimited\""
             )
         })
     }
@@ -177,7 +178,7 @@ impl FromStr for NakRounds {
 pub(super) const KIND: StageKind = StageKind {
     spec: StageSpec {
         kind: "RLP",
-        help: "Cut the bytes of each session into frames, and send again what NAK lists ask for.",
+        help: "Cut the byte stream of each session into frames, and retransmit on request.",
         params: PARAMS,
         needs_headers: false,
         state: State::PerFlow,
@@ -219,15 +220,15 @@ fn build(params: &Params, _: &BuildContext) -> Result<Box<dyn Stage>, BuildError
     }))
 }
 
-/// One session.
+/// One session's state, in both directions.
 struct Session {
-    /// A10 packets that came.
+    /// Duplicate detection for received A10 packets.
     window: Window,
-    /// The stream to the terminal.
+    /// Stream to the terminal.
     sender: Sender,
-    /// The stream from the terminal.
+    /// Stream from the terminal.
     receiver: Receiver,
-    /// Number of the next A10 packet that goes.
+    /// Sequence number of the next A10 packet to be sent.
     sequence: u32,
 }
 
@@ -242,13 +243,13 @@ impl Session {
     }
 }
 
-/// Opens sessions: states allocated in advance, so that packets never wait for an allocation.
+/// Opens sessions. Their states are preallocated, so that no packet waits for an allocation.
 ///
-/// A bucket's sessions do not depend on those of others, so that every mapping opens the same.
+/// The limit applies to each RSS bucket separately, so that every mapping opens the same sessions.
 struct Opener {
-    /// Keys that may have a session.
+    /// Keys for which a session may be opened.
     keys: Range<u64>,
-    /// Sessions a bucket may have.
+    /// Maximum sessions per RSS bucket.
     share: u32,
     opened: [u32; BUCKETS],
     spare: Vec<Session>,
@@ -274,7 +275,7 @@ struct Rlp {
     sessions: Sessions<Session>,
     opener: Opener,
     flush: bool,
-    /// Bytes of the stream in an A10 packet at most.
+    /// Maximum stream bytes per A10 packet.
     bearer_bytes: usize,
 }
 
@@ -310,7 +311,7 @@ impl Stage for Rlp {
 }
 
 impl Rlp {
-    /// An A10 packet: its bytes join the stream.
+    /// Handles an A10 packet: appends its bytes to the stream.
     #[inline]
     fn forward(
         &mut self,
@@ -329,7 +330,7 @@ impl Rlp {
         Ok(emit(&mut session.sender, key, self.flush, packet, context))
     }
 
-    /// A packet of the access side. One that contradicts itself changes nothing.
+    /// Handles an access-side packet. An inconsistent packet changes no state.
     fn access(
         &mut self,
         packet: &mut Packet<'_>,
@@ -365,8 +366,10 @@ impl Rlp {
 }
 
 impl Session {
-    /// Processes all valid frames of a packet. Fails if none had any effect, with the reason of the
-    /// last.
+    /// Processes all valid frames in a packet.
+    ///
+    /// # Errors
+    /// Returns the last frame's reason if no frame had any effect.
     fn hear(&mut self, access: &Access<'_>, now: u64) -> Result<(), Cause> {
         let (mut news, mut refusal) = (false, Cause::Nothing);
         let mut note = |result: Result<(), Cause>| match result {
@@ -392,7 +395,10 @@ impl Session {
         if news { Ok(()) } else { Err(refusal) }
     }
 
-    /// Queues what a NAK list asks for. Fails when that is nothing.
+    /// Queues the bytes requested by a NAK list.
+    ///
+    /// # Errors
+    /// Returns the reason if none of them can be sent.
     fn serve(&mut self, ranges: Ranges<'_>) -> Result<(), Cause> {
         let before = *self.sender.counts();
         self.sender.serve(ranges.iter());
@@ -408,8 +414,9 @@ impl Session {
         }
     }
 
-    /// Turns the packet into the A10 packet of the next `bytes` bytes, or fewer if the buffer is
-    /// smaller. `PDSN_TX` writes the headers before GRE. `false` if there is no room for any.
+    /// Turns the packet into an A10 packet with the next `bytes` stream bytes, or fewer if the
+    /// buffer is smaller. `PDSN_TX` writes the headers before GRE. Returns `false` if there is no
+    /// room for any byte.
     #[inline]
     fn deliver(
         &mut self,
@@ -435,7 +442,8 @@ impl Session {
     }
 }
 
-/// Makes the packet the NAK list that is due; `false` when the buffer is too short for any.
+/// Turns the packet into the NAK list that is due. Returns `false` if the buffer is too short for a
+/// list.
 #[cold]
 fn ask(
     receiver: &mut Receiver,
@@ -454,7 +462,7 @@ fn ask(
     is_written
 }
 
-/// Makes the packet one of the frames that are to be sent; without any it ends here.
+/// Turns the packet into one with the frames that are due, or consumes it if there are none.
 #[inline]
 fn emit(
     sender: &mut Sender,
@@ -472,7 +480,7 @@ fn emit(
     if writer.frames() == 0 {
         return Verdict::Consume;
     }
-    // ATIF_TX fills in the addresses.
+    // `ATIF_TX` fills in the addresses.
     let bytes = writer.finish(&[0; 12], key);
     packet.truncate(bytes, &mut context.account);
     mark_access(packet);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shared by both sides of the application: stages that receive, that send, and that do either,
-//! depending on a packet's direction.
+//! Code shared by both sides of the application: stages that receive, stages that send, and stages
+//! that do either, depending on a packet's direction.
 
 use super::{Place, place};
 use linerate_stage_api::ring::{Consumer, Producer, ring};
 use linerate_stage_api::{Burst, Packet, Stage, StageContext, Verdict};
 
-/// One side: the serving node's or the terminals'.
+/// One side of the application: the serving node's or the terminals'.
 pub(super) trait Side: Send + 'static {
     /// Checks a packet from the wire.
     fn receive(packet: &mut Packet<'_>) -> Verdict;
 
-    /// Writes the headers of a packet that `RLP` has made.
+    /// Writes the headers of a packet from `RLP`.
     fn send(&self, packet: &mut Packet<'_>, context: &mut StageContext) -> Verdict;
 }
 
-/// Receives on the side `S`.
+/// Stage that receives on side `S`.
 pub(super) struct Receive<S>(std::marker::PhantomData<S>);
 
 impl<S: Side> Receive<S> {
@@ -30,7 +30,7 @@ impl<S: Side> Stage for Receive<S> {
     }
 }
 
-/// Sends on one side.
+/// Stage that sends on side `S`.
 pub(super) struct Transmit<S>(pub(super) S);
 
 impl<S: Side> Stage for Transmit<S> {
@@ -39,7 +39,7 @@ impl<S: Side> Stage for Transmit<S> {
     }
 }
 
-/// Receives and sends on one side.
+/// Stage that receives and sends on side `S`.
 pub(super) struct Both<S> {
     side: S,
     other: OtherSide,
@@ -65,7 +65,8 @@ impl<S: Side> Stage for Both<S> {
     }
 }
 
-/// Causes of drops: `faults`, and last `not_framed`, for a packet that `RLP` has not made.
+/// Returns the drop causes: `faults`, followed by `not_framed` for packets that did not come from
+/// `RLP`.
 pub(super) const fn and_not_framed<const FAULTS: usize, const CAUSES: usize>(
     faults: &[&'static str; FAULTS],
 ) -> [&'static str; CAUSES] {
@@ -76,8 +77,9 @@ pub(super) const fn and_not_framed<const FAULTS: usize, const CAUSES: usize>(
     causes
 }
 
-/// The queue of the direction without packets: a worker for both sides polls it once per iteration,
-/// like the workers of the document. This queue in memory does not show the cost on a device.
+/// Input queue of the other direction, which is always empty. As in the Netra document, a worker
+/// that serves both directions polls it once per iteration. Polling this queue in memory costs less
+/// than polling a device.
 struct OtherSide {
     _producer: Producer<u32>,
     queue: Consumer<u32>,
@@ -94,7 +96,7 @@ impl OtherSide {
     fn look(&mut self) {
         self.looks += 1;
         let found = self.queue.pop();
-        debug_assert!(found.is_none(), "no packets in the other direction");
+        debug_assert!(found.is_none(), "the queue of the other direction is always empty");
     }
 
     fn counts(&self) -> Vec<(&'static str, u64)> {

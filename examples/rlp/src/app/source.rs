@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The packets of a capture as the sessions of a radio access network carry them.
+//! Traffic source: a capture's packets, as carried by a radio access network's sessions.
 //!
-//! Each IP packet is framed as PPP and appended to the stream of a session, which the pair of its
-//! addresses chooses: both directions of a terminal stay together. A stream travels forward in A10
-//! packets, or in reverse in RLP frames, optionally of a fixed size; the rest at the end of the
-//! capture is padded with flags, which PPP allows between frames. NAK lists of the terminals are
-//! inserted between the packets at random by seed; each requests bytes that a sender with frames of
-//! any size has sent, and a ring of 4 KiB still holds.
+//! Each IP packet is framed as PPP and appended to the stream of a session, which is chosen by its
+//! pair of addresses, so that both directions of a conversation share a session. Streams travel
+//! forward in A10 packets or in reverse in RLP frames, optionally of a fixed size. What is left at
+//! the end of the capture is padded with flags, which PPP allows between frames. The terminals' NAK
+//! lists are inserted between the packets at pseudo-random positions. Each requests bytes that were
+//! certainly sent, whatever the frame size, and that a 4 KiB ring still holds.
 //!
-//! When the capture is repeated, sequence numbers go on: per pass, those of GRE by the packets of
-//! the session, those of bytes by its bytes.
+//! When the capture is repeated, sequence numbers continue: in each pass, GRE numbers advance by
+//! the session's packets and byte numbers by its bytes.
 //!
-//! Leaves out: packets that are not IP, or have VLAN tags, and those that do not fit; they are
-//! counted. Loss, which is the terminal emulator's.
+//! Packets that are not IP, have VLAN tags, or do not fit are skipped and counted. Loss is added by
+//! the terminal emulator.
 
 use crate::envelope::{self, ETHERNET_BYTES, Ends};
 use crate::frame::{self, ByteRange, MAX_FRAME_BYTES, NakList, Writer};
@@ -27,27 +27,28 @@ use linerate_stage_api::spec::{
 use linerate_stage_api::{BuildError, Steer};
 use std::sync::Arc;
 
-/// Smallest frame without its check sequence.
+/// Minimum Ethernet frame length without FCS.
 const MIN_BYTES: usize = 60;
 
-/// From the packet data serving node to the packet control function, with addresses for
-/// documentation (RFC 5737).
+/// Addresses of packets from the packet data serving node to the packet control function. The IPv4
+/// addresses are reserved for documentation (RFC 5737).
 const ENDS: Ends = Ends {
     ethernet: [2, 0, 0, 0, 0, 0x0a, 2, 0, 0, 0, 0, 0x0b],
     ipv4: [192, 0, 2, 1, 192, 0, 2, 2],
 };
 
-/// From a terminal's side to ours.
+/// Ethernet addresses of frames from the terminals' side to this side: destination, then source.
 const ACCESS_ETHERNET: [u8; 12] = [2, 0, 0, 0, 0, 0x0a, 2, 0, 0, 0, 0, 0x0c];
 
-/// Minimum distance of requested bytes: unsent partial frames are excluded.
+/// Minimum distance of requested bytes from the end of the stream, which excludes bytes in an
+/// unsent partial frame.
 const UNSENT_MAX: u64 = MAX_FRAME_BYTES as u64;
-/// Bytes a NAK list asks for at most.
+/// Maximum bytes requested by a NAK list.
 const ASKED_MAX: u64 = 256;
-/// Additional random distance.
+/// Upper limit on the additional random distance in bytes.
 const REACH: u64 = 2_048;
 
-/// The way of packets, in the words of the file.
+/// Values of `direction` in the path file.
 const DIRECTIONS: [&str; 2] = ["forward", "reverse"];
 
 const fn param(
@@ -64,25 +65,25 @@ const PARAMS: &[ParamSpec] = &[
         "direction",
         ParamKind::Word(&DIRECTIONS),
         Default::Text(DIRECTIONS[0]),
-        "To the terminals, in A10 envelopes, or from them, in RLP frames.",
+        "Direction of the packets: to the terminals in A10 packets, or from them in RLP frames.",
     ),
     param(
         "bytes",
         ParamKind::Integer { min: MIN_FRAME_BYTES as i64, max: MAX_BUFFER_BYTES as i64 },
-        Default::Absent("one frame for each packet of the capture"),
-        "Bytes of every frame without check sequence.",
+        Default::Absent("one frame per captured packet"),
+        "Length of every frame in bytes, without frame check sequence.",
     ),
     param(
         "sessions",
         ParamKind::Integer { min: 1, max: 1 << 16 },
         Default::Integer(64),
-        "Sessions that share the packets.",
+        "Number of sessions over which the packets are distributed.",
     ),
     param(
         "first_key",
         ParamKind::Integer { min: 0, max: u32::MAX as i64 },
         Default::Integer(1),
-        "Key of the first session; the others follow.",
+        "Key of the first session; the others have the keys that follow.",
     ),
     param(
         "naks",
@@ -94,15 +95,15 @@ const PARAMS: &[ParamSpec] = &[
         "seed",
         ParamKind::Integer { min: 0, max: i64::MAX },
         Default::Integer(1),
-        "Start of the random places of NAK lists.",
+        "Random seed for the positions of NAK lists.",
     ),
 ];
 
-/// `kind = "a10"`: a capture whose packets travel in sessions of a radio access network.
+/// `kind = "a10"`: a capture carried by a radio access network's sessions.
 pub const KIND: SourceKind = SourceKind {
     spec: SourceSpec {
         kind: "a10",
-        help: "The packets of a capture in the sessions of a radio access network.",
+        help: "A capture, carried by the sessions of a radio access network.",
         params: PARAMS,
         check,
         frame_bytes: |params| Reader(params).integer_if_given("bytes").ok().flatten(),
@@ -110,7 +111,7 @@ pub const KIND: SourceKind = SourceKind {
     traffic: |used, inner, steers| traffic(inner, &A10::new(used)?, steers),
 };
 
-/// Error in parameters that are individually valid.
+/// Checks combinations of individually valid parameters.
 fn check(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
     let Ok(a10) = A10::of_params(params, buffer_bytes) else { return Vec::new() };
     let mut misfits = Vec::new();
@@ -122,17 +123,17 @@ fn check(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
         misfits.push(Misfit {
             param: "first_key",
             message: format!(
-                "{sessions} sessions from key {first_key} on: keys end at {}",
+                "{sessions} sessions starting at key {first_key} do not fit: the largest key is {}",
                 u32::MAX
             ),
-            help: format!("first_key = {} is the largest for them", u32::MAX - (sessions - 1)),
+            help: format!("lower first_key to {} or less", u32::MAX - (sessions - 1)),
         });
     }
     if a10.naks > 0.0 && a10.direction == Direction::Reverse {
         misfits.push(Misfit {
             param: "naks",
-            message: "NAK lists come from the terminals: they are for the forward direction".into(),
-            help: "leave out 'naks'".into(),
+            message: "terminal NAK lists are possible only in the forward direction".into(),
+            help: "remove 'naks'".into(),
         });
     }
     misfits
@@ -141,24 +142,24 @@ fn check(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
 /// Direction of a session's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
-    /// To the terminal: they arrive in A10 envelopes.
+    /// To the terminal; the packets arrive in A10 envelopes.
     Forward,
-    /// From the terminal: they arrive in RLP frames.
+    /// From the terminal; the packets arrive in RLP frames.
     Reverse,
 }
 
-/// Encapsulation of captured packets in sessions.
+/// How captured packets are encapsulated in sessions.
 #[derive(Clone, Debug, PartialEq)]
 struct A10 {
     direction: Direction,
-    /// Bytes of every frame without check sequence; `None` for a frame per packet.
+    /// Frame length without FCS; `None` for one frame per captured packet.
     bytes: Option<u32>,
     sessions: u32,
-    /// Key of the first session; the others follow.
+    /// Key of the first session; the others follow consecutively.
     first_key: u32,
-    /// Share of the frames that are NAK lists, 0 to 0.5.
+    /// Fraction of frames that are NAK lists, 0 to 0.5.
     naks: f64,
-    /// Seed of the positions of the NAK lists.
+    /// Random seed for NAK list positions.
     seed: u64,
     buffer_bytes: u32,
 }
@@ -183,11 +184,10 @@ impl A10 {
     }
 }
 
-/// The traffic of `a10`, made of the packets `inner`; the frames of a session go where `steers`
-/// say.
+/// Encapsulates the packets in `inner`. `steers` assign each session's frames to RSS buckets.
 ///
 /// # Errors
-/// If nothing of the capture can be offered.
+/// Returns an error if no packet in the capture can be used.
 fn traffic(inner: &Traffic, a10: &A10, steers: &[Arc<dyn Steer>]) -> Result<Traffic, TrafficError> {
     let mut builder = TrafficBuilder::new(steers);
     builder.made_of(inner);
@@ -208,7 +208,7 @@ fn traffic(inner: &Traffic, a10: &A10, steers: &[Arc<dyn Steer>]) -> Result<Traf
     builder.finish()
 }
 
-/// The IP packet in an Ethernet frame without its padding, and its PPP protocol.
+/// Returns an Ethernet frame's PPP protocol number and IP packet, without Ethernet padding.
 fn ip_packet(frame: &[u8]) -> Option<(u16, &[u8])> {
     let (ethernet, ip) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
     let length = |at| Some(usize::from(u16::from_be_bytes(*ip.get(at..)?.first_chunk()?)));
@@ -220,41 +220,42 @@ fn ip_packet(frame: &[u8]) -> Option<(u16, &[u8])> {
     Some((protocol, ip.get(..bytes)?))
 }
 
-/// A session in the making.
+/// A session whose packets are being built from the capture.
 struct Stream {
     key: u32,
     /// Bytes not yet in a frame.
     pending: Vec<u8>,
-    /// A10 packets of a pass.
+    /// A10 packets per pass.
     packets: u32,
-    /// Bytes of a pass.
+    /// Stream bytes per pass.
     bytes: u64,
 }
 
-/// Marks a field as a running number.
+/// What a sequence number counts when the capture is repeated.
 #[derive(Clone, Copy)]
 enum Unit {
     Packets,
     Bytes,
 }
 
-/// A frame whose numbers do not know yet how far they run on in a pass.
+/// A frame whose sequence numbers still lack their increment per pass, which is known only at the
+/// end of the capture.
 struct Draft {
     end: usize,
     time_ns: u64,
     session: usize,
-    /// Offset, first value and unit of each.
+    /// Each sequence number's offset, first value and unit.
     running: Vec<(usize, u32, Unit)>,
 }
 
-/// All frames.
+/// All frames, and the state for building them.
 struct Drafts<'a> {
     a10: &'a A10,
     streams: Vec<Stream>,
     bytes: Vec<u8>,
     drafts: Vec<Draft>,
     random: u64,
-    /// NAK lists that the frames so far call for.
+    /// NAK lists still to be inserted for the frames so far.
     naks_due: f64,
 }
 
@@ -272,7 +273,7 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    /// Bytes of a stream that go into a frame of `bytes` bytes.
+    /// Returns the stream bytes in a frame of `bytes` bytes.
     fn payload(&self, bytes: usize) -> usize {
         match self.a10.direction {
             Direction::Forward => bytes - envelope::HEADER_BYTES,
@@ -284,7 +285,7 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    /// Appends a packet to a session, and makes the frames it completes.
+    /// Appends a packet to a session, and builds the frames that it completes.
     fn packet(
         &mut self,
         session: usize,
@@ -312,7 +313,7 @@ impl<'a> Drafts<'a> {
         if fits { Ok(()) } else { Err("too_long") }
     }
 
-    /// Sends what is left, flags behind it.
+    /// Sends every session's remaining bytes, padded with flags.
     fn fill_up(&mut self, time_ns: u64) {
         let Some(bytes) = self.a10.bytes else { return };
         let payload = self.payload(bytes as usize);
@@ -325,7 +326,7 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    /// A frame with these bytes of a session, and the NAK list that is due behind it.
+    /// Adds a frame with these bytes from a session, followed by a NAK list if one is due.
     fn data(&mut self, session: usize, bytes: &[u8], time_ns: u64) {
         let frame = match self.a10.direction {
             Direction::Forward => self.forward(session, bytes),
@@ -354,7 +355,7 @@ impl<'a> Drafts<'a> {
         let mut header = [0; envelope::HEADER_BYTES];
         let sequence = stream.packets;
         let fits = envelope::write_header(&mut header, &ENDS, stream.key, sequence, bytes.len());
-        assert!(fits, "buffers are shorter than IPv4 packets may be");
+        assert!(fits, "a buffer is shorter than the maximum IPv4 packet");
         // The sequence number is the last field of the header.
         let running = vec![(envelope::HEADER_BYTES - 4, sequence, Unit::Packets)];
         Written { bytes: [&header, bytes].concat(), running }
@@ -379,7 +380,8 @@ impl<'a> Drafts<'a> {
         Written { bytes: packet, running }
     }
 
-    /// A NAK list of some session, if that has sent enough to ask for.
+    /// Adds a NAK list for a random session. Returns `false` if that session has not sent enough
+    /// bytes yet.
     fn nak(&mut self, time_ns: u64) -> bool {
         let session = (self.draw() % self.streams.len() as u64) as usize;
         let (back, asked) = (self.draw() % REACH, 1 + self.draw() % ASKED_MAX);
@@ -405,7 +407,8 @@ impl<'a> Drafts<'a> {
         mix(self.random)
     }
 
-    /// Hands all frames over, now that it is known how far each number runs on in a pass.
+    /// Passes all frames to the builder. This happens last, because a sequence number's increment
+    /// per pass is known only once all frames have been drafted.
     fn hand_over(&self, builder: &mut TrafficBuilder<'_>) {
         let mut start = 0;
         for draft in &self.drafts {
@@ -424,7 +427,7 @@ impl<'a> Drafts<'a> {
     }
 }
 
-/// A frame and its running numbers.
+/// A frame and its sequence numbers.
 struct Written {
     bytes: Vec<u8>,
     running: Vec<(usize, u32, Unit)>,

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ranges of a NAK: the list a receiver makes, and the view of one in a packet.
+//! NAK ranges: the list that a receiver builds, and a view of a list in a packet.
 
 use super::Fault;
 
-/// Ranges in a NAK at most.
+/// Maximum ranges per NAK.
 pub const MAX_RANGES: usize = 32;
-/// Maximum span of a list in bytes: limited by 32-bit numbers.
+/// Maximum span of a list in bytes: half of the 32-bit sequence number space.
 const MAX_SPAN: u32 = 1 << 31;
 pub(super) const RANGE_BYTES: usize = 8;
-/// Bytes of the longest NAK behind the header of its frame.
+/// Maximum NAK length in bytes, without the frame header.
 pub const MAX_NAK_BYTES: usize = MAX_RANGES * RANGE_BYTES;
 
-/// Bytes of a stream, by wire number.
+/// A range of stream bytes, numbered as on the wire (32 bits).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByteRange {
-    /// Number of the first.
+    /// Number of the first byte.
     pub first: u32,
-    /// Length; 1 to 2^31 in a list.
+    /// Length in bytes; 1 to 2^31 in a list.
     pub bytes: u32,
 }
 
-/// The ranges that a receiver requests, ascending and disjoint.
+/// Ranges requested by a receiver, ascending and disjoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NakList {
     ranges: [ByteRange; MAX_RANGES],
@@ -34,10 +34,10 @@ impl Default for NakList {
 }
 
 impl NakList {
-    /// Adds a range behind the others.
+    /// Appends a range.
     ///
-    /// Returns `false`, and adds nothing, when the list is full, the range empty, or not behind the
-    /// last one and within 2^31 bytes of the first.
+    /// Returns `false`, and appends nothing, if the list is full, or if the range is empty, does
+    /// not follow the last one, or ends more than 2^31 bytes after the start of the first.
     #[inline]
     pub fn push(&mut self, range: ByteRange) -> bool {
         if range.bytes == 0
@@ -57,19 +57,19 @@ impl NakList {
             return true;
         };
         let to = |number: u32| number.wrapping_sub(first.first);
-        // The sum of the last one is below 2^31 by this very check, or it is the first.
+        // Cannot overflow: for every range but the first, this check kept the sum below 2^31.
         let end = to(range.first).saturating_add(range.bytes);
         to(range.first) >= to(last.first) + last.bytes && end <= MAX_SPAN
     }
 
-    /// The ranges.
+    /// Returns the ranges in ascending order.
     #[inline]
     pub fn ranges(&self) -> &[ByteRange] {
         &self.ranges[..self.len]
     }
 }
 
-/// The ranges of a NAK in its packet, verified to be in order.
+/// A view of a NAK's ranges in its packet; their order has been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ranges<'p>(&'p [[u8; RANGE_BYTES]]);
 
@@ -88,7 +88,7 @@ impl<'p> Ranges<'p> {
         Ok(Self(entries))
     }
 
-    /// The ranges, ascending and disjoint.
+    /// Iterates over the ranges, ascending and disjoint.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = ByteRange> + use<'p> {
         self.0.iter().map(range)

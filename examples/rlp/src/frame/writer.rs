@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writing packets of the access side.
+//! Writes access-side packets.
 
 use super::nak::RANGE_BYTES;
 use super::{
@@ -7,19 +7,18 @@ use super::{
     NakList, PACKET_HEADER_BYTES, VERSION,
 };
 
-/// Writes frames one behind the other, and then the header in front of them.
+/// Writes frames one after another, then the packet header in front of them.
 #[derive(Debug)]
 pub struct Writer<'b> {
     packet: &'b mut [u8],
-    /// Bytes written, the room for the header counted.
+    /// Bytes written so far, including the space reserved for the header.
     at: usize,
     frames: u8,
 }
 
 impl<'b> Writer<'b> {
-    /// A packet of no frames, that may become as long as `packet` and 65535 bytes of frames.
-    ///
-    /// Returns `None` when not even the header fits.
+    /// Starts an empty packet, limited to the length of `packet` and to 65535 bytes of frames.
+    /// Returns `None` if not even the header fits.
     #[inline]
     pub fn new(packet: &'b mut [u8]) -> Option<Self> {
         let longest = PACKET_HEADER_BYTES + usize::from(u16::MAX);
@@ -31,15 +30,15 @@ impl<'b> Writer<'b> {
         })
     }
 
-    /// Bytes a frame may have behind its header and still fit; `None`: no frame fits.
+    /// Returns how many bytes can follow the header of another frame; `None` if no frame fits.
     #[inline]
     pub fn room(&self) -> Option<usize> {
         let bytes = (self.packet.len() - self.at).checked_sub(FRAME_HEADER_BYTES)?;
         (self.frames < u8::MAX).then_some(bytes)
     }
 
-    /// Writes a frame of data, given in two pieces because a ring wraps. Returns `false`, and
-    /// writes nothing, if it does not fit or is not a valid frame.
+    /// Writes a data frame, whose bytes come in two pieces because they may wrap around a ring.
+    /// Returns `false`, and writes nothing, if it does not fit or is not a valid frame.
     #[inline]
     pub fn data(&mut self, sequence: u32, pieces: [&[u8]; 2], again: bool) -> bool {
         let bytes = pieces[0].len() + pieces[1].len();
@@ -56,13 +55,13 @@ impl<'b> Writer<'b> {
         true
     }
 
-    /// Writes an idle frame; `false` when it does not fit.
+    /// Writes an idle frame. Returns `false` if it does not fit.
     #[inline]
     pub fn idle(&mut self, sequence: u32) -> bool {
         self.frame(KIND_IDLE, sequence, 0).is_some()
     }
 
-    /// Writes a NAK; `false` when it does not fit or asks for nothing.
+    /// Writes a NAK. Returns `false` if it does not fit or the list is empty.
     pub fn nak(&mut self, list: &NakList) -> bool {
         let ranges = list.ranges();
         if ranges.is_empty() {
@@ -78,7 +77,7 @@ impl<'b> Writer<'b> {
         true
     }
 
-    /// Writes the header of a frame; returns the room for what follows it.
+    /// Writes a frame header and returns the space for the `bytes` bytes after it.
     #[inline]
     fn frame(&mut self, kind: u8, sequence: u32, bytes: usize) -> Option<&mut [u8]> {
         if self.room()? < bytes {
@@ -87,7 +86,7 @@ impl<'b> Writer<'b> {
         let frame = &mut self.packet[self.at..][..FRAME_HEADER_BYTES + bytes];
         let (header, body) = frame.split_first_chunk_mut::<FRAME_HEADER_BYTES>()?;
         header[..2].copy_from_slice(&[kind, 0]);
-        // At most 65535: `new` leaves no room for more.
+        // At most 65535: `new` limits the space.
         header[2..4].copy_from_slice(&(bytes as u16).to_be_bytes());
         header[4..].copy_from_slice(&sequence.to_be_bytes());
         self.at += FRAME_HEADER_BYTES + bytes;
@@ -95,14 +94,14 @@ impl<'b> Writer<'b> {
         Some(body)
     }
 
-    /// Number of frames written.
+    /// Returns the number of frames written.
     #[inline]
     pub fn frames(&self) -> u8 {
         self.frames
     }
 
-    /// Writes the headers in front of the frames; `ethernet` is destination, then source. Returns
-    /// the bytes of the packet.
+    /// Writes the headers in front of the frames; `ethernet` holds the destination address followed
+    /// by the source address. Returns the packet length.
     #[inline]
     pub fn finish(self, ethernet: &[u8; 12], session: u32) -> usize {
         let bytes = (self.at - PACKET_HEADER_BYTES) as u16;

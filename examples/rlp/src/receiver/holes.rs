@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Missing bytes of a stream, and the timing of requests.
+//! Tracks a stream's missing bytes, and when to request them.
 //!
-//! A list of holes, ascending and disjoint, each with the state of its rounds.
+//! The holes form a list, ascending and disjoint; each stores the state of its rounds.
 
 use super::{Counts, MAX_HOLES, Rounds};
 use crate::frame::{ByteRange, NakList};
 use std::collections::VecDeque;
 
-/// Bytes `first..end`, missing.
+/// Missing bytes `first..end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hole {
     pub(super) first: u64,
     pub(super) end: u64,
-    /// Tick at which the round ends, once all its NAKs are out.
+    /// Tick at which the round ends; valid once all its NAKs have been sent.
     due: u64,
     round: u8,
-    /// NAKs of this round still to be sent.
+    /// NAKs still to be sent in this round.
     copies: u8,
     pub(super) given_up: bool,
 }
 
-// docs/rlp.md states what a session takes.
+// docs/rlp.md states the memory per session, which depends on this size.
 const _: () = assert!(size_of::<Hole>() == 32);
 
-/// All holes of a stream.
+/// All holes in a stream.
 #[derive(Clone, Debug)]
 pub(super) struct Holes {
     list: VecDeque<Hole>,
     rounds: Rounds,
     timer_ticks: u64,
-    /// Holes with NAKs to be sent.
+    /// Number of holes for which NAKs are still to be sent.
     wanting: usize,
-    /// No round ends before this tick.
+    /// Earliest tick at which a round may end.
     next_due: u64,
 }
 
@@ -50,7 +50,7 @@ impl Holes {
         self.list.get(at)
     }
 
-    /// The place of the first hole that ends behind a number.
+    /// Returns the index of the first hole that ends after `number`.
     pub(super) fn place(&self, number: i64) -> usize {
         self.list.partition_point(|hole| hole.end as i64 <= number)
     }
@@ -59,12 +59,12 @@ impl Holes {
         self.list.len() == MAX_HOLES
     }
 
-    /// Takes the first hole out, which was given up.
+    /// Removes the first hole, which has been abandoned.
     pub(super) fn pop(&mut self) {
         self.list.pop_front();
     }
 
-    /// Opens a hole behind all others. The list is not full.
+    /// Appends a hole and returns its index. The list must not be full.
     pub(super) fn open(&mut self, first: u64, end: u64, counts: &mut Counts) -> usize {
         counts.holes += 1;
         let hole = Hole { first, end, due: 0, round: 0, copies: 0, given_up: false };
@@ -72,7 +72,7 @@ impl Holes {
         self.list.len() - 1
     }
 
-    /// Begins the round that the hole says, or gives the hole up.
+    /// Begins the hole's current round, or abandons the hole if all rounds are over.
     pub(super) fn begin_round(&mut self, at: usize, counts: &mut Counts) {
         match self.rounds.copies(self.list[at].round) {
             Some(copies) => {
@@ -91,7 +91,7 @@ impl Holes {
         counts.aborted_bytes += hole.end - hole.first;
     }
 
-    /// Gives up every hole that begins below a number.
+    /// Abandons every hole that begins below `number`.
     pub(super) fn give_up_below(&mut self, number: u64, counts: &mut Counts) {
         for at in 0..self.list.len() {
             if self.list[at].first < number && !self.list[at].given_up {
@@ -100,8 +100,8 @@ impl Holes {
         }
     }
 
-    /// Removes `from..to` from the hole that contains it; returns the index of the next hole.
-    /// `None`, without any change, if this would exceed the maximum number of holes.
+    /// Removes `from..to` from the hole that contains it, and returns the index of the next hole.
+    /// Returns `None` and changes nothing if there would be too many holes.
     pub(super) fn narrow(&mut self, at: usize, from: u64, to: u64) -> Option<usize> {
         let hole = self.list[at];
         match (from == hole.first, to == hole.end) {
@@ -128,7 +128,7 @@ impl Holes {
         }
     }
 
-    /// Ends the rounds whose time is over.
+    /// Ends the rounds whose timers have expired.
     #[inline]
     pub(super) fn tick(&mut self, now: u64, counts: &mut Counts) {
         if now >= self.next_due {
@@ -147,23 +147,24 @@ impl Holes {
                 self.next_due = self.next_due.min(hole.due);
                 continue;
             }
-            // Without a limit the number of the round means nothing.
+            // Saturating, since the round number has no meaning if rounds are unlimited.
             hole.round = hole.round.saturating_add(1);
             self.begin_round(at, counts);
         }
     }
 
-    /// Whether a NAK is to be sent.
+    /// Returns whether a NAK is due.
     #[inline]
     pub(super) fn wants_nak(&self) -> bool {
         self.wanting > 0
     }
 
-    /// The holes with NAKs to be sent, one NAK each, as many as a list holds.
+    /// Returns the holes with NAKs to be sent, as many as fit in a list, and counts one NAK for
+    /// each.
     pub(super) fn next_nak(&mut self, now: u64) -> NakList {
         let mut list = NakList::default();
         for hole in self.list.iter_mut().filter(|hole| hole.copies > 0) {
-            // A hole is no longer than the ring, 2^30.
+            // A hole is no longer than the ring, at most 2^30 bytes.
             let bytes = (hole.end - hole.first) as u32;
             if !list.push(ByteRange { first: hole.first as u32, bytes }) {
                 break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The receiver against one that keeps a note for every byte.
+//! Compares the receiver with a reference that keeps each byte's state separately.
 
 use super::*;
 use crate::frame::ByteRange;
@@ -9,11 +9,11 @@ const RING_BYTES: u64 = 128;
 const TIMER_TICKS: u64 = 5;
 const COPIES: [u8; 2] = [1, 2];
 
-/// State of one byte.
+/// A stream byte's state in the reference receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Note {
     Here(u8),
-    /// Missing since the frame of this number came.
+    /// Missing since the frame with this index arrived.
     Missing {
         hole: usize,
         round: usize,
@@ -25,7 +25,7 @@ enum Note {
     },
 }
 
-/// Notes of all bytes from the first to the highest seen.
+/// State of every byte from the first to the highest seen.
 struct Reference {
     notes: Vec<Note>,
     taken: usize,
@@ -35,7 +35,7 @@ struct Reference {
 }
 
 impl Reference {
-    /// The missing bytes in runs, as ranges of places; those of one hole that touch are one.
+    /// Returns runs of missing bytes as index ranges; adjacent bytes in the same hole form one run.
     fn runs(&self) -> Vec<(usize, usize)> {
         let hole = |note: &Note| match note {
             Note::Here(_) => None,
@@ -74,7 +74,7 @@ impl Reference {
         self.notes.resize(end, note);
     }
 
-    /// `first` counts from the start of the stream; `step` names the hole.
+    /// `first` is a 64-bit byte number; `step` identifies the hole this frame may open.
     fn receive(&mut self, step: usize, first: i64, bytes: &[u8]) -> Result<(), Refusal> {
         let (end, expected) = (first + bytes.len() as i64, self.notes.len() as i64);
         let room = (self.taken as u64 + RING_BYTES) as i64;
@@ -169,7 +169,7 @@ impl Reference {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Distance from the highest number seen, bytes.
+    /// Distance of the first byte from the highest number seen, and length in bytes.
     Frame(i64, usize),
     Wait(u64),
     Nak,
@@ -184,7 +184,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::Nak),
         3 => (0..60_usize).prop_map(Step::Take),
     ];
-    // Fewer than can open `MAX_HOLES` holes.
+    // Too few frames to open `MAX_HOLES` holes.
     prop::collection::vec(step, 0..120)
 }
 
@@ -212,7 +212,8 @@ proptest! {
             match step {
                 Step::Frame(at, bytes) => {
                     let first = reference.notes.len() as i64 + at;
-                    // The same numbers carry other bytes each time: the first to come stay.
+                    // Frames carry different values for the same byte numbers: the first value
+                    // received must be kept.
                     let bytes: Vec<u8> =
                         (0..bytes).map(|i| (i * 3 + number * 17) as u8).collect();
                     let wire = (start as i64 + first) as u32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sender compared with one that keeps the whole stream.
+//! Compares the sender with a reference that keeps the whole stream.
 
 use super::*;
 use crate::frame::{Frame, MAX_RANGES, NakList, PACKET_HEADER_BYTES, parse};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const LIMITS: Limits = Limits { frame_bytes: 10, ring_bytes: 64 };
 
-/// Keeps everything, and walks it byte by byte.
+/// Reference sender: keeps every byte, and examines ranges byte by byte.
 struct Reference {
     stream: Vec<u8>,
     cut: usize,
@@ -15,7 +15,7 @@ struct Reference {
     counts: Counts,
 }
 
-/// A frame: number from the start, bytes, whether again.
+/// A sent frame: 64-bit number of its first byte, its bytes, and whether it is a retransmission.
 type Sent = (usize, Vec<u8>, bool);
 
 impl Reference {
@@ -85,7 +85,8 @@ impl Reference {
 enum Step {
     Append(usize),
     Emit(usize, bool),
-    /// Distance from the sent bytes, length, distance to the next.
+    /// Distance of the first range from the last byte sent; length of each range and distance to
+    /// the next.
     Nak(i64, Vec<(u32, u32)>),
 }
 
@@ -117,7 +118,7 @@ proptest! {
         before in prop_oneof![Just(0_u64), (1_u64 << 32) - 200..1 << 32], steps in steps(),
     ) {
         let mut sender = Sender { appended: before, cut: before, ..Sender::new(LIMITS) };
-        // Sent bytes, all in a ring of zeros.
+        // The whole stream is zeros, as is the ring initially.
         let stream = vec![0; before.min(100) as usize];
         let start = before - stream.len() as u64;
         let mut reference =
@@ -147,7 +148,8 @@ proptest! {
                         let wire = (start as i64 + first) as u32;
                         let fits = list.push(ByteRange { first: wire, bytes });
                         prop_assert!(fits);
-                        // Bytes before the start of a stream were never sent, nor kept.
+                        // Bytes before the start of the stream were never sent, so the reference
+                        // does not have them.
                         reference.want(first, bytes);
                         first += i64::from(bytes + gap);
                     }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Invalid packets: each is dropped for a named cause, and later ones are handled as if it had not
-//! come.
+//! Invalid packets: each is dropped for a named cause and does not affect later ones.
 
 use crate::rig::{a10, access, data, drops, frames, nak, path, ran};
 use linerate_rlp::envelope::{ETHERNET_BYTES, HEADER_BYTES};
 use linerate_rlp::frame::{self, Frame, PACKET_HEADER_BYTES};
 
-/// The two forward paths: the sides split and joined.
+/// The two forward paths: with separate RX and TX stages, and with joined ones.
 const SIDES: [[&str; 2]; 2] = [["PDSN_RX", "ATIF_TX"], ["PDSN_RXTX", "ATIF_RXTX"]];
 
-/// Runs `given` through a forward path whose `RLP` has these parameters. Expects the given drops,
-/// stage and cause of each in order of their names, and the given numbers of frames of data and of
-/// retransmitted data.
+/// Runs `given` through a forward path whose `RLP` stage has the parameters `rlp`. Expects the
+/// drops `expected` (stage and cause, sorted) and `sent` new and retransmitted data frames.
 #[track_caller]
 fn forward(rlp: &str, given: &[Vec<u8>], expected: &[(&str, &str)], sent: [usize; 2]) {
     for [pdsn, atif] in SIDES {
@@ -40,13 +38,13 @@ fn forward(rlp: &str, given: &[Vec<u8>], expected: &[(&str, &str)], sent: [usize
     }
 }
 
-/// A valid packet with `bytes` written at `at`.
+/// Overwrites a valid packet at offset `at` with `bytes`.
 fn with(mut packet: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
     packet[at..at + bytes.len()].copy_from_slice(bytes);
     packet
 }
 
-/// Recomputes the checksum of the IPv4 header, as a slow sum of words.
+/// Recomputes the IPv4 header checksum with a simple sum of words.
 fn summed(mut packet: Vec<u8>) -> Vec<u8> {
     let header = &mut packet[ETHERNET_BYTES..ETHERNET_BYTES + 20];
     header[10..12].fill(0);
@@ -56,7 +54,7 @@ fn summed(mut packet: Vec<u8>) -> Vec<u8> {
     packet
 }
 
-/// One bad envelope between two valid ones.
+/// Asserts that a bad A10 packet between two valid ones is dropped for `cause`.
 #[track_caller]
 fn envelope(bad: Vec<u8>, cause: &str) {
     let given = [a10(1, 0, &[7; 128]), bad, a10(1, 1, &[8; 128])];
@@ -98,14 +96,14 @@ fn unknown_keys() {
     let given = [a10(9, 0, &bytes), a10(10, 0, &bytes), a10(12, 0, &bytes)];
     forward(keys, &given, &[("RLP", "unknown_key")], [2, 0]);
     forward(keys, &[a10(13, 0, &bytes)], &[("RLP", "unknown_key")], [0, 0]);
-    // A terminal that has received nothing.
+    // A NAK list from a terminal that nothing has been sent to.
     forward(keys, &[nak(10, &[(0, 1)])], &[("RLP", "unknown_key")], [0, 0]);
 }
 
 #[test]
 fn sessions_beyond_the_limit() {
     let bytes = [1; 128];
-    // Keys 1, 129 and 257 share a bucket, 2 has another.
+    // Keys 1, 129 and 257 share an RSS bucket; key 2 has another.
     let given = [a10(1, 0, &bytes), a10(129, 0, &bytes), a10(257, 0, &bytes), a10(2, 0, &bytes)];
     forward("sessions_per_bucket = 2", &given, &[("RLP", "sessions_full")], [3, 0]);
 }
@@ -124,7 +122,7 @@ fn sequence_jumps() {
     let numbers = [0, 1, 0x8000_0000, 2, 3];
     let given: Vec<_> = numbers.iter().map(|&number| a10(1, number, &bytes)).collect();
     forward("", &given, &[("RLP", "jump")], [4, 0]);
-    // A restarted peer is followed from its second packet on.
+    // After a restart of the peer, packets are accepted from the second one on.
     let numbers = [0, 1, 0x8000_0000, 0x8000_0001, 0x8000_0002];
     let given: Vec<_> = numbers.iter().map(|&number| a10(1, number, &bytes)).collect();
     forward("", &given, &[("RLP", "jump")], [4, 0]);
@@ -139,7 +137,7 @@ fn more_bytes_than_a_stream_keeps() {
 
 #[test]
 fn naks_for_what_was_never_sent() {
-    // 200 bytes came, 128 are sent, the others wait for a frame to be filled.
+    // Of 200 bytes received, 128 are sent; the rest wait until they fill a frame.
     let given = |first, bytes| [a10(1, 0, &[1; 200]), nak(1, &[(first, bytes)])];
     for (first, bytes) in [(128, 1), (100, 29), (1 << 30, 128), (0x9000_0000, 5)] {
         let cause = if first == 0x9000_0000 { "nak_gone" } else { "nak_unsent" };
@@ -154,7 +152,7 @@ fn naks_for_what_is_long_gone() {
     let mut given: Vec<_> = (0..4).map(|number| a10(1, number, &[1; 128])).collect();
     given.push(nak(1, &[(0, 128)]));
     forward(rlp, &given, &[("RLP", "nak_gone")], [4, 0]);
-    // Of a range that is partly gone, the rest is retransmitted.
+    // If part of a range has been overwritten, the rest is retransmitted.
     given[4] = nak(1, &[(200, 100)]);
     forward(rlp, &given, &[], [4, 1]);
 }
@@ -176,14 +174,14 @@ fn absurd_nak_lists() {
     bad(with(list(), length, &0xffff_u16.to_be_bytes()), "bad_access");
     bad(with(list(), PACKET_HEADER_BYTES, &[99]), "bad_access");
     bad(with(list(), ETHERNET_BYTES, &[2]), "bad_access");
-    // More frames than there are, and none at all.
+    // A frame count that is too high, and one of zero.
     bad(with(list(), ETHERNET_BYTES + 1, &[2]), "bad_access");
     bad(access(1, |_| ()), "nothing");
 }
 
 #[test]
 fn more_requests_than_the_queue_holds() {
-    // 70 lists of one byte each in one packet: the queue holds 64, and the answer has the bytes
+    // A packet with 70 lists of one byte each: the queue holds 64, and the answer has the bytes
     // requested first.
     let mut list = linerate_rlp::frame::NakList::default();
     for index in 0..linerate_rlp::frame::MAX_RANGES as u32 {
@@ -231,7 +229,7 @@ fn what_rlp_has_not_made_is_not_sent() {
 
 #[test]
 fn any_bytes_are_dropped_or_served() {
-    // Sound packets with one byte changed: nothing panics, and the account holds.
+    // Valid packets with one byte changed: nothing panics, and the ledger balances.
     let sound = [a10(1, 0, &[1; 300]), nak(1, &[(0, 200)]), data(1, 0, &[3; 100])];
     let changed = |packet: &Vec<u8>| {
         let bytes = packet.len().min(HEADER_BYTES + 20);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An outside judge of the serving node's side: tshark reads it as GRE with PPP inside, and finds
-//! nothing wrong.
+//! Independent check of the serving node's side: tshark dissects it as GRE with PPP inside, and
+//! reports no malformed packet.
 
 use crate::rig::{a10, capture, example, path, ran, traffic};
 use linerate_rlp::ppp;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Output of tshark for each frame.
+/// Fields that tshark prints per frame.
 const FIELDS: [&str; 6] = [
     "_ws.malformed",
     "gre.proto",
@@ -21,7 +21,7 @@ const FIELDS: [&str; 6] = [
 const GOOD: &str = "1";
 const BAD: &str = "0";
 
-/// Prints why tshark is not available; `true` if it is.
+/// Returns whether tshark is available; if not, prints that the test is skipped.
 fn is_installed() -> bool {
     let mut found = Command::new("tshark");
     let found = found.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
@@ -32,7 +32,7 @@ fn is_installed() -> bool {
     found
 }
 
-/// The fields of each frame.
+/// Dissects frames with tshark and returns each frame's fields.
 fn judge<'a>(frames: impl Iterator<Item = &'a [u8]>) -> Vec<[String; FIELDS.len()]> {
     let mut capture = PcapWriter::new(Vec::new()).expect("memory takes it");
     frames.for_each(|frame| capture.write(0, frame).expect("memory takes it"));
@@ -51,7 +51,7 @@ fn judge<'a>(frames: impl Iterator<Item = &'a [u8]>) -> Vec<[String; FIELDS.len(
     String::from_utf8_lossy(&output.stdout).lines().map(fields).collect()
 }
 
-/// Whether each frame is valid GRE of the bearer, with consecutive numbers in its session.
+/// Asserts that each frame is valid A10 GRE, with consecutive sequence numbers in its session.
 fn assert_valid_gre(judged: &[[String; FIELDS.len()]]) {
     let mut next: BTreeMap<&str, u32> = BTreeMap::new();
     for [malformed, protocol, key, number, _, ip] in judged {
@@ -88,7 +88,7 @@ fn packets_in_envelopes_are_ppp_with_a_good_check_sequence() {
         return;
     }
     const PACKETS: u64 = 3_000;
-    // Without a size, each packet of the capture has a separate envelope.
+    // Without a fixed size, each captured packet has its own A10 packet.
     let path = path(
         "source = { kind = 'a10', file = 'edge.pcapng', sessions = 8 }\n\
          [[stage]]\nkind = 'PDSN_RX'\n",
@@ -102,8 +102,8 @@ fn packets_in_envelopes_are_ppp_with_a_good_check_sequence() {
     assert!(inner > 500, "{inner} packets had an inner checksum");
 }
 
-/// With PPP frames that continue in the next packet, the envelopes and the first frames are
-/// checked.
+/// PPP frames continue in the next packet here, so only the A10 headers and each packet's first PPP
+/// frame are checked.
 #[test]
 fn nothing_is_malformed_in_packets_of_one_size_and_in_what_the_reverse_path_sends() {
     if !is_installed() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The four example paths deliver the same to every session, and what they deliver is right.
+//! The four example paths deliver the same, correct bytes to every session.
 
 use crate::rig::{counted, drops, example, ran, traffic};
 use linerate_rlp::frame::{self, Frame};
@@ -8,10 +8,10 @@ use linerate_stage_api::source::Traffic;
 use linerate_stage_api::testing::Kept;
 use std::collections::BTreeMap;
 
-/// More than twice all packets of the capture, so that the numbers run on.
+/// More than two passes over the capture, so that sequence numbers must continue.
 const PACKETS: u64 = 20_000;
 
-/// Packets kept by the sinks, by session, in order.
+/// Returns the packets kept by the sinks, grouped by session, in order.
 fn by_session(kept: &Kept) -> BTreeMap<u32, Vec<Vec<u8>>> {
     let mut sessions: BTreeMap<u32, Vec<Vec<u8>>> = BTreeMap::new();
     for (_, _, bytes) in kept.iter() {
@@ -21,8 +21,8 @@ fn by_session(kept: &Kept) -> BTreeMap<u32, Vec<Vec<u8>>> {
     sessions
 }
 
-/// The bytes of each session in the first packets of the traffic, taken over and over: what the
-/// terminals are to be sent.
+/// Returns each session's stream bytes in the first `packets` packets of the repeated traffic: what
+/// the terminals should receive.
 fn streams(traffic: &Traffic, packets: u64) -> BTreeMap<u32, Vec<u8>> {
     let mut streams: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for position in 0..packets as usize {
@@ -87,7 +87,7 @@ fn workers_that_serve_both_sides_look_at_the_other() {
     let path = example("rlp-config1");
     let outcome = ran(&path, &traffic(&path), 5_000);
     let bursts = 5_000 / u64::from(path.run.burst);
-    // Each of the two joined stages, once a turn.
+    // Each of the two joined stages polls once per iteration.
     assert!(counted(&outcome, "looks_at_other_side") >= 2 * bursts);
 }
 

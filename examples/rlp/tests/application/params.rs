@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors of the stages for invalid parameters.
+//! Stage error messages for invalid parameters.
 
 use crate::rig::defaults;
 use linerate_rlp::app::KINDS;
 use linerate_stage_api::BuildContext;
 use linerate_stage_api::params::Value;
 
-/// Error of a kind for its defaults with one parameter changed; empty if it is accepted.
+/// Returns a stage kind's error message with one parameter changed from its default; empty if
+/// accepted.
 fn message(kind: &str, name: &str, value: Value) -> String {
     let mut params = defaults(kind);
     let kind = KINDS.iter().find(|known| known.spec.kind == kind).expect("a kind");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the terminals: bytes in order, holes asked for, in rounds, until they are given up.
+//! The reverse path delivers bytes in order, and requests holes in rounds until they are abandoned.
 
 use crate::rig::{access, counted, data, defaults, drops, example, frames, path, ran, traffic};
 use linerate_rlp::envelope;
@@ -7,8 +7,8 @@ use linerate_rlp::frame::{self, Frame};
 use linerate_stage_api::testing::{Kept, Outcome};
 use std::collections::BTreeMap;
 
-/// The bytes that A10 packets carried to the serving node, by session; their numbers must follow
-/// each other.
+/// Returns the bytes delivered to the serving node in A10 packets, by session. Asserts that
+/// sequence numbers are consecutive.
 fn delivered(kept: &Kept) -> BTreeMap<u32, Vec<u8>> {
     let mut streams: BTreeMap<u32, (u32, Vec<u8>)> = BTreeMap::new();
     for (_, _, bytes) in kept.iter().filter(|(_, _, bytes)| !frame::is_access(bytes)) {
@@ -21,7 +21,7 @@ fn delivered(kept: &Kept) -> BTreeMap<u32, Vec<u8>> {
     streams.into_iter().map(|(key, (_, stream))| (key, stream)).collect()
 }
 
-/// The lists that ask terminals: session, and first byte and bytes of each range.
+/// Returns the NAK lists sent to terminals: session, and each range's first byte and length.
 fn asked(kept: &Kept) -> Vec<(u32, Vec<(u32, u32)>)> {
     let lists = kept.iter().filter(|(_, _, bytes)| frame::is_access(bytes));
     let read = |bytes: &[u8]| {
@@ -60,7 +60,7 @@ fn the_example_brings_every_byte_in_order_whatever_the_mapping() {
     }
 }
 
-/// Runs packets of session 1 through the reverse path.
+/// Runs session 1's packets through the reverse path; `rlp` are the parameters of `RLP`.
 fn reverse(rlp: &str, given: &[Vec<u8>]) -> Outcome {
     let text = format!(
         "source = {{ kind = 'a10', file = 'none', direction = 'reverse' }}\n[[stage]]\nkind = \
@@ -70,7 +70,7 @@ fn reverse(rlp: &str, given: &[Vec<u8>]) -> Outcome {
     ran(&path, &frames(&path, given), given.len() as u64)
 }
 
-/// A hundred bytes from number `hundreds * 100` on.
+/// Returns a data frame of 100 bytes, starting at byte `hundreds * 100`.
 fn hundred(hundreds: u32) -> Vec<u8> {
     data(1, hundreds * 100, &[hundreds as u8; 100])
 }
@@ -91,7 +91,7 @@ fn a_hole_is_requested_at_once_and_filled() {
 
 #[test]
 fn rounds_run_on_packets_and_the_last_one_gives_up() {
-    // The second hundred never arrives. Two rounds of one list each, four packets apart.
+    // Bytes 100 to 199 never arrive. There are two rounds of one list each, four packets apart.
     let mut given: Vec<_> = [0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map(hundred).to_vec();
     given.push(hundred(1));
     let outcome = reverse("nak_rounds = '1,1'\nround_packets = 4", &given);
@@ -129,7 +129,7 @@ fn an_idle_frame_reveals_a_lost_end() {
 
 #[test]
 fn bearer_packets_respect_the_maximum_size() {
-    // A hole in front of 900 bytes: once it is filled, they go out 150 at a time.
+    // A hole before 900 bytes; once it is filled, the bytes are delivered 150 at a time.
     let mut given: Vec<_> = (1..10).map(hundred).collect();
     given.push(hundred(0));
     given.extend((10..16).map(hundred));

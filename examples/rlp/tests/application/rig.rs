@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs paths of the application on one processor, and collects the results.
+//! Test helpers: run paths of the application on one CPU and collect the results.
 
 use linerate_rlp::app::{EXTENSION, KINDS};
 use linerate_rlp::envelope::{self, Ends, HEADER_BYTES};
@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// The path of an example.
+/// Reads the example path with this name.
 pub(crate) fn example(name: &str) -> Path {
     let text = std::fs::read_to_string(format!("{EXAMPLES}/{name}.toml")).expect("an example");
     path(&text)
 }
 
-/// A path of the application's stages, which keeps all that it delivers.
+/// Parses a path of the application's stages whose sinks keep all delivered packets.
 pub(crate) fn path(text: &str) -> Path {
     let read = EXTENSION.read(text, "test");
     let mut path = read.unwrap_or_else(|problems| panic!("{problems}"));
@@ -28,13 +28,13 @@ pub(crate) fn path(text: &str) -> Path {
     path
 }
 
-/// The packets of the recorded capture.
+/// Returns the packets of the capture in the repository.
 pub(crate) fn capture() -> Traffic {
     let file = std::fs::read(format!("{EXAMPLES}/edge.pcapng")).expect("the capture");
     Traffic::from_capture(&file, 9_000, CaptureRules::default(), &[]).expect("it can be replayed")
 }
 
-/// The traffic that a path asks for.
+/// Returns the traffic from the path's own source.
 pub(crate) fn traffic(path: &Path) -> Traffic {
     let Source::Registered(used) = &path.source else { panic!("its source has sessions") };
     let kind = EXTENSION.source(&used.kind).expect("the kind");
@@ -42,7 +42,7 @@ pub(crate) fn traffic(path: &Path) -> Traffic {
     (kind.traffic)(used, &capture(), &steers).expect("its packets")
 }
 
-/// These frames as traffic.
+/// Returns traffic that consists of the given frames.
 pub(crate) fn frames(path: &Path, frames: &[Vec<u8>]) -> Traffic {
     let steers = steering(path, KINDS).expect("its stages");
     let mut builder = TrafficBuilder::new(&steers);
@@ -50,7 +50,7 @@ pub(crate) fn frames(path: &Path, frames: &[Vec<u8>]) -> Traffic {
     builder.finish().expect("there are frames")
 }
 
-/// Offers this many packets; checks that packets and bytes are conserved.
+/// Offers `packets` packets to the path, and asserts that packets and bytes are conserved.
 pub(crate) fn ran(path: &Path, traffic: &Traffic, packets: u64) -> Outcome {
     let mut options = path.run;
     options.length = RunLength::Packets(packets);
@@ -62,7 +62,7 @@ pub(crate) fn ran(path: &Path, traffic: &Traffic, packets: u64) -> Outcome {
     let report = &outcome.report;
     assert!(report.is_conserved());
     assert!(report.rings.iter().all(|ring| ring.held == 0));
-    // At a sink every packet ends.
+    // Every packet that reaches a sink ends there.
     let stages = report.workers.iter().flat_map(|worker| &worker.stages);
     let stages = stages.filter(|stage| stage.name != "sink");
     let gone: Tally = stages
@@ -72,7 +72,7 @@ pub(crate) fn ran(path: &Path, traffic: &Traffic, packets: u64) -> Outcome {
     outcome
 }
 
-/// The parameters of a kind where a path gives none.
+/// Returns a stage kind's default parameters.
 pub(crate) fn defaults(kind: &str) -> Params {
     let kind = EXTENSION.stage(kind).expect("a kind");
     let default = |param: &ParamSpec| {
@@ -82,7 +82,7 @@ pub(crate) fn defaults(kind: &str) -> Params {
     kind.spec.params.iter().map(default).collect()
 }
 
-/// Packets dropped, by stage and cause.
+/// Returns the packets dropped, by stage and cause.
 pub(crate) fn drops(outcome: &Outcome) -> BTreeMap<(String, String), u64> {
     let mut drops = BTreeMap::new();
     for stage in outcome.report.workers.iter().flat_map(|worker| &worker.stages) {
@@ -93,13 +93,13 @@ pub(crate) fn drops(outcome: &Outcome) -> BTreeMap<(String, String), u64> {
     drops
 }
 
-/// Counts of the stages, over all replicas.
+/// Returns a named stage counter, summed over all replicas.
 pub(crate) fn counted(outcome: &Outcome, name: &str) -> u64 {
     let stages = outcome.report.workers.iter().flat_map(|worker| &worker.stages);
     stages.filter_map(|stage| stage.counts.get(name)).sum()
 }
 
-/// An A10 packet as a serving node would send it.
+/// Returns an A10 packet as a serving node would send it.
 pub(crate) fn a10(key: u32, sequence: u32, bytes: &[u8]) -> Vec<u8> {
     let ends = Ends { ethernet: [2; 12], ipv4: [192, 0, 2, 1, 192, 0, 2, 2] };
     let mut header = [0; HEADER_BYTES];
@@ -107,7 +107,7 @@ pub(crate) fn a10(key: u32, sequence: u32, bytes: &[u8]) -> Vec<u8> {
     [&header, bytes].concat()
 }
 
-/// A packet of the access side with what `write` puts into it.
+/// Returns an access-side packet with the frames that `write` adds.
 pub(crate) fn access(key: u32, write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut packet = vec![0; 2_000];
     let mut writer = Writer::new(&mut packet).expect("room for the header");
@@ -117,14 +117,14 @@ pub(crate) fn access(key: u32, write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     packet
 }
 
-/// A NAK list with these ranges: first byte, bytes.
+/// Returns a packet with a NAK list of these ranges: first byte, length.
 pub(crate) fn nak(key: u32, ranges: &[(u32, u32)]) -> Vec<u8> {
     let mut list = NakList::default();
     ranges.iter().for_each(|&(first, bytes)| assert!(list.push(ByteRange { first, bytes })));
     access(key, |writer| assert!(writer.nak(&list)))
 }
 
-/// A frame of data of a terminal.
+/// Returns a packet with a terminal's data frame.
 pub(crate) fn data(key: u32, sequence: u32, bytes: &[u8]) -> Vec<u8> {
     access(key, |writer| assert!(writer.data(sequence, [bytes, &[]], false)))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The traffic of sessions against the capture it is made of.
+//! Compares the `a10` source's traffic with the capture it is made from.
 
 use crate::rig::{capture, path, traffic};
 use linerate_rlp::app::EXTENSION;
@@ -15,7 +15,7 @@ fn with(keys: &str) -> Path {
     ))
 }
 
-/// The bytes of each session in one pass.
+/// Returns each session's stream bytes in one pass.
 fn streams(traffic: &Traffic) -> BTreeMap<u32, Vec<u8>> {
     let mut streams: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for index in 0..traffic.len() {
@@ -36,7 +36,8 @@ fn streams(traffic: &Traffic) -> BTreeMap<u32, Vec<u8>> {
     streams
 }
 
-/// The packets in streams of PPP: flags, escapes, address, control and check sequence taken off.
+/// Decodes PPP streams and counts each packet, without flags, escapes, address, control and check
+/// sequence.
 fn packets(streams: &BTreeMap<u32, Vec<u8>>) -> BTreeMap<Vec<u8>, u64> {
     let mut packets = BTreeMap::new();
     for stream in streams.values() {
@@ -61,7 +62,7 @@ fn packets(streams: &BTreeMap<u32, Vec<u8>>) -> BTreeMap<Vec<u8>, u64> {
     packets
 }
 
-/// The IP packets of the capture.
+/// Returns the capture's IP packets, with the number of times each occurs.
 fn captured() -> BTreeMap<Vec<u8>, u64> {
     let mut packets = BTreeMap::new();
     let capture = capture();
@@ -148,7 +149,8 @@ fn the_seed_alone_says_where_lists_stand() {
     assert!(all(1) != all(2));
 }
 
-/// Error of a source with these keys: the first sentence, without the position.
+/// Returns a source's error message for these keys: the first sentence, without the position in the
+/// file.
 fn refusal(keys: &str) -> String {
     let text =
         format!("source = {{ kind = 'a10', file = 'a', {keys} }}\n[[stage]]\nkind = 'RLP'\n");
@@ -167,14 +169,13 @@ fn keys_that_make_no_sense_are_refused_with_what_to_write() {
         ("sessions = 0", "'sessions' is 0; it must be from 1 to 65536"),
         (
             "sessions = 2, first_key = 4294967295",
-            "2 sessions from key 4294967295 on: keys end at 4294967295; first_key = 4294967294 is \
-             the largest for them",
+            "2 sessions starting at key 4294967295 do not fit: the largest key is \
+             4294967295; lower first_key to 4294967294 or less",
         ),
         ("naks = 0.6", "'naks' is 0.6; it must be from 0 to 0.5"),
         (
             "naks = 0.1, direction = 'reverse'",
-            "NAK lists come from the terminals: they are for the forward direction; leave out \
-             'naks'",
+            "terminal NAK lists are possible only in the forward direction; remove 'naks'",
         ),
         ("direction = 'back'", "'direction' cannot be 'back'; valid: 'forward', 'reverse'"),
     ];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Regression test of the fuzzing corpus. `cargo bench --bench fuzz -- --write` looks for more and
-//! writes the corpus.
+//! Replays the fuzzing corpus. `cargo bench --bench fuzz -- --write` searches for new inputs and
+//! rewrites it.
 
 mod target;
 
@@ -9,7 +9,7 @@ use target::Target;
 
 const CORPUS: &str = include_str!("../../fuzz/corpus.txt");
 
-/// The bytes of a text of pairs of hexadecimal digits.
+/// Decodes hexadecimal digits.
 fn bytes(text: &str) -> Vec<u8> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     assert!(rest.is_empty(), "half a byte");
@@ -40,7 +40,7 @@ proptest! {
     fn any_bytes_are_taken(
         bytes in prop::collection::vec(any::<u8>(), 0..400), which in 0..3_usize,
     ) {
-        // Most random bytes are refused at once; the bench changes what is not.
+        // Most random bytes are rejected early; the fuzzing bench mutates valid inputs instead.
         prop_assert_ne!(Target::ALL[which].run(&bytes) == u32::MAX, true);
     }
 }

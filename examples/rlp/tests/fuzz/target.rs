@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fuzz targets: the two parsers on any bytes, and a session on any script.
+//! Fuzz targets: the two parsers on arbitrary bytes, and a session driven by an arbitrary script.
 //!
-//! A run says what happened in bits, one per thing that can happen. Whatever must hold is asserted
-//! here, so that a fault ends in a panic.
+//! A run returns a bit mask of the events that occurred. Invariants are asserted here, so a
+//! violation panics.
 
 use linerate_rlp::envelope;
 use linerate_rlp::frame::{self, ByteRange, Frame, MAX_RANGES, PACKET_HEADER_BYTES};
@@ -11,14 +11,14 @@ use linerate_rlp::receiver::{self, Refusal, Rounds, Taken};
 use linerate_rlp::sender;
 use linerate_rlp::window::Window;
 
-/// The code that runs on the bytes.
+/// Code under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A packet of the bearer.
+    /// A10 packet parser.
     Envelope,
-    /// A packet of the access side.
+    /// Access-side packet parser.
     Access,
-    /// Steps of a session.
+    /// Session driven by the bytes as a script.
     Session,
 }
 
@@ -29,7 +29,7 @@ impl Target {
         ["envelope", "access", "session"][self as usize]
     }
 
-    /// Runs it; bit `i` of the result says that thing `i` happened.
+    /// Runs the target; bit `i` of the result is set if event `i` occurred.
     pub(crate) fn run(self, bytes: &[u8]) -> u32 {
         match self {
             Self::Envelope => run_envelope(bytes),
@@ -39,7 +39,7 @@ impl Target {
     }
 }
 
-/// Bits 0 to 7: faults. 8: in order; 9: no bytes of the stream; 10: options; 11: padding.
+/// Events 0 to 7: faults; 8: valid; 9: no stream bytes; 10: IPv4 options; 11: padding.
 fn run_envelope(bytes: &[u8]) -> u32 {
     match envelope::parse(bytes) {
         Err(fault) => 1 << fault.index(),
@@ -58,8 +58,8 @@ fn run_envelope(bytes: &[u8]) -> u32 {
     }
 }
 
-/// Bits 0 to 6: faults of the header; 7: in order. 8 to 11: kinds of frames; 12: a full list; 13:
-/// more than 8 frames; 16 to 22: the fault that ended the frames.
+/// Events 0 to 6: header faults; 7: valid header; 8 to 11: kinds of frames; 12: a full NAK list;
+/// 13: more than 8 frames; 16 to 22: the fault at which the frames ended.
 fn run_access(bytes: &[u8]) -> u32 {
     let access = match frame::parse(bytes) {
         Err(fault) => return 1 << fault.index(),
@@ -89,14 +89,14 @@ fn run_access(bytes: &[u8]) -> u32 {
 const RING_BYTES: usize = 256;
 const FRAME_BYTES: usize = 16;
 
-/// A session and the bytes of its script.
+/// A session and the script that drives it.
 struct Script<'s> {
     rest: &'s [u8],
     peer: Peer,
     window: Window,
     number: u32,
     now: u64,
-    /// Bytes taken and given up.
+    /// Bytes taken and abandoned so far.
     position: u64,
     bits: u32,
 }
@@ -116,10 +116,10 @@ impl<'s> Script<'s> {
         *first
     }
 
-    /// A distance that is mostly small.
+    /// Reads a distance from the script that is small in most cases.
     fn distance(&mut self) -> u32 {
         let [high, low] = [self.byte(), self.byte()].map(u32::from);
-        // Signed, in 16 bits; the largest are made larger still.
+        // A signed 16-bit number; the largest are scaled up.
         let near = (high << 8 | low) as u16;
         let far = near.cast_signed();
         if high == 0x7f { near.into() } else { i32::from(far).cast_unsigned() }
@@ -136,8 +136,9 @@ impl<'s> Script<'s> {
         self.bits |= u32::from(what) << bit;
     }
 
-    /// Bits 0 to 4: refusals of the receiver; 5 to 7: of the sender; 8: given up; 9: taken; 10 to
-    /// 12: of the window; 13: sent again; 14: not appended; 15: a frame with a fault; 16: a NAK.
+    /// Events 0 to 4: receiver refusals; 5 to 7: sender refusals; 8: bytes abandoned; 9: bytes
+    /// taken; 10 to 12: window refusals; 13: retransmission; 14: append rejected; 15: an invalid
+    /// frame; 16: a NAK.
     fn run(mut self) -> u32 {
         while !self.rest.is_empty() {
             match self.byte() % 8 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The link: loss, delay and duplication match its parameters.
+//! The link's loss, delay and duplication match its parameters.
 
 use linerate_rlp::channel::{Burst, Channel, Loss, Weather};
 use linerate_rlp::frame::{ByteRange, Frame, NakList, Writer, parse};
 
 const FRAMES: u32 = 40_000;
 
-/// A packet with an idle frame of this number.
+/// Returns a packet with an idle frame that carries this number.
 fn packet(number: u32) -> Vec<u8> {
     let mut packet = vec![0; 60];
     let mut writer = Writer::new(&mut packet).expect("room");
@@ -15,7 +15,8 @@ fn packet(number: u32) -> Vec<u8> {
     packet
 }
 
-/// Sends frame `n` at tick `n`; returns the numbers with the ticks at which they came out.
+/// Sends frame `n` at tick `n`, and returns the numbers and arrival ticks of the frames that came
+/// out.
 fn passed(weather: Weather) -> (Vec<(u32, u64)>, Channel) {
     let mut channel = Channel::new(weather, 3);
     let mut out = Vec::new();
@@ -39,7 +40,8 @@ fn passed(weather: Weather) -> (Vec<(u32, u64)>, Channel) {
     (out, channel)
 }
 
-/// Whether a count of independent events is within 4 standard deviations: 1 run of 16,000 is not.
+/// Asserts that a count of independent events is within 4 standard deviations of its expectation; 1
+/// run in 16,000 is not.
 fn expect_share(count: u64, share: f64) {
     let (n, count) = (f64::from(FRAMES), count as f64);
     let reach = 4.0 * (n * share * (1.0 - share)).sqrt();
@@ -78,7 +80,7 @@ fn bursts_match_their_parameters() {
     let (out, channel) = passed(Weather::losing(Loss::GilbertElliott(burst), 1));
     let gaps = out.windows(2).filter(|pair| pair[1].0 > pair[0].0 + 1).count() as f64;
     let lost = channel.counts().lost as f64;
-    // Some 740 bursts of 4 on average, whose lengths have a standard deviation of 3.5.
+    // About 740 bursts averaging 4 frames, whose lengths have a standard deviation of 3.5.
     let length = lost / gaps;
     assert!((length - 4.0).abs() < 4.0 * 3.5 / gaps.sqrt(), "{length}");
     let share = lost / f64::from(FRAMES);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets of the bearer, judged by etherparse where it can.
+//! A10 packets, checked with the crate etherparse where possible.
 
 use etherparse::Ipv4HeaderSlice;
 use linerate_rlp::envelope::{Ends, Envelope, Fault, HEADER_BYTES, parse, write_header};
@@ -14,7 +14,7 @@ fn packet(key: u32, sequence: u32, payload: &[u8]) -> Vec<u8> {
     [&header, payload].concat()
 }
 
-/// The packet after a change, its IPv4 checksum made right again.
+/// Applies a change to a valid packet and corrects the IPv4 checksum.
 fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut packet = packet(7, 8, &[9; 30]);
     change(&mut packet);
@@ -106,8 +106,8 @@ proptest! {
         prop_assert!(parse(&packet).is_err());
     }
 
-    /// Any bytes: never a panic, and what is found is in the frame, with a header etherparse
-    /// reads.
+    /// Arbitrary bytes never cause a panic; if they parse, the payload is within the frame and
+    /// etherparse accepts the headers.
     #[test]
     fn whatever_comes_is_read_or_refused(
         places in prop::collection::vec((0..90_usize, any::<u8>()), 0..4), cut in 0..90_usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets of the access side: what is written is read, what is out of order is refused by name.
+//! Access-side packets: what is written can be parsed, and invalid packets are rejected by cause.
 
 use linerate_rlp::frame::{
     ByteRange, FRAME_HEADER_BYTES, Fault, Frame, MAX_FRAME_BYTES, MAX_RANGES, NakList,
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const ETHERNET: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
 
-/// A frame as plain values.
+/// An owned frame, for comparison.
 #[derive(Clone, Debug, PartialEq)]
 enum Plain {
     Data(u32, Vec<u8>, bool),
@@ -25,7 +25,7 @@ fn plain(frame: Frame<'_>) -> Plain {
     }
 }
 
-/// Ascending and disjoint ranges, from distances and lengths.
+/// Generates ascending, disjoint ranges from distances and lengths.
 fn ranges() -> impl Strategy<Value = Vec<ByteRange>> {
     let steps = prop::collection::vec((0..9_000_u32, 1..9_000_u32), 1..=MAX_RANGES);
     (any::<u32>(), steps).prop_map(|(first, steps)| {
@@ -100,7 +100,7 @@ proptest! {
         }
     }
 
-    /// Any bytes behind a header in order: read or refused, never more bytes than there are.
+    /// Arbitrary bytes after a valid header are parsed or rejected, and never read beyond the end.
     #[test]
     fn whatever_comes_is_read_or_refused(
         count: u8, bytes in prop::collection::vec(prop_oneof![0..5_u8, any::<u8>()], 0..200),
@@ -122,7 +122,7 @@ proptest! {
     }
 }
 
-/// A packet of any bytes behind a header that is in order.
+/// Returns a packet with arbitrary bytes after a valid header.
 fn raw(count: u8, bytes: &[u8]) -> Vec<u8> {
     let mut packet = ETHERNET.to_vec();
     packet.extend([0x88, 0xb5, 1, count]);
@@ -132,7 +132,7 @@ fn raw(count: u8, bytes: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The fault at which the frames of a packet end.
+/// Returns the fault at which iteration over the frames ends.
 fn fault(count: u8, bytes: &[u8]) -> Option<Fault> {
     parse(&raw(count, bytes)).expect("the header is in order").frames().find_map(Result::err)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each part of the protocol against a slow, obvious reference.
+//! Compares each part of the protocol with a slow, obviously correct reference.
 
 mod channel;
 mod envelope;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table of sessions against the standard library's.
+//! Compares the session table with the standard library's `HashMap`.
 
 use linerate_rlp::sessions::{Refusal, Sessions};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// Keys that are near each other, or differ in their upper bits alone.
+/// Generates keys that are adjacent, or differ only in their upper bits.
 fn key() -> impl Strategy<Value = u32> {
     prop_oneof![0..40_u32, (0..40_u32).prop_map(|n| n << 26), any::<u32>()]
 }

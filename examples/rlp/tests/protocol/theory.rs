@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reckoning against formulas where there are some, and against chances followed tick by tick.
+//! Compares the theory with closed formulas where available, and with probabilities propagated tick
+//! by tick.
 
 use linerate_rlp::channel::{Burst, Loss};
 use linerate_rlp::theory::{Scheme, abort_rate, band};
 use proptest::prelude::*;
 
-/// Follows the chance of a byte through every tick: a row of (waits for a frame to arrive, or
-/// for a round; link good or bad).
+/// Propagates a byte's state distribution tick by tick: waiting for a frame to arrive or for a
+/// round, on a good or bad link.
 fn slowly(burst: &Burst, scheme: &Scheme<'_>) -> f64 {
     let share = [1.0 - burst.share_bad(), burst.share_bad()];
     // Probability that the byte was lost, no frame has arrived since, and the link is in this
     // state.
     let mut unseen = [share[0] * burst.loss[0], share[1] * burst.loss[1]];
-    // Chances by ticks until the next round, by round.
+    // Probabilities by round and number of ticks until the next round.
     let longest = scheme.trip_ticks.max(scheme.timer_ticks) as usize;
     let mut waiting = vec![vec![[0.0; 2]; longest + 1]; scheme.copies.len()];
     let mut given_up = 0.0;
@@ -102,10 +103,10 @@ proptest! {
 
 #[test]
 fn a_band_is_of_frames_where_they_are_few_and_of_batches_where_not() {
-    // For a Poisson distribution with mean 4, 2.5 % are below 1 and 97.5 % up to 8.
+    // For a Poisson distribution with mean 4, the 2.5 % and 97.5 % quantiles are 1 and 8.
     assert_eq!(band(4e-6, &[0.0; 10], Some(1e6)), [1e-6, 8e-6]);
     assert_eq!(band(0.0, &[0.0; 10], Some(1e6)), [0.0, 0.0]);
-    // Rates of 1 and 3: a standard deviation of sqrt(100 / 99) around 2.
+    // Rates of 1 and 3 in equal numbers: mean 2, standard deviation sqrt(100 / 99).
     let rates: Vec<f64> = (0..100).map(|i| f64::from(1 + i % 2 * 2)).collect();
     let reach = 1.959_964 * (100.0_f64 / 99.0 / 100.0).sqrt();
     let [low, high] = band(2.0, &rates, None);

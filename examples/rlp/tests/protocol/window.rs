@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The window against a list of everything seen.
+//! Compares the window with a list of all numbers seen.
 
 use linerate_rlp::window::{MAX_JUMP, Stale, Window};
 use proptest::prelude::*;
 
-/// Keeps every number, as a distance in 64 bits from the first.
+/// Reference: keeps every number as a 64-bit distance from the first.
 #[derive(Default)]
 struct Reference {
     seen: Vec<i64>,
@@ -44,7 +44,7 @@ impl Reference {
     }
 }
 
-/// Mostly the next number, else one near it or anywhere.
+/// Generates mostly the next number, otherwise one nearby or anywhere.
 fn steps() -> impl Strategy<Value = Vec<i64>> {
     let step = prop_oneof![
         6 => Just(1_i64),

@@ -22,7 +22,7 @@
 /* The longest IPv4 packet (RFC 791, 3.1). */
 #define MAX_BYTES 65535
 #define MAX_SEGMENTS 64
-/* Room in front of a segment's bytes, so that they begin at any alignment. */
+/* Space in front of a segment's bytes, so that they can begin at any alignment. */
 #define HEADROOM 64
 
 static unsigned char linear[MAX_BYTES];
@@ -33,7 +33,7 @@ struct counts {
 	unsigned packets, odd, wrong, theirs_wrong;
 };
 
-/* xorshift32 (Marsaglia 2003): repeats, and is never 0. */
+/* xorshift32 (Marsaglia 2003): the same numbers in every run; the state is never 0. */
 static uint32_t state = 2463534242u;
 
 static uint32_t random_below(uint32_t bound)
@@ -44,13 +44,16 @@ static uint32_t random_below(uint32_t bound)
 	return state % bound;
 }
 
-/* Mostly packets of a network, at times anything up to the longest. */
+/* Mostly lengths of network packets, sometimes anything up to the longest. */
 static uint32_t random_bytes(void)
 {
 	return random_below(10) ? random_below(1600) : random_below(MAX_BYTES + 1);
 }
 
-/* Bytes that carry often (all ones), seldom, or as they come. */
+/*
+ * Fills the buffer with bytes whose sums carry often (all ones), hardly ever (0 and 1), or at
+ * random.
+ */
 static void fill(uint32_t bytes)
 {
 	const uint32_t kind = random_below(4);
@@ -59,7 +62,10 @@ static void fill(uint32_t bytes)
 		linear[i] = kind == 0 ? 0xff : (unsigned char)random_below(kind == 1 ? 2 : 256);
 }
 
-/* Cuts the bytes anywhere into up to MAX_SEGMENTS segments; whether one begins at an odd offset. */
+/*
+ * Cuts the bytes at random into up to MAX_SEGMENTS segments. Returns nonzero if one of them begins
+ * at an odd offset.
+ */
 static int segment(uint32_t bytes)
 {
 	const uint32_t count = 1 + random_below(MAX_SEGMENTS);
@@ -103,7 +109,7 @@ static void compare(struct counts *counts)
 	counts->wrong += lr_raw_cksum(linear + offset, length) != expected;
 	counts->wrong += lr_raw_cksum_mbuf(segments, offset, length, &ours) != 0 ||
 			 ours != expected;
-	/* Beyond the end: refused, and nothing written. */
+	/* A range beyond the end of the packet is refused, and *cksum is not written. */
 	counts->wrong += lr_raw_cksum_mbuf(segments, offset, bytes - offset + 1, &ours) != -1 ||
 			 ours != expected;
 	counts->wrong += lr_raw_cksum_mbuf(segments, UINT32_MAX, 2, &ours) != -1;

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* For files of a kernel that include the kernels' headers: the kernel's own types by these names. */
+/* For kernel builds: the kernels' headers include this file, and get Linux's own types. */
 #include <linux/types.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * lwIP with our checksum and copies: a TCP connection between two interfaces of one process, whose
- * wire now and then flips a bit. Run for each variant that this processor has.
+ * lwIP with our checksum and copies: a TCP connection between two interfaces of one process, over a
+ * simulated wire that occasionally flips a bit. Run for each variant that this processor has.
  *
  * It passes if every byte arrives as sent, lwIP dropped exactly the corrupted segments, and each
  * call of a hook gave the same result as lwIP's own lwip_standard_chksum. The hooks are wrapped at
@@ -23,15 +23,22 @@
 #include <string.h>
 
 #define STREAM_BYTES (2u * 1024 * 1024)
-/* One data frame in this number is damaged. Prime, so that no pattern of the stream
- * always meets it. */
+/*
+ * One in this many data frames is damaged. The number is prime, so that damage does not always hit
+ * the same point of a pattern in the stream.
+ */
 #define DAMAGE_EVERY 211
-/* IPv4 and TCP headers with as many options as fit: lwIP wants them in one piece. */
+/*
+ * Length of IPv4 and TCP headers with the maximum of TCP options: lwIP requires them in one piece.
+ */
 #define HEADERS_BYTES (20 + 60)
-/* Iterations of 1 ms without a new byte before the connection counts as dead. */
+/* Iterations of 1 ms without a new byte after which the connection counts as dead. */
 #define PATIENCE_ITERATIONS 60000
 
-/* Calls of the hooks, and how many gave another sum than lwIP's own, or another copy. */
+/*
+ * Number of calls of each hook, and how many of them returned another sum or made another copy than
+ * lwIP's own routines.
+ */
 struct watched {
 	unsigned long sums, sums_while_copying, copies, wrong;
 };
@@ -73,7 +80,7 @@ void *__wrap_lr_copy(void *dst, const void *src, size_t bytes)
 	return returned;
 }
 
-/* xorshift32 (Marsaglia 2003): repeats, and is never 0. */
+/* xorshift32 (Marsaglia 2003): the same numbers in every run; the state is never 0. */
 static uint32_t state = 2463534242u;
 
 unsigned example_random(void)
@@ -101,7 +108,7 @@ static unsigned wire_in, wire_out;
 static struct netif left, right;
 static unsigned long carried, damaged;
 
-/* Flips a bit behind the IPv4 header, which TCP's checksum covers as far as it goes. */
+/* Flips a random bit after the IPv4 header, all of which TCP's checksum covers. */
 static void damage(struct pbuf *frame)
 {
 	const uint16_t at = (uint16_t)(20 + example_random() % (frame->tot_len - 20u));
@@ -110,7 +117,10 @@ static void damage(struct pbuf *frame)
 	damaged++;
 }
 
-/* A copy of the frame, in two pieces cut anywhere behind the headers where it is long enough. */
+/*
+ * Returns a copy of the frame, cut at random after the headers into two pieces if it is long
+ * enough.
+ */
 static struct pbuf *received(const struct pbuf *sent)
 {
 	u16_t first = sent->tot_len;
@@ -210,7 +220,7 @@ static void on_error(void *unused, err_t error)
 	exit(1);
 }
 
-/* Writes of 1 to 4000 bytes, so that segments are put together from pieces of odd lengths. */
+/* Writes 1 to 4000 bytes at a time, so that segments are assembled from pieces of odd lengths. */
 static void write_some(struct tcp_pcb *client)
 {
 	while (sent_bytes < STREAM_BYTES) {
@@ -236,7 +246,7 @@ static struct tcp_pcb *checked(struct tcp_pcb *pcb)
 	return pcb;
 }
 
-/* Sends the stream from one interface to the other; whether it arrived. */
+/* Sends the stream from one interface to the other. Returns nonzero if all of it arrived. */
 static int transfer(u16_t port)
 {
 	struct tcp_pcb *const listener = checked(tcp_new());
@@ -274,7 +284,7 @@ static int transfer(u16_t port)
 	return arrived_bytes == STREAM_BYTES && !is_damaged_stream && is_closed;
 }
 
-/* The whole experiment with one variant; returns whether it passed. */
+/* Runs the whole experiment with one variant. Returns nonzero if it passed. */
 static int run(const char *variant, u16_t port)
 {
 	const unsigned long damaged_before = damaged;

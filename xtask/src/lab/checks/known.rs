@@ -1,36 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output of the program with known instructions: kernel counts, and user-mode reads.
+//! Checks the output of `known`, a program that executes a known number of instructions: the
+//! kernel's counts, and user-mode reads of the counters.
 //!
-//! A count is exactly the loop's instructions plus the user-mode code around it: from the return of
-//! the system call that starts the event (or from the first read) to the system call that stops it
-//! (or to the second read). The code around the loop takes the same number for every loop length,
-//! in every repetition. On this emulator, a cycle is an instruction.
+//! A count must be exactly the loop's instructions plus those of the user-mode code around the
+//! loop: from the return of the system call that starts the event (or from the first read) to the
+//! system call that stops it (or to the second read). The code around the loop must execute the
+//! same number of instructions for every loop length and in every repetition. In this emulator,
+//! every instruction takes one cycle.
 
 use super::{Finding, finding};
 
-/// Events that `known counts` counts, each alone.
+/// Events that `known counts` counts, one at a time.
 const COUNTED: [&str; 4] = ["instructions", "cycles", "raw_08", "raw_11"];
 
-/// Events that `known reads` reads.
+/// Events read by `known reads`.
 const READ: [&str; 2] = ["instructions_by_user", "cycles_by_user"];
 
-/// Upper bound for the code around the loop, for any compiler.
+/// Upper bound on the instructions around the loop, whatever the compiler.
 const MOST_AROUND: i128 = 100;
 
-/// Checks whether the kernel's counts are exact.
+/// Checks that the kernel's counts are exact.
 pub(super) fn counts(text: &str) -> Vec<Finding> {
     let group = ["group"].map(|name| finding(of_group(text, name)));
     COUNTED.map(|event| finding(exact(text, event))).into_iter().chain(group).collect()
 }
 
-/// Checks whether user mode reads what the kernel reads.
+/// Checks that user-mode reads agree with reads by the kernel.
 pub(super) fn reads(text: &str) -> Vec<Finding> {
     let exact = READ.map(|event| finding(exact(text, event)));
     exact.into_iter().chain(READ.map(|event| finding(between(text, event)))).collect()
 }
 
-/// Checks whether user mode reads nothing, rather than something wrong, where the kernel forbids
-/// reads.
+/// Checks that user-mode reads fail, rather than return a wrong value, where the kernel forbids
+/// them.
 pub(super) fn no_reads(text: &str) -> Finding {
     let unread = text.lines().filter(|line| line.starts_with("unread ")).count();
     let counted = text.lines().filter(|line| line.starts_with("count ")).count();
@@ -40,10 +42,10 @@ pub(super) fn no_reads(text: &str) -> Finding {
     })
 }
 
-/// Returns the number of instructions in one iteration of the loop.
+/// Returns the number of instructions per loop iteration.
 fn per_iteration(text: &str) -> Result<u64, String> {
     let found = text.lines().find_map(|line| line.strip_prefix("turn ")?.parse().ok());
-    found.ok_or_else(|| "`known` did not say what a turn is".to_owned())
+    found.ok_or_else(|| "`known` did not report the instructions per iteration".to_owned())
 }
 
 /// Returns the numbers in the lines that begin with these words.
@@ -83,7 +85,7 @@ fn of_group(text: &str, name: &str) -> Result<String, String> {
     exact_of("instructions in a group with cycles", per_iteration(text)?, &instructions)
 }
 
-/// Checks whether pairs of iterations and counts are exact.
+/// Checks that the count in each pair (iterations, count) is exact.
 fn exact_of(event: &str, each: u64, pairs: &[(u64, u64)]) -> Result<String, String> {
     let turns = pairs.iter().map(|(turns, _)| *turns);
     let (Some(least), Some(most)) = (turns.clone().min(), turns.max()) else {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The probe measures the memory of a guest, which has no real memory hierarchy: each instruction
-//! takes 1 ns there, whatever it loads. So the times are meaningless, but known.
+//! Checks the probe's memory measurement in a guest without a real memory hierarchy: each
+//! instruction takes 1 ns there, wherever it loads from. The times are therefore meaningless, but
+//! known.
 
 use super::{Finding, finding, question};
 use crate::lab::guest::{Answer, Question};
 use linerate_record::memory::MemoryReport;
 use linerate_record::{Body, Record};
 
-/// Expected ns per load: one instruction, plus the few of the loop itself.
+/// Expected time per load in ns: one instruction, and the few others of the loop.
 const LOAD_NS: std::ops::RangeInclusive<f64> = 1.0..=1.3;
 
 const NAME: &str = "memory";

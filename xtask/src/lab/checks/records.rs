@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records of the probe in a guest: what it reports about the machine, and counts that it takes
-//! itself.
+//! Checks the probe's records in a guest: its description of the machine, and its own counts.
 
 use super::{Finding, finding, question};
 use crate::lab::guest::{Answer, Question};
@@ -8,22 +7,22 @@ use linerate_record::doctor::DoctorReport;
 use linerate_record::stat::{EventCount, StatReport};
 use linerate_record::{Body, Provenance, Record, Tier};
 
-/// Loop iterations in two runs that differ in nothing else, not even in the number of digits to
-/// parse.
+/// Loop iterations in the shorter of two runs that are otherwise identical: even the numbers of
+/// digits to parse are the same.
 const SHORT: u64 = 1_000_000;
 const LONG: u64 = 9_000_000;
 
 /// Instructions per iteration of `known loop`.
 const PER_ITERATION: u64 = 2;
 
-/// The event whose count is known, one that the emulator does not count, and two that the kernel
-/// counts. In the record the first is called [`INSTRUCTIONS`].
+/// An event with a known count, an event that the emulator does not count, and two events counted
+/// by the kernel. The record calls the first one [`INSTRUCTIONS`].
 const KNOWN: &str = "instructions:u,l1d_misses,task_clock_ns,context_switches";
 const INSTRUCTIONS: &str = "instructions";
 const SWITCHES: &str = "context_switches";
 
-/// Twelve events, more than any processor here can count at once. In user mode, all of them have
-/// the same count: instructions, or cycles, which equal instructions here.
+/// Twelve events, more than any processor here can count at once. In user mode, all have the same
+/// count: each counts instructions or cycles, and every instruction takes one cycle here.
 const TWELVE: [&str; 12] = [
     "instructions",
     "cycles",
@@ -39,27 +38,22 @@ const TWELVE: [&str; 12] = [
     "r000011",
 ];
 
-/// Runs in which the twelve events are rotated, in a different order each time.
+/// Number of runs in which the twelve events are rotated, each with its own random seed.
 const ROTATED: usize = 8;
 
-/// More runs than may have an interval that misses.
-///
-/// The counts of all sets in a run add up to the true value, so their errors cancel, and if one
-/// interval misses, another is likely to miss, too. Runs are independent. A 95 % interval misses in
-/// one of twenty cases, so at least one of three sets misses in at most 15 % of the runs, and then
-/// six of eight runs miss with a probability below 0.03 %. With intervals of half the width, seven
-/// of ten runs miss.
+/// The check fails if at least this many runs have an interval that misses the true value.
 const TOO_MANY: usize = 6;
 
-/// Maximum difference between two runs of one program: a few instructions in 10^8, whereas a
-/// counter that is off for a slice misses 10^5. One of nine runs was seen to count one instruction
-/// more.
+/// Maximum difference between two runs of one program: a few instructions in 10^8. A counter that
+/// is off for a time slice would miss 10^5. In one test, one of nine runs counted one instruction
+/// more than the others.
 const MOST_APART: u64 = 4;
 
-/// Some 0.3 s of a guest's time, in user and kernel mode with phases of about 0.1 ms each.
+/// A workload of about 0.3 s of guest time, in user and kernel mode, in phases of about 0.1 ms
+/// each.
 ///
-/// The phases are needed because the estimates for a program that is uniform except in its first
-/// millisecond have almost no interval, and only the set that was on the counters then sees that
+/// Without the phases, the program would be uniform after its first millisecond. The intervals of
+/// the estimates would then be almost empty, even for events that were not on a counter during that
 /// millisecond.
 const MIXED: &str = "known mixed 1500 4";
 
@@ -121,7 +115,7 @@ fn doctor(answer: &Answer) -> Result<String, String> {
     let DoctorReport { best_tier, .. } = *report;
     let sentence = format!(
         "doctor: {} on {}, emulated: {}, best tier: {best_tier:?}",
-        cpu.as_deref().unwrap_or("a processor without a name"),
+        cpu.as_deref().unwrap_or("the processor has no name"),
         hypervisor.as_deref().unwrap_or("no hypervisor"),
         emulated.map_or("cannot tell".to_owned(), |emulated| emulated.to_string()),
     );
@@ -144,12 +138,11 @@ fn counted(report: &StatReport, name: &str) -> Result<u64, String> {
     }
 }
 
-/// Counts of one run: at least the instructions of the program, and at most one more per context
-/// switch.
+/// One run's counts: at least the program's instructions, and at most one more per context switch.
 ///
 /// An instruction that is interrupted before it completes is restarted, and the emulator counts
-/// both starts. Of eleven runs of the short loop, one counted one more, with the same page faults
-/// as the others, and it was among those that were switched away from twice.
+/// both starts. Of eleven runs of the short loop, one counted one instruction more than the others.
+/// It had as many page faults as they did, but was one of those with two context switches.
 struct Counted {
     raw: u64,
     switches: u64,
@@ -161,7 +154,8 @@ impl Counted {
         Ok(Self { raw: counted(report, INSTRUCTIONS)?, switches: counted(report, SWITCHES)? })
     }
 
-    /// Returns whether this run can have exactly `added` instructions more than `other`.
+    /// Returns whether this run may have executed exactly `added` instructions more than `other`,
+    /// given the context switches of both.
     fn may_exceed(&self, other: &Self, added: u64) -> bool {
         let counted = i128::from(self.raw) - i128::from(other.raw);
         let added = i128::from(added);
@@ -170,8 +164,8 @@ impl Counted {
     }
 }
 
-/// Checks that the instructions added by the loop are exact; the rest of the program, from first to
-/// last instruction, is the same each time.
+/// Checks that additional loop iterations add exactly their instructions to the count. The rest of
+/// the program, from its first instruction to its last, is the same each time.
 fn known_loop(
     short: &Result<StatReport, String>,
     again: &Result<StatReport, String>,
@@ -195,8 +189,8 @@ fn known_loop(
     if holds { Ok(sentence) } else { Err(sentence) }
 }
 
-/// Checks that an event that the emulator does not count is absent with a reason, and that others
-/// are not absent.
+/// Checks that the event that the emulator does not count is absent, with a reason, and that a
+/// software event was counted.
 fn what_is_not_counted(short: &Result<StatReport, String>) -> Result<String, String> {
     let name = "l1d_misses";
     let report = short.as_ref()?;
@@ -211,13 +205,13 @@ fn what_is_not_counted(short: &Result<StatReport, String>) -> Result<String, Str
     }
 }
 
-/// Checks that the intervals of estimates contain the count of an event that is counted alone, and
-/// that this count is the same each time.
+/// Checks that the intervals of the estimates contain the count of an event that is counted alone,
+/// and that this count is the same each time.
 fn rotated(alone: &Result<StatReport, String>, reports: &[StatReport]) -> Result<String, String> {
     let truth = counted(alone.as_ref()?, INSTRUCTIONS)?;
     let runs = reports.iter().map(|report| Rotated::from_report(report, truth));
     let runs = runs.collect::<Result<Vec<_>, _>>()?;
-    let first = runs.first().ok_or("stat: nothing was rotated")?;
+    let first = runs.first().ok_or("stat: no events were rotated")?;
     let most = |of: fn(&Rotated) -> f64| runs.iter().map(of).fold(0.0, f64::max) * 100.0;
     let missed: Vec<&str> = runs.iter().filter_map(|run| run.missed.as_deref()).collect();
     let sentence = format!(
@@ -235,21 +229,23 @@ fn rotated(alone: &Result<StatReport, String>, reports: &[StatReport]) -> Result
     if missed.len() < TOO_MANY { Ok(sentence) } else { Err(format!("{sentence}: {missed:?}")) }
 }
 
-/// A run in which events were rotated.
+/// A run with rotated events.
 struct Rotated {
     /// Number of events that were on a counter throughout.
     always: usize,
     sets: usize,
-    /// The largest half-width of an interval, and the largest error, relative to the true value.
+    /// Largest half-width of any interval and, in the next field, largest error, both relative to
+    /// the true value.
     widest: f64,
     worst: f64,
-    /// The events of a set whose interval does not contain the true value.
+    /// The events of a set in which an interval does not contain the true value; `None` if there is
+    /// no such set.
     missed: Option<String>,
 }
 
 impl Rotated {
     fn from_report(report: &StatReport, truth: u64) -> Result<Self, String> {
-        let rotation = report.rotation.as_ref().ok_or("stat: nothing took turns")?;
+        let rotation = report.rotation.as_ref().ok_or("stat: no events were multiplexed")?;
         let takes_turns = |name: &&str| rotation.sets.iter().flatten().any(|n| n == name);
         let (turns, always): (Vec<&str>, Vec<&str>) = TWELVE.into_iter().partition(takes_turns);
         for name in &always {
@@ -261,7 +257,7 @@ impl Rotated {
             }
         }
         if turns.is_empty() {
-            return Err("stat: nothing took turns".to_owned());
+            return Err("stat: no events were multiplexed".to_owned());
         }
         let sets = rotation.sets.len();
         let mut run = Self { always: always.len(), sets, widest: 0.0, worst: 0.0, missed: None };
@@ -276,8 +272,8 @@ impl Rotated {
     }
 }
 
-/// Returns, for the estimates in a set, half the width of the widest interval, and the largest
-/// error, relative to the true value; for an asymmetric interval, on the side of the true value.
+/// Returns the largest half-width of the intervals of a set's estimates, and the largest error,
+/// both relative to the true value. The half-width is measured on the side of the true value.
 fn estimates(report: &StatReport, set: &[String], truth: f64) -> Result<(f64, f64), String> {
     let (mut widest, mut worst) = (0.0f64, 0.0f64);
     for name in set {

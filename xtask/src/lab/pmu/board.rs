@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Boards without an operating system, and the image they start.
+//! Boards without an operating system, and the images they start.
 
 use super::super::guest;
 use crate::command::{output, program, root};
@@ -12,7 +12,7 @@ pub(super) struct Board {
     pub(super) name: &'static str,
     machine: &'static Machine,
     emulator: &'static str,
-    /// Its start address.
+    /// Address at which the board starts execution.
     start: &'static str,
     flags: &'static [&'static str],
 }
@@ -38,7 +38,7 @@ const fn arm(name: &'static str) -> Board {
     Board { name, machine, emulator: "qemu-system-arm", start: "arm.S", flags: ARM }
 }
 
-/// No library or operating system; addresses as in the linker script.
+/// Compiler flags: no library or operating system; addresses as in the linker script.
 const FLAGS: [&str; 16] = [
     "-std=c11",
     "-O2",
@@ -79,8 +79,8 @@ impl Board {
         Ok(String::from_utf8_lossy(&output(objdump)?).into_owned())
     }
 
-    /// Starts the image; returns what it wrote to its serial line. An instruction takes 1 ns, and
-    /// so does a cycle.
+    /// Starts the image, and returns what it wrote to its serial line. In this emulation,
+    /// instructions and cycles take 1 ns each.
     pub(super) fn run(&self, image: &Path) -> Result<String, String> {
         let mut emulator = program("timeout", &["--kill-after=5", "60", self.emulator]);
         emulator.args(["-M", "virt,gic-version=2", "-cpu", self.name, "-m", "64", "-nographic"]);

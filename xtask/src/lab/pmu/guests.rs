@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `kmod/pmu_user` in the guests: counts for the tutorial's programs in a Linux process with the
-//! module loaded, not loaded, and with perf, and the module's refusals; and regions, which are
-//! counted by the registers while the module is loaded and by perf otherwise.
+//! Tests `kmod/pmu_user` in the guests: counts of the tutorial's programs in a Linux process with
+//! the module loaded, without it, and with perf; the module's refusals; and regions, which are
+//! counted by PMU registers while the module is loaded and by perf otherwise.
 
 mod answers;
 
@@ -19,7 +19,7 @@ const MODULE: &str = "pmu_user";
 const PROGRAM: &str = "pmu_programs";
 
 impl Extent {
-    /// Returns the number of consecutive loads and unloads of the module.
+    /// Returns how many times to load and unload the module consecutively.
     fn loads(self) -> u32 {
         match self {
             Self::Brief => 10,
@@ -27,7 +27,7 @@ impl Extent {
         }
     }
 
-    /// Returns the rounds that exercise the module's purpose.
+    /// Returns the names of the rounds in which the module is used as intended.
     fn rounds(self) -> &'static [&'static str] {
         match self {
             Self::Brief => &["a"],
@@ -44,7 +44,7 @@ impl Extent {
     }
 }
 
-/// Checks every guest; reports what held, a sentence each.
+/// Checks every guest, printing one sentence per result.
 pub(super) fn check(extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
     for guest in &GUESTS {
         let files = Files::prepare(guest)?;
@@ -67,12 +67,12 @@ pub(super) fn check(extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// A guest with its files.
+/// A guest with the files that it needs.
 struct Files {
     guest: &'static Guest,
     prefix: PathBuf,
     files: Vec<PathBuf>,
-    /// Instructions per iteration of the program in C.
+    /// Instructions per iteration of the C program.
     turn: u64,
 }
 
@@ -105,8 +105,9 @@ impl Files {
         ))
     }
 
-    /// Checks in rounds: closed, open, together with perf, off and on again, closed. Then come the
-    /// expected refusals.
+    /// Checks the guest in rounds: with access closed, open, open while perf counts too, revoked
+    /// and reopened, and closed again. Then checks that wrong module loads are refused, and that
+    /// repeated loads leak nothing.
     fn check(&self, how: &Variation, extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
         let Variation { processors, .. } = *how;
         let (rounds, loads) = (extent.rounds(), extent.loads());
@@ -141,7 +142,7 @@ impl Files {
         Ok(())
     }
 
-    /// Starts the guest several times: the whole console, including the kernel's timestamps, must
+    /// Starts the guest several times. The whole console, including the kernel's timestamps, must
     /// be the same.
     fn check_repeats(
         &self,
@@ -165,7 +166,8 @@ impl Files {
         Ok(())
     }
 
-    /// Checks a board whose device tree lacks the PMU: no driver to coordinate with.
+    /// Checks a board whose device tree does not describe the PMU, so that there is no driver to
+    /// coordinate with.
     fn check_without_driver(&self) -> Result<(), Obstacle> {
         let how = Variation { names_counters: false, ..PLAIN };
         let plan = [
@@ -194,7 +196,7 @@ impl Files {
         Ok(())
     }
 
-    /// Checks a processor that reports that it has no counters.
+    /// Checks a processor that reports having no counters.
     fn check_without_counters(&self) -> Result<(), Obstacle> {
         let how = Variation { properties: ",pmu=off", names_counters: false, ..PLAIN };
         let plan = [command("load", &load("")), command("log", "dmesg")];
@@ -208,12 +210,12 @@ impl Files {
     }
 }
 
-/// Returns a tool from the guest's compiler toolchain.
+/// Returns a tool from the guest's toolchain.
 fn tool(guest: &Guest, name: &str, arguments: &[&str]) -> std::process::Command {
     program(&format!("{}{name}", guest.toolchain.prefix), arguments)
 }
 
-/// Builds the program that counts, for the guest.
+/// Builds the counting program for the guest.
 fn build_program(guest: &Guest) -> Result<PathBuf, String> {
     let folder = root().join("native/build/pmu").join(guest.name);
     write(&root().join("native/build/pmu/CACHEDIR.TAG"), TAG)?;
@@ -234,7 +236,7 @@ fn command(name: &str, command: &str) -> Question {
     Question { name: name.replace(' ', "_"), command: command.to_owned() }
 }
 
-/// Returns a call of the program that counts.
+/// Returns a command that calls the counting program.
 fn question(name: &str, arguments: &str) -> Question {
     command(name, &format!("{PROGRAM} {arguments}"))
 }
@@ -293,8 +295,8 @@ fn repeated_start() -> Vec<Question> {
     ]
 }
 
-/// Returns loads that must fail, with the kernel's message for each, and a load without faults that
-/// must work afterwards.
+/// Returns module loads that must fail, followed by commands that print the kernel log and check
+/// that access is still closed.
 fn refusals() -> Vec<Question> {
     vec![
         command("busy", &format!("{PROGRAM} hold {}", load(""))),
@@ -306,8 +308,8 @@ fn refusals() -> Vec<Question> {
     ]
 }
 
-/// Command that prints the possible leaks of a load, in numbers: the kernel's vmalloc areas,
-/// several of which belong to each module; per-CPU KiB; allocated perf events.
+/// Command that prints the amounts of resources that a load might leak: the kernel's vmalloc areas
+/// (each module has several), per-CPU memory in KiB, and allocated perf events.
 const MEMORY: &str = "sh -c 'wc -l </proc/vmallocinfo; sed -n s/Percpu:.//p /proc/meminfo | \
                       tr -dc 0-9; echo; sed -n \"s/^perf_event *\\([0-9]*\\) .*/\\1/p\" \
                       /proc/slabinfo'";

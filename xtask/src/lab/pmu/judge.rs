@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// Claims that the program checks itself.
+/// Names of the checks that the program performs itself.
 const CHECKS: [&str; 10] = [
     "closed",
     "opened",
@@ -17,14 +17,14 @@ const CHECKS: [&str; 10] = [
     "programs",
 ];
 
-/// Events counted by QEMU (its target/arm/helper.c, pm_events), by their architectural numbers.
+/// Architectural numbers of the events counted by QEMU (its target/arm/helper.c, pm_events).
 const EMULATED: [u64; 3] = [0x00, 0x08, 0x11];
 
-/// Expected instructions and result of a program for `n`; `None` if its listing determines the
-/// instructions.
+/// A program's expected number of instructions and result for `n`; the number is `None` if it must
+/// be taken from the program's listing.
 type Truth = fn(u64) -> (Option<u64>, u64);
 
-/// As in `lab/pmu/programs.S`, which derives them from the instructions.
+/// Programs as in `lab/pmu/programs.S`, which derives these numbers from the instructions.
 const PROGRAMS: [(&str, Truth); 5] = [
     ("empty", |n| (Some(0), n)),
     ("c_loop", |n| (None, n)),
@@ -33,10 +33,10 @@ const PROGRAMS: [(&str, Truth); 5] = [
     ("sum_average", |n| (Some(4 * n + 6), (3 * n * (n - 1) / 2 + n) / n)),
 ];
 
-/// Values of `n` with which each program runs.
+/// Values of `n` for which each program runs.
 const LENGTHS: [u64; 3] = [1, 10, 1000];
 
-/// Judges a console; returns what it showed.
+/// Checks the output on a console and returns a summary.
 pub(super) fn judge(console: &str, listing: &str) -> Result<String, String> {
     let result = console.lines().last().unwrap_or_default();
     if result != "RESULT PASS" {
@@ -57,7 +57,7 @@ pub(super) fn judge(console: &str, listing: &str) -> Result<String, String> {
     ))
 }
 
-/// Returns the numbers after each `kind NAME`.
+/// Returns, for each line that begins with `kind NAME`, the name and the numbers after it.
 fn values<'a>(console: &'a str, kind: &str) -> Result<Vec<(&'a str, Vec<u64>)>, String> {
     let lines = console.lines().filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' '));
     let read = |line: &'a str| {
@@ -68,7 +68,7 @@ fn values<'a>(console: &'a str, kind: &str) -> Result<Vec<(&'a str, Vec<u64>)>, 
     lines.map(read).collect()
 }
 
-/// Checks whether each program took the expected number of instructions; returns the number of
+/// Checks that each program executed the expected number of instructions, and returns the number of
 /// runs.
 pub(super) fn programs(console: &str, turn: u64) -> Result<usize, String> {
     let runs: BTreeMap<(&str, u64), [u64; 3]> = values(console, "program")?
@@ -82,14 +82,14 @@ pub(super) fn programs(console: &str, turn: u64) -> Result<usize, String> {
         let run = runs.get(&(name, n)).copied();
         run.ok_or_else(|| format!("the program {name} did not run for {n}"))
     };
-    // What remains of the C program after subtracting its iterations, from the shortest run.
+    // The C program's instructions outside its loop, from the shortest run.
     let rest = run("c_loop", 1)?[0].checked_sub(turn);
-    let rest = rest.ok_or("the program c_loop took less than a turn")?;
+    let rest = rest.ok_or("the program c_loop took less than an iteration")?;
     for (name, truth) in PROGRAMS {
         for n in LENGTHS {
             let (expected, result) = truth(n);
             let expected = expected.unwrap_or(rest + turn * n);
-            // A cycle is an instruction there.
+            // In this emulation, every instruction takes one cycle.
             let expected = [expected, expected, result];
             if run(name, n)? != expected {
                 let found = run(name, n)?;
@@ -100,8 +100,8 @@ pub(super) fn programs(console: &str, turn: u64) -> Result<usize, String> {
     Ok(PROGRAMS.len() * LENGTHS.len())
 }
 
-/// Checks whether each program returned its result, the cycle counter moved, and no instruction was
-/// counted: all that can be checked if the emulator does not count instructions.
+/// Checks that each program returned its result, the cycle counter advanced, and no instruction was
+/// counted. More cannot be checked if the emulator does not count instructions.
 pub(super) fn uncounted(console: &str) -> Result<(), String> {
     let runs = values(console, "program")?;
     for (name, truth) in PROGRAMS {
@@ -120,8 +120,8 @@ pub(super) fn uncounted(console: &str) -> Result<(), String> {
     }
 }
 
-/// Checks whether the events that count are exactly those that the emulator counts; returns how
-/// many do, and out of how many.
+/// Checks that exactly the events that the emulator implements have counts above 0. Returns the
+/// number of these events and the number of all events.
 fn events(console: &str) -> Result<(usize, usize), String> {
     let events = values(console, "event")?;
     let is_wrong = |(_, numbers): &&(&str, Vec<u64>)| match numbers[..] {
@@ -138,8 +138,8 @@ fn events(console: &str) -> Result<(usize, usize), String> {
     }
 }
 
-/// Returns the number of instructions in the one loop of a function: from the target of its
-/// backward branch to that branch.
+/// Returns the number of instructions in a function's only loop: from the target of its backward
+/// branch to that branch.
 pub(super) fn loop_of(function: &str, listing: &str) -> Result<u64, String> {
     let begin = format!("<{function}>:");
     let lines = listing.lines().skip_while(|line| !line.ends_with(&begin)).skip(1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `kmod/pmc74xx` in Linux on an emulated MPC7455: the registers hold the selection. There are no
-//! counts, because the emulator implements the registers but does not count.
+//! Tests `kmod/pmc74xx` in Linux on an emulated MPC7455: checks that the registers hold the
+//! selected events. Counts cannot be checked, because the emulator implements the registers but
+//! does not count.
 
 use super::super::linux_7455::{Linux, NAME};
 use super::super::{Answer, Obstacle, note};
@@ -9,14 +10,14 @@ use crate::pmu::events::{Placed, powerpc};
 
 const MODULE: &str = "pmc74xx";
 
-/// A load, whether it must succeed, and the expected messages.
+/// One module load, whether it must succeed, and the expected messages.
 struct Load {
     parameters: &'static str,
     works: bool,
     says: &'static [&'static str],
 }
 
-/// Expected message for each counter after the first: any, or the only possible one, by number.
+/// Module loads to try, with the expected messages.
 const LOADS: [Load; 13] = [
     Load {
         parameters: "",
@@ -28,8 +29,8 @@ const LOADS: [Load; 13] = [
             ZERO,
         ],
     },
-    // Six at once; an event that any counter can count yields to those that only one or two
-    // counters can.
+    // Six events at once. An event that any counter can count yields to those that only one or two
+    // can count.
     Load {
         parameters: "events=PM_CYC,PM_INST_CMPL,PM_ST_CMPL,PM_L1_DCACHE_MISS,PM_L2_HIT,0x61d",
         works: true,
@@ -40,7 +41,7 @@ const LOADS: [Load; 13] = [
             "counter 4 selects 0x02 PM_INST_CMPL",
             "counter 5 selects 0x02 PM_L2_HIT",
             "counter 6 selects 0x1d PM_L2_MISS",
-            // 0x14 << 6 | 0x17; 1 << 27 | 2 << 22 | 2 << 17 | 0x1d << 11.
+            // Register values: 0x14 << 6 | 0x17; 1 << 27 | 2 << 22 | 2 << 17 | 0x1d << 11.
             "MMCR0 0x00000517 MMCR1 0x0884e800",
             "user's UMMCR0 0x00000517 UMMCR1 0x0884e800",
             AS_WRITTEN,
@@ -48,7 +49,8 @@ const LOADS: [Load; 13] = [
             ZERO,
         ],
     },
-    // Counters 5 and 6 each get one of the two events that they share, whatever was assigned first.
+    // Counters 5 and 6 each count one of the two events that both support, whichever was assigned
+    // first.
     Load {
         parameters: "events=PM_L2_HIT,0x505,PM_L1_DCACHE_MISS,PM_LD_CMPL",
         works: true,
@@ -60,7 +62,7 @@ const LOADS: [Load; 13] = [
             AS_WRITTEN,
         ],
     },
-    // 9 << 16 | 0x2b << 6, and not in supervisor state.
+    // Register value: 9 << 16 | 0x2b << 6, and no counting in supervisor state.
     Load {
         parameters: "events=PM_LD_MISS_EXCEED_L1_CYC threshold=9 threshold_by_32=1 user_only=1",
         works: true,
@@ -72,7 +74,7 @@ const LOADS: [Load; 13] = [
         works: false,
         says: &["no event `user_only=1`"],
     },
-    // The list that follows is complete: it ends with the last event in the table.
+    // The list in the message is complete: it ends with the table's last event.
     Load {
         parameters: "events=PM_BR_MPRD",
         works: false,
@@ -114,7 +116,8 @@ const LOADS: [Load; 13] = [
 const AS_WRITTEN: &str = ": as written";
 const ZERO: &str = "all counts are 0, as an emulator's are; MMCR0 0x00000000 MMCR1 0x00000000";
 
-/// Loads the module in every way, with every event, and on a processor without such counters.
+/// Loads the module with each set of parameters in [`LOADS`], with every event, and on a processor
+/// that lacks these counters.
 pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
     let linux = Linux::with(MODULE)?;
     let lines: Vec<String> =
@@ -133,7 +136,7 @@ pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
         Load { parameters: "", works: false, says: &["has no counters that are known here"] };
     let on_another = linux.load("750", &[MODULE.to_owned()])?;
     judge(&none, &on_another[0]).map_err(|why| linux.fault("750", &why))?;
-    // Uncounted events have no count, rather than 0.
+    // An event that is not counted has no count, rather than 0.
     let output = answers[1].output.replace(" count 0\n", " count null\n");
     let shown = format!("# insmod {MODULE}.ko {}\n{output}", LOADS[1].parameters);
     page.add(format!("{NAME}, by {MODULE}"), &shown);
@@ -146,11 +149,11 @@ pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// Processors, and the number of counters in each.
+/// Processors with their number of counters.
 const EVERY_EVENT: [(&str, u32); 2] = [("7455", 6), ("7400", 4)];
 
-/// Does a load for each event; the first lists them all. Reads the kernel's memory use before and
-/// after.
+/// Loads the module once per event; the first load lists all events. Reads the kernel's memory use
+/// before and after.
 fn check_every_event(linux: &Linux, processor: &str, table: &[Placed]) -> Result<(), Obstacle> {
     let line = |event: &Placed| format!("{MODULE}\tevents={}", event.name);
     let mut lines: Vec<String> = table.iter().map(line).collect();
@@ -170,16 +173,15 @@ fn check_every_event(linux: &Linux, processor: &str, table: &[Placed]) -> Result
         .map_err(|why| linux.fault(processor, &why))
 }
 
-/// Checks whether this many loads leaked less than one kernel memory area each; a module has
-/// several.
+/// Checks that `loads` loads leaked fewer than `loads` kernel memory areas; a module has several.
 fn keeps_nothing(before: &Answer, then: &Answer, loads: usize) -> Result<(), String> {
     let areas = |answer: &Answer| {
         answer.output.lines().filter(|line| line.starts_with("/proc: 0x")).count()
     };
     match (areas(before), areas(then)) {
-        (0, _) | (_, 0) => Err("the kernel does not say what its memory holds".to_owned()),
+        (0, _) | (_, 0) => Err("the kernel does not report its memory use".to_owned()),
         (before, then) if then >= before + loads => {
-            Err(format!("memory is kept: {before} areas, then {then}"))
+            Err(format!("memory leaked: {before} areas, then {then}"))
         }
         _ => Ok(()),
     }
@@ -195,7 +197,7 @@ fn warns_of_nothing(answer: &Answer) -> Result<(), String> {
     }
 }
 
-/// Checks whether a counter was found for an event, and the registers show the event by name.
+/// Checks that a counter was found for an event, and that the registers contain its selection.
 fn selects(event: &Placed, answer: &Answer) -> Result<(), String> {
     let Answer { status, output, errors, .. } = answer;
     let is_place = |(counter, selection): &(u32, u32)| {
@@ -208,7 +210,7 @@ fn selects(event: &Placed, answer: &Answer) -> Result<(), String> {
     }
 }
 
-/// Checks whether the list of events contains this one with all its counters.
+/// Checks that the list of events contains this one with all its counters.
 fn lists(event: &Placed, answer: &Answer) -> Result<(), String> {
     let mut places = event.places.clone();
     places.sort_unstable();
@@ -222,7 +224,7 @@ fn lists(event: &Placed, answer: &Answer) -> Result<(), String> {
 
 fn judge(load: &Load, answer: &Answer) -> Result<(), String> {
     let Answer { status, output, errors, .. } = answer;
-    let said = || format!("`{}` said {output}{errors}", load.parameters);
+    let said = || format!("`{}` printed {output}{errors}", load.parameters);
     if (*status == 0) != load.works {
         return Err(format!("status {status}; {}", said()));
     }

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Expected output of `known regions`: by the registers, by perf, and with neither.
+//! Checks the output of `known regions`: counts read from registers, counts by perf, and no counts.
 
 use super::super::Question;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Instructions per iteration, and the numbers of iterations.
+/// Instructions per iteration; the next constant has the numbers of iterations.
 const TURN: u64 = 2;
 const LENGTHS: [u64; 3] = [1, 1000, 1_000_000];
 
-/// More than a call, a return, and the compiler's different code for the same reads in another
-/// place.
+/// Upper bound on the instructions around the loop: a call, a return, and differences in the code
+/// that the compiler generates for the same reads elsewhere.
 const MOST_AROUND: u64 = 24;
 
-/// Returns a command that runs the same regions on a CPU.
+/// Returns a command that runs the regions on this CPU.
 pub(super) fn asked(name: &str, cpu: u32) -> Question {
     Question { name: name.replace(' ', "_"), command: format!("known regions {cpu}") }
 }
 
-/// Returns the distinct lines with counts.
+/// Returns the distinct lines that contain counts.
 fn counts(text: &str) -> BTreeSet<&str> {
     text.lines().filter(|line| line.starts_with("count ")).collect()
 }
 
-/// Checks exact counts by the registers. A visit that another process interrupted must be reported
-/// as such.
+/// Checks that counts read from registers are exact. If another process interrupts a region, the
+/// output must say that the count is absent.
 pub(super) fn exact(text: &str) -> Result<(), String> {
     by_registers(text, Of::Every)
 }
 
-/// Like [`exact`], on one of several processors: checks the visit with the lowest count for each
-/// length. QEMU counts what all processors execute (`icount_get_raw`), so that a visit may count
-/// too much, but never too little.
+/// Like [`exact`], but for one of several processors, where only the lowest count for each length
+/// is checked: QEMU counts the instructions of all processors (`icount_get_raw`), so a count may be
+/// too high, but never too low.
 pub(super) fn least_exact(text: &str) -> Result<(), String> {
     by_registers(text, Of::Least)
 }
 
-/// Visits that must be exact: every one, or the smallest of each length.
+/// Which counts must be exact: all of them, or only the lowest for each length.
 #[derive(Clone, Copy)]
 enum Of {
     Every,
@@ -48,7 +48,7 @@ fn by_registers(text: &str, of: Of) -> Result<(), String> {
     turns_are_counted(text, of)
 }
 
-/// Checks exact counts by perf, and therefore also per iteration.
+/// Like [`exact`], but for counts by perf.
 pub(super) fn exact_by_perf(text: &str) -> Result<(), String> {
     says(text, "reading read(2)")?;
     turns_are_counted(text, Of::Every)
@@ -60,8 +60,8 @@ pub(super) fn least_exact_by_perf(text: &str) -> Result<(), String> {
     turns_are_counted(text, Of::Least)
 }
 
-/// Checks that each iteration adds its instructions; the rest, between loop and region, is
-/// constant.
+/// Checks that each iteration adds exactly its instructions to the count, and that the number of
+/// other instructions in the region is the same for all lengths.
 fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
     let absent = text.lines().filter(|line| line.starts_with("absent "));
     if let Some(line) = absent.into_iter().find(|line| !line.contains("left its CPU")) {
@@ -76,7 +76,7 @@ fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
         let all: BTreeSet<(u64, u64)> = counts(text).iter().filter_map(read).collect();
         let runs: Vec<(u64, u64)> = match of {
             Of::Every => all.into_iter().collect(),
-            // In reverse order, the minimum comes last among equal lengths.
+            // In reverse order, the minimum overwrites the other entries with the same length.
             Of::Least => all.into_iter().rev().collect::<BTreeMap<_, _>>().into_iter().collect(),
         };
         let around: BTreeSet<_> =
@@ -92,11 +92,11 @@ fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
 
 /// Checks that there are no counts, since the thread may run on both CPUs.
 pub(super) fn anywhere(text: &str) -> Result<(), String> {
-    nothing(text, "must be pinned to one CPU, but this one may run on CPUs 0-1; try: taskset -c ")
+    nothing(text, "must be pinned to one CPU; it may run on CPUs 0-1; try: taskset -c ")
 }
 
-/// Checks that there are no counts, since perf disabled access to the registers, as the module
-/// reports.
+/// Checks that there are no counts, since perf revoked access to the registers, and that the module
+/// reports it.
 pub(super) fn closed(text: &str) -> Result<(), String> {
     nothing(text, "another program disabled the counters of CPU 0")
 }
@@ -107,7 +107,7 @@ pub(super) fn no_driver(text: &str) -> Result<(), String> {
     says(text, "sudo insmod pmu_user.ko")
 }
 
-/// Checks that there are no counts, since access was disabled inside a region; the program
+/// Checks that there are no counts, since access was revoked inside a region, and that the program
 /// continues.
 pub(super) fn closing(text: &str) -> Result<(), String> {
     says(text, "ended 0")?;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The application note's own comparison next to ours: table 1 and figure 4 of AN2581.
+//! Compares table 1 and figure 4 of application note AN2581 with our results.
 
 use super::plan::{BUSY, TRAFFIC};
 use super::run::{Settings, percent};
 use super::{Results, find};
 use std::fmt::Write;
 
-/// Entries in table 1 for a scheme: vectors in the kernel, operating system needed, lower overhead
-/// with few interrupts, higher with many, low with large blocks.
+/// A scheme's entries in table 1: whether the kernel may use vectors, whether an operating system
+/// is needed, and whether the overhead is lower with few interrupts, higher with many, and low with
+/// large blocks.
 struct Claim {
     scheme: &'static str,
     row: &'static str,
@@ -98,7 +99,8 @@ fn table_1(costs: &Results) -> String {
     text + "\n"
 }
 
-/// Formats the shares of all non-background work, for a processor that has nothing else to do.
+/// Formats the shares of kernel, context management and tasks in all instructions except those of
+/// the background.
 fn figure_4(costs: &Results) -> String {
     let mut text =
         "## Compared with figure 4 of AN2581\n\nThe note's share of the processor under \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The comparison as a document, and which of its goals were missed.
+//! Formats the comparison as a document, and lists missed goals.
 
 use super::plan::{COMPARED, RIGHT, Row, SCHEMES, TRAFFIC, checked, unflagged};
 use super::predicted::verdict;
@@ -7,10 +7,11 @@ use super::run::{Mode, Ran, Settings, grouped, percent};
 use super::{MANY, Results, an2581, find};
 use std::fmt::Write;
 
-/// Minimum ratio of the context instructions under `per-task` to those under `exclusive`, for the
-/// traffic load.
+/// Minimum ratio of context-management instructions under `per-task` to those under `exclusive`,
+/// for the traffic load.
 const LEAST_RATIO: f64 = 5.0;
-/// Maximum share for `exclusive` and `hooked`, if tasks do more than guarded calls.
+/// Maximum percentage of context management under `exclusive` and `hooked`, if tasks do more than
+/// guarded calls.
 const MOST_PERCENT: f64 = 1.0;
 const OURS: [&str; 2] = ["exclusive", "hooked"];
 
@@ -52,7 +53,7 @@ fn settings(s: &Settings) -> String {
     )
 }
 
-/// Formats the corrupted registers, by owner.
+/// Formats the table of corrupted registers, by owner.
 fn right(checks: &Results) -> String {
     let mut text = format!(
         "## Leaks of registers between contexts\n\nEvery register of an interrupted context, v0 to \
@@ -165,13 +166,14 @@ fn table(rows: &[Row], costs: &Results, cell: impl Fn(&Ran) -> String) -> String
     text
 }
 
-/// Returns the ratio of the context instructions under `per-task` to those under `exclusive`.
+/// Returns the ratio of context-management instructions under `per-task` to those under
+/// `exclusive`.
 fn ratio(costs: &Results, settings: Settings) -> f64 {
     let context = |scheme| find(costs, scheme, settings).counted().context;
     percent(context("per-task"), context("exclusive").max(1)) / 100.0
 }
 
-/// Returns where our schemes exceed their goal, with the reason if that explains it.
+/// Returns the settings with which our schemes exceed [`MOST_PERCENT`], with the reason if known.
 fn above<'a>(rows: &'a [Row], costs: &Results) -> Vec<(String, Option<&'a str>)> {
     let mut found = Vec::new();
     for Row { name, settings } in rows {
@@ -189,7 +191,7 @@ fn above<'a>(rows: &'a [Row], costs: &Results) -> Vec<(String, Option<&'a str>)>
 }
 
 fn goals(sweeps: &[(&str, Vec<Row>)], costs: &Results) -> String {
-    let mut text = "## What was asked\n\n".to_owned();
+    let mut text = "## Goals\n\n".to_owned();
     for (name, rows) in sweeps {
         let _ = writeln!(
             text,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Linux' lazy traps and saves, counted externally, compared with those of the image `lazy`.
+//! Compares Linux's lazy vector traps and saves, as counted by the emulator plugin, with those of
+//! the `lazy` image.
 //!
 //! Linux runs `lab/vector-context/lazy.c` on the same processor; the plugin counts how often
 //! execution reaches the two routines that give a process its vector registers and take them away.
@@ -18,10 +19,11 @@ use std::path::Path;
 /// Maximum relative difference in traps and saves per use.
 const MOST_DIFFERENCE: f64 = 0.05;
 
-/// Addresses where Linux 6.1 loads the registers after a trap, and saves them at a switch.
+/// Symbols of the routines with which Linux 6.1 loads the registers after a trap, and saves them at
+/// a switch.
 const LINUX_MARKS: [&str; 2] = ["load_up_altivec", "save_altivec"];
 
-/// Arguments for Linux, and the equivalent settings of the image.
+/// A case, given as arguments for the Linux program and as equivalent settings for the image.
 struct Case {
     name: &'static str,
     processes: u32,
@@ -30,8 +32,8 @@ struct Case {
     life: u32,
 }
 
-/// Many rounds: until all processes have been started, the first ones have no other process to
-/// yield to.
+/// Cases to compare. They have many rounds, because the first processes cannot yield to others
+/// until all have been started.
 const CASES: [Case; 3] = [
     Case { name: "3 processes that yield", processes: 3, rounds: 20_000, children: 0, life: 0 },
     Case { name: "8 processes that yield", processes: 8, rounds: 10_000, children: 0, life: 0 },
@@ -46,12 +48,12 @@ impl Case {
     fn settings(&self) -> Settings {
         let tasks = self.processes.max(1);
         let (mode, busy, life) = (Mode::Yield, tasks, self.life);
-        // Packet lengths that use vectors, so that every packet is a use.
+        // Packet lengths for which vectors are used, so that every packet is a use.
         Settings { mode, tasks, busy, life, pattern: 1, interrupts_per_s: 0, ..TRAFFIC }
     }
 }
 
-/// Traps and saves, and the number of uses in which they occurred.
+/// Numbers of traps and saves, and the number of uses of vectors in which they occurred.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     uses: u64,
@@ -65,7 +67,7 @@ impl Taken {
     }
 }
 
-/// One case in Linux and in the image.
+/// Results of one case in Linux and in the image.
 pub(super) struct Compared {
     name: &'static str,
     linux: Taken,
@@ -73,7 +75,8 @@ pub(super) struct Compared {
 }
 
 impl Compared {
-    /// Returns the larger of the two differences, relative to the image's value.
+    /// Returns the larger of the two differences (in traps per use, and in saves per use), relative
+    /// to the image's value.
     fn difference(&self) -> f64 {
         let pairs = self.linux.per_use().into_iter().zip(self.image.per_use());
         pairs.map(|(linux, image)| (linux - image).abs() / image).fold(0.0, f64::max)
@@ -145,7 +148,7 @@ fn count(
     Ok(parse_counts(&text).ok_or_else(|| format!("{}: cannot read `{text}`", out.display()))?)
 }
 
-/// Parses the values for [`LINUX_MARKS`]: they come after the count of all instructions and before
+/// Parses the values for [`LINUX_MARKS`], which come after the count of all instructions and before
 /// the two longest stretches.
 fn parse_counts(text: &str) -> Option<[u64; 2]> {
     let all: Option<Vec<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
@@ -153,7 +156,7 @@ fn parse_counts(text: &str) -> Option<[u64; 2]> {
     Some([traps, saves])
 }
 
-/// Checks whether they are close enough.
+/// Checks that the relative differences are small enough.
 pub(super) fn judge(compared: &[Compared]) -> Result<(), Obstacle> {
     match compared.iter().find(|case| case.difference() > MOST_DIFFERENCE) {
         None => Ok(()),
@@ -161,7 +164,7 @@ pub(super) fn judge(compared: &[Compared]) -> Result<(), Obstacle> {
     }
 }
 
-/// For the document.
+/// Formats the comparison for the document.
 pub(super) fn section(compared: &[Compared]) -> String {
     let mut text = "## Linux compared with `lazy`\n\nLinux 6.1 on the same emulated processor \
                     (`lab/linux-7455`), with processes that use a vector register and yield, or \

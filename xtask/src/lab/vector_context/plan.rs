@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Run plan: registers compared under every kind of preemption, and costs with one setting varied
-//! at a time around two loads.
+//! The plan of runs: registers are compared under every kind of preemption, and costs are measured
+//! for two loads, varying one setting at a time.
 
 use super::run::{MIXED, Mode, Run, Settings};
 
-/// Every image of `lab/vector-context/Makefile`.
+/// All schemes: the images of `lab/vector-context/Makefile`.
 pub(super) const SCHEMES: [&str; 8] =
     ["scalar", "lazy", "per-task", "note", "note-semaphore", "note-spin", "exclusive", "hooked"];
 /// Schemes under which registers must never be corrupted.
 pub(super) const RIGHT: [&str; 5] = ["scalar", "lazy", "per-task", "exclusive", "hooked"];
-/// Maximum number of switches and interrupts per event that finds registers to compare, under a
-/// scheme that is right: a run with more has shown little.
+/// Maximum switches and interrupts per register comparison in a run under a correct scheme; with
+/// more, the run has checked too little.
 pub(super) const MOST_PER_COMPARISON: u64 = 20;
 /// Schemes whose costs are compared.
 pub(super) const COMPARED: [&str; 6] =
     ["scalar", "lazy", "per-task", "note", "exclusive", "hooked"];
 
-/// Packets arrive with interrupts, and the waiting task handles them; the rest is background.
+/// Load in which packets arrive with interrupts and a waiting task handles them. The remaining time
+/// is background.
 pub(super) const TRAFFIC: Settings = Settings {
     mode: Mode::Load,
     check: false,
@@ -33,11 +34,11 @@ pub(super) const TRAFFIC: Settings = Settings {
     switches: 0,
 };
 
-/// All tasks but one always have packets, and share the time that interrupts leave; interrupts wake
-/// the remaining task. Long enough for six time slices at 60 ticks/s.
+/// Load in which all tasks but one always have packets and share the time that interrupts leave
+/// them. Interrupts wake the remaining task. Long enough for six time slices at 60 ticks/s.
 pub(super) const BUSY: Settings = Settings { busy: 3, duration_ms: 100, ..TRAFFIC };
 
-/// A table row: what is varied, and the settings.
+/// A table row: the varied setting, and all settings.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) name: String,
@@ -48,7 +49,7 @@ fn row(name: impl Into<String>, settings: Settings) -> Row {
     Row { name: name.into(), settings }
 }
 
-/// Returns variations around a load, with the text for the table's first column.
+/// Returns the variations around a load, each with the text for the table's first column.
 pub(super) fn sweep(load: Settings) -> Vec<Row> {
     let mut rows = Vec::new();
     let ticks = [60, 100, 1_000].map(|ticks_per_s| Settings { ticks_per_s, ..load });
@@ -91,8 +92,8 @@ pub(super) fn checked(mode: Mode, switches: u32) -> Settings {
     Settings { mode, check: true, tasks, busy, pattern, bytes, path: 100, switches, ..TRAFFIC }
 }
 
-/// Returns every scheme in every mode: those that must be right for `switches`, the others for
-/// `enough`.
+/// Returns one run of every scheme in every mode, with `switches` switches for the schemes that
+/// must be correct, and `enough` for the others.
 pub(super) fn checks(switches: u32, enough: u32) -> Vec<Run> {
     let runs = |mode| {
         SCHEMES.map(|scheme| {
@@ -103,7 +104,8 @@ pub(super) fn checks(switches: u32, enough: u32) -> Vec<Run> {
     Mode::CHECKED.into_iter().flat_map(runs).collect()
 }
 
-/// Returns the settings under every scheme whose costs are compared, each once.
+/// Returns runs with each of these settings under every scheme whose costs are compared,
+/// deduplicated.
 pub(super) fn costs(rows: &[Row]) -> Vec<Run> {
     let run = |settings| COMPARED.map(|scheme| Run { scheme, settings });
     let mut runs: Vec<Run> = rows.iter().flat_map(|row| run(row.settings)).collect();

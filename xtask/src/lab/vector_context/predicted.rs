@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares a run with the predictions of `lab/vector-models`. Left out: the operating system's
-//! schemes, which need no proof and have no model.
+//! Compares a run with the predictions of `lab/vector-models`. The operating system's schemes,
+//! which need no proof, have no model.
 
 use super::plan::{MOST_PER_COMPARISON, RIGHT};
 use super::run::{Mode, Ran, Run};
@@ -18,7 +18,7 @@ fn model(scheme: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the models' name for the kind of preemption that includes a mode.
+/// Returns the models' name for the kind of preemption that a mode belongs to.
 fn preemption(mode: Mode) -> &'static str {
     match mode {
         Mode::Nested => "nested interrupts",
@@ -29,7 +29,7 @@ fn preemption(mode: Mode) -> &'static str {
     }
 }
 
-/// Returns the models' prediction, or `None` for the operating system's schemes.
+/// Returns the models' prediction; `None` for the operating system's schemes.
 pub(super) fn verdict(run: &Run) -> Option<Verdict> {
     let (name, kind) = (model(run.scheme)?, preemption(run.settings.mode));
     let scheme = schemes().into_iter().find(|scheme| scheme.name == name);
@@ -39,7 +39,7 @@ pub(super) fn verdict(run: &Run) -> Option<Verdict> {
     Some(Verdict { found: explore(&scheme, preemption), preemption, scheme })
 }
 
-/// Returns the first violation, if any.
+/// Returns the first difference between a run and its prediction, if any.
 pub(super) fn fault(run: &Run, ran: &Ran) -> Option<String> {
     let [corrupt, wrong, stalled] = ["corrupt", "wrong", "stalled"].map(|n| ran.number(n));
     let found = verdict(run).map(|verdict| verdict.found.wrong).unwrap_or_default();
@@ -64,7 +64,7 @@ pub(super) fn fault(run: &Run, ran: &Ran) -> Option<String> {
     ))
 }
 
-/// Returns the reason if a run that found nothing has checked too little.
+/// Returns why a run without errors has checked too little; `None` if it has checked enough.
 fn too_little(run: &Run, ran: &Ran) -> Option<String> {
     let (switched, asked) = (ran.switched(), u64::from(run.settings.switches));
     let compared = ran.number("compared");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run: starts an image of one scheme with its settings, and reads the result.
+//! Executes one run: starts a scheme's image with its settings, and reads the result.
 
 use super::super::Obstacle;
 use crate::command::program;
@@ -36,7 +36,7 @@ impl Mode {
         }
     }
 
-    /// Returns the preemption rules, for the document.
+    /// Describes the preemption rules, for the document.
     pub(super) const fn what(self) -> &'static str {
         match self {
             Self::Load => "Interrupts wake tasks, which take turns",
@@ -50,19 +50,19 @@ impl Mode {
             }
             Self::Sleep => {
                 "Tasks let the others go first between taking the registers and using them, and \
-                 behind each packet"
+                 after each packet"
             }
-            Self::Yield => "Tasks let the others go first behind each packet",
+            Self::Yield => "Tasks let the others go first after each packet",
         }
     }
 }
 
-/// The traffic patterns, by their numbers in `settings.h`; 0 is a fixed length.
+/// Traffic patterns, numbered as in `settings.h`; 0 is a fixed length.
 pub(super) const PATTERNS: [&str; 6] =
     ["fixed", "bulk", "interactive", "jumbo", "mixed", "response"];
 pub(super) const MIXED: u32 = 4;
 
-/// Settings with their values in `settings.h`.
+/// Settings of a run, with their values as in `settings.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Settings {
     pub(super) mode: Mode,
@@ -80,7 +80,7 @@ pub(super) struct Settings {
     pub(super) switches: u32,
 }
 
-/// Anything but 0.
+/// Random seed; any value but 0.
 const SEED: u32 = 2_463_534_242;
 
 impl Settings {
@@ -119,7 +119,7 @@ pub(super) struct Run {
     pub(super) settings: Settings,
 }
 
-/// Instruction counts from the plugin; zero where registers are compared.
+/// The plugin's instruction counts; zero in runs that compare registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) all: u64,
@@ -127,7 +127,7 @@ pub(super) struct Counted {
     pub(super) harness: u64,
     pub(super) kernel: u64,
     pub(super) background: u64,
-    /// The largest number in one stretch with interrupts disabled, and from an interrupt to its
+    /// Longest stretches, in instructions: with interrupts disabled, and from an interrupt to its
     /// service.
     pub(super) closed: u64,
     pub(super) entry: u64,
@@ -136,7 +136,7 @@ pub(super) struct Counted {
 /// Result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ran {
-    /// The line printed by the image.
+    /// Line that the image printed.
     line: String,
     numbers: BTreeMap<String, u64>,
     counted: Counted,
@@ -148,13 +148,12 @@ impl Ran {
         self.numbers.get(name).copied().unwrap_or(0)
     }
 
-    /// Returns the number of task switches and interrupts: the events at which registers may change
-    /// hands.
+    /// Returns the number of task switches and interrupts, at which registers may change owner.
     pub(super) fn switched(&self) -> u64 {
         self.number("switches") + self.number("interrupts")
     }
 
-    /// Returns the result as if an image had printed this line, with nothing counted.
+    /// Returns the result of an image that printed this line, without instruction counts.
     #[cfg(test)]
     pub(super) fn parse(line: &str) -> Self {
         Self { line: line.to_owned(), numbers: numbers(line), counted: Counted::default() }
@@ -164,18 +163,17 @@ impl Ran {
         self.counted
     }
 
-    /// Returns the instructions attributable to the scheme: excludes those that only the comparison
-    /// executes.
+    /// Returns the number of instructions that the scheme executed, excluding those of the harness.
     pub(super) fn executed(&self) -> u64 {
         self.counted.all - self.counted.harness
     }
 
-    /// Returns the share of context management, in percent of all instructions.
+    /// Returns context management as a percentage of all instructions.
     pub(super) fn share(&self) -> f64 {
         percent(self.counted.context, self.executed())
     }
 
-    /// Returns the number of instructions that an interrupt may have to wait for its service.
+    /// Returns the maximum interrupt latency, in instructions.
     pub(super) fn latency(&self) -> u64 {
         self.counted.closed + self.counted.entry
     }
@@ -199,12 +197,12 @@ pub(super) fn grouped(number: u64) -> String {
     text
 }
 
-/// Address of the settings in the machine's memory: `SETTINGS_AT`.
+/// Address of the settings in machine memory: `SETTINGS_AT`.
 const SETTINGS_AT: &str = "0x2000000";
-/// A run takes from a second to ten; one that does not end has failed.
+/// Time limit for a run, which takes from one to ten seconds. A run that exceeds it has failed.
 const LIMIT_S: &str = "120";
 
-/// Returns the emulator command with an image; a run's settings are in a separate file.
+/// Returns the emulator command with an image. A run's settings are in a separate file.
 fn emulator(images: &Path, scheme: &str, settings: &Path) -> std::process::Command {
     let mut command = program("timeout", &["--kill-after=5", LIMIT_S, "qemu-system-ppc"]);
     command.args(["-M", "g3beige", "-cpu", "7455", "-m", "64", "-nographic", "-vga", "none"]);
@@ -233,10 +231,10 @@ pub(super) fn symbols(image: &Path) -> Result<Symbols, String> {
     Ok(text.lines().filter_map(symbol).collect())
 }
 
-/// Address ranges that are counted, in the order of [`Counted`].
+/// Address ranges whose instructions are counted, in the order of [`Counted`].
 const RANGES: [&str; 4] = ["context", "harness", "kernel", "background"];
-/// Addresses where interrupts are disabled, are enabled, begin and are served; where counting
-/// begins and ends.
+/// Symbols for the addresses at which interrupts are disabled, are enabled, begin and are served,
+/// and at which counting begins and ends.
 const MARKS: [(&str, &str); 10] = [
     ("close", "at_decrementer"),
     ("close", "at_call"),
@@ -250,7 +248,7 @@ const MARKS: [(&str, &str); 10] = [
     ("end", "counting_ends"),
 ];
 
-/// Returns the plugin with its arguments.
+/// Returns the emulator option that loads the plugin, with its arguments.
 fn plugin(images: &Path, symbols: &Symbols, out: &Path) -> Result<String, String> {
     let address = |name: &str| {
         let found = symbols.get(name).map(|address| format!("{address:#x}"));
@@ -280,12 +278,13 @@ pub(super) fn run(
     fs::write(&settings, bytes).map_err(|error| format!("{}: {error}", settings.display()))?;
     let mut command = emulator(images, run.scheme, &settings);
     let counts = folder.with_extension("counts");
-    // Results from an earlier run must not be mistaken for those of this one.
+    // Results from an earlier run must not be mistaken for this one's.
     let _ = fs::remove_file(&counts);
     if !run.settings.check {
         command.arg("-plugin").arg(plugin(images, symbols, &counts)?);
     }
-    // The emulator warns when no timer is due any more, such as when all tasks wait for the end.
+    // The emulator warns when no timer is pending any more, for example when all tasks wait for the
+    // end.
     let said = command.stderr(Stdio::piped()).output();
     let said = said.map_err(|error| format!("cannot start qemu-system-ppc: {error}"))?;
     let console = String::from_utf8_lossy(&said.stdout).replace('\r', "");
@@ -300,10 +299,10 @@ pub(super) fn run(
     })
 }
 
-/// Required entries in a line; a missing name would count as 0.
+/// Required entries in the image's line, checked because a missing name would count as 0.
 const NAMES: [&str; 6] = ["switches", "interrupts", "compared", "corrupt", "wrong", "stalled"];
 
-/// Combines the image's line and the plugin's into a result.
+/// Combines the image's line with the plugin's counts into a result.
 fn read(console: &str, counted: Option<Counted>) -> Result<Ran, &'static str> {
     let line = console.lines().find(|line| line.starts_with("RESULT ")).ok_or("no RESULT line")?;
     let numbers = numbers(line);

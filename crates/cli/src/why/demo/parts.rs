@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The child processes of the demo: one sends, one receives too slowly.
+//! The demo's child processes: a sender, and a receiver that is too slow.
 
 use super::scene::child;
 use super::{BUFFER_BYTES, FAR, NEAR, PAUSE, PER_SECOND, Part};
@@ -17,22 +17,25 @@ use std::path::Path;
 use std::process::{Child, ChildStdout};
 use std::time::{Duration, Instant};
 
-/// Documentation addresses (RFC 5737), and the discard port.
+/// Documentation addresses (RFC 5737) and the discard port.
 const SENDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PREFIX: u8 = 24;
 const PORT: u16 = 9;
 
-/// How long a child may outlive the window. On a busy machine, processes start late.
+/// How long a child may keep running after the window. Processes start late on a busy machine.
 const MORE: Duration = Duration::from_secs(20);
 
-/// Datagram payload. Together with its headers, it makes a short frame.
+/// Datagram payload, small enough for a short frame.
 const PAYLOAD: [u8; 64] = [0; 64];
 
-/// Pause of the sender between bursts, which yields the CPU.
+/// Pause between the sender's bursts, during which it yields the CPU.
 const STEP: Duration = Duration::from_millis(1);
 
-/// Plays a role until standard input is closed or the time limit expires.
+/// How long the sender waits for the receiver to get a datagram before it sends another one.
+const STEP_TO_REACH: Duration = Duration::from_millis(50);
+
+/// Plays a role until stdin is closed or the time limit expires.
 pub(in crate::why) fn play(part: Part, window: Duration) -> Result<Answer, Failure> {
     let until = Instant::now() + window + MORE;
     match part {
@@ -42,7 +45,7 @@ pub(in crate::why) fn play(part: Part, window: Duration) -> Result<Answer, Failu
     Ok(Answer::Done)
 }
 
-/// Sets up the network, then sends until the demo ends. Prints the counts of datagrams sent and
+/// Sets up the network, then sends until the demo ends. Prints how many datagrams were sent and
 /// received.
 fn send(window: Duration, until: Instant) -> Result<(), Failure> {
     enter_private_network().map_err(|error| no_namespace(&error))?;
@@ -54,13 +57,14 @@ fn send(window: Duration, until: Instant) -> Result<(), Failure> {
     receiver.expect("ready")?;
     let socket = UdpSocket::bind((SENDER, 0)).map_err(Failure::new)?;
     socket.connect((RECEIVER, PORT)).map_err(Failure::new)?;
+    receiver.reach(&socket, until)?;
     say(&format!("watch {pid}"))?;
     let mut stdin = Input::of_this_process()?;
     let began = Instant::now();
     let mut sent = 0;
     while Instant::now() < until && !stdin.has_ended() {
         let due = (began.elapsed().as_secs_f64() * PER_SECOND) as u64;
-        // Datagrams that the interface had no room for do not count as sent.
+        // Datagrams for which the interface had no room do not count as sent.
         sent += (sent..due).filter(|_| socket.send(&PAYLOAD).is_ok()).count() as u64;
         std::thread::sleep(STEP);
     }
@@ -68,12 +72,11 @@ fn send(window: Duration, until: Instant) -> Result<(), Failure> {
     say(&format!("sent {sent} received {received}"))
 }
 
-/// Empties the small receive buffer every [`PAUSE`]; finally prints the number of datagrams
+/// Empties the small receive buffer every [`PAUSE`], and finally prints how many datagrams were
 /// received.
 fn receive(until: Instant) -> Result<(), Failure> {
     enter_new_network().map_err(|error| no_namespace(&error))?;
-    // Gives the receiver a name of its own in the report. Otherwise, it would have this program's
-    // name.
+    // Gives the receiver its own name in the report instead of this program's.
     let _ = std::fs::write("/proc/self/comm", "demo-receiver");
     say("entered")?;
     let mut stdin = Input::of_this_process()?;
@@ -84,6 +87,10 @@ fn receive(until: Instant) -> Result<(), Failure> {
     set_receive_buffer(&socket, BUFFER_BYTES).map_err(Failure::new)?;
     socket.set_nonblocking(true).map_err(Failure::new)?;
     say("ready")?;
+    while waiting(&socket) == 0 && Instant::now() < until && !stdin.has_ended() {
+        std::thread::sleep(PAUSE);
+    }
+    say("reached")?;
     let mut received = 0;
     while Instant::now() < until && !stdin.has_ended() {
         std::thread::sleep(PAUSE);
@@ -92,7 +99,7 @@ fn receive(until: Instant) -> Result<(), Failure> {
     say(&format!("received {received}"))
 }
 
-/// Reads all queued datagrams and returns their number.
+/// Reads all queued datagrams, and returns how many there were.
 fn waiting(socket: &UdpSocket) -> u64 {
     let mut datagram = [0; PAYLOAD.len()];
     let mut count = 0;
@@ -105,12 +112,12 @@ fn waiting(socket: &UdpSocket) -> u64 {
     }
 }
 
-/// Reason why the namespaces cannot be created, with a remedy.
+/// Returns why the namespaces cannot be created, and a remedy.
 fn no_namespace(error: &Error) -> Failure {
     let obstacle = namespaces::obstacle(&Root::new(Path::new("/")));
     Failure::new(format!(
-        "the demo needs its own user and network namespaces, which this system refuses: {}; {}\n  \
-         {}",
+        "the demo needs its own user and network namespaces, which this system does not allow: {}; \
+         {}\n  {}",
         obstacle.sentence,
         error.without_advice(),
         obstacle.fix
@@ -122,31 +129,44 @@ fn say(line: &str) -> Result<(), Failure> {
     writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Failure::new)
 }
 
-/// The receiver process, from the sender's side.
+/// The receiver process as seen by the sender.
 struct Receiver {
     child: Child,
     says: BufReader<ChildStdout>,
 }
 
 impl Receiver {
-    /// Starts the receiver; returns once it is in its network namespace.
+    /// Starts the receiver, and returns once it is in its network namespace.
     fn start(window: Duration) -> Result<Self, Failure> {
         let mut child = child(Part::Receiver, window)?.spawn().map_err(Failure::new)?;
-        let says = child.stdout.take().map(BufReader::new).expect("its output is a pipe");
+        let says =
+            child.stdout.take().map(BufReader::new).expect("the receiver's output is a pipe");
         let mut receiver = Self { child, says };
         receiver.expect("entered")?;
         Ok(receiver)
     }
 
-    /// Reads a line of the receiver's output and checks that it is the expected one. Before waiting
-    /// for `ready`, tells the receiver to continue.
+    /// Reads a line of the receiver's output and checks that it is `wanted`. Before waiting for
+    /// `ready`, signals the receiver to continue.
     fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
         if wanted == "ready" {
-            let stdin = self.child.stdin.as_mut().expect("its input is a pipe");
+            let stdin = self.child.stdin.as_mut().expect("the receiver's input is a pipe");
             stdin.write_all(b"joined\n").map_err(Failure::new)?;
         }
         let line = self.line()?;
         if line == wanted { Ok(()) } else { Err(self.failure()) }
+    }
+
+    /// Sends datagrams until the receiver has got one. The kernel activates an interface up to a
+    /// second after it is brought up, and until then cannot answer ARP requests.
+    fn reach(&mut self, socket: &UdpSocket, until: Instant) -> Result<(), Failure> {
+        let mut is_reached = false;
+        while !is_reached && Instant::now() < until {
+            // An error of an earlier datagram, such as an unreachable host, is reported here.
+            let _ = socket.send(&PAYLOAD);
+            is_reached = wait_to_read(self.says.get_ref(), STEP_TO_REACH).unwrap_or(true);
+        }
+        self.expect("reached")
     }
 
     fn line(&mut self) -> Result<String, Failure> {
@@ -155,7 +175,7 @@ impl Receiver {
         Ok(line.trim().to_owned())
     }
 
-    /// Ends the receiver; returns the number of datagrams it received.
+    /// Ends the receiver, and returns how many datagrams it received.
     fn end(&mut self) -> Result<u64, Failure> {
         drop(self.child.stdin.take());
         let line = self.line()?;
@@ -167,7 +187,7 @@ impl Receiver {
         drop(self.child.stdin.take());
         let mut words = String::new();
         if let Some(stderr) = &mut self.child.stderr {
-            // Output that cannot be read is left out of the message.
+            // Unreadable output is left out of the message.
             let _ = stderr.read_to_string(&mut words);
         }
         Failure::new(words.trim().strip_prefix("linerate: ").unwrap_or("the receiver exited early"))
@@ -183,7 +203,7 @@ impl Drop for Receiver {
     }
 }
 
-/// Standard input. End-of-file on it ends the demo.
+/// Stdin, where end-of-file ends the demo.
 struct Input(File);
 
 impl Input {
@@ -192,13 +212,13 @@ impl Input {
         Ok(Self(File::from(owned)))
     }
 
-    /// Whether the other end is closed. No data arrives after the setup, so readable input means
-    /// end-of-file.
+    /// Returns whether the other end is closed. No data arrives after the setup, so readable input
+    /// means end-of-file.
     fn has_ended(&mut self) -> bool {
         wait_to_read(&self.0, Duration::ZERO).unwrap_or(true)
     }
 
-    /// Reads a line and checks that it is the expected one.
+    /// Reads a line and checks that it is `wanted`.
     fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
         let mut line = vec![0; wanted.len() + 1];
         self.0.read_exact(&mut line).map_err(Failure::new)?;

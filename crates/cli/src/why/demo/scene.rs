@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The demo's processes, from the parent's side.
+//! The demo's child processes as seen by the parent.
 
 use super::Part;
 use crate::failure::Failure;
@@ -9,10 +9,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// SIGKILL, which has the same number on all architectures.
+/// Signal number of SIGKILL, which is the same on all architectures.
 const KILL: i32 = 9;
 
-/// Datagrams counted by the sender and by the receiver.
+/// Datagrams counted by sender and receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Truth {
     pub(super) sent: u64,
@@ -20,7 +20,7 @@ pub(super) struct Truth {
 }
 
 impl Truth {
-    /// Share of the sent packets that were not received.
+    /// Returns the fraction of sent datagrams that were not received.
     pub(super) fn lost_share(self) -> f64 {
         1.0 - self.received as f64 / self.sent.max(1) as f64
     }
@@ -34,7 +34,7 @@ impl Truth {
     }
 }
 
-/// The child processes. Killed when dropped.
+/// The child processes, which are killed on drop.
 pub(super) struct Scene {
     sender: Child,
     says: BufReader<ChildStdout>,
@@ -42,13 +42,13 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Starts both children. They exit on their own some seconds after `window`.
+    /// Starts both children. They exit by themselves a few seconds after `window` has elapsed.
     pub(super) fn start(window: Duration) -> Result<Self, Failure> {
         let mut sender = child(Part::Sender, window)?
             .process_group(0)
             .spawn()
             .map_err(|error| Failure::new(format!("cannot start the demo's sender: {error}")))?;
-        let says = sender.stdout.take().map(BufReader::new).expect("its output is a pipe");
+        let says = sender.stdout.take().map(BufReader::new).expect("the sender's output is a pipe");
         let mut scene = Self { sender, says, receiver: 0 };
         match scene.line()?.strip_prefix("watch ").and_then(|pid| pid.parse().ok()) {
             Some(pid) => scene.receiver = pid,
@@ -57,12 +57,12 @@ impl Scene {
         Ok(scene)
     }
 
-    /// The process to watch.
+    /// Returns the PID of the process to observe.
     pub(super) fn receiver(&self) -> u32 {
         self.receiver
     }
 
-    /// Ends the demo; returns the counts of datagrams sent and received.
+    /// Ends the demo, and returns how many datagrams were sent and received.
     pub(super) fn finish(mut self) -> Result<Truth, Failure> {
         drop(self.sender.stdin.take());
         match Truth::parse(&self.line()?) {
@@ -77,12 +77,12 @@ impl Scene {
         Ok(line.trim().to_owned())
     }
 
-    /// The sender's own error message.
+    /// Returns a failure with the sender's own error message.
     fn failure(&mut self) -> Failure {
         drop(self.sender.stdin.take());
         let mut words = String::new();
         if let Some(stderr) = &mut self.sender.stderr {
-            // Output that cannot be read is left out of the message.
+            // Unreadable output is left out of the message.
             let _ = stderr.read_to_string(&mut words);
         }
         let words = words.trim();
@@ -95,13 +95,12 @@ impl Drop for Scene {
     fn drop(&mut self) {
         drop(self.sender.stdin.take());
         signal_group(self.sender.id(), KILL);
-        // The process has been killed, so waiting for it can fail only if it has already been
-        // reaped.
+        // The process has been killed, so waiting can fail only if it was already reaped.
         let _ = self.sender.wait();
     }
 }
 
-/// Command that runs this program as a child process with the given role.
+/// Returns the command that runs this program as a child process with the given role.
 pub(super) fn child(part: Part, window: Duration) -> Result<Command, Failure> {
     let program = std::env::current_exe().map_err(Failure::new)?;
     let mut command = Command::new(program);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the `stat` report goes.
+//! Tests where the `stat` report goes: stdout, stderr or a file.
 
 use super::*;
 

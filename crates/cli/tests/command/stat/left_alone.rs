@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The measured command is left alone: input, output, signals, children, exit.
+//! Tests that `stat` does not interfere with the measured command: input, output, signals,
+//! children, exit.
 
 use super::*;
 use linerate_linux::signal::{INTERRUPT, TERMINATE};
@@ -47,8 +48,8 @@ fn forks_daemons_and_closed_descriptors_leave_a_report() {
     assert!(faults(&forks) > 4.0 * faults(&one), "children are counted: {forks:?} {one:?}");
 }
 
-/// If the parent of `linerate` had SIGCHLD ignored, the kernel would discard children as soon as
-/// they exit.
+/// If the parent of `linerate` ignored SIGCHLD, the kernel would discard children as soon as they
+/// exit.
 #[test]
 fn a_command_is_waited_for_where_the_end_of_children_is_ignored() {
     for (program, status) in [("true", 0), ("no-such-command-anywhere", 127)] {
@@ -106,7 +107,7 @@ impl Waiting<'_> {
         Self { child, stdout, _share: share }
     }
 
-    /// Sends the signal; returns the status and the remaining output.
+    /// Sends the signal. Returns the status and the remaining output.
     fn signalled(mut self, signal: &str) -> (Status, String) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", signal, &pid]).status().expect("kill");

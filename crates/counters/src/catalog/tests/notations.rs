@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the notations other than table names: events of sysfs units, tracepoints, kernel
-//! events.
+//! Tests of the notations other than table names: sysfs PMU events, tracepoints, kernel events.
 
 use super::*;
 use linerate_linux::perf::{self, Request, Target};
@@ -68,7 +67,7 @@ fn units_refuse_what_they_do_not_have() {
     for (name, told) in [
         ("cpu/evnt=0x3c/", "did you mean event"),
         ("cpu/instructoins/", "did you mean instructions"),
-        ("cpu/qqqqqq/", "it has: "),
+        ("cpu/qqqqqq/", "available: "),
         ("cpu/event=0x1000/", "does not fit"),
         ("cpu/umask=0x100/", "does not fit"),
         ("cpu/event=/", "not a number"),
@@ -87,7 +86,7 @@ fn units_refuse_what_they_do_not_have() {
         ("cpu/event=1/k", "end in"),
         ("cpu/event=1", "end in"),
         ("/", "end in"),
-        ("../cpu/event=1/", "invalid unit name"),
+        ("../cpu/event=1/", "invalid PMU name"),
         ("nowhere/event=x/", "not a number"),
         ("nowhere//", "invalid term"),
     ] {
@@ -100,8 +99,8 @@ fn units_refuse_what_they_do_not_have() {
     }
 }
 
-/// On x86, alignment and emulation faults are refused. A count of 0 would suggest that no such
-/// faults occurred, when in fact they are not counted.
+/// On x86, alignment and emulation faults are refused: a count of 0 would suggest that none
+/// occurred, when in fact they are not counted.
 #[test]
 fn faults_that_x86_never_has_are_absent_there() {
     let intel = Catalog::for_processor(&x86("GenuineIntel", 6, 0x8f), Path::new("/nowhere"));
@@ -124,7 +123,7 @@ fn faults_that_x86_never_has_are_absent_there() {
     assert_eq!((absent(&intel), absent(&other)), (vec![true; 2], vec![false; 2]));
 }
 
-/// An event of a missing unit is reported differently from an unknown name: the unit may exist on
+/// An event of a missing PMU is reported differently from an unknown name: the PMU may exist on
 /// another machine, and its absence must not stop counting on this one.
 #[test]
 fn distinguishes_a_missing_unit_from_an_unknown_name() {
@@ -135,13 +134,13 @@ fn distinguishes_a_missing_unit_from_an_unknown_name() {
         ("cpu_atom/event=0x08,umask=0x01/u", &[]),
     ] {
         let error = catalog.resolve(name).unwrap_err();
-        assert!(error.to_string().contains("it has: "), "{error}");
+        assert!(error.to_string().contains("available: "), "{error}");
         assert!(matches!(error, NameError::NoUnit { nearest, .. } if nearest == near));
     }
     let bare = sysfs(&[("kernel/none", "")]);
     let catalog = Catalog::for_processor(&x86("GenuineIntel", 6, 0x8f), bare.path());
     let error = catalog.resolve("cpu/event=0x08/").unwrap_err();
-    assert!(error.to_string().contains("no unit `cpu`; it has: none at all"), "{error}");
+    assert!(error.to_string().contains("no PMU `cpu`; available: none at all"), "{error}");
 }
 
 #[test]
@@ -179,7 +178,7 @@ fn tracepoints_are_numbers_in_tracefs() {
     assert!(fix.starts_with("mount -t tracefs") && error.to_string().contains(fix), "{error}");
 }
 
-/// The kernel itself confirms the software events: the test opens each of them.
+/// The kernel confirms the software events: the test opens each of them.
 #[test]
 fn the_kernel_knows_the_software_events() {
     let catalog = Catalog::of_this_machine();
@@ -201,8 +200,7 @@ fn the_kernel_knows_the_software_events() {
     }
 }
 
-/// Returns the word in which `number` fills the bits of a format one by one; `None` if it does not
-/// fit.
+/// Returns the word in which `number` fills a format's bits one by one; `None` if it does not fit.
 fn fill_slowly(ranges: &[(u32, u32)], number: u64) -> Option<u64> {
     let places: Vec<u32> = ranges.iter().flat_map(|&(first, last)| first..=last).collect();
     let mut word = 0;

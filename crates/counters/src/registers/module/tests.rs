@@ -5,8 +5,8 @@ use super::*;
 use crate::event::Class;
 use proptest::prelude::*;
 
-/// Status file of a guest with a Cortex-A57 and two CPUs. On the second CPU, perf has revoked
-/// access.
+/// Status file of a guest with a Cortex-A57 and two CPUs. Perf has revoked access on the second
+/// CPU.
 pub(crate) const TEXT: &str = concat!(
     "cpu 0 open 1 PMUSERENR 0x1 PMCR 0x41013041 counting 0x80000003 before PMUSERENR 0x0 ",
     "PMCR 0x41013040 holder perf\n",
@@ -111,8 +111,7 @@ fn an_event_is_found_by_its_number() {
     assert_eq!(found(Selector::new(RAW, 0x11f)), user(1));
     assert_eq!(found(Selector::new(RAW, 0x11)), user(31));
     assert_eq!(found(Selector::new(HARDWARE, 0)), user(31));
-    // Generic events of the kernel and a code too large for a register have no architectural
-    // number.
+    // Generic kernel events, and codes too large for a register, have no architectural number.
     for other in [Selector::new(HARDWARE, 3), Selector::new(3, 8), Selector::new(RAW, 1 << 20)] {
         assert_eq!(found(other), Err(RegisterRefusal::NoNumber));
     }
@@ -147,8 +146,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Changing a single character never makes an inaccessible register accessible, nor selects
-    /// another counter.
+    /// No single-character change makes an inaccessible register accessible, or selects another
+    /// counter.
     #[test]
     fn text_survives_anything(at in 0..TEXT.len(), to in "[ -~\n]") {
         let mut text = TEXT.to_owned();

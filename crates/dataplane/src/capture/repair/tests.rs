@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of repairs, compared with segments built byte by byte and run on random input.
+//! Tests repairs on hand-built segments and on random input.
 
 use super::super::mtu::{MTUS, Mtus};
 use super::*;
@@ -59,14 +59,14 @@ impl Segment {
         self.framed(plain_sum)
     }
 
-    /// Returns the frame as the sender passes it to an interface that computes checksums.
+    /// Returns the frame as the sender passes it to an interface with checksum offload.
     fn unfinished(&self) -> Vec<u8> {
-        // The summed bytes begin with the pseudo-header.
+        // The summed bytes start with the pseudo-header.
         let pseudo_bytes = if self.v6 { 40 } else { 16 };
         self.framed(|summed| !plain_sum(&summed[..pseudo_bytes]))
     }
 
-    /// Returns the frame with the TCP checksum that `sum` computes for pseudo-header and segment.
+    /// Returns the frame with the TCP checksum computed by `sum` over pseudo-header and segment.
     fn framed(&self, sum: impl Fn(&[u8]) -> u16) -> Vec<u8> {
         let mut tcp = self.tcp();
         let (source, destination) = match self.v6 {
@@ -104,8 +104,7 @@ impl Segment {
         frame
     }
 
-    /// Returns the segments that an interface would send for this one, with `step` payload bytes
-    /// each.
+    /// Returns the segments that an interface would send, with `step` payload bytes each.
     fn cut(&self, step: usize) -> Vec<Vec<u8>> {
         let count = self.payload.len().div_ceil(step);
         let piece = |(index, chunk): (usize, &[u8])| {
@@ -187,8 +186,8 @@ fn the_mtu_is_what_most_syns_announce() {
     assert_eq!(of(&[endless.frame(), vec![8; 20]]), 1500);
 }
 
-/// A connection's segment size is the smaller of those its ends announce; if an end's SYN is
-/// missing from the capture, the size for the wire takes its place.
+/// A connection uses the smaller of the segment sizes announced by its ends. If the SYN of an end
+/// is missing from the capture, the size for the wire is used instead.
 #[test]
 fn each_connection_has_its_mtu() {
     let syn = |port: u8, mss: u16, is_back: bool| {
@@ -295,8 +294,8 @@ proptest! {
         };
         let headers = if v6 { 40 } else { 20 } + 20 + 4 * words;
         let mut frame = segment.frame();
-        // Either complete on the wire and followed by link-layer padding, or coalesced with its
-        // checksum left to the interface.
+        // Either a complete frame followed by link-layer padding, or a coalesced frame with
+        // checksum offload.
         let l4 = frame.len() - bytes - 4 * words - 20;
         frame[l4 + 16] ^= 0x55;
         frame.extend([0xee; 3]);
@@ -304,7 +303,7 @@ proptest! {
         prop_assert_eq!(cut(&frame, mtu), expected);
     }
 
-    /// Damaged frames are split, padded or left alone, without panics, and no segment exceeds the
+    /// Damaged frames are split, padded or left alone without panics, and no segment exceeds the
     /// MTU.
     #[test]
     fn damaged_frames_never_panic(

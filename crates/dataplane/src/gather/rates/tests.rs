@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of which windows contribute to a rate.
+//! Tests which windows contribute to a rate.
 
 use super::*;
 use crate::meter::Window;
 
 const TICKS_PER_SECOND: f64 = 1e6;
 
-/// Returns the readings of a worker that has a packet in every second window; exactly these windows
-/// are the interrupted ones.
+/// Returns the readings of a worker that receives a packet in every second window and is
+/// interrupted in exactly those windows.
 fn in_step(windows: u64, starved: u64) -> Readings {
     let window = |index: u64| {
         let packets = index % 2;

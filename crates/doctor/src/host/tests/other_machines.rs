@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests, boards, processes confined to part of a machine, and files with arbitrary contents.
+//! Tests with guests, boards, processes confined to some CPUs, and files with arbitrary contents.
 
 use super::*;
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn the_narrowest_quota_of_all_groups_counts() {
     let outer = v2.with(&[("sys/fs/cgroup/system.slice/docker-1.scope/cpu.max", "max 100000")]);
     let file = "/sys/fs/cgroup/system.slice/cpu.max";
     outer.says("cpu_quota", Verdict::Advice, "1.50 CPUs", &format!("echo max | sudo tee {file}"));
-    // cgroup version 1; inside a container, the process's own cgroup is mounted at the top.
+    // cgroup version 1. Inside a container, the process's own cgroup is mounted at the top.
     let v1 = Machine::new(&[
         ("proc/self/cgroup", "9:memory:/x\n4:cpu,cpuacct:/docker/1\n0::/"),
         ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000"),
@@ -60,7 +60,7 @@ fn boards_of_other_makers() {
 }
 
 /// An emulated board with a Cortex-A57: caches without sizes, and huge pages of 64 KiB in addition
-/// to the usual ones.
+/// to the usual 2 MiB.
 #[test]
 fn ignores_partial_information_of_the_kernel() {
     let pages = |kib: u32| format!("sys/kernel/mm/hugepages/hugepages-{kib}kB");
@@ -76,7 +76,7 @@ fn ignores_partial_information_of_the_kernel() {
     ]);
     board.says("caches", Verdict::Unknown, "", "");
     board.says("huge_pages", Verdict::Advice, "0 of 0 (64 KiB), 0 of 0 (2 MiB)", "");
-    // At most a quarter of 400 MB is taken from other programs.
+    // At most a quarter of the available 400 MB is reserved.
     let told = "MemTotal: 500000 kB\nMemAvailable: 400000 kB\nHugepagesize:       2048 kB";
     let board = board.with(&[("proc/meminfo", told)]);
     board.says(
@@ -98,7 +98,7 @@ fn an_allowed_part_of_the_machine_is_named() {
     wider.with(&[(group, "2-3")]).says("cpus", Verdict::Advice, "2 of 8", "");
 }
 
-/// Advice without a command is for problems that no command fixes; only advice has a command.
+/// Only advice has a command. Advice without one is for problems that no command can fix.
 #[test]
 fn nothing_but_advice_has_a_command() {
     for observation in [server().observe(), guest().observe()].concat() {
@@ -110,7 +110,7 @@ fn nothing_but_advice_has_a_command() {
     }
 }
 
-/// With no files at all, nothing is reported.
+/// Without any files, nothing is reported.
 #[test]
 fn an_empty_machine_is_unknown() {
     for observation in Machine::new(&[]).observe() {
@@ -142,7 +142,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Files may contain anything; reading them terminates, and each observation is complete.
+    /// For arbitrary file contents, reading terminates and each observation is complete.
     #[test]
     fn files_may_hold_anything(
         texts in prop::collection::vec("[0-9a-z,\\-: \\[\\]\\n]{0,30}|.{0,30}", 12),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic machines in directories, with and without the module.
+//! Tests with synthetic machines, whose files are in a directory, with and without the module.
 
 use super::*;
 use linerate_counters::event::Class;
@@ -7,7 +7,8 @@ use linerate_linux::perf::{RAW, Selector};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// As read in a guest with a Cortex-A57 and two CPUs; perf has closed the second one.
+/// State file read in a guest with a Cortex-A57 and two CPUs. Perf has disabled access on the
+/// second one.
 const TEXT: &str = concat!(
     "cpu 0 open 1 PMUSERENR 0x1 PMCR 0x41013041 counting 0x80000003 before PMUSERENR 0x0 ",
     "PMCR 0x41013040 holder perf\n",
@@ -40,7 +41,7 @@ fn around(text: Option<&str>) -> (TempDir, HostFacts) {
     (root, around)
 }
 
-/// The refusal of an event if the module reports `text`.
+/// Returns the explanation for an event's refusal if the module reports `text`.
 fn explained(text: &str, why: &RegisterRefusal, event: &Event) -> Explanation {
     let (_root, around) = around(Some(text));
     explain(why, event, &around)
@@ -76,9 +77,9 @@ fn an_event_that_is_not_selected_comes_with_the_line_that_selects_it() {
         let explanation = explained(text, &RegisterRefusal::NotSelected { user_only }, &missing());
         assert_eq!(explanation.cause, Cause::NotSelected);
         assert!(
-            explanation
-                .sentence
-                .contains("no counter of the module pmu_user is set to count `l1d_cache_refill`")
+            explanation.sentence.contains(
+                "the pmu_user module has not programmed a counter for `l1d_cache_refill`"
+            )
         );
         explanation.fix.unwrap()
     };
@@ -128,7 +129,8 @@ fn text_that_is_not_understood_is_named_with_its_line() {
     assert_eq!(examine(&around), Some(Err(explanation)));
 }
 
-/// This actual processor, if it has no such registers or they are closed: nothing is read.
+/// Uses the real processor unless the module is loaded: the reason is reported without reading a
+/// register.
 #[test]
 fn without_the_module_the_reason_is_reported() {
     if Path::new("/").join(FILE).exists() {
@@ -138,7 +140,8 @@ fn without_the_module_the_reason_is_reported() {
     let (_root, around) = around(None);
     let explanation = not_loaded(&around);
     assert_eq!(explanation.cause, Cause::RegistersClosed);
-    let wanted = if CAN_BE_OPENED { "is neither loaded nor" } else { "are available on ARMv7" };
+    let wanted =
+        if CAN_BE_OPENED { "is neither loaded nor" } else { "are available only on ARMv7" };
     assert!(explanation.sentence.contains(wanted), "{explanation:?}");
     assert_eq!(explanation.fix.is_some(), CAN_BE_OPENED);
     assert_eq!(examine(&around), CAN_BE_OPENED.then_some(Err(explanation)));
@@ -148,13 +151,13 @@ fn without_the_module_the_reason_is_reported() {
 fn the_module_is_a_way_out_of_what_perf_alone_lacks() {
     let explanation = |cause, fix: &str| Explanation::new(cause, "why", fix);
     let fix = |cause, fix| with_module(explanation(cause, fix)).fix.unwrap();
-    let module = "or, to read registers: sudo insmod pmu_user.ko events=INST_RETIRED";
+    let module = "or, to read registers directly: sudo insmod pmu_user.ko events=INST_RETIRED";
     assert_eq!(fix(Cause::Paranoid, "sudo a"), format!("sudo a  # {module}"));
     assert_eq!(fix(Cause::NoPmuDriver, "sudo a  # b"), format!("sudo a  # b; {module}"));
     assert_eq!(fix(Cause::TooManyEvents, "sudo a"), "sudo a");
 }
 
-/// Reasons of each kind that a command can remedy.
+/// Returns one explanation of each kind that has a fix.
 pub(in crate::refusal) fn explanations() -> Vec<(Cause, Explanation)> {
     let refused = |why: RegisterRefusal| explained(TEXT, &why, &missing());
     vec![

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures for TCP connections.
+//! Measures of TCP connections.
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::counts::{bytes, flows, is_accepted, opened, peer_window};
@@ -29,8 +29,8 @@ impl Measure {
                 Some(share(tcp.bytes_acked as f64 / elapsed / limit))
             }
             (Self::OneWay, _) => {
-                // Computed per connection: each connection of a relay carries data one way, but all
-                // of them together carry it both ways.
+                // Computed per connection: a relay's connections carry data one way each, but both
+                // ways taken together.
                 let (most, all) = sums(facts, |tcp| {
                     let (received, acked) = (tcp.bytes_received, tcp.bytes_acked);
                     (received.max(acked), received + acked)
@@ -80,8 +80,8 @@ impl Measure {
     }
 }
 
-/// Share of sent segments that were retransmitted because they were lost. If the kernel does not
-/// report spurious retransmissions, none is known to be lost.
+/// Returns the fraction of sent segments that were lost and retransmitted; `None` if the kernel
+/// does not report spurious retransmissions.
 fn lost(facts: &Facts<'_>) -> Option<Estimate> {
     let mut tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
     if tcps.any(|tcp| tcp.needless.is_none()) {
@@ -92,7 +92,7 @@ fn lost(facts: &Facts<'_>) -> Option<Estimate> {
     counted(lost, sent as f64)
 }
 
-/// Two sums over the connections with traffic.
+/// Sums two values over all connections with traffic.
 fn sums(facts: &Facts<'_>, of: impl Fn(&TcpCounts) -> (u64, u64)) -> (u64, u64) {
     let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
     tcps.map(of).fold((0, 0), |(a, b), (one, other)| (a + one, b + other))

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sums over the observation, from which measures are derived.
+//! Computes the totals over the observation that the measures are based on.
 
-use super::super::facts::{Facts, share, share_of};
-use super::super::waits::{Wait, wait_of};
+use super::super::facts::{Facts, Subject, share, share_of};
+use super::super::waits::{Wait, time_in, wait_of};
+use super::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
     InterfaceCounts, SocketCounts, SocketKind, ThreadActivity, ThreadState,
 };
 
-/// Mean packet size in bytes: from the packet counter or, failing that, from the interface with the
-/// most packets.
+/// Returns the mean packet size in bytes, from the packet counter or else from the interface with
+/// the most packets.
 pub(super) fn bytes_per_packet(facts: &Facts<'_>) -> Option<f64> {
     let count = facts.observation.packets.as_ref().filter(|count| count.packets > 0)?;
     if let Some(bytes) = count.bytes {
@@ -21,17 +22,17 @@ pub(super) fn bytes_per_packet(facts: &Facts<'_>) -> Option<f64> {
         true => (most.rx_packets, most.rx_bytes),
         false => (most.tx_packets, most.tx_bytes),
     };
-    // Other programs may use the interface, too.
+    // Other programs may use the interface too.
     (2 * packets >= count.packets && packets > 0).then(|| bytes as f64 / packets as f64)
 }
 
-/// Bytes per transmitted packet of the busiest interface, before segmentation.
+/// Returns bytes per packet sent by the busiest interface, before segmentation.
 pub(super) fn bytes_per_transmit(facts: &Facts<'_>) -> Option<f64> {
     let most = facts.observation.interfaces.iter().max_by_key(|i| i.tx_bytes)?;
     (most.tx_packets > 0).then(|| most.tx_bytes as f64 / most.tx_packets as f64)
 }
 
-/// Number of waits for a CPU: from the scheduler's tracepoints or, failing that, from context
+/// Returns how often the thread waited for a CPU, from scheduler tracepoints or else from context
 /// switches.
 pub(super) fn waits(thread: &ThreadActivity) -> u64 {
     let counted: u64 = thread.waits_us_log2.iter().sum();
@@ -41,7 +42,8 @@ pub(super) fn waits(thread: &ThreadActivity) -> u64 {
     }
 }
 
-/// Throttled time: the thread's own, or that of the group divided among its threads.
+/// Returns the fraction of time that the thread was throttled or, if that is unknown, the fraction
+/// of quota periods in which its group was throttled.
 pub(super) fn throttled(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimate {
     if let Some(own) = thread.share(ThreadState::Throttled).and_then(share_of) {
         return own;
@@ -54,7 +56,8 @@ pub(super) fn throttled(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimate 
     share(throttled.fold(0.0, f64::max))
 }
 
-/// System calls of all threads: a lower bound, and an upper bound if all of them were counted.
+/// Returns the number of system calls over all threads, as a lower bound and, if all of them were
+/// counted, an upper bound.
 pub(super) fn system_calls(facts: &Facts<'_>) -> Option<(u64, Option<u64>)> {
     let threads = &facts.observation.threads;
     let calls: Option<u64> = threads.iter().map(|thread| thread.system_calls).sum();
@@ -69,22 +72,21 @@ pub(super) fn system_calls(facts: &Facts<'_>) -> Option<(u64, Option<u64>)> {
     }
 }
 
-/// Largest receive window of the peers of sending connections, relative to the bandwidth-delay
-/// product of the connection's rate and its shortest round trip; of all connections, the one with
-/// the most bytes counts.
+/// Returns the peer's receive window relative to the bandwidth-delay product (rate times minimum
+/// RTT), for the sending connection that transferred the most bytes.
 pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
-    /// Minimum round trip under load, in seconds: 23 to 36 us were measured over a veth pair, of
-    /// which 3 to 5 us are due to the path.
+    /// Minimum round-trip time under load, in seconds: 23 to 36 us were measured over a veth pair,
+    /// of which 3 to 5 us are due to the path.
     const SHORTEST_S: f64 = 50e-6;
-    /// Larger than any ratio that can occur.
+    /// Larger than any possible ratio.
     const ALWAYS_FULL: f64 = 1e9;
-    /// Error of the ratio: the round trip is longer under load, and the window at the time of a
-    /// reading may be smaller.
+    /// Error factor of the ratio: the RTT is longer under load, and the window may have shrunk by
+    /// the time it is read.
     const FACTOR: f64 = 2.0;
     let stopped = facts.connections().filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
     let stopped = stopped.filter(|(_, tcp)| tcp.rwnd_limited_s > 0.0);
     let (socket, most) = stopped.max_by_key(|(_, tcp)| tcp.bytes_acked)?;
-    // A small buffer is empty now and then; a buffer that is full at every reading is not being
+    // Even a small buffer is empty now and then; one that is full at every reading is not being
     // read.
     if most.peer_window_max == Some(0) {
         return Facts::readings(socket).map(|_| Estimate::exactly(ALWAYS_FULL));
@@ -94,8 +96,8 @@ pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
     Some(Estimate { low: over / FACTOR, high: over * FACTOR, ..Estimate::exactly(over) })
 }
 
-/// Time in calls that wait on connections that the program opened: TCP, or UDP with one reply per
-/// request.
+/// Returns the time that a thread sleeps in calls that wait on connections opened by the program,
+/// either TCP or UDP with one reply per request.
 pub(super) fn asleep_on_server(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
     let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket));
     let udp = facts.asks_by_udp().then(|| asking_sockets(facts)).into_iter().flatten();
@@ -107,8 +109,8 @@ pub(super) fn asleep_on_server(facts: &Facts<'_>, thread: &ThreadActivity) -> Op
     (!thread.asleep_on.is_empty()).then(|| share(of_server.map(|sleep| sleep.share).sum()))
 }
 
-/// UDP sockets connected to a server, unless another socket of the program at the same address
-/// receives from any peer.
+/// Returns the UDP sockets connected to a server, except those whose local address is shared with
+/// an unconnected socket, which receives from any peer.
 fn asking_sockets<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCounts> {
     let sockets = &facts.observation.sockets;
     let udp = move || sockets.iter().filter(|socket| socket.kind == SocketKind::Udp);
@@ -118,20 +120,21 @@ fn asking_sockets<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCount
     udp().filter(move |socket| socket.remote.is_some() && !serves(socket))
 }
 
-/// Whether a connection was accepted: the program listens on its local port.
-pub(super) fn is_accepted(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
+/// Returns whether a connection was accepted, that is, the program listens on its local port.
+pub(in super::super) fn is_accepted(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
     let port = |address: &str| address.rsplit(':').next().map(str::to_owned);
     let listening = facts.observation.sockets.iter().filter(|s| s.kind == SocketKind::TcpListen);
     let own = port(&socket.local);
     listening.map(|listen| port(&listen.local)).any(|listen| listen == own)
 }
 
-/// Page faults of all threads.
+/// Returns the number of page faults over all threads.
 pub(super) fn faults(facts: &Facts<'_>) -> u64 {
     facts.observation.threads.iter().map(|thread| thread.minor_faults + thread.major_faults).sum()
 }
 
-/// Bytes in the program's packets, or on its connections.
+/// Returns the number of bytes transferred on the program's TCP connections or, if it has none, the
+/// number of bytes in its packets.
 pub(super) fn bytes(facts: &Facts<'_>) -> Option<u64> {
     let counted = facts.observation.packets.as_ref().and_then(|count| count.bytes);
     let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
@@ -139,14 +142,16 @@ pub(super) fn bytes(facts: &Facts<'_>) -> Option<u64> {
     of_tcp.or(counted)
 }
 
-/// TCP connections established in the network namespace, by either side.
+/// Returns the number of TCP connections established in the network namespace: the larger of the
+/// passive and active opens.
 pub(super) fn opened(facts: &Facts<'_>) -> Option<u64> {
     let [passive, active] = ["Tcp.PassiveOpens", "Tcp.ActiveOpens"].map(|n| facts.protocol(n));
     Some(passive?.max(active?))
 }
 
-/// Number of flows that the program could distribute to threads: its connections; at least two for
-/// a socket that receives from any peer. Unknown for packet rings.
+/// Returns the number of flows that the program could distribute over threads: its connections,
+/// plus two for each UDP socket that receives from any peer, since it may have several flows.
+/// Unknown for packet rings.
 pub(super) fn flows(facts: &Facts<'_>) -> Option<usize> {
     let sockets = &facts.observation.sockets;
     if sockets.iter().any(|s| matches!(s.kind, SocketKind::Packet | SocketKind::Xdp)) {
@@ -160,7 +165,7 @@ pub(super) fn flows(facts: &Facts<'_>) -> Option<usize> {
     (flows > 0).then_some(flows)
 }
 
-/// Whether all of these offloads are off on an interface; `None` if the interface does not report
+/// Returns whether all offloads in `names` are off on an interface; `None` if it reports none of
 /// them.
 pub(super) fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool> {
     let states: Vec<bool> =
@@ -168,8 +173,8 @@ pub(super) fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool
     (!states.is_empty()).then(|| states.iter().all(|is_on| !is_on))
 }
 
-/// Time for which a thread waited while threads of other programs ran on its CPU, excluding kernel
-/// threads that handle its packets.
+/// Returns how long a thread waited while other programs' threads ran on its CPU, excluding kernel
+/// threads that process its packets.
 pub(super) fn others_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
     if facts.is_unread("tracepoints") || facts.is_unread("scheduler") {
         return None;
@@ -183,5 +188,45 @@ pub(super) fn others_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Opti
     Some(share(seconds / thread.elapsed_s.max(1e-9)))
 }
 
-/// Kernel threads that pass packets from an interface to sockets.
+/// Kernel threads that move packets from interfaces to sockets.
 const SOFTIRQ_THREADS: [&str; 2] = ["ksoftirqd/", "napi/"];
+
+/// Returns the fraction of time that a thread sleeps while waiting for packets. Time asleep on a
+/// timer counts too if many packets are read after each sleep, because the thread then has time to
+/// spare.
+pub(super) fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64> {
+    /// Maximum number of sleeps per packet, i.e. at least ten packets per sleep.
+    const FEW: f64 = 0.1;
+    let sleeps = Measure::SleepsPerPacket.of(facts, Subject::Thread(thread));
+    let takes_many = sleeps.is_some_and(|sleeps| sleeps.value < FEW);
+    let timer = if takes_many { time_in(thread, Wait::Timer)? } else { 0.0 };
+    // While it waits for a server's reply, it does not read the packets of others.
+    let on_server = asleep_on_server(facts, thread)?.value;
+    Some((time_in(thread, Wait::Input)? - on_server).max(0.0) + timer)
+}
+
+/// Turns a count into a lower bound.
+pub(super) fn at_least_this(counted: Estimate) -> Estimate {
+    Estimate { high: f64::INFINITY, ..counted }
+}
+
+/// Returns the number of bytes per system call; the upper bound holds even if only some of the
+/// calls were counted.
+pub(super) fn bytes_per_call(facts: &Facts<'_>) -> Option<Estimate> {
+    let (least, most) = system_calls(facts)?;
+    let per_call = |calls: u64| bytes(facts).map(|all| all as f64 / calls.max(1) as f64);
+    let high = per_call(least)?;
+    let low = most.map_or(Some(0.0), per_call)?;
+    Some(Estimate { low, high, ..Estimate::exactly(high) })
+}
+
+/// Returns the number of the program's processes that were seen, but whose threads ended before
+/// they could be read twice.
+pub(super) fn brief_processes(facts: &Facts<'_>) -> u64 {
+    let observation = facts.observation;
+    let is_brief = |pid: &&u32| !observation.threads.iter().any(|thread| thread.pid == **pid);
+    match observation.threads_left_out {
+        0 => observation.watched.pids.iter().filter(is_brief).count() as u64,
+        _ => 0,
+    }
+}

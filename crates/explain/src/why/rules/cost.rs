@@ -4,11 +4,11 @@
 use super::super::functions::Group;
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
-use super::{Rule, Scope, at_least, at_most};
+use super::{Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
-/// All causes in this file and those of the offloads: if one of them is found, the general answer
-/// "its own work" says less.
+/// Causes more specific than `processing_cost`, which merely says that the program's own work takes
+/// all the time. If one of them is found, `processing_cost` is not reported.
 const SPECIFIC: &[Cause] = &[
     Cause::SystemCalls,
     Cause::SoftwareChecksum,
@@ -31,10 +31,10 @@ const SPECIFIC: &[Cause] = &[
     Cause::OneReceiveCpu,
 ];
 
-const FULL: &str = "100 %, within the 10 % error of kernel accounting";
+const FULL: &str = "fully busy, within the 10 % error of kernel accounting";
 const IN_KERNEL: &str = "two fifths of the CPU time";
 const A_TENTH: &str = "a tenth of the samples";
-const KERNEL_SAMPLES: &str = "kernel samples: sysctl kernel.perf_event_paranoid=1, or as root";
+const KERNEL_SAMPLES: &str = "kernel samples, as root or with sysctl kernel.perf_event_paranoid=1";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -43,9 +43,13 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
             at_least(M::Saturation, 0.85, FULL),
-            at_least(M::PacketRate, 10_000.0, "at 0.3 us a call, 0.3 % of a CPU"),
+            at_least(M::PacketRate, 10_000.0, "0.3 % of a CPU at 0.3 us per call"),
             at_most(M::BytesPerPacket, 9000.0, "above that, copying dominates"),
-            at_least(M::Datagrams, 1.0, "on a stream, calls follow requests, not packets"),
+            at_least(
+                M::Datagrams,
+                1.0,
+                "on a stream, the number of calls depends on requests, not packets",
+            ),
             at_least(M::CallsPerPacket, 0.8, "about one packet per call: no batching"),
         ],
         symptoms: 5,
@@ -59,13 +63,14 @@ pub(super) const RULES: &[Rule] = &[
             Cause::KernelLock,
         ],
         gain: GainModel::CostRemoved(M::CallTime, [0.5, 0.9, 2.0]),
-        then_limited_by: Some("the kernel's cost per packet"),
-        sentence: "Thread {thread} makes {calls} system calls per packet and spends {kernel} of \
+        then_limited_by: Next::Is("the kernel's cost per packet"),
+        sentence: "Thread {thread} makes {calls} per packet and spends {kernel} of \
                    its CPU time in the kernel.",
-        fix: "Send and receive in batches: sendmmsg and recvmmsg, UDP_SEGMENT, io_uring",
+        fix: "Send and receive in batches, with sendmmsg and recvmmsg, UDP_SEGMENT or io_uring",
         workaround: None,
         wrong_if: "with 32 packets per call, the rate rises by less than 5 %",
-        measure: "system calls, by raw_syscalls:sys_enter as root, or `strace -c -f -p PID`",
+        measure: "the number of system calls, with the tracepoint raw_syscalls:sys_enter (as root) \
+                  or `strace -c -f -p PID`",
     },
     Rule {
         cause: Cause::SystemCalls,
@@ -73,9 +78,9 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
             at_least(M::Saturation, 0.85, FULL),
-            at_least(M::CallsPerSecond, 10_000.0, "at 0.3 us a call, 0.3 % of a CPU"),
+            at_least(M::CallsPerSecond, 10_000.0, "0.3 % of a CPU at 0.3 us per call"),
             at_most(M::BytesPerCall, 1000.0, "less than one TCP segment"),
-            at_least(M::OneWay, 0.9, "requests and replies cannot be combined"),
+            at_least(M::OneWay, 0.99, "request-reply traffic cannot be combined into larger calls"),
         ],
         symptoms: 0,
         explained_by: &[
@@ -86,13 +91,13 @@ pub(super) const RULES: &[Rule] = &[
             Cause::KernelLock,
         ],
         gain: GainModel::LargerCalls,
-        then_limited_by: Some("the kernel's cost per byte"),
-        sentence: "Thread {thread} makes {calls_per_s} system calls per second of {bytes_per_call} \
-                   bytes each, and spends {kernel} of its CPU time in the kernel.",
+        then_limited_by: Next::Is("the kernel's cost per byte"),
+        sentence: "Thread {thread} makes {calls_per_s} system calls per second, each for \
+                   {bytes_per_call} bytes, and spends {kernel} of its CPU time in the kernel.",
         fix: "Read and write in blocks of 16 KiB or more",
-        workaround: Some("MSG_MORE or TCP_CORK saves segments, but not calls"),
+        workaround: Some("MSG_MORE or TCP_CORK saves segments, but not system calls"),
         wrong_if: "with 16 KiB per call, the rate rises by less than 20 %",
-        measure: "system calls, by `strace -c -f -p PID`",
+        measure: "the number of system calls, with `strace -c -f -p PID`",
     },
     Rule {
         cause: Cause::Copying,
@@ -100,40 +105,47 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
             at_least(M::Saturation, 0.6, "below that, the effect is negligible"),
+            at_least(
+                M::BytesPerPacket,
+                200.0,
+                "the per-byte cost of smaller packets is negligible",
+            ),
+            at_least(M::MaxBytesPerCall, 200.0, "smaller calls cost more than their bytes"),
             at_least(M::Functions(Group::KernelCopy), 0.1, A_TENTH),
         ],
         symptoms: 2,
         explained_by: &[Cause::SoftwareChecksum, Cause::NoSegmentation],
         gain: GainModel::CostRemoved(M::Functions(Group::KernelCopy), [0.0, 0.7, 2.0]),
-        then_limited_by: Some("the kernel's cost per packet"),
-        sentence: "Thread {thread} spends {kernel_copy} of its time copying between user and \
-                   kernel space.",
-        fix: "Avoid the copy: sendfile, splice or MSG_ZEROCOPY to send, \
-              TCP_ZEROCOPY_RECEIVE or AF_XDP to receive",
+        then_limited_by: Next::Is("the kernel's cost per packet"),
+        sentence: "Thread {thread} spends {kernel_copy} of its CPU time copying data between \
+                   user and kernel space.",
+        fix: "Avoid the copy: send with sendfile, splice or MSG_ZEROCOPY, and receive with \
+              TCP_ZEROCOPY_RECEIVE or AF_XDP",
         workaround: Some("buffers of 64 to 256 KiB stay in the L2 cache and are copied faster"),
-        wrong_if: "with MSG_ZEROCOPY (iperf3 -Z), the copy functions stay in the profile",
+        wrong_if: "with sendfile or MSG_ZEROCOPY (to send) or TCP_ZEROCOPY_RECEIVE (to receive), \
+                   the copy functions stay in the profile",
         measure: KERNEL_SAMPLES,
     },
     Rule {
         cause: Cause::PageFaults,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::FaultsPerSecond, 2000.0, "at 3 us each, 0.6 % of a CPU"),
-            at_least(M::FaultTime, 0.01, "a hundredth of a CPU, even at the lowest cost per fault"),
+            at_least(M::FaultsPerSecond, 2000.0, "0.6 % of a CPU at 3 us per fault"),
+            at_least(M::FaultTime, 0.01, "1 % of a CPU, even at the lowest cost per fault"),
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.2]),
-        then_limited_by: Some("the thread's own work"),
+        then_limited_by: Next::Is("the thread's own work"),
         sentence: "{faults} page faults per second take an estimated {fault_time} of a CPU: memory \
                    is constantly allocated from and returned to the kernel.",
         fix: "Reuse memory: leave MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ unset or \
-              large, use a pool, or MAP_POPULATE",
+              large, use a pool, or map with MAP_POPULATE",
         workaround: Some("huge pages reduce faults by a factor of 512"),
         wrong_if: "with memory reused, minor faults in /proc/PID/stat fall and the rate does not \
                    rise",
-        measure: "minor faults of /proc/PID/stat",
+        measure: "minor faults in /proc/PID/stat",
     },
     Rule {
         cause: Cause::KernelLock,
@@ -141,35 +153,35 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
             at_least(M::Saturation, 0.5, "below that, the effect is negligible"),
-            at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
+            at_least(M::WorkingThreads, 2.0, "contention needs two threads"),
             at_least(M::LockWait, 0.05, "twice the error of the kernel's sampled accounting"),
         ],
         symptoms: 3,
         explained_by: &[Cause::UserLock],
         gain: GainModel::CostRemoved(M::LockWaitOfRun, [0.3, 1.0, 2.0]),
-        then_limited_by: Some("the work done under the lock"),
+        then_limited_by: Next::Is("the work done under the lock"),
         sentence: "Thread {thread} spends {lock_wait} of its time waiting for kernel locks held by \
                    other threads: adding threads does not raise the rate.",
-        fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, \
-              XPS",
+        fix: "Give each thread its own queue: replace a single qdisc with mq or noqueue, or use \
+              SO_REUSEPORT or XPS",
         workaround: Some("use fewer threads, which contend less"),
         wrong_if: "with one thread, the rate falls by more than 20 %",
-        measure: "waits for kernel locks, as root, or the rate with one thread",
+        measure: "kernel lock waits (as root), or the rate with one thread",
     },
     Rule {
         cause: Cause::KernelLock,
         scope: Scope::Threads,
         conditions: &[
             at_least(M::Functions(Group::KernelLock), 0.1, A_TENTH),
-            at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
+            at_least(M::WorkingThreads, 2.0, "contention needs two threads"),
         ],
         symptoms: 0,
         explained_by: &[Cause::UserLock],
         gain: GainModel::CostRemoved(M::Functions(Group::KernelLock), [0.3, 1.0, 2.0]),
-        then_limited_by: Some("the work done under the lock"),
+        then_limited_by: Next::Is("the work done under the lock"),
         sentence: "Thread {thread} spends {kernel_lock} of its time waiting for kernel locks.",
-        fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, \
-              XPS",
+        fix: "Give each thread its own queue: replace a single qdisc with mq or noqueue, or use \
+              SO_REUSEPORT or XPS",
         workaround: Some("use fewer threads, which contend less"),
         wrong_if: "with one thread, the rate falls by more than 20 %",
         measure: KERNEL_SAMPLES,
@@ -178,38 +190,38 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::UserLock,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
-            at_least(M::AsleepOnFutex, 0.05, "twice the error of sampled thread states"),
+            at_least(M::WorkingThreads, 2.0, "contention needs two threads"),
+            at_least(M::AsleepOnFutex, 0.05, "twice the sampling error of thread states"),
             at_most(M::AsleepOnFutex, 0.8, "an idle thread pool sleeps on futexes too"),
             at_least(
                 M::SleepsPerSecond,
                 1000.0,
-                "contention causes short sleeps, idling long ones",
+                "contention causes many short sleeps, whereas idling causes few long ones",
             ),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::CostRemoved(M::AsleepOnFutex, [0.2, 0.7, 1.5]),
-        then_limited_by: Some("the work done under the lock"),
-        sentence: "Threads contend for a user-space lock: they spend {futex} of their time asleep \
-                   in futex, in short sleeps.",
+        then_limited_by: Next::Is("the work done under the lock"),
+        sentence: "Threads contend for a user-space lock: they spend {futex} of their time in \
+                   short futex sleeps.",
         fix: "Split the lock (one per thread or per table shard), or use per-thread data",
         workaround: Some("use fewer threads, which contend less"),
         wrong_if: "with one thread, futex sleeps disappear and the rate falls by more than 20 %",
-        measure: "`perf trace -s -p PID` or `strace -c -f -e futex`",
+        measure: "futex calls, with `perf trace -s -p PID` or `strace -c -f -e futex -p PID`",
     },
     Rule {
         cause: Cause::UserLock,
         scope: Scope::Threads,
         conditions: &[
             at_least(M::Functions(Group::UserLock), 0.1, A_TENTH),
-            at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
+            at_least(M::WorkingThreads, 2.0, "contention needs two threads"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::CostRemoved(M::Functions(Group::UserLock), [0.2, 0.7, 1.5]),
-        then_limited_by: Some("the work done under the lock"),
-        sentence: "Thread {thread} spends {user_lock} of its time in user-space locks.",
+        then_limited_by: Next::Is("the work done under the lock"),
+        sentence: "Thread {thread} spends {user_lock} of its time in user-space lock functions.",
         fix: "Split the lock (one per thread or per table shard), or use per-thread data",
         workaround: Some("use fewer threads, which contend less"),
         wrong_if: "with one thread, the lock disappears from the profile and the rate falls",
@@ -224,28 +236,30 @@ pub(super) const RULES: &[Rule] = &[
                 M::CryptoPerByte,
                 2.0,
                 "with AES-NI or ARMv8 instructions, AES-GCM takes 0.1 to 0.5 ns per byte (AES-CBC \
-                 with SHA-256: 1.3, measured); without them, 3 to 15",
+                 with SHA-256 takes 1.3 ns, measured); without them, AES-GCM takes \
+                 3 to 15 ns",
             ),
             at_least(
                 M::BytesPerConnection,
                 100_000.0,
-                "below that, it is the handshake's \
-                                                        public-key work",
+                "below that, the handshake's public-key operations dominate",
             ),
             at_most(
                 M::CipherInstructions,
                 0.05,
-                "AES-GCM or SHA-256 code that uses them has a fifth of its samples there, or more",
+                "accelerated AES-GCM or SHA-256 code has at least a fifth of its samples on these \
+                 instructions",
             ),
         ],
         symptoms: 2,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::CryptoLibrary, [0.1, 0.85, 0.97]),
-        then_limited_by: Some("the rest of the thread's work"),
-        sentence: "Thread {thread} spends {crypto} of its time in ciphers and hashes, \
-                   {crypto_per_byte} ns per byte, without using the CPU's crypto instructions.",
+        then_limited_by: Next::Is("the rest of the thread's work"),
+        sentence: "Thread {thread} spends {crypto} of its time in ciphers and hashes \
+                   ({crypto_per_byte} ns per byte), and does not use the CPU's crypto \
+                   instructions.",
         fix: "Unset OPENSSL_ia32cap; in a guest, expose AES and PCLMULQDQ (-cpu host); choose \
-              AES-GCM on CPUs with AES instructions, ChaCha20 on others",
+              AES-GCM on CPUs with AES instructions, and ChaCha20 on others",
         workaround: Some(
             "without AES instructions, ChaCha20-Poly1305 is 3 to 5 times as fast as \
                           AES",
@@ -260,14 +274,14 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::Functions(Group::SoftwareCrypto), [0.3, 0.85, 0.97]),
-        then_limited_by: Some("the rest of the thread's work"),
+        then_limited_by: Next::Is("the rest of the thread's work"),
         sentence: "Thread {thread} spends {soft_crypto} of its time in software ciphers.",
         fix: "Unset OPENSSL_ia32cap; in a guest, expose AES and PCLMULQDQ (-cpu host)",
         workaround: Some(
             "without AES instructions, ChaCha20-Poly1305 is 3 to 5 times as fast as \
                           AES",
         ),
-        wrong_if: "with the instructions available, the software ciphers stay in the profile",
+        wrong_if: "with AES instructions available, the software ciphers are still in the profile",
         measure: "user-mode samples",
     },
     Rule {
@@ -277,10 +291,10 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::Functions(Group::Firewall), [0.5, 0.9, 2.0]),
-        then_limited_by: Some("the rest of the kernel's per-packet work"),
+        then_limited_by: Next::Is("the rest of the kernel's per-packet work"),
         sentence: "Thread {thread} spends {firewall} of its time in firewall rules.",
-        fix: "Put addresses and ports into a set or a map (nft), or put a flowtable in front of \
-              the rules",
+        fix: "Match addresses and ports with an nft set or map, or bypass the rules with a \
+              flowtable",
         workaround: Some("put the rules that match most packets first"),
         wrong_if: "with the rules removed, the rate rises by less than 10 %",
         measure: KERNEL_SAMPLES,
@@ -295,11 +309,11 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::FirewallOfUsed, [0.3, 0.9, 2.0]),
-        then_limited_by: Some("the rest of the kernel's per-packet work"),
-        sentence: "CPU {cpu} spends {cpu_firewall} of its time in firewall rules, before the \
-                   packets reach {program}.",
-        fix: "Put addresses and ports into a set or a map (nft), or put a flowtable in front of \
-              the rules",
+        then_limited_by: Next::Is("the rest of the kernel's per-packet work"),
+        sentence: "CPU {cpu} spends {cpu_firewall} of its time in firewall rules for the packets \
+                   that it receives.",
+        fix: "Match addresses and ports with an nft set or map, or bypass the rules with a \
+              flowtable",
         workaround: Some("put the rules that match most packets first"),
         wrong_if: "with the rules removed, the rate rises by less than 10 %",
         measure: KERNEL_SAMPLES,
@@ -314,14 +328,15 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::FalselyShared, [0.0, 0.5, 1.2]),
-        then_limited_by: Some("the rest of the thread's work"),
+        then_limited_by: Next::Is("the rest of the thread's work"),
         sentence: "{shared} of the samples of thread {thread} hit a cache line in which another \
                    thread uses different bytes (false sharing): {line}.",
-        fix: "Give each thread its own cache line: alignas(64), or 128 where lines are fetched in \
-              pairs",
+        fix: "Give each thread its own cache line, with alignas(64), or with alignas(128) on CPUs \
+              that fetch lines in pairs",
         workaround: Some("run the threads on CPUs that share a cache, where the line moves faster"),
-        wrong_if: "with 128 bytes between the two, the rate rises by less than 5 %",
-        measure: "perf c2c, on a machine with hardware counters",
+        wrong_if: "with the two threads' data 128 bytes apart, the rate rises by less than 5 %",
+        measure: "accesses to shared cache lines, with perf c2c on a machine with hardware \
+                  counters",
     },
     Rule {
         cause: Cause::UserLock,
@@ -329,65 +344,70 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::CommonBytes, 0.1, A_TENTH),
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
-            at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
+            at_least(M::WorkingThreads, 2.0, "contention needs two threads"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota, Cause::FalseSharing],
         gain: GainModel::CostRemoved(M::CommonBytes, [0.0, 0.5, 1.0]),
-        then_limited_by: Some("the rest of the thread's work"),
+        then_limited_by: Next::Is("the rest of the thread's work"),
         sentence: "{common} of the samples of thread {thread} hit bytes that another thread also \
-                   uses, with at least one writer (a spinlock or a shared counter): {line}.",
-        fix: "Split the lock or the counter: one per thread, summed on read",
+                   uses and that at least one of them writes (a spinlock or a shared counter): \
+                   {line}.",
+        fix: "Split the lock or the counter: give each thread its own, and sum the counters on \
+              read",
         workaround: Some("use fewer threads, which contend less"),
         wrong_if: "with one thread, the rate per thread rises by less than 5 %",
-        measure: "perf c2c, on a machine with hardware counters",
+        measure: "accesses to shared cache lines, with perf c2c on a machine with hardware \
+                  counters",
     },
     Rule {
         cause: Cause::CacheMisses,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::WorkingSet, 1.0, "more than the last-level cache holds"),
-            at_least(M::MemoryShare, 0.15, "a seventh of the time, enough to show in the rate"),
+            at_least(M::WorkingSet, 1.0, "larger than the last-level cache"),
+            at_least(M::MemoryShare, 0.15, "a seventh of the time, enough to affect the rate"),
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::MemoryShare, [0.2, 0.6, 1.0]),
-        then_limited_by: Some("the instructions executed"),
-        sentence: "The working set of thread {thread} is at least {working_set}, {over_cache} \
-                   times the last-level cache: {memory_share} of its samples touched cache lines \
-                   seen only once.",
-        fix: "Use less memory at a time: fewer buffers (mbufs, descriptors), reused in LIFO order; \
-              smaller tables; prefetch",
-        workaround: Some("huge pages, which save TLB misses"),
+        then_limited_by: Next::Is("the instructions executed"),
+        sentence: "The working set of thread {thread} is at least {working_set} \
+                   ({over_cache} times the last-level cache): {memory_share} of the thread's \
+                   samples hit cache lines that no other sample hit.",
+        fix: "Shrink the working set: use fewer buffers (mbufs, descriptors) and reuse them in \
+              LIFO order, or use smaller tables; otherwise, prefetch",
+        workaround: Some("use huge pages, which reduce TLB misses"),
         wrong_if: "with a tenth of the buffers, the rate rises by less than 10 %",
-        measure: "`linerate stat --pid PID -m cache`, on a machine with hardware counters",
+        measure: "cache misses, with `linerate stat --pid PID -m cache` on a machine with hardware \
+                  counters",
     },
     Rule {
         cause: Cause::ProcessingCost,
         scope: Scope::Threads,
         conditions: &[
             at_least(M::Saturation, 0.85, FULL),
-            at_most(M::Waiting, 0.15, "above that, it is CPU contention"),
+            at_most(M::Waiting, 0.15, "above that, the cause is cpu_contention"),
             at_least(M::PacketRate, 1.0, "packets must be flowing"),
-            at_most(M::KernelShare, 0.4, "above that, it is kernel work"),
-            at_least(
-                M::NamedFunctions,
-                0.5,
-                "without function names, copies look like packet work",
+            at_most(M::KernelShare, 0.4, "above that, the kernel's work dominates"),
+            at_least(M::NamedFunctions, 0.5, "without symbols, copies look like packet processing"),
+            at_most(
+                M::Functions(Group::UserCopy),
+                0.25,
+                "above that, copies may be stalled on memory",
             ),
-            at_most(M::Functions(Group::UserCopy), 0.25, "copies may be stalled on memory"),
         ],
         symptoms: 0,
         explained_by: SPECIFIC,
-        gain: GainModel::Unknown("the avoidable share of the work is unknown"),
-        then_limited_by: Some("the rest of the per-packet work"),
-        sentence: "Thread {thread} spends all its time processing packets: {busy}, {cost} per \
-                   packet.{functions} Without hardware counters, cache misses and instructions \
-                   cannot be distinguished.",
+        gain: GainModel::Unknown("it is unknown how much of the work is avoidable"),
+        then_limited_by: Next::Is("the rest of the per-packet work"),
+        sentence: "Thread {thread} processes packets {busy} of the time, at {cost} per \
+                   packet.{functions} Without hardware counters, stalls on cache misses cannot be \
+                   distinguished from instruction execution.",
         fix: "Reduce the cost per packet, or spread the packets over more threads",
         workaround: None,
         wrong_if: "at half the offered load, the thread is still 100 % busy (that is, it polls)",
-        measure: "`linerate stat --pid PID -m cache`, on a machine with hardware counters",
+        measure: "cache misses, with `linerate stat --pid PID -m cache` on a machine with hardware \
+                  counters",
     },
 ];

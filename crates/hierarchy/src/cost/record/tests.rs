@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Costs from synthetic curves whose levels are exact.
+//! Tests with synthetic curves whose levels are known exactly.
 
 use super::*;
 use linerate_record::memory::{CurvePoint, Order, PageKind, TlbState};
 
-/// A load takes 1 ns up to 32 KiB and 10 ns beyond, in each of six passes, at 4 GHz.
+/// Returns a curve of six passes in which a load takes 1 ns up to 32 KiB and 10 ns beyond, at 4
+/// GHz.
 fn curve(order: Order) -> Curve {
     let point = |shift: u32| {
         let bytes = 1_u64 << shift;
@@ -32,7 +33,8 @@ fn measured(outstanding: &[Option<Estimate>]) -> Measured<'_> {
 #[test]
 fn each_level_has_a_cost_in_ns_and_cycles_under_its_name() {
     let curves = [curve(Order::PageLocal), curve(Order::Random)];
-    let levels = Levels::find(&curves[0], 256 << 10, 1, 60);
+    let stated = Err("not reported".to_owned());
+    let levels = Levels::find(&curves[0], (&stated, 256 << 10), 1, 60);
     let four = Estimate { value: 4.0, low: 4.0, high: 4.0, confidence: 0.95, n: 6 };
     let costs = records(&levels, &curves, &measured(&[None, Some(four)]));
     let told: Vec<_> = costs
@@ -53,6 +55,7 @@ fn each_level_has_a_cost_in_ns_and_cycles_under_its_name() {
 #[test]
 fn a_table_needs_a_random_curve() {
     let curves = [curve(Order::PageLocal)];
-    let levels = Levels::find(&curves[0], 256 << 10, 1, 60);
+    let stated = Err("not reported".to_owned());
+    let levels = Levels::find(&curves[0], (&stated, 256 << 10), 1, 60);
     assert_eq!(records(&levels, &curves, &measured(&[])), []);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TLBs with some of their entries taken by other users.
+//! Tests with TLBs in which other users occupy some entries.
 
 use super::*;
 
-/// Other users take entries in some windows: `left` draws how many of 96 are left.
+/// Returns the times if other users occupy entries in some windows: `left` draws the number of the
+/// 96 entries that remain.
 fn contended(passes: usize, seed: u64, left: fn(&mut Rng) -> u64) -> Vec<Sample> {
     let mut random = Rng::with_seed(seed);
     let mut window = |pages: u64| {
@@ -25,8 +26,8 @@ fn contended(passes: usize, seed: u64, left: fn(&mut Rng) -> u64) -> Vec<Sample>
     samples
 }
 
-/// Number of experiments, out of 10, in which 96 is within the interval, and number in which
-/// entries are reported.
+/// Returns in how many of 10 experiments 96 is within the interval, and in how many entries are
+/// reported.
 fn experiments(passes: usize, left: fn(&mut Rng) -> u64) -> (usize, usize) {
     let (mut holds, mut given) = (0, 0);
     for seed in 0..10 {
@@ -53,7 +54,7 @@ fn entries_that_others_take_are_not_a_smaller_buffer() {
     }
 }
 
-/// Other users are idle in one pass in eight, and take up to half of the entries in the others.
+/// Other users are idle in one pass in eight, and occupy up to half of the entries in the others.
 #[test]
 fn entries_are_exact_where_others_rest_at_times() {
     let rest = |random: &mut Rng| {
@@ -63,7 +64,8 @@ fn entries_are_exact_where_others_rest_at_times() {
     assert!(holds == 10 && given >= 6, "{holds} of 10, {given} given");
 }
 
-/// Other users are never idle and always hold some entries: indistinguishable from a smaller TLB.
+/// Other users are never idle and always occupy some entries, which is indistinguishable from a
+/// smaller TLB.
 #[test]
 fn permanently_taken_entries_are_not_reported() {
     let at_random = |random: &mut Rng| 96 - random.u64(1..40);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Platform definitions for lwIP. Its defaults fit a hosted GCC or Clang but for one function. */
+/* Platform definitions for lwIP. With a hosted GCC or Clang, only one default needs replacing. */
 #ifndef LINERATE_LWIP_CC_H
 #define LINERATE_LWIP_CC_H
 

@@ -3,7 +3,7 @@ use super::*;
 use proptest::prelude::*;
 use std::net::{TcpListener, UdpSocket};
 
-/// A connection from 127.0.0.1:5201 to 127.0.0.1:40000 with all requested data.
+/// Returns a connection from 127.0.0.1:5201 to 127.0.0.1:40000 with all requested data.
 fn answer(info_bytes: usize) -> Vec<u8> {
     let mut body = vec![libc::AF_INET as u8, 1, 0, 0];
     body.extend([0x14, 0x51, 0x9c, 0x40]);
@@ -49,7 +49,7 @@ fn a_connection_is_decoded_with_its_numbers() {
 fn what_an_older_kernel_does_not_say_is_absent() {
     let of = |bytes| InetSocket::decode(InetProtocol::Tcp, &answer(bytes)).unwrap().tcp.unwrap();
     assert!(of(224).peer_window.is_none() && of(224).needless.is_some(), "before 5.4");
-    assert!(of(208).needless.is_none(), "before 4.20");
+    assert!(of(208).needless.is_none(), "before 4.19");
     let socket = InetSocket::decode(InetProtocol::Tcp, &answer(184)).unwrap();
     assert_eq!(socket.tcp, None);
     assert_eq!(SocketMemory::decode(&[0; 32]), None);
@@ -76,7 +76,7 @@ fn an_own_socket_is_found_and_found_again() {
     let listed = sockets.iter().find(|socket| socket.local == address).unwrap();
     let memory = listed.memory;
     assert!(memory.is_some_and(|memory| memory.drops == 0 && memory.receive_buffer > 0));
-    // Datagrams that wait show in the socket found by its address.
+    // Unread datagrams show in the socket found by its address.
     UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[0; 100], address).unwrap();
     let found = network.inet_socket(listed).unwrap().unwrap();
     assert_eq!((found.inode, found.local), (listed.inode, address));

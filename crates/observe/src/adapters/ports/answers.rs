@@ -5,7 +5,7 @@ use super::description::Description;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Counters of one port, or of all.
+/// Counters of one port or of all ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
     pub(super) received: u64,
@@ -15,11 +15,11 @@ pub(super) struct Counters {
     pub(super) others: BTreeMap<String, u64>,
 }
 
-/// Sum over the ports.
+/// Totals over all ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) counters: Counters,
-    /// Whether the drivers of all ports count missed packets.
+    /// Whether all ports' drivers count missed packets.
     pub(super) is_missed_known: bool,
 }
 
@@ -40,7 +40,7 @@ impl Totals {
 }
 
 impl Counters {
-    /// Whether one of the main counters decreased.
+    /// Returns whether a main counter decreased.
     pub(super) fn is_behind(&self, before: &Self) -> bool {
         self.received < before.received
             || self.sent < before.sent
@@ -49,30 +49,31 @@ impl Counters {
     }
 }
 
-/// Contents of a reply: the value under the request name without its parameter.
+/// Returns the contents of a reply, that is, the value whose key is the request without its
+/// parameter.
 fn value(answer: &str, question: &str) -> Option<Value> {
     let key = question.split(',').next()?;
     serde_json::from_str::<Value>(answer).ok()?.get_mut(key).map(Value::take)
 }
 
-/// The list of numbers in the reply to `question`.
+/// Parses the list of numbers in the reply to `question`.
 pub(super) fn parse_list(answer: &str, question: &str) -> Option<Vec<u64>> {
     value(answer, question)?.as_array()?.iter().map(Value::as_u64).collect()
 }
 
-/// A text field in the reply to `question`, or in a reply that is itself the object.
+/// Parses a text field from the reply to `question`, or from a reply that is itself the object.
 pub(super) fn parse_field(answer: &str, question: Option<&str>, field: &str) -> Option<String> {
     let object = match question {
         Some(question) => value(answer, question)?,
         None => serde_json::from_str(answer).ok()?,
     };
     let text = object.get(field)?.as_str()?;
-    // Names are short; anything longer is not a name.
+    // Names are short; anything longer is not one.
     let is_name = text.len() <= 200 && !text.chars().any(char::is_control);
     is_name.then(|| text.to_owned())
 }
 
-/// The counters of a port.
+/// Parses the counters of a port.
 pub(super) fn parse_counters(answer: &str, description: &Description) -> Option<Counters> {
     let object = value(answer, &description.counters)?;
     let count = |field: &str| object.get(field).and_then(Value::as_u64);

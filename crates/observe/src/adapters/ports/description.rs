@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Description of a program type, from a file in `adapters`: how its counters are queried.
+//! Description of a program type, from a file under `adapters`: how to query its counters.
 
 use linerate_machine::Root;
 use serde::Deserialize;
 
-/// Protocol of a program type; the files document each field.
+/// Protocol of a program type. Fields are documented in the files.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Description {
@@ -25,28 +25,28 @@ pub(super) struct Description {
     counts_missed: Vec<Known>,
 }
 
-/// Ports whose driver counts packets dropped for lack of room.
+/// Identifies ports whose driver counts the packets dropped for lack of room.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
-    /// Kernel driver of a NIC that DPDK shares with the kernel.
+    /// Kernel driver of a NIC shared by DPDK and the kernel.
     driver: Option<String>,
     /// Name prefix of virtual ports.
     name: Option<String>,
-    /// Source that documents it.
+    /// Where the driver's counting is documented.
     #[serde(rename = "source")]
     _source: String,
 }
 
-/// The adapter for DPDK.
+/// Returns the DPDK adapter.
 pub(super) fn dpdk() -> Description {
     toml::from_str(include_str!("../../../adapters/dpdk.toml")).expect("the file is tested")
 }
 
 impl Description {
-    /// Whether the driver of the named port counts packets dropped for lack of room.
+    /// Returns whether the named port's driver counts packets dropped for lack of room.
     pub(super) fn is_missed_counted(&self, root: &Root, name: &str) -> bool {
-        // The name comes from the program; only one without path separators can be a bus address.
+        // The name is from the program; only without path separators can it be a bus address.
         let is_place = !name.contains('/') && !name.starts_with('.');
         let link = std::fs::read_link(root.path(&format!("sys/bus/pci/devices/{name}/driver")));
         let driver = link.ok().filter(|_| is_place);

@@ -3,7 +3,7 @@ use super::*;
 use proptest::prelude::*;
 use std::path::Path;
 
-/// DPDK 22.11.
+/// Reply in the format of DPDK 22.11.
 const STATS: &str = r#"{"/ethdev/stats":{"ipackets":100302,"opackets":100300,"ibytes":6018120,
     "obytes":6018000,"imissed":0,"ierrors":0,"oerrors":2,"rx_nombuf":0,"q_ipackets":[100302,0]}}"#;
 
@@ -41,7 +41,7 @@ fn zero_missed_is_an_answer_of_drivers_that_count_it_only() {
             counters: Counters { missed, ..Counters::default() },
             is_missed_known: is_known,
         };
-        let program = Ports {
+        let mut program = Ports {
             description: description::dpdk(),
             connection: None,
             says: None,
@@ -78,6 +78,7 @@ fn counters_that_go_backwards_end_the_questions() {
     assert_eq!(program.read(), None);
     let mut unread = Vec::new();
     assert_eq!(program.finish(&mut unread).received, Some(100_302));
+    assert_eq!(program.finish(&mut Vec::new()).received, Some(0));
     assert_eq!(unread[0].what, "program_counters");
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sends a request to a program and reads the reply, with limits on time and size.
+//! Sends a request to a program and reads the reply, with time and size limits.
 
 use super::description::Transport;
 use crate::adapters::listening::seen_by;
+use crate::target::stat_of;
 use linerate_linux::monotonic_ns;
 use linerate_linux::seqpacket::connect_stream;
 use linerate_machine::Root;
@@ -11,20 +12,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Timeout for connecting, for each part of a reply, and for all of it.
+/// Timeout for connecting, for each part of a reply, and for the whole reply.
 const DEADLINE: Duration = Duration::from_millis(200);
 
 /// Maximum reply size.
 const ANSWER_MAX: usize = 1 << 20;
 
-/// Maximum number and size of configuration files to read.
+/// Maximum number of configuration files to read.
 const FILES_MAX: usize = 64;
+/// Maximum size of a configuration file.
 const FILE_MAX: u64 = 1 << 20;
 
 /// Address of a program's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A UNIX socket, by its path below the root.
+    /// A UNIX socket, by its path relative to the root.
     Unix(PathBuf),
     /// An HTTP page.
     Http(SocketAddr, String),
@@ -97,8 +99,8 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len().max(1)).any(|window| window == part)
 }
 
-/// HTTP pages that may have counters: each address of the program with the path of the location
-/// that contains `directive` in the configuration of process `pid`.
+/// Returns the HTTP pages that may have counters: each of the program's addresses, with the path of
+/// the `location` block that contains `directive` in the configuration of process `pid`.
 pub(super) fn pages(
     root: &Root,
     pid: u32,
@@ -118,11 +120,17 @@ pub(super) fn pages(
     addresses.iter().map(place).collect()
 }
 
-/// Path of the location with a directive, in a configuration file and its includes.
+/// Searches a configuration file and its includes for a directive, and returns the path of the
+/// `location` block that contains it.
 fn location(root: &Root, pid: u32, configuration: &str, directive: &str) -> Option<String> {
-    let line = root.text(&format!("proc/{pid}/cmdline")).unwrap_or_default();
-    let mut words = line.split(['\0', ' ']).skip_while(|word| *word != "-c");
-    let main = words.nth(1).unwrap_or(configuration);
+    // The title of a worker process replaces its command line; that of the master includes it.
+    let stat = stat_of(root, pid);
+    let is_same = |parent: &u32| {
+        stat_of(root, *parent).map(|of| of.name) == stat.as_ref().map(|stat| stat.name.clone())
+    };
+    let parent = stat.as_ref().map(|stat| stat.parent).filter(is_same);
+    let given = std::iter::once(pid).chain(parent).find_map(|pid| given_file(root, pid));
+    let main = given.as_deref().unwrap_or(configuration);
     let below = |path: &str| seen_by(pid, path).display().to_string();
     let text = short(root, &below(main))?;
     let folder = Path::new(main).parent().unwrap_or(Path::new("/"));
@@ -135,12 +143,20 @@ fn location(root: &Root, pid: u32, configuration: &str, directive: &str) -> Opti
     std::iter::once(text.clone()).chain(texts).find_map(|text| location_in(&text, directive))
 }
 
+/// Returns the configuration file on a process's command line, after `-c`.
+fn given_file(root: &Root, pid: u32) -> Option<String> {
+    let line = root.text(&format!("proc/{pid}/cmdline"))?;
+    let mut words = line.split(['\0', ' ']).skip_while(|word| *word != "-c");
+    words.nth(1).map(str::to_owned)
+}
+
 fn short(root: &Root, file: &str) -> Option<String> {
     let bytes = std::fs::metadata(root.path(file)).ok()?.len();
     (bytes <= FILE_MAX).then(|| root.text(file))?
 }
 
-/// Files matching a pattern: a path, or a directory and a name with one `*`.
+/// Returns the files that match a pattern. The pattern is either a path or a directory followed by
+/// a name with one `*`.
 fn matching(root: &Root, pattern: &str) -> Vec<String> {
     let Some((folder, name)) = pattern.rsplit_once('/') else { return Vec::new() };
     let Some((start, end)) = name.split_once('*') else { return vec![pattern.to_owned()] };
@@ -150,7 +166,7 @@ fn matching(root: &Root, pattern: &str) -> Vec<String> {
     root.names(folder).into_iter().filter(is_meant).map(|n| format!("{folder}/{n}")).collect()
 }
 
-/// Path of the last `location` before a directive.
+/// Returns the path of the last `location` before a directive.
 pub(super) fn location_in(text: &str, directive: &str) -> Option<String> {
     let mut path = None;
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Description of a program type that replies with text, from a file in `adapters`.
+//! Description of a program type that replies with text, from a file under `adapters`.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Protocol of a program type; the files document each field.
+/// Protocol of a program type. Fields are documented in the files.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Description {
     pub(super) adapter: String,
     pub(super) unit: String,
     pub(super) counter: String,
-    /// Names of the program's processes.
+    /// Process names.
     pub(super) programs: Vec<String>,
     pub(super) transport: Transport,
     pub(super) question: String,
     pub(super) format: Format,
-    /// Whether the program's own counts include each query.
+    /// Whether the program counts our queries too.
     #[serde(default)]
     pub(super) counts_questions: bool,
     pub(super) received: Option<Field>,
@@ -26,46 +26,46 @@ pub(super) struct Description {
     pub(super) others: BTreeMap<String, Field>,
 }
 
-/// Transport of the requests.
+/// How requests are sent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) enum Transport {
-    /// A UNIX stream socket whose path contains this; the reply ends with `end`, or when the
+    /// A UNIX stream socket whose path contains `path`. The reply ends with `end`, or when the
     /// program closes the connection.
     #[serde(rename = "unix")]
     Unix { path: String, end: Option<String> },
-    /// HTTP on one of the program's listening sockets. The page path is that of the location with
-    /// this directive in its configuration.
+    /// HTTP on one of the program's listening sockets. The page's path is that of the `location`
+    /// block with `directive` in the program's configuration.
     #[serde(rename = "http")]
     Http { configuration: String, directive: String },
 }
 
-/// Format of a reply.
+/// Reply format.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) enum Format {
     /// Text in which a field is the number after the field's words.
     #[serde(rename = "text")]
     Text,
-    /// Text as above, in the `result` member of a JSON object.
+    /// Like `Text`, in the `result` member of a JSON object.
     #[serde(rename = "json_result")]
     JsonResult,
-    /// Comma-separated table: a field is a column of the rows that have `is` in the column
-    /// `column`.
+    /// A comma-separated table. A field is a column, read from the rows that have the value `is` in
+    /// the column `column`.
     #[serde(rename = "csv")]
     Csv { column: String, is: String },
 }
 
-/// Position of a number; several are summed.
+/// Where to find a number. If it occurs several times, the numbers are summed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Field {
-    /// Words before the number, or the name of the column.
+    /// Words before the number, or name of the column.
     pub(super) after: String,
-    /// Index of the number after these words, counted from 1.
+    /// Index of the number after these words, 1-based.
     #[serde(default = "first")]
     pub(super) number: usize,
-    /// Source that documents this counter.
+    /// Where this counter is documented.
     #[serde(rename = "source")]
     _source: String,
 }
@@ -74,7 +74,7 @@ fn first() -> usize {
     1
 }
 
-/// Adapters of programs that reply with text, in the order in which they are tried.
+/// Adapters for programs that reply with text, in the order to try them.
 pub(super) fn all() -> Vec<Description> {
     [
         include_str!("../../../adapters/haproxy.toml"),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parses numbers in program replies, which may be malformed.
+//! Parses numbers from program replies, which may be malformed.
 
 use super::description::{Description, Field, Format};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Counters of a program; `None` if not counted.
+/// A program's counters; `None` if not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
     pub(super) received: Option<u64>,
@@ -16,13 +16,13 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Whether no counter was found.
+    /// Returns whether no counter was found.
     pub(super) fn is_empty(&self) -> bool {
         let main = [self.received, self.sent, self.missed, self.bytes];
         main.iter().all(Option::is_none) && self.others.is_empty()
     }
 
-    /// Whether one of the main counters decreased or disappeared.
+    /// Returns whether a main counter decreased or disappeared.
     pub(super) fn is_behind(&self, before: &Self) -> bool {
         let pairs = [
             (self.received, before.received),
@@ -34,7 +34,7 @@ impl Counters {
     }
 }
 
-/// The counters in a reply.
+/// Parses the counters in a reply.
 pub(super) fn parse(answer: &str, description: &Description) -> Counters {
     match &description.format {
         Format::Text => counters(description, |field| number_after(answer, field)),
@@ -64,12 +64,12 @@ fn counters(description: &Description, of: impl Fn(&Field) -> Option<u64>) -> Co
     }
 }
 
-/// Sum of the values present; `None` if there are none.
+/// Returns the sum of the values that are present; `None` if there are none.
 fn sum(numbers: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     numbers.flatten().reduce(u64::saturating_add)
 }
 
-/// The number after the words of a field, anywhere in the text.
+/// Returns the number after a field's words, anywhere in the text.
 fn number_after(text: &str, field: &Field) -> Option<u64> {
     let numbers = text.match_indices(&field.after).map(|(at, words)| {
         let rest = &text[at + words.len()..];
@@ -80,7 +80,8 @@ fn number_after(text: &str, field: &Field) -> Option<u64> {
     sum(numbers)
 }
 
-/// Rows of a table whose `column` equals `is`, keyed by the column names in the first line.
+/// Returns the rows of a table whose `column` equals `is`, keyed by the column names in the first
+/// line.
 fn rows(text: &str, column: &str, is: &str) -> Vec<BTreeMap<String, String>> {
     let mut lines = text.lines();
     let head = cells(lines.next().unwrap_or_default().trim_start_matches(['#', ' ']));
@@ -90,7 +91,7 @@ fn rows(text: &str, column: &str, is: &str) -> Vec<BTreeMap<String, String>> {
     lines.map(row).filter(|row| row.get(column).is_some_and(|cell| cell == is)).collect()
 }
 
-/// Splits a line into its cells, which may be quoted.
+/// Splits a line into cells, which may be quoted.
 fn cells(line: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut is_quoted = false;

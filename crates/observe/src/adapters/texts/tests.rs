@@ -104,12 +104,15 @@ fn texts(first: Option<u64>, last: Option<u64>) -> Texts {
 #[test]
 fn questions_are_taken_off_and_what_is_not_counted_is_null() {
     let mut unread = Vec::new();
-    let counts = texts(Some(5), Some(58)).finish(&mut unread);
+    let mut texts_read = texts(Some(5), Some(58));
+    let counts = texts_read.finish(&mut unread);
     assert_eq!(
         (counts.received, counts.missed, counts.unit.as_str()),
         (Some(50), None, "requests")
     );
     assert_eq!(texts(None, None).finish(&mut unread).received, None);
+    // The next window begins with the last reading, and no questions.
+    assert_eq!(texts_read.finish(&mut unread).received, Some(0));
     assert!(unread.is_empty());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cache lines in sampled accesses: how many there are, and which of them are shared between
-//! threads. Pure functions.
+//! Cache lines in sampled accesses: how many there are, and which are shared between threads. Pure
+//! functions.
 
 use super::{Access, LINE_BYTES, Memory};
 use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE};
@@ -14,16 +14,16 @@ fn line(access: &Access) -> Line {
     (access.memory, access.at / LINE_BYTES)
 }
 
-const METHOD: &str = "estimated from pages that sampled instructions accessed once and twice (Chao \
-                      1984)";
+const METHOD: &str = "estimated from the numbers of pages accessed once and twice by sampled \
+                      instructions (Chao 1984)";
 /// Page size in bytes. With more lines than samples, hardly any line is seen twice, but pages are.
 const PAGE_BYTES: u64 = 4096;
-/// Minimum number of accesses to estimate the number of lines.
+/// Minimum number of accesses for estimating the number of lines.
 const MIN_ACCESSES: usize = 100;
 
-/// Memory use of a thread; `None` with too few accesses. `samples` is the number of all its
-/// samples.
-pub(in super::super) fn memory_use(accesses: &[Access], samples: u64) -> Option<MemoryUse> {
+/// Returns the memory use of a thread; `None` with too few accesses. `samples` is the number of all
+/// samples of the thread.
+pub(crate) fn memory_use(accesses: &[Access], samples: u64) -> Option<MemoryUse> {
     if accesses.len() < MIN_ACCESSES || samples == 0 {
         return None;
     }
@@ -47,7 +47,16 @@ pub(in super::super) fn memory_use(accesses: &[Access], samples: u64) -> Option<
     })
 }
 
-/// Number of accesses per block of `bytes`.
+/// Estimates the number of blocks of `bytes` bytes in use from accesses to them; `None` with too
+/// few accesses.
+pub(crate) fn blocks_in_use(accesses: &[Access], bytes: u64) -> Option<Estimate> {
+    let met = met(accesses, bytes);
+    let often = |times| met.values().filter(|count| **count == times).count() as f64;
+    let n = accesses.len();
+    (n >= MIN_ACCESSES).then(|| in_use(met.len() as f64, often(1), often(2), n as u64))
+}
+
+/// Returns the number of accesses per block of `bytes` bytes.
 fn met(accesses: &[Access], bytes: u64) -> BTreeMap<Line, u64> {
     let mut met = BTreeMap::<Line, u64>::new();
     for access in accesses {
@@ -56,9 +65,9 @@ fn met(accesses: &[Access], bytes: u64) -> BTreeMap<Line, u64> {
     met
 }
 
-/// Lower bound on the number of pages, from the number of pages seen at all, once and twice; it
-/// holds for any distribution (Chao, Scand. J. Statist. 11, 1984). The number seen twice has the
-/// largest relative variance.
+/// Returns a lower bound on the number of pages, given how many were seen at all, exactly once and
+/// exactly twice. Valid for any distribution (Chao, Scand. J. Statist. 11, 1984). The number seen
+/// twice has the largest relative variance.
 fn in_use(met: f64, once: f64, twice: f64, n: u64) -> Estimate {
     let unmet = |twice: f64| once * (once - 1.0).max(0.0) / (2.0 * (twice + 1.0));
     // The relative variance combines those of both counts, with `once` squared: 1/twice + 4/once.
@@ -73,32 +82,34 @@ fn in_use(met: f64, once: f64, twice: f64, n: u64) -> Estimate {
     }
 }
 
-/// Minimum number of samples per thread in a shared line.
+/// Minimum number of samples per thread on a shared line.
 const MIN_SAMPLES: u64 = 4;
-/// Maximum number of lines listed.
+/// Maximum number of lines to list.
 const MAX_LINES: usize = 16;
 
-/// Accesses of a thread to a line.
+/// A thread's accesses to a line.
 #[derive(Clone, Debug, Default)]
 struct Use {
     samples: u64,
     is_written: bool,
-    /// Bitmaps of the line's bytes: accessed, and written.
+    /// Bitmap of the bytes accessed.
     bytes: u64,
+    /// Bitmap of the bytes written.
     written: u64,
     spots: BTreeMap<u32, u64>,
 }
 
 /// A thread with sampled accesses.
-pub(in super::super) struct Sampled<'a> {
+pub(crate) struct Sampled<'a> {
     pub tid: u32,
     pub samples: u64,
     pub accesses: &'a [Access],
 }
 
-/// Lines used by several threads and written by at least one, those with the most samples from two
-/// threads first. `name` returns the function at a spot.
-pub(in super::super) fn shared_lines(
+/// Returns the lines used by several threads and written by at least one. Lines on which two
+/// threads spend the largest share of their samples come first. `name` returns the function at a
+/// spot.
+pub(crate) fn shared_lines(
     threads: &[Sampled<'_>],
     name: impl Fn(u32) -> String,
 ) -> Vec<SharedLine> {
@@ -130,7 +141,7 @@ pub(in super::super) fn shared_lines(
 
 fn add(used: &mut Use, access: &Access) {
     let first = access.at % LINE_BYTES;
-    // For an access that crosses the end of the line, only the part within it.
+    // If an access crosses the end of the line, only the part within it counts.
     let bytes = u64::from(access.bytes).min(LINE_BYTES - first);
     let mask = (u64::MAX >> (64 - bytes)) << first;
     used.samples += 1;
@@ -146,7 +157,7 @@ fn shared_line(
     samples: &BTreeMap<u32, u64>,
     name: &impl Fn(u32) -> String,
 ) -> SharedLine {
-    // Bytes that one thread writes and another one uses.
+    // Bytes that one thread writes and another uses.
     let overlaps = users.iter().any(|(tid, one)| {
         let others = users.iter().filter(|(other, _)| *other != tid);
         others.fold(0, |bytes, (_, other)| bytes | other.bytes) & one.written != 0
@@ -214,7 +225,7 @@ mod tests {
         assert_eq!(shared(&[access(0x1000, true); 99], &[access(0x1008, true); 3]), []);
     }
 
-    /// 1500 accesses spread evenly over `pages` pages.
+    /// Returns 1500 accesses spread evenly over `pages` pages.
     fn accesses(pages: u64, seed: u64) -> Vec<Access> {
         let mut random = linerate_record::random::Random::new(seed);
         (0..1500).map(|_| access(4096 * random.below(pages as usize) as u64, false)).collect()

@@ -4,11 +4,11 @@
 use cpp_demangle::{DemangleOptions, Symbol};
 use std::fmt::{self, Write};
 
-/// Maximum length of a demangled name: a mangled name of 1 KiB may repeat a type a million times.
+/// Maximum length of a demangled name. A mangled name of 1 KiB may repeat a type a million times.
 const MAX_NAME_BYTES: usize = 1024;
 
-/// Demangles a Rust name without its hash, or a C++ name without its return type; returns others,
-/// and those whose demangled form is too long, unchanged.
+/// Demangles a Rust name without its hash, or a C++ name without its return type. Returns other
+/// names, and those that would become too long, unchanged.
 pub(super) fn demangled(name: &str) -> String {
     let rust = rustc_demangle::try_demangle(name).ok().and_then(|readable| {
         let mut limited = Limited(String::new());
@@ -19,7 +19,7 @@ pub(super) fn demangled(name: &str) -> String {
 }
 
 fn of_cpp(name: &str) -> Option<String> {
-    // The demangler also accepts names of types: `i` would become `int`.
+    // The demangler also accepts type names: `i` would become `int`.
     let is_mangled = name.starts_with("_Z") || name.starts_with("_GLOBAL__");
     let symbol = is_mangled.then(|| Symbol::new(name.as_bytes()).ok())??;
     let mut limited = Limited(String::new());
@@ -28,7 +28,7 @@ fn of_cpp(name: &str) -> Option<String> {
     Some(limited.0)
 }
 
-/// A string that fails to grow beyond [`MAX_NAME_BYTES`].
+/// A string that rejects growth beyond [`MAX_NAME_BYTES`].
 struct Limited(String);
 
 impl Write for Limited {
@@ -56,7 +56,7 @@ mod tests {
                 "_ZNKSt6vectorIiSaIiEE4sizeEv",
                 "std::vector<int, std::allocator<int> >::size() const",
             ),
-            // The return type is part of the mangled name of a template.
+            // The mangled name of a template includes the return type.
             ("_Z3maxIiET_S0_S0_", "max<int>(int, int)"),
             ("_Znwm", "operator new(unsigned long)"),
             ("eth_af_packet_rx", "eth_af_packet_rx"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the ELF sections needed to unwind stacks, and finds whether functions keep a frame
-//! pointer. x86-64 only.
+//! Reads the ELF sections needed for stack unwinding, and determines whether functions keep frame
+//! pointers. x86-64 only.
 
 use super::{Segment, read_at, segments};
 use gimli::{BaseAddresses, CallFrameInstruction, CieOrFde, EhFrame, LittleEndian, UnwindSection};
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A section: its load address before relocation, and its bytes.
+/// A section: its address before relocation, and its bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
     pub address: u64,
@@ -30,21 +30,21 @@ pub(crate) struct UnwindSections {
     segments: Vec<Segment>,
     pub eh_frame: Option<Section>,
     pub eh_frame_hdr: Option<Section>,
-    /// Address ranges of the code and of the global offset table, to which other sections refer.
+    /// Address ranges of the code and the global offset table, which other sections refer to.
     pub text: Option<Range<u64>>,
     pub got: Option<Range<u64>>,
 }
 
-/// Maximum section size that is read. In a program of 100 MB, the section has 10 MB.
+/// Maximum size of a section to read. In a 100 MB program, `.eh_frame` takes 10 MB.
 const MAX_BYTES: u64 = 32 << 20;
-/// Maximum number of functions checked for frame pointers.
+/// Maximum number of functions to check for frame pointers.
 const MAX_FUNCTIONS: usize = 20_000;
-/// Minimum share of code with a frame pointer in a program built with frame pointers: even there,
-/// leaf functions have no frame, and startup and linkage code never keeps a frame pointer.
+/// Minimum fraction of code with a frame pointer in a program built with frame pointers. Even
+/// there, leaf functions have no frame, and startup and linkage code never keeps a frame pointer.
 const MOST_OF_CODE: f64 = 0.75;
 
 impl UnwindSections {
-    /// Reads the sections of a file; `None` unless it is a 64-bit ELF file.
+    /// Reads the sections of a file; `None` if it is not a 64-bit ELF file.
     pub(crate) fn read(file: &File) -> Option<Self> {
         let cache = ReadCache::new(file);
         let elf = ElfFile::<FileHeader64<Endianness>, _>::parse(&cache).ok()?;
@@ -67,31 +67,31 @@ impl UnwindSections {
         })
     }
 
-    /// Address before relocation of the byte at file offset `offset`.
+    /// Returns the address, before relocation, of the byte at file offset `offset`.
     pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
         super::address_of(&self.segments, offset)
     }
 
-    /// Size of the unwind sections in bytes.
+    /// Returns the size of the unwind sections in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let sections = [&self.eh_frame, &self.eh_frame_hdr].into_iter().flatten();
         sections.map(|section| section.bytes.len() as u64).sum()
     }
 
-    /// Whether most of the code keeps a frame pointer: by its unwind rows, its frames are found
-    /// from rbp. `None` if the file has no rows.
+    /// Returns whether most of the code keeps a frame pointer, that is, its unwind rows find frames
+    /// from rbp; `None` without rows.
     pub(crate) fn has_frame_pointers(&self) -> Option<bool> {
         let section = self.eh_frame.as_ref()?;
         let frames = EhFrame::new(&section.bytes, LittleEndian);
         let bases = BaseAddresses::default().set_eh_frame(section.address);
         let bases = self.text.iter().fold(bases, |bases, text| bases.set_text(text.start));
-        let (mut all, mut with) = (0, 0);
+        let (mut all, mut with) = (0_u64, 0_u64);
         let mut entries = frames.entries(&bases);
         for _ in 0..MAX_FUNCTIONS {
             let Ok(Some(entry)) = entries.next() else { break };
             let CieOrFde::Fde(function) = entry else { continue };
             let Ok(function) = function.parse(EhFrame::cie_from_offset) else { continue };
-            all += function.len();
+            all = all.saturating_add(function.len());
             let mut rows = function.instructions(&frames, &bases);
             let mut is_kept = false;
             while let Ok(Some(row)) = rows.next() {
@@ -101,7 +101,7 @@ impl UnwindSections {
                         | CallFrameInstruction::DefCfa { register: gimli::X86_64::RBP, .. }
                 );
             }
-            with += if is_kept { function.len() } else { 0 };
+            with = with.saturating_add(if is_kept { function.len() } else { 0 });
         }
         (all > 0).then_some(with as f64 > MOST_OF_CODE * all as f64)
     }

@@ -3,7 +3,7 @@ use super::*;
 use proptest::prelude::*;
 use std::io::Write;
 
-/// This test program, whose symbols are known.
+/// Returns the functions of this test program, whose symbols are known.
 fn own() -> Functions {
     Functions::read(File::open("/proc/self/exe").unwrap()).unwrap()
 }
@@ -13,7 +13,7 @@ fn a_function_of_this_test(x: u64) -> u64 {
     std::hint::black_box(x.wrapping_mul(7) ^ 5)
 }
 
-/// File address of a function in this program.
+/// Returns the file address of a function in this program.
 fn address_of_own(functions: &Functions) -> u64 {
     let address = a_function_of_this_test as fn(u64) -> u64 as usize as u64;
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opens the files that a process has mapped, as that process sees them: in its mount namespace and
-//! below its root, even if they have been deleted or replaced since.
+//! Opens files mapped by a process as the process sees them: in its mount namespace, below its
+//! root, even if they have since been deleted or replaced.
 
 use super::super::maps::{self, Mapping};
 use linerate_linux::open_to_read_without_waiting;
@@ -9,15 +9,15 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-/// Suffix that the kernel adds to the path of a deleted file.
+/// Suffix added by the kernel to the path of a deleted file.
 const DELETED: &str = " (deleted)";
 const ELF: &[u8; 4] = b"\x7fELF";
 
-/// Opens the file of a mapping. The error is the reason that is reported.
-pub(super) fn open(pid: u32, mapping: &Mapping) -> Result<File, String> {
+/// Opens the file of a mapping. The error is the reason to report.
+pub(crate) fn open(pid: u32, mapping: &Mapping) -> Result<File, String> {
     let Mapping { start, end, .. } = mapping;
     let path = mapping.path.strip_suffix(DELETED).unwrap_or(&mapping.path);
-    // The mapped file itself, whatever its path refers to now. Takes root or
+    // The mapped file itself, whatever its path refers to now. Requires root or
     // CAP_CHECKPOINT_RESTORE.
     if let Ok(file) = regular(&format!("/proc/{pid}/map_files/{start:x}-{end:x}")) {
         return Ok(file);
@@ -30,7 +30,7 @@ pub(super) fn open(pid: u32, mapping: &Mapping) -> Result<File, String> {
         return Ok(file);
     }
     let of_process = regular(&format!("/proc/{pid}/root{path}"));
-    // On some container file systems, inodes in /proc differ from those of stat(2): if the path is
+    // On some container file systems, inodes in /proc differ from those of stat(2). If the path is
     // still mapped at this address, the file at that path is the right one.
     match of_process {
         Ok(file) if has_inode(&file) || is_mapped(pid, *start, path) => return Ok(file),
@@ -47,7 +47,7 @@ pub(super) fn open(pid: u32, mapping: &Mapping) -> Result<File, String> {
     }
 }
 
-/// Opens a regular file; fails for pipes and devices without waiting.
+/// Opens a regular file. Fails for pipes and devices instead of blocking.
 pub(super) fn regular(path: &str) -> io::Result<File> {
     let file = open_to_read_without_waiting(Path::new(path))?;
     match file.metadata()?.is_file() {
@@ -61,15 +61,15 @@ fn is_path(link: &Path, path: &str) -> bool {
     link.strip_suffix(DELETED).unwrap_or(&link) == path
 }
 
-/// Whether a process has the file at this path mapped at `start`, undeleted.
+/// Returns whether a process has the file at this path mapped at `start`, undeleted.
 fn is_mapped(pid: u32, start: u64, path: &str) -> bool {
     let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     let mappings = maps::parse(&String::from_utf8_lossy(&text));
     maps::find(&mappings.code, start).is_some_and(|mapping| mapping.path == path)
 }
 
-/// Whether the code of a mapping was generated at run time: it is in no file, or in a memory file
-/// that is not an ELF file.
+/// Returns whether a mapping's code was generated at run time, that is, is in no file or in a
+/// memory file that is not ELF.
 pub(super) fn is_generated(pid: u32, mapping: &Mapping) -> bool {
     let is_program = || {
         let mut magic = [0; ELF.len()];
@@ -82,7 +82,7 @@ pub(super) fn is_generated(pid: u32, mapping: &Mapping) -> bool {
 mod tests {
     use super::*;
 
-    /// The code of this test.
+    /// Returns the mapping of this test's own code.
     fn own() -> Mapping {
         let text = std::fs::read_to_string("/proc/self/maps").unwrap();
         let address = own as fn() -> Mapping as usize as u64;
@@ -94,7 +94,7 @@ mod tests {
         let pid = std::process::id();
         let inode = |file: File| file.metadata().unwrap().ino();
         assert_eq!(inode(open(pid, &own()).unwrap()), own().inode);
-        // Where nothing is mapped, only the path and the inode identify the file.
+        // Where nothing is mapped, only path and inode identify the file.
         let elsewhere = Mapping { start: 0x1000, end: 0x2000, ..own() };
         assert_eq!(inode(open(pid, &elsewhere).unwrap()), own().inode);
         let other = Mapping { inode: 1, ..elsewhere.clone() };

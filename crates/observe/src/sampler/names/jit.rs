@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of functions that a program generated at run time, from the perf map file that it writes:
+//! Names of functions that a program generated at run time, from the perf map file it writes:
 //! `/tmp/perf-PID.map`, with lines of start address, length (both hexadecimal) and name.
 
 use super::files::regular;
@@ -7,16 +7,16 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
-/// Maximum bytes read from a file.
+/// Maximum bytes to read from a file.
 const MAX_BYTES: u64 = 64 << 20;
 /// Maximum name length.
 const MAX_NAME_CHARS: usize = 1024;
-/// Number of entries before an address that are checked: programs move their code and add entries
-/// without removing the outdated ones.
+/// Number of entries to check, going back from an address. Programs move their code and add entries
+/// without removing outdated ones.
 const LOOK_BACK: usize = 16;
 
-/// Opens the perf map file of a process, in its mount namespace and by its PID there. Files owned
-/// by neither the process's user nor root are ignored.
+/// Opens a process's perf map file, in its mount namespace and by its PID there. Ignores files
+/// owned by neither the process's user nor root.
 pub(super) fn open(pid: u32) -> Option<File> {
     let number = number_inside(pid).unwrap_or(pid);
     let path = format!("/tmp/perf-{number}.map");
@@ -26,7 +26,7 @@ pub(super) fn open(pid: u32) -> Option<File> {
     (writer == owner || writer == 0).then_some(file)
 }
 
-/// The PID of a process in its own PID namespace: the last of `NSpid`.
+/// Returns a process's PID in its own PID namespace, which is the last of `NSpid`.
 fn number_inside(pid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
@@ -44,7 +44,7 @@ pub(super) struct PerfMap {
 struct Entry {
     start: u64,
     end: u64,
-    /// Byte range of the name in the text.
+    /// Byte range of the name within the text.
     name: (usize, usize),
 }
 
@@ -67,14 +67,14 @@ impl PerfMap {
             Some(Entry { start, end, name: (at, at + name.len()) })
         };
         let mut entries: Vec<Entry> = text.lines().filter_map(of).collect();
-        // Of entries at the same address, the last in the file is valid.
+        // Of entries with the same address, the last one in the file is valid.
         entries.reverse();
         entries.sort_by_key(|entry| entry.start);
         entries.dedup_by_key(|entry| entry.start);
         Self { text, entries }
     }
 
-    /// Returns the start address and name of the function that contains `address`.
+    /// Returns the start address and name of the function containing `address`.
     pub(super) fn find(&self, address: u64) -> Option<(u64, String)> {
         let behind = self.entries.partition_point(|entry| entry.start <= address);
         let before = self.entries[..behind].iter().rev().take(LOOK_BACK);
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Lines as node and Python write them; the second replaces the first.
+    /// Lines as written by node and Python; the second one replaces the first.
     const MAP: &str = "\
 3ef414c0 398 LazyCompile:~step /srv/a b.js:1
 3ef414c0 200 Function:*step /srv/a b.js:1

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fits sample shares against the load, and cross-selects functions between two halves of the
-//! slices.
+//! Fits sample shares to load. Each half of the slices selects the functions to fit in the other
+//! half.
 
 use super::places::Group;
 use super::{Load, Slice};
 
-/// Share of samples as a linear function of the load, fitted by least squares weighted by samples.
-/// Errors are counting errors.
+/// Share of samples as a linear function of load, fitted by least squares weighted by samples.
+/// Errors follow from counting statistics.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Line {
-    /// Share at no load.
+    /// Share at zero load.
     pub intercept: f64,
     /// Standard error of the intercept.
     pub intercept_error: f64,
-    /// Change of the share per packet per second.
+    /// Change in share per packet per second.
     pub slope: f64,
     /// Standard error of the slope.
     pub slope_error: f64,
-    /// Weighted sum of squares of the load about its mean.
+    /// Weighted sum of squared deviations from the mean load.
     squares: f64,
     /// Samples.
     weight: f64,
@@ -34,7 +34,7 @@ impl Line {
         let squares = sum(&|slice| loads[slice].weight * (loads[slice].rate - mean).powi(2));
         let share = sum(&|slice| counts[slice]) / weight;
         let slope = sum(&|slice| counts[slice] * (loads[slice].rate - mean)) / squares;
-        // At least the variance of one sample: even a share of 0 or 1 is not known exactly.
+        // At least the variance of one sample, since even a share of 0 or 1 is not known exactly.
         let variance = (share * (1.0 - share)).max(1.0 / weight);
         Self {
             intercept: share - slope * mean,
@@ -51,8 +51,8 @@ impl Line {
         self.intercept + self.slope * rate
     }
 
-    /// A lower bound on `-slope / intercept`, one standard error below it: with `r` as the ratio,
-    /// the combined error of slope and intercept is that of `slope (1 - r mean) + r share`.
+    /// Returns a lower bound on `-slope / intercept`, one standard error below it. With `r` as the
+    /// ratio, the combined error of slope and intercept is that of `slope (1 - r mean) + r share`.
     fn least_ratio(&self) -> f64 {
         if self.intercept <= 0.0 {
             return f64::NEG_INFINITY;
@@ -66,33 +66,34 @@ impl Line {
     }
 }
 
-/// Deviation of shares from a line.
+/// How much shares deviate from a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bend {
-    /// Size of a quadratic term in addition to the line: twice its root mean square.
+    /// Size of a quadratic term on top of the line: twice its root mean square.
     pub size: f64,
     /// Standard error of the size.
     pub error: f64,
 }
 
-/// The two halves of the slices, each with the places chosen by the other half.
+/// The two halves of the slices, each with the places selected by the other half.
 pub(super) struct Folds<'a> {
     loads: &'a [Load],
-    /// Samples in falling places, per slice.
+    /// Samples per slice in falling places, that is, in places whose share falls with load.
     falling: Vec<f64>,
-    /// Samples in anchors, per slice.
+    /// Samples per slice in anchors.
     anchors: Vec<f64>,
-    /// Samples in falling kernel places, per slice.
+    /// Samples per slice in falling places in the kernel.
     falling_kernel: Vec<f64>,
     /// Maximum load of the slices used for fitting.
     limit: f64,
 }
 
-/// Minimum number of anchor samples expected if the thread only polled: fewer are inconclusive.
+/// Minimum number of anchor samples expected from pure polling; fewer are inconclusive.
 const MIN_DUE: f64 = 100.0;
-/// Share of the expected anchor samples below which the thread did not poll.
+/// Fraction of expected anchor samples below which the thread did not poll.
 const NO_POLLING: f64 = 0.03;
-/// Number of neighbouring slices kept in one half: correlated noise must not reach the other half.
+/// Number of neighbouring slices kept in the same half, so that correlated noise does not reach the
+/// other half.
 const NEIGHBOURS: usize = 2;
 
 fn half_of(slice: usize) -> usize {
@@ -138,8 +139,8 @@ impl<'a> Folds<'a> {
         })
     }
 
-    /// Restricts fitting to the lower half of the loads: if the dependence bends above it, only
-    /// these loads predict the share without packets.
+    /// Restricts fitting to the lower half of the loads. If the dependence bends above them, only
+    /// the lower loads predict the share at zero load.
     pub(super) fn below_the_median(mut self) -> Self {
         let mut rates: Vec<f64> = self.loads.iter().map(|load| load.rate).collect();
         rates.sort_by(f64::total_cmp);
@@ -147,8 +148,9 @@ impl<'a> Folds<'a> {
         self
     }
 
-    /// The load from which the thread had no time left to poll: that of the slices with the most
-    /// packets in which anchors have next to no samples. Infinite if it always had time.
+    /// Returns the load from which the thread had no time left to poll, that is, the lowest load
+    /// for which anchors have next to no samples in slices at or above it. Infinite if the thread
+    /// always had time.
     pub(super) fn saturated_from(&self) -> f64 {
         let mut order: Vec<usize> = (0..self.loads.len()).collect();
         order.sort_by(|&a, &b| self.loads[b].rate.total_cmp(&self.loads[a].rate));
@@ -164,7 +166,7 @@ impl<'a> Folds<'a> {
         from
     }
 
-    /// Busy share of slices at this load or more.
+    /// Returns the busy share of slices at or above this load.
     pub(super) fn busy_from(&self, rate: f64) -> f64 {
         let is_above = |&slice: &usize| self.loads[slice].rate >= rate;
         let above: Vec<usize> = (0..self.loads.len()).filter(is_above).collect();
@@ -174,25 +176,25 @@ impl<'a> Folds<'a> {
         (1.0 - hits / due).clamp(0.0, 1.0)
     }
 
-    /// Share of samples at anchors in the absence of packets.
+    /// Returns the anchors' share of the samples at zero load.
     fn share_of_anchors(&self) -> f64 {
         let all: Vec<usize> = (0..self.loads.len()).collect();
         let [a, b] = self.lines(&self.anchors, &all);
         ((a.intercept + b.intercept) / 2.0).clamp(0.0, 1.0)
     }
 
-    /// Maximum load of slices used for fitting.
+    /// Returns the maximum load of the slices used for fitting.
     pub(super) fn limit(&self) -> f64 {
         self.limit
     }
 
-    /// Slices of `chosen` used for fitting.
+    /// Returns which slices of `chosen` are used for fitting.
     fn within(&self, chosen: &[usize]) -> Vec<usize> {
         chosen.iter().copied().filter(|&slice| self.loads[slice].rate <= self.limit).collect()
     }
 
-    /// Fitted share of `counts` without packets, and their mean share over all of `chosen`;
-    /// averaged over both halves.
+    /// Returns the fitted share of `counts` at zero load, and their mean share over all of
+    /// `chosen`. Both are averaged over the two halves.
     fn without_and_with(&self, counts: &[f64], chosen: &[usize]) -> (f64, f64) {
         let lines = self.lines(counts, chosen);
         let (mut without, mut with) = (0.0, 0.0);
@@ -205,7 +207,7 @@ impl<'a> Folds<'a> {
         (without, with)
     }
 
-    /// Mean load of `chosen`, averaged over both halves.
+    /// Returns the mean load of `chosen`, averaged over both halves.
     fn mean_rate(&self, chosen: &[usize]) -> f64 {
         let of_half = |half| {
             let of_half = || chosen.iter().filter(move |&&slice| half_of(slice) == half);
@@ -216,20 +218,20 @@ impl<'a> Folds<'a> {
         (of_half(0) + of_half(1)) / 2.0
     }
 
-    /// Summed cost: the loss of falling places, in seconds per packet.
+    /// Returns the summed cost: the decrease in the share of falling places, in seconds per packet.
     pub(super) fn summed(&self, chosen: &[usize]) -> f64 {
         let (without, with) = self.without_and_with(&self.falling, chosen);
         (without - with) / self.mean_rate(chosen)
     }
 
-    /// Anchored cost: the loss of anchors relative to their share without packets, in seconds per
-    /// packet.
+    /// Returns the anchored cost: the decrease in the anchors' share relative to their share at
+    /// zero load, in seconds per packet.
     pub(super) fn anchored(&self, chosen: &[usize]) -> f64 {
         let (without, with) = self.without_and_with(&self.anchors, chosen);
         (without - with) / without / self.mean_rate(chosen)
     }
 
-    /// Share of falling places as a line, averaged over both halves.
+    /// Returns the share of falling places as a line, averaged over both halves.
     pub(super) fn falling_share(&self, chosen: &[usize]) -> Line {
         let [a, b] = self.lines(&self.falling, chosen);
         Line {
@@ -239,7 +241,8 @@ impl<'a> Folds<'a> {
         }
     }
 
-    /// Share left in each slice after subtracting the lines of falling places.
+    /// Returns, for each slice, the samples in falling places minus the number that the fitted line
+    /// predicts.
     pub(super) fn residuals(&self, chosen: &[usize]) -> Vec<f64> {
         let lines = self.lines(&self.falling, chosen);
         let residual = |&slice: &usize| {
@@ -249,8 +252,9 @@ impl<'a> Folds<'a> {
         chosen.iter().map(residual).collect()
     }
 
-    /// Least-squares fit of the residuals by the component of a parabola orthogonal to all lines:
-    /// `q = z^2 - m2 - z m3/m2`, where `z` is the centred load and the `m` are its moments.
+    /// Fits the residuals by least squares with the component of a parabola that is orthogonal to
+    /// all lines: `q = z^2 - m2 - z m3/m2`, where `z` is the centred load and the `m` are its
+    /// moments.
     pub(super) fn bend(&self, chosen: &[usize]) -> Bend {
         let chosen = &self.within(chosen)[..];
         let residuals = self.residuals(chosen);
@@ -281,7 +285,7 @@ impl<'a> Folds<'a> {
         }
     }
 
-    /// Share of the poll loop that is in the kernel.
+    /// Returns the fraction of the poll loop that is in the kernel.
     pub(super) fn kernel_share(&self, chosen: &[usize]) -> f64 {
         let at_no_load = |counts: &[f64]| {
             let [a, b] = self.lines(counts, chosen);
@@ -291,9 +295,10 @@ impl<'a> Folds<'a> {
     }
 }
 
-/// Selects the groups that fall over the slices `over`, and the anchors among them: in order of the
-/// lower bounds of their ratios, as many as maximize the lower bound of their pooled ratio. A group
-/// that work also enters lowers the ratio; one that it does not enter reduces the error.
+/// Selects the groups whose share falls with load in the slices `over`, and the anchors among them.
+/// Anchors are taken in descending order of the lower bounds of their ratios, as many as maximize
+/// the lower bound of the pooled ratio. Adding a group that work also enters lowers the ratio;
+/// adding one that work never enters reduces the error.
 fn choose(loads: &[Load], groups: &[Group], over: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut falling: Vec<(usize, f64)> = groups
         .iter()

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decides which places are fitted individually and which are pooled: by the number of samples, not
-//! the slope, so that the choice is unbiased.
+//! Decides which places are fitted individually and which are pooled, based on the number of
+//! samples rather than the slope, to avoid bias.
 
 use super::{Place, Slice};
 use std::collections::BTreeMap;
 
-/// Minimum number of samples for the slope of a place.
+/// Minimum number of samples needed to fit a place's slope.
 pub(super) const MIN_OF_PLACE: u64 = 30;
-/// Share of all samples above which a function is split into places: compilers often inline the
-/// work into the poll loop.
+/// Fraction of all samples above which a function is split into places, as compilers often inline
+/// the work into the poll loop.
 const MIN_SHARE_APART: f64 = 0.05;
 
 /// Samples of a group of places, per slice.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
-    /// Whether it is in the kernel.
+    /// Whether the group is in the kernel.
     pub is_kernel: bool,
-    /// Samples in each slice.
+    /// Samples per slice.
     pub counts: Vec<f64>,
 }
 
-/// Unit of counting: a place, the rest of a function, or all the rest.
+/// Group that a sample counts towards: a single place, the remaining places of a function, or all
+/// remaining functions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Place(u32),
@@ -59,7 +60,7 @@ pub(super) fn group(slices: &[&Slice], places: &[Place]) -> Vec<Group> {
     groups.into_values().collect()
 }
 
-/// Samples per slice of each function with at least [`MIN_OF_PLACE`].
+/// Returns the samples per slice of each function with at least [`MIN_OF_PLACE`] samples.
 pub(super) fn by_function(slices: &[&Slice], places: &[Place]) -> BTreeMap<u32, Vec<f64>> {
     let mut found = BTreeMap::<u32, Vec<f64>>::new();
     for (slice, of_slice) in slices.iter().enumerate() {
@@ -72,13 +73,13 @@ pub(super) fn by_function(slices: &[&Slice], places: &[Place]) -> BTreeMap<u32, 
     found
 }
 
-/// Samples of a slice in the functions selected by `is_it`.
+/// Returns how many of a slice's samples are in functions selected by `is_it`.
 pub(super) fn counts_of(slice: &Slice, places: &[Place], is_it: impl Fn(u32) -> bool) -> f64 {
     let of_them = counts(slice, places).filter(|&(place, _)| is_it(places[place].function));
     of_them.map(|(_, count)| f64::from(count)).sum()
 }
 
-/// Samples of a slice by place, excluding unlisted places.
+/// Returns a slice's sample counts by place. Skips places that are not in `places`.
 fn counts<'a>(slice: &'a Slice, places: &'a [Place]) -> impl Iterator<Item = (usize, u32)> + 'a {
     let listed = |&(place, count): &(u32, u32)| {
         let place = place as usize;

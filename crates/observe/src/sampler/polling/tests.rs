@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic threads with known cost, sampled at random: answers must be right, and there must be
-//! none where no answer is possible.
+//! Synthetic threads of known cost, sampled at random. Answers must be right, and there must be
+//! none where none is possible.
 
 use super::*;
 use linerate_record::random::Random;
@@ -18,13 +18,13 @@ struct Program {
     work: Vec<f64>,
     /// CPU time per packet at no load, ns.
     cost_ns: f64,
-    /// Saving per packet at full load, as a share.
+    /// Saving per packet at full load, as a fraction.
     saved: f64,
-    /// Share of time that the last function takes, whatever the load.
+    /// Fraction of time taken by the last function, regardless of load.
     other_job: f64,
-    /// The largest and the smallest busy share of a slice.
+    /// Largest and smallest busy share of a slice.
     busy: (f64, f64),
-    /// Minimum share of the time it has a CPU.
+    /// Minimum fraction of time that the thread has a CPU.
     least_run: f64,
     slices: usize,
     slice_s: f64,
@@ -49,7 +49,7 @@ impl Default for Program {
     }
 }
 
-/// The true values for a window: CPU time per packet, ns, and busy share.
+/// The true values for a window: CPU time per packet in ns, and busy share.
 struct Truth {
     cost_ns: f64,
     busy: f64,
@@ -70,7 +70,8 @@ impl Program {
         (0..self.poll.len() as u32).map(place).collect()
     }
 
-    /// A busy share above 1 means that the thread loses packets which are counted.
+    /// Returns the slices of a window and the true values. A busy share above 1 means that the
+    /// thread loses packets that were counted.
     fn watch(&self, random: &mut Random) -> (Vec<Slice>, Truth) {
         let (mut run_s, mut busy_s, mut packets) = (0.0, 0.0, 0.0);
         let mut slices = Vec::new();
@@ -124,7 +125,7 @@ impl Program {
         }
     }
 
-    /// Answers for many windows, each with its true values.
+    /// Returns the answers for many windows, each with its true values.
     fn answers(&self) -> Vec<(Result<Separated, CannotTell>, Truth)> {
         let answer = |trial: u64| {
             let (slices, truth) = self.watch(&mut Random::new(trial));
@@ -134,7 +135,7 @@ impl Program {
     }
 }
 
-/// Compares the answers for `program` with the truth: at least `answered` of the windows must have
+/// Compares the answers for `program` with the truth. At least `answered` of the windows must have
 /// an answer, and 95 % of these, less the sampling error, an interval that contains the truth.
 fn assert_right(name: &str, program: &Program, answered: f64) {
     let answers = program.answers();
@@ -184,7 +185,7 @@ fn costs_of_functions_are_covered() {
     assert_functions_right("light", &Program { cost_ns: 60.0, ..Program::default() });
 }
 
-/// No cost is outside its interval and wrong by more than 10 %.
+/// Asserts that no cost is outside its interval and off by more than 10 %.
 fn assert_cost_not_confidently_wrong(name: &str, program: &Program) {
     let is_wrong = |(answer, truth): &(Result<Separated, CannotTell>, Truth)| {
         let far = |found: &Separated| {
@@ -198,7 +199,7 @@ fn assert_cost_not_confidently_wrong(name: &str, program: &Program) {
     assert!(wrong <= TRIALS / 20, "{name}: {wrong} wrong, {silent} silent");
 }
 
-/// No answer that is far off is given with confidence.
+/// Asserts that no answer that is far off is given with confidence.
 fn assert_not_confidently_wrong(name: &str, program: &Program) {
     let is_wrong = |(answer, truth): &(Result<Separated, CannotTell>, Truth)| {
         answer.as_ref().is_ok_and(|found| {
@@ -289,8 +290,8 @@ fn a_constant_load_cannot_be_taken_apart() {
     }
 }
 
-/// A thread that is always busy with two kinds of packets: the more of them are expensive, the
-/// fewer packets per second, and the functions of the expensive kind look like a poll loop.
+/// A thread that is always busy with two kinds of packets. The more of them are expensive, the
+/// fewer packets per second, so the functions for expensive ones look like a poll loop.
 #[test]
 fn a_saturated_thread_with_two_kinds_of_packets_does_not_poll() {
     for expensive in [3.0, 8.0] {
@@ -318,7 +319,7 @@ fn a_saturated_thread_with_two_kinds_of_packets_does_not_poll() {
 
 #[test]
 fn a_thread_without_a_poll_loop_is_not_given_one() {
-    // One function, whatever the load; and functions whose shares do not depend on the load.
+    // A single function, regardless of load, and functions whose shares do not depend on load.
     for share in [1.0, 0.5] {
         let program = Program {
             poll: vec![share, 1.0 - share],
@@ -363,4 +364,20 @@ fn a_loop_and_its_work_in_one_function_are_taken_apart_by_place() {
     let found = separate(&slices, &places, 0.0, 3).unwrap();
     assert!((found.busy.value - truth.busy).abs() < 0.05, "{found:?}");
     assert!(found.is_polling.is_empty());
+}
+
+#[test]
+fn the_busy_share_of_later_slices_follows_from_the_cost() {
+    let (slices, truth) = Program::default().watch(&mut Random::new(5));
+    let found = separate(&slices, &Program::default().places(), 0.0, 1).expect("it varies");
+    let over =
+        |run_ns, packets| found.busy_over(&[Slice { run_ns, packets, counts: Vec::new() }; 1]);
+    let half = (0.5e9 / truth.cost_ns) as u64;
+    let busy = over(1_000_000_000, Some(half)).expect("packets are counted");
+    assert!(busy.low <= 0.5 && 0.5 <= busy.high && busy.high < 0.7, "{busy:?}");
+    let full = over(1_000_000_000, Some(8 * half)).expect("packets are counted");
+    assert_eq!((full.value, full.high), (1.0, 1.0));
+    assert_eq!(over(1_000_000_000, Some(0)).expect("none").value, 0.0);
+    assert_eq!(over(1_000_000_000, None), Err(CannotTell::NoPacketCounter));
+    assert_eq!(over(0, Some(1)), Err(CannotTell::NoCpuTime));
 }

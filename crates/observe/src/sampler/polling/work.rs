@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU time per packet in a subset of a thread's functions, without their part of the poll loop.
+//! CPU time per packet spent in some of a thread's functions, excluding the time spent polling.
 //!
-//! Let `u` be the share of the functions in the absence of packets, `s` their share over the window
-//! and `b` the busy share of the thread. The poll loop then takes `u (1 - b)` of the thread's time
-//! in these functions, and the rest of `s` is work. Over all functions, `u` and `s` each sum to 1,
-//! so the costs sum to the cost of a packet.
+//! Let `u` be the share of the thread's time spent in these functions when there are no packets,
+//! `s` the share over the window, and `b` the thread's busy share. Of `s`, polling then accounts
+//! for `u (1 - b)`, and the rest is work. Over all functions, `u` and `s` each sum to 1, so the
+//! costs add up to the cost of a packet.
 
 use super::fit::Line;
 use super::places::{MIN_OF_PLACE, counts_of};
@@ -12,8 +12,9 @@ use super::{Load, Place, Separated, Slice, is_useful, load};
 use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap};
 
 impl Separated {
-    /// CPU time per packet in the functions selected by `is_it`, nanoseconds; `None` if they have
-    /// too few samples. `slices` and `places` are the arguments of the separation.
+    /// Returns the CPU time per packet in the functions selected by `is_it`, in nanoseconds; `None`
+    /// if they have too few samples. `slices` and `places` must be those passed to
+    /// [`separate`](super::separate).
     pub fn work_ns(
         &self,
         slices: &[Slice],
@@ -31,7 +32,8 @@ impl Separated {
         Some(self.work(&loads, &counts, seed).scale(1e9))
     }
 
-    /// Seconds per packet in the functions with these sample counts per slice.
+    /// Returns the seconds per packet spent in a set of functions. `counts` holds the number of
+    /// samples in these functions, per slice.
     fn work(&self, loads: &[Load], counts: &[f64], seed: u64) -> Estimate {
         let cost = self.cost_ns.scale(1e-9);
         let all: Vec<usize> = (0..loads.len()).collect();
@@ -52,7 +54,8 @@ impl Separated {
         let residual = |(load, count): (&Load, &f64)| count - load.weight * line.at(load.rate);
         let residuals: Vec<f64> = loads.iter().zip(counts).map(residual).collect();
         let of_slices = block_bootstrap(&residuals, CONFIDENCE, seed, seconds);
-        // If packets cost more, less of these functions' time belongs to the loop, by their share.
+        // The more packets cost, the less of these functions' time belongs to the loop, in
+        // proportion to their share.
         let share = line.intercept.clamp(0.0, 1.0);
         let about = |end: f64| share * (end - cost.value);
         let of_cost = Estimate { value: 0.0, low: about(cost.low), high: about(cost.high), ..cost };

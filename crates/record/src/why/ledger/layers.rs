@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes the rows of the packet ledger, layer by layer.
+//! Builds the rows of the packet ledger, layer by layer.
 
 use super::{Layer, LedgerRow, Loss, Whose, is_same_unit, tapped};
 use crate::why::{InterfaceCounts, Observation, ProgramCounts, SocketCounts, SocketKind};
 
-/// Returns a loss of `packets` packets; `None` if the number is 0.
+/// Creates a loss; `None` if `packets` is 0.
 fn loss(packets: u64, reason: &str, counter: &str, whose: Whose) -> Option<Loss> {
     let loss = || Loss { packets, reason: reason.to_owned(), counter: counter.to_owned(), whose };
     (packets > 0).then(loss)
@@ -34,9 +34,9 @@ pub(super) fn interface_rx(interface: &InterfaceCounts) -> LedgerRow {
         loss(interface.rx_errors, "receive errors", "rx_errors", Whose::Shared),
         loss(
             interface.rx_no_handler,
-            "not designated to receive (backup link)",
+            "arrived on an inactive backup link",
             "rx_nohandler",
-            Whose::Nobody,
+            Whose::NoProgram,
         ),
     ];
     let losses = losses.into_iter().flatten().collect();
@@ -44,16 +44,16 @@ pub(super) fn interface_rx(interface: &InterfaceCounts) -> LedgerRow {
     row(Layer::InterfaceRx, &interface.name, packets, "rx_packets", losses)
 }
 
-/// Substrings that identify a driver counter as counting lost packets.
+/// Substrings of driver counter names that identify loss counters.
 const DRIVER_LOSSES: [&str; 5] = ["drop", "discard", "no_buf", "nobuf", "allowance_exceeded"];
 
-/// Returns a row with the driver's loss counters. The interface also counts most of these losses,
-/// so they are shown as an explanation and not added to the total: their owner is `Nobody`.
+/// Returns a row with the driver's loss counters. Most of these losses are also in the interface's
+/// counters, so they only serve as an explanation.
 pub(super) fn driver(interface: &InterfaceCounts) -> Option<LedgerRow> {
     let is_loss = |name: &str| DRIVER_LOSSES.iter().any(|word| name.contains(word));
     let counters = interface.driver_counters.iter().filter(|(name, _)| is_loss(name));
     let losses: Vec<Loss> = counters
-        .filter_map(|(name, count)| loss(*count, "driver counter", name, Whose::Nobody))
+        .filter_map(|(name, count)| loss(*count, "driver counter", name, Whose::CountedElsewhere))
         .collect();
     let driver = interface.driver.as_deref().unwrap_or("driver");
     let of = format!("{} ({driver})", interface.name);
@@ -66,20 +66,20 @@ pub(super) fn backlog(observation: &Observation) -> Option<LedgerRow> {
     let dropped: u64 = observation.cpus.iter().map(|cpu| cpu.backlog_dropped).sum();
     let losses = loss(dropped, "backlog full", "softnet_stat, column 2", Whose::Shared);
     (processed + dropped > 0).then(|| {
-        let counter = "softnet_stat, column 1: all interfaces";
+        let counter = "softnet_stat, column 1: all interfaces and namespaces";
         row(Layer::Backlog, "all CPUs", Some(processed), counter, losses.into_iter().collect())
     })
 }
 
 const LISTEN_DROPS: &str = "TcpExt.ListenDrops";
 
-/// Protocol counters of packets that were lost at this layer, with the reason and the owner.
+/// Protocol counters of packets lost at this layer, with reason and owner.
 const PROTOCOL_LOSSES: [(&str, &str, Whose); 9] = [
     ("Ip.InDiscards", "discarded by IP", Whose::Shared),
-    ("Ip.InHdrErrors", "bad IP header", Whose::Nobody),
-    ("Ip.InAddrErrors", "not addressed to this machine", Whose::Nobody),
-    ("Ip.OutNoRoutes", "no route", Whose::Nobody),
-    ("Udp.NoPorts", "no socket on the port", Whose::Nobody),
+    ("Ip.InHdrErrors", "bad IP header", Whose::NoProgram),
+    ("Ip.InAddrErrors", "not addressed to this machine", Whose::NoProgram),
+    ("Ip.OutNoRoutes", "no route", Whose::NoProgram),
+    ("Udp.NoPorts", "no socket on the port", Whose::NoProgram),
     ("Udp.InCsumErrors", "bad checksum", Whose::Shared),
     ("Udp.MemErrors", "UDP memory limit", Whose::Shared),
     (LISTEN_DROPS, "connection attempts dropped", Whose::Shared),
@@ -90,8 +90,7 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
     let count = |name: &str| observation.protocols.get(name).copied();
     let received = [count("Udp.InDatagrams"), count("Tcp.InSegs")];
     let packets = received.iter().flatten().copied().reduce(|a, b| a + b);
-    // If the program's listening sockets report their own drops, the drops are not counted here
-    // again.
+    // If the program's listening sockets report drops themselves, do not count them here too.
     let is_listening =
         |socket: &SocketCounts| socket.kind == SocketKind::TcpListen && socket.drops.is_some();
     let listens = observation.sockets.iter().any(is_listening);
@@ -99,7 +98,8 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
         .iter()
         .filter_map(|(name, reason, whose)| {
             let is_known = *name == LISTEN_DROPS && listens;
-            loss(count(name)?, reason, name, if is_known { Whose::Nobody } else { *whose })
+            let whose = if is_known { Whose::CountedElsewhere } else { *whose };
+            loss(count(name)?, reason, name, whose)
         })
         .collect();
     losses.extend(drop_reasons(observation));
@@ -108,22 +108,26 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
     is_there.then(|| row(Layer::Protocol, "UDP and TCP", packets, counter, losses))
 }
 
-/// Returns the drop reasons that the tracepoint counted. Counters at other layers include most of
-/// these packets, so they are shown as an explanation and not added to the total: their owner is
-/// `Nobody`.
+/// Drop reasons of packets that are not lost: queues emptied when a socket closes, duplicates.
+const NOT_LOST: [&str; 3] = ["QUEUE_PURGE", "TCP_OLD_DATA", "SKB_CONSUMED"];
+
+/// Returns the drop reasons counted by the tracepoint. Most of these packets are also in other
+/// layers' counters, so they only serve as an explanation.
 fn drop_reasons(observation: &Observation) -> Vec<Loss> {
     let drops = observation.events.iter().filter(|event| event.event == "skb:kfree_skb");
     drops
         .filter_map(|event| {
             let reason = event.filter.as_deref()?;
+            if NOT_LOST.iter().any(|word| reason.ends_with(word)) {
+                return None;
+            }
             let counter = format!("skb:kfree_skb {reason}");
-            loss(event.count, "kernel drop reason", &counter, Whose::Nobody)
+            loss(event.count, "kernel drop reason", &counter, Whose::CountedElsewhere)
         })
         .collect()
 }
 
-/// Returns a row for each of the program's sockets that lost packets, or that does not report its
-/// losses.
+/// Returns a row for each of the program's sockets that lost packets or does not report losses.
 pub(super) fn sockets(observation: &Observation) -> Vec<LedgerRow> {
     let counts = observation.sockets.iter().filter(|socket| is_counted(socket));
     counts.map(of_socket).collect()
@@ -134,12 +138,14 @@ pub(super) fn sockets(observation: &Observation) -> Vec<LedgerRow> {
 fn is_counted(socket: &SocketCounts) -> bool {
     match socket.kind {
         SocketKind::Packet | SocketKind::Xdp => socket.drops != Some(0),
+        // Duplicates and the like; TCP sends again what it loses.
+        SocketKind::Tcp => false,
         _ => socket.drops.is_some_and(|drops| drops > 0),
     }
 }
 
 fn of_socket(socket: &SocketCounts) -> LedgerRow {
-    let of = format!("{} {}", word(socket.kind), socket.local);
+    let of = format!("{} {}", socket.kind.label(), socket.local);
     let drops = socket.drops.unwrap_or(0);
     let reason = match socket.kind {
         SocketKind::TcpListen => "connection attempts dropped",
@@ -151,19 +157,6 @@ fn of_socket(socket: &SocketCounts) -> LedgerRow {
         None => "drops: readable only by the socket's owner",
     };
     row(Layer::Socket, &of, None, counter, losses.into_iter().collect())
-}
-
-/// Returns the display name for a kind of socket.
-pub(super) fn word(kind: SocketKind) -> &'static str {
-    match kind {
-        SocketKind::Tcp => "tcp",
-        SocketKind::TcpListen => "tcp listen",
-        SocketKind::Udp => "udp",
-        SocketKind::Packet => "packet",
-        SocketKind::Xdp => "xdp",
-        SocketKind::Unix => "unix",
-        SocketKind::Raw => "raw",
-    }
 }
 
 pub(super) fn program(observation: &Observation) -> Option<LedgerRow> {
@@ -180,7 +173,7 @@ pub(super) fn program(observation: &Observation) -> Option<LedgerRow> {
     let missed = program.missed.and_then(|missed| {
         loss(
             missed,
-            "the program was not ready",
+            "the program did not keep up",
             &format!("{} missed", program.adapter),
             Whose::Program,
         )
@@ -191,8 +184,8 @@ pub(super) fn program(observation: &Observation) -> Option<LedgerRow> {
     Some(LedgerRow { unaccounted, ..row })
 }
 
-/// Returns the number of packets that the interface of the program's packet sockets received, but
-/// that neither reached the program nor appear in a loss counter; `None` if the counts are not
+/// Returns how many packets were received by the interface of the program's packet sockets but
+/// neither reached the program nor appear in a loss counter; `None` if the counts are not
 /// comparable.
 fn rest(observation: &Observation, received: Option<u64>, missed: &[Loss]) -> Option<u64> {
     let interface = tapped(observation).filter(|of| is_same_unit(observation, of))?;

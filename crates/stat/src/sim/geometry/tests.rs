@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Caches that are parsed, read from this machine, and changed to fit.
+//! Tests of parsing caches, reading those of this machine, and fitting them to the simulator.
 
+use super::super::named::shape;
 use super::*;
 use linerate_machine::Error;
 use proptest::prelude::*;
@@ -9,7 +10,7 @@ const fn of_bytes(bytes: u64, ways: u32, line_bytes: u32) -> CacheShape {
     CacheShape { bytes, ways, line_bytes }
 }
 
-/// Valgrind's requirements for a cache, as worded in its errors.
+/// Checks a cache against Valgrind's requirements, as worded in its errors.
 fn is_accepted(shape: CacheShape) -> bool {
     let sets = shape.bytes / u64::from(shape.ways) / u64::from(shape.line_bytes);
     sets.is_power_of_two()
@@ -53,7 +54,7 @@ fn names_and_lists() {
     assert_eq!(given.last_level(), LastLevel::Beyond);
     let arm1176 = Geometry::named("arm1176").unwrap();
     assert_eq!(arm1176.last_level(), LastLevel::None);
-    assert!(arm1176.caches().note.contains("no cache beyond L1"));
+    assert!(arm1176.caches().note.contains("no cache level beyond L1"));
     for (name, prose) in Geometry::names() {
         let geometry = Geometry::parse(name).unwrap();
         let SimulatedCaches { i1, d1, ll, .. } = *geometry.caches();
@@ -71,7 +72,13 @@ fn bad_input_says_what_would_do() {
         ("i1=0/8/64,d1=32K/8/64", "0/8/64"),
         ("i1=32K/8/64,d1", "invalid cache `d1`, expected `cache=size/ways/line`"),
         ("i1=32K/8/64,i1=1K/1/64", "duplicate cache `i1`"),
-        ("l2=32K/8/64", "unknown cache `l2`, expected i1, d1 or ll"),
+        ("l2=32K/8/64", "i1 and d1 are required"),
+        ("l4=32K/8/64", "unknown cache `l4`, expected i1, d1, l2"),
+        ("g4,l2", "invalid cache `l2`"),
+        ("arm1176,l3=32K/8/64", "L3: list the levels closer to the core first"),
+        ("g4,d1=32K/8/64/victim", "unknown rule `victim`"),
+        ("g4,dtlb=64/x", "invalid number `x`"),
+        ("g4,page=3K", "invalid page size `3K`"),
         ("i1=32K/8", "invalid geometry `32K/8`"),
         ("i1=32G/8/64", "invalid size `32G`"),
         ("i1=K/8/64", "invalid size `K`"),
@@ -82,6 +89,32 @@ fn bad_input_says_what_would_do() {
     ] {
         assert!(error(text).contains(reason), "{text}: {}", error(text));
     }
+}
+
+#[test]
+fn models_have_all_levels_tlbs_and_rules() {
+    let arguments = |text: &str| Geometry::parse(text).unwrap().model().arguments();
+    let expected = "l1i=128:4:32:2 l1d=128:4:32:2:1 itlb=1:10:1 dtlb=1:10:1 tlb2=32:2:0 page=4096";
+    assert_eq!(arguments("arm1176").unwrap().join(" "), expected);
+    let t1 = arguments("t1").unwrap();
+    assert!(t1.contains(&"l2=4096:12:64:0:1".to_owned()), "{t1:?}");
+    assert!(t1.contains(&"l1d=128:4:16:2:2".to_owned()), "{t1:?}");
+    let zen5 = arguments("zen5").unwrap();
+    assert!(zen5.contains(&"l3=32768:16:64:0:3".to_owned()), "{zen5:?}");
+    let given = "i1=32K/8/64,d1=48K/12/64/around,l2=1M/16/64/exclusive,l3=33M/11/64/fifo,\
+                 dtlb=64/4,itlb=64,page=2M";
+    assert_eq!(
+        arguments(given).unwrap().join(" "),
+        "l1i=64:8:64:0 l1d=64:12:64:0:1 l2=1024:16:64:0:2 l3=49152:11:64:1:0 dtlb=16:4:0 \
+         itlb=1:64:0 page=2097152"
+    );
+    let changed = Geometry::parse("g4,l2=1M/8/64,dtlb=16").unwrap();
+    assert_eq!(changed.caches().name, "g4 with l2=1M/8/64,dtlb=16");
+    assert_eq!((changed.caches().ll, changed.caches().d1), (shape(1024, 8, 64), shape(32, 8, 32)));
+    let all = changed.model().arguments().unwrap();
+    assert!(all.contains(&"dtlb=1:16:0".to_owned()) && all.contains(&"itlb=64:2:0".to_owned()));
+    let error = arguments("g4,dtlb=10/3").unwrap_err();
+    assert!(error.contains("10 entries cannot be divided into sets of 3 ways"), "{error}");
 }
 
 fn cache(level: u32, kind: CacheKind, bytes: u64, ways: u32) -> Cache {
@@ -151,7 +184,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// A cache that was made to fit is accepted, and is smaller than the original by less than one
+    /// The simulator accepts a fitted cache, which is smaller than the original by less than one
     /// line per set.
     #[test]
     fn what_fits_is_accepted(bytes in 1u64..MOST_BYTES, ways in 1u32..200, line in 0u32..9) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Location of the object, and the check of its integrity.
+//! Locates the object and checks its integrity.
 //!
 //! A truncated file could be loaded and crash the program later. Its seal is therefore checked
 //! first: the 64-bit FNV-1a hash that `cargo xtask fetch lwip` wrote next to it.
@@ -10,35 +10,35 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The command that builds the plug-in.
-const REBUILD: &str = "in linerate's source tree: cargo xtask fetch lwip";
+/// Command that builds the plug-in.
+const REBUILD: &str = "run `cargo xtask fetch lwip` in linerate's source tree";
 
-/// Maximum number of directories from a program up to the one that cargo marks as its own,
-/// inclusive: `target/TRIPLE/release/deps`.
+/// Maximum number of directories, from the program's own upwards, in which to look for the tag of
+/// cargo's target directory. `target/TRIPLE/release/deps` requires four.
 const FOLDERS: usize = 4;
 
-/// Reasons why lwIP is not available.
+/// Why lwIP is not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// The object is not in any of the searched folders.
+    /// None of the searched directories contains the object.
     Missing {
-        /// Its name.
+        /// Basename of the object.
         name: String,
-        /// The searched folders.
+        /// Searched directories.
         folders: Vec<PathBuf>,
     },
-    /// The object cannot be read, does not match its seal, or is not a plug-in.
+    /// The file is unreadable, does not match its seal, or is not a plug-in.
     Damaged {
-        /// The object.
+        /// Path of the object.
         path: PathBuf,
-        /// Description of the defect.
+        /// What is wrong.
         reason: String,
     },
-    /// The object is from another version of the program.
+    /// The object was built for another version of the program.
     OtherVersion {
-        /// The object.
+        /// Path of the object.
         path: PathBuf,
-        /// Version of the object's table.
+        /// Table version of the object.
         found: u32,
     },
 }
@@ -64,20 +64,21 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// The folders that may contain the objects: `lwip` next to the program and, if cargo built the
-/// program, in the folders above it, up to cargo's own.
+/// Returns the directories that may contain the objects: `lwip` next to the program and, if cargo
+/// built the program, `lwip` in each directory above it, up to cargo's target directory.
 pub fn folders() -> Vec<PathBuf> {
     folders_of(&std::env::current_exe().unwrap_or_default())
 }
 
-/// Does not search above cargo's own folder, where any user might have written files.
+/// Returns the directories for a given program path. Does not go above cargo's target directory,
+/// because any user may be able to write to the directories there.
 pub(super) fn folders_of(program: &Path) -> Vec<PathBuf> {
     let above: Vec<&Path> = program.ancestors().skip(1).take(FOLDERS).collect();
     let cargos = above.iter().position(|folder| folder.join("CACHEDIR.TAG").exists());
     above.iter().take(1 + cargos.unwrap_or(0)).map(|folder| folder.join("lwip")).collect()
 }
 
-/// The object's bytes, if they match the seal.
+/// Returns the object's bytes if they match the seal.
 pub(super) fn unsealed(path: &Path) -> Result<Vec<u8>, LoadError> {
     let damaged = |reason: String| LoadError::Damaged { path: path.to_owned(), reason };
     let bytes = fs::read(path).map_err(|error| damaged(error.to_string()))?;

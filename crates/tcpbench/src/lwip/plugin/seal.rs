@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checksum that seals an object: `cargo xtask fetch lwip` computes it with this source file,
-//! and the loader verifies it with the same.
+//! Checksum that seals an object. `cargo xtask fetch lwip` computes it and the loader verifies it,
+//! both with this source file.
 
-/// 64-bit FNV-1a hash (Fowler, Noll and Vo).
+/// Computes the 64-bit FNV-1a hash (Fowler, Noll and Vo).
 pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
     let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The function table of the object, as declared in `crates/tcpbench/lwip/plugin.h`.
+//! The object's function table, as declared in `crates/tcpbench/lwip/plugin.h`.
 
 use crate::routines::{ALIGNMENT_CLASSES, LENGTH_CLASSES};
 use linerate_kernels::bench::{ChecksumFn, CopyChecksumFn, CopyFn};
@@ -9,14 +9,14 @@ use std::sync::atomic::AtomicU8;
 /// `LR_LWIP_TABLE_VERSION`.
 pub(super) const TABLE_VERSION: u32 = 2;
 
-/// `struct lr_lwip_routines`; null stands for lwIP's own routine.
+/// `struct lr_lwip_routines`; null selects lwIP's own routine.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lwip) struct Routines {
     pub(in crate::lwip) checksum: Option<ChecksumFn>,
     pub(in crate::lwip) copy: Option<CopyFn>,
     pub(in crate::lwip) copy_checksum: Option<CopyChecksumFn>,
-    /// Sums over whole words, up to this many bytes, are inline.
+    /// Maximum length in bytes of inline sums, which cover whole 32-bit words; 0 for none.
     pub(in crate::lwip) inline_bytes: u32,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Watch {
     pub(super) activity: *const AtomicU8,
 }
 
-/// What computes TCP and IP checksums.
+/// Component that computes TCP and IP checksums.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lwip) enum Sums {
@@ -45,7 +45,7 @@ pub(in crate::lwip) enum Sums {
     Off,
     /// lwIP, through the routines.
     Lwip,
-    /// lwIP, only for what it sends.
+    /// lwIP, but only for frames that it sends; received frames have been verified by the driver.
     ArriveVerified,
 }
 

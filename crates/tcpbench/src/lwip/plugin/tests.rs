@@ -7,7 +7,7 @@ use super::*;
 use std::fs;
 use std::path::Path;
 
-/// Creates a folder with an object that is damaged in some way, and with its seal.
+/// Creates a directory with an object that is damaged in some way, and with its seal.
 fn folder(name: &str, damage: impl FnOnce(&mut Vec<u8>), reseal: bool) -> Option<PathBuf> {
     let name_of = |extension: &str| format!("linerate-lwip-1460.{extension}");
     let Some(built) = folders().into_iter().find(|f| f.join(name_of("so")).exists()) else {
@@ -42,7 +42,7 @@ fn reports_missing_or_damaged_objects_with_the_rebuild_command() {
     };
     let short = error(&short);
     assert!(short.contains("expected") && short.contains("fetch lwip"), "{short}");
-    // Corrupt, but with a matching seal: the dynamic loader reports the error.
+    // Corrupt, but with a matching seal; the dynamic loader reports the error.
     let text = |bytes: &mut Vec<u8>| *bytes = b"not an object".to_vec();
     let other = error(&folder("other", text, true).expect("it exists"));
     assert!(other.contains("is damaged") && other.contains("fetch lwip"), "{other}");
@@ -64,7 +64,7 @@ fn nothing_above_the_folder_of_cargo_is_loaded() {
 
 #[test]
 fn an_object_of_another_version_is_refused() {
-    // The first field of the table, located by the value after it, the segment size.
+    // The table's first field, located by the segment size that follows it.
     let raise = |bytes: &mut Vec<u8>| {
         let field: Vec<u8> = [TABLE_VERSION, 1460].iter().flat_map(|n| n.to_le_bytes()).collect();
         let at = bytes.windows(8).position(|window| window == field);

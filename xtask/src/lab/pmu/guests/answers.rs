@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks the answers of a guest.
+//! Checks a guest's answers.
 
 use super::super::super::guest::{Answer, Guest};
 use super::super::{Page, judge, regions};
@@ -8,7 +8,7 @@ use super::MODULE;
 /// Answers of a guest.
 pub(super) struct Answers {
     pub(super) answers: Vec<Answer>,
-    /// Instructions per iteration of the program's loop.
+    /// Instructions per iteration of the C program's loop.
     pub(super) turn: u64,
     pub(super) is_exact: bool,
 }
@@ -30,7 +30,7 @@ impl Answers {
         }
     }
 
-    /// Shows the first round, as it would look on a terminal.
+    /// Adds the first round to the page, as it would appear on a terminal.
     pub(super) fn show(&self, guest: &Guest, page: &mut Page) {
         let heading = format!("{}, by {MODULE}", guest.name);
         let asked = [
@@ -52,7 +52,7 @@ impl Answers {
 
     pub(super) fn fails(&self, name: &str) -> Result<(), String> {
         match self.of(name)?.status {
-            0 => Err(format!("`{name}` worked, and must not")),
+            0 => Err(format!("`{name}` succeeded, but must fail")),
             _ => Ok(()),
         }
     }
@@ -72,7 +72,7 @@ impl Answers {
         }
     }
 
-    /// Checks whether the programs ran, and have exact counts where there are any.
+    /// Checks that the programs ran, and that their counts, if any, are exact.
     pub(super) fn counts(&self, name: &str) -> Result<(), String> {
         let console = self.done(name)?;
         let judged = match self.is_exact {
@@ -82,7 +82,7 @@ impl Answers {
         judged.map_err(|why| format!("`{name}`: {why}"))
     }
 
-    /// Returns the counts of the programs, without the overhead of the reads.
+    /// Returns the programs' counts, excluding read overhead.
     pub(super) fn programs(&self, name: &str) -> Result<String, String> {
         let lines = self.done(name)?.lines().filter(|line| !line.starts_with("program reads "));
         Ok(lines.collect::<Vec<_>>().join("\n"))
@@ -102,7 +102,7 @@ impl Answers {
         }
         self.says(&name("perf alongside"), "perf does not count")?;
         match guest.has_user_reads {
-            // Linux' driver controls access there, and disables it for others.
+            // Linux's driver controls access on this guest, and revokes it from others.
             true => self.is_closed(&name("open alongside"))?,
             false => self.counts(&name("open alongside"))?,
         }
@@ -112,7 +112,7 @@ impl Answers {
             let seen = self.done(&name("off and on"))?;
             let lines = seen.lines().filter(|line| line.starts_with("cpu 1 open 1 PMUSERENR 0x1"));
             if lines.count() != 1 {
-                return Err(format!("CPU 1 did not go and come back as it was: {seen}"));
+                return Err(format!("CPU 1 did not go offline and come back unchanged: {seen}"));
             }
         }
         self.done(&name("unload"))?;
@@ -121,7 +121,7 @@ impl Answers {
         self.regions_of(name, processors, guest)
     }
 
-    /// Returns the results of regions in a round.
+    /// Checks the results of the regions in a round.
     fn regions_of(
         &self,
         name: impl Fn(&str) -> String,
@@ -129,7 +129,7 @@ impl Answers {
         guest: &Guest,
     ) -> Result<(), String> {
         self.says(&name("doctor"), "user registers works  regions count without perf")?;
-        self.says(&name("doctor again"), "hw registers -      the module pmu_user")?;
+        self.says(&name("doctor again"), "hw registers -      the pmu_user module")?;
         let [by_registers, by_perf] = match processors {
             1 => [regions::exact, regions::exact_by_perf],
             _ => [regions::least_exact, regions::least_exact_by_perf],
@@ -143,7 +143,7 @@ impl Answers {
                 self.regions(&name("regions by perf again"), by_perf)?;
             }
             false => {
-                self.says(&name("regions"), "absent instructions 1 the register of this event")?;
+                self.says(&name("regions"), "absent instructions 1 this event's register")?;
             }
         }
         if guest.has_user_reads {
@@ -163,7 +163,7 @@ impl Answers {
         judge(self.done(name)?).map_err(|why| format!("`{name}`: {why}"))
     }
 
-    /// Checks whether the instruction counter wrapped since it was set.
+    /// Checks that the instruction counter has wrapped since it was set.
     pub(super) fn wrapped(&self, name: &str) -> Result<(), String> {
         let said = self.done(name)?;
         let count = said.split(' ').nth(1).and_then(|count| count.parse::<u64>().ok());
@@ -194,16 +194,17 @@ impl Answers {
         numbers.map_err(|_| format!("`{name}` is not numbers: {said}"))
     }
 
-    /// Checks whether all loads worked, and leaked less than one object each.
+    /// Checks that all loads worked, that they leaked less than one object per load, and that the
+    /// kernel printed no warning.
     pub(super) fn repeated(&self, loads: u32) -> Result<(), String> {
         match self.done("loads")? {
             "" => {}
-            other => return Err(format!("not every load worked: {other}")),
+            other => return Err(format!("not every load succeeded: {other}")),
         }
         let (before, then) = (self.numbers("memory")?, self.numbers("memory then")?);
         let grew = before.iter().zip(&then).any(|(before, then)| *then >= before + loads);
         if grew || before.len() != 3 || then.len() != 3 {
-            return Err(format!("memory is kept: {before:?}, then {then:?}"));
+            return Err(format!("memory leaked: {before:?}, then {then:?}"));
         }
         match self.of("warnings")?.output.as_str() {
             "" => Ok(()),

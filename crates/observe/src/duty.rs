@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Duty cycle of events: on in every slice while they are rare, otherwise in fewer slices the more
-//! events there are, which bounds their cost. Pure functions.
+//! Duty cycle of perf events, which bounds their cost: the more frequent an event is, the fewer
+//! slices it is enabled in. Rare events are enabled in every slice. Pure functions.
 
 /// Decides in which slices events are on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Duty {
-    /// Maximum number of events per slice at which events are on in every slice.
+pub(crate) struct Duty {
+    /// Number of events in a slice at or above which events are off in the slices that follow.
     limit: u64,
-    /// Number of remaining slices without events.
+    /// Number of remaining slices with events off.
     off_for: u64,
     began_ns: u64,
     on_since_ns: u64,
-    /// Time for which events were on, up to the end of the last such slice.
+    /// Total time with events on, up to the end of the last such slice.
     covered_ns: u64,
 }
 
-/// Maximum number of consecutive slices without events.
+/// Maximum number of consecutive slices with events off.
 const MAX_OFF: u64 = 15;
 
 impl Duty {
-    pub(super) fn new(limit: u64, now_ns: u64) -> Self {
+    pub(crate) fn new(limit: u64, now_ns: u64) -> Self {
         Self { limit, off_for: 0, began_ns: now_ns, on_since_ns: now_ns, covered_ns: 0 }
     }
 
-    pub(super) fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.off_for == 0
     }
 
-    /// Ends a slice in which `events` arrived. [`Duty::is_on`] then says whether events are on in
-    /// the next slice.
-    pub(super) fn end_slice(&mut self, events: u64, now_ns: u64) {
+    /// Ends a slice in which `events` arrived. [`Duty::is_on`] then says whether to enable events
+    /// in the next slice.
+    pub(crate) fn end_slice(&mut self, events: u64, now_ns: u64) {
         if self.is_on() {
             self.covered_ns += now_ns.saturating_sub(self.on_since_ns);
             self.off_for = (events / self.limit.max(1)).min(MAX_OFF);
@@ -39,8 +39,8 @@ impl Duty {
         self.on_since_ns = now_ns;
     }
 
-    /// Ratio of the total time to the time for which events were on.
-    pub(super) fn scale(&self, now_ns: u64) -> f64 {
+    /// Returns the ratio of the total time to the time with events on.
+    pub(crate) fn scale(&self, now_ns: u64) -> f64 {
         let elapsed = now_ns.saturating_sub(self.began_ns) as f64;
         if self.covered_ns == 0 { 1.0 } else { (elapsed / self.covered_ns as f64).max(1.0) }
     }
@@ -68,7 +68,7 @@ mod tests {
             on += u64::from(duty.is_on());
             duty.end_slice(3000, slice * 100);
         }
-        // One of four.
+        // One in four.
         assert_eq!((on, duty.scale(4_800)), (12, 4.0));
     }
 }

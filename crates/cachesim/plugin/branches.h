@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Recognizes branches by the disassembly that QEMU prints. */
+#ifndef LINERATE_BRANCHES_H
+#define LINERATE_BRANCHES_H
+
+#include "cpu.h"
+
+typedef enum branch branch_reader(const char *disassembly);
+
+/* Returns the reader for a target of QEMU, such as "arm"; NULL if there is none. */
+branch_reader *branches_of(const char *target);
+
+#endif

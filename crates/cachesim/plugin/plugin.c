@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A plugin for QEMU's user-mode emulators that simulates caches, TLBs and branch predictors (cpu.h)
+ * for an unchanged program, all its threads and its child processes, and counts in files (sheet.h).
+ *
+ * Arguments, in addition to the description of a machine (machine.h):
+ *
+ *	out=		the directory for the files
+ *	program=	the program that the emulator was started with
+ *	plugin=		the file of this plugin
+ *	keep=		arguments of the emulator before those of the program
+ *	spots=		a file for counts per instruction (spots.h); without it there are none
+ *	probe=		a file that is created at once, and nothing is simulated: whether this
+ *			emulator loads the plugin at all
+ *
+ * The plugin is not linked with a C library: it uses the one of the emulator.
+ *
+ * Each thread has a processor with caches of its own, which no other thread disturbs; a forked
+ * process continues with those of its parent. Instructions of a translated block count when it
+ * begins. An instruction that QEMU executes as several accesses to consecutive addresses, such as
+ * one of a vector register, is one access.
+ */
+#define _GNU_SOURCE
+#include "branches.h"
+#include "follow.h"
+#include "qemu_plugin.h"
+#include "sheet.h"
+#include "spots.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int qemu_plugin_version = 1;
+
+/* An instruction that accesses data, and what its last access was. */
+struct site {
+	qemu_plugin_meminfo_t info;
+	uint8_t bytes;
+	bool is_store;
+};
+
+/*
+ * The callbacks without spots are called by those with spots, but not copied into them: the
+ * compiler copies the model into the former only if it is called from nowhere else.
+ */
+#define APART static __attribute__((noinline))
+
+/* A value that no access has: sizes of 2^255 do not exist. */
+#define NO_INFO UINT32_MAX
+
+/* A translated block: consecutive instructions, of which at most the last one is a branch. */
+struct block {
+	uint64_t first, last, after;
+	uint32_t instructions;
+	enum branch branch;
+	/* Address of the branch. */
+	uint64_t address;
+	struct site sites[];
+};
+
+/* A block and a site whose counts are kept. */
+struct hot_block {
+	struct block *block;
+	/* Where the first and the last instruction count, and how much an execution adds there. */
+	struct spot *first, *last;
+	uint32_t weight;
+};
+
+struct hot_site {
+	struct site site;
+	struct spot *spot;
+};
+
+struct thread {
+	struct cpu cpu;
+	const struct block *block;
+	/* The last access of the running block, which the next one may continue. */
+	const struct site *site;
+	uint64_t end;
+	/* The counters of the thread, and, with spots, what it has counted since the last one. */
+	uint64_t *row, recent[COUNTERS];
+	/* Where the running block counts its branch. */
+	struct spot *last_spot;
+};
+
+static struct machine machine;
+static struct thread *threads[SHEET_ROWS];
+static struct sheet *sheet;
+/* NULL if instructions are not counted one by one. */
+static struct spots *spots;
+/* The process that counts in the sheet. */
+static pid_t owner;
+static const char *out;
+static branch_reader *read_branch;
+static struct follow follow;
+/* Address of the program's address 0 in this process. */
+static uint64_t base;
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "linerate: %s\n", what);
+	_exit(1);
+}
+
+/* Counts in the sheet of this process. */
+static void begin_row(struct thread *t, unsigned vcpu)
+{
+	t->row = sheet_row(sheet, vcpu);
+	t->cpu.counts = spots ? t->recent : t->row;
+}
+
+static struct thread *new_thread(unsigned vcpu)
+{
+	struct thread *const t = calloc(1, sizeof *t);
+
+	if (!t || !cpu_init(&t->cpu, &machine, NULL))
+		fail("no memory for the caches of a thread");
+	begin_row(t, vcpu);
+	if (vcpu > sheet->last_thread)
+		sheet->last_thread = vcpu;
+	return threads[vcpu % SHEET_ROWS] = t;
+}
+
+/* A new thread has cold caches, even if it has the number of one that has ended. */
+static void on_thread(uint64_t id, unsigned vcpu)
+{
+	struct thread *const old = threads[vcpu % SHEET_ROWS];
+
+	(void)id;
+	if (old && vcpu < SHEET_ROWS) {
+		cpu_free(&old->cpu);
+		free(old);
+		threads[vcpu] = NULL;
+	}
+}
+
+APART void on_block(unsigned vcpu, void *data)
+{
+	const struct block *const b = data;
+	struct thread *t = threads[vcpu % SHEET_ROWS];
+	const struct block *before;
+
+	if (!t)
+		t = new_thread(vcpu);
+	before = t->block;
+	if (before && before->branch != NO_BRANCH)
+		cpu_branch(&t->cpu, before->branch, before->address, before->after, b->first);
+	t->cpu.counts[INSTRUCTIONS] += b->instructions;
+	cpu_fetch(&t->cpu, b->first, b->last);
+	t->block = b;
+	t->site = NULL;
+}
+
+/* Adds to a spot, and to the counts of the thread, what it has counted since the last call. */
+static void attribute(struct thread *t, struct spot *spot, enum counter first, enum counter end)
+{
+	for (unsigned i = first; i < end; i++) {
+		if (!t->recent[i])
+			continue;
+		t->row[i] += t->recent[i];
+		spot_add(spot, (enum counter)i, t->recent[i]);
+		t->recent[i] = 0;
+	}
+}
+
+/* As on_block, with spots. The branch is that of the block before. */
+static void on_hot_block(unsigned vcpu, void *data)
+{
+	const struct hot_block *const hot = data;
+	struct thread *t;
+
+	on_block(vcpu, hot->block);
+	t = threads[vcpu % SHEET_ROWS];
+	t->row[INSTRUCTIONS] += hot->block->instructions;
+	t->recent[INSTRUCTIONS] = 0;
+	spot_add(hot->first, INSTRUCTIONS, hot->weight);
+	if (t->last_spot)
+		attribute(t, t->last_spot, BRANCHES, COUNTERS);
+	attribute(t, hot->first, LOADS, BRANCHES);
+	t->last_spot = hot->last;
+}
+
+static void learn(struct site *s, qemu_plugin_meminfo_t info)
+{
+	s->info = info;
+	s->bytes = (uint8_t)(1u << qemu_plugin_mem_size_shift(info));
+	s->is_store = qemu_plugin_mem_is_store(info);
+}
+
+APART void on_data(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	struct site *const s = data;
+	struct thread *const t = threads[vcpu % SHEET_ROWS];
+	const bool was_store = s->is_store;
+
+	if (info != s->info)
+		learn(s, info);
+	if (s != t->site || address != t->end || s->is_store != was_store)
+		t->cpu.counts[s->is_store ? STORES : LOADS]++;
+	cpu_touch(&t->cpu, address, s->bytes, s->is_store);
+	t->site = s;
+	t->end = address + s->bytes;
+}
+
+/* As on_data, with spots. */
+static void on_hot_data(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	struct hot_site *const s = data;
+
+	on_data(vcpu, info, address, &s->site);
+	attribute(threads[vcpu % SHEET_ROWS], s->spot, LOADS, BRANCHES);
+}
+
+static enum branch branch_of(const struct qemu_plugin_insn *insn)
+{
+	char *const text = read_branch ? qemu_plugin_insn_disas(insn) : NULL;
+	const enum branch found = text ? read_branch(text) : NO_BRANCH;
+
+	if (!text)
+		sheet->has_branches = 0;
+	free(text);
+	return found;
+}
+
+/*
+ * Remembers the start of the last instruction of a block, the only one that can be unknown, up to
+ * the end of its page: of an unknown instruction, QEMU knows no length.
+ */
+static void keep_instruction(const struct qemu_plugin_insn *insn)
+{
+	enum { PAGE = 4096 };
+	const uint8_t *const at = qemu_plugin_insn_haddr(insn);
+	const size_t left = PAGE - ((uintptr_t)at & (PAGE - 1));
+
+	sheet->insn_bytes = left < INSN_BYTES ? (uint32_t)left : INSN_BYTES;
+	memcpy(sheet->insn, at, sheet->insn_bytes);
+}
+
+static void watch_data(struct qemu_plugin_insn *insn, on_access *callback, void *site)
+{
+	qemu_plugin_register_vcpu_mem_cb(insn, callback, QEMU_PLUGIN_NO_REGISTERS,
+					 QEMU_PLUGIN_READS | QEMU_PLUGIN_WRITES, site);
+}
+
+/* Gives each instruction of a block a spot, or all of them that for which there is no room. */
+static void watch_spots(struct block *b, struct qemu_plugin_tb *tb, size_t insns)
+{
+	struct hot_block *const hot = malloc(sizeof *hot);
+	struct hot_site *const sites = malloc(insns * sizeof *sites);
+	struct spot *const own = spots_block(spots, (uint32_t)insns);
+
+	if (!sites || !hot)
+		fail("no memory for translated blocks");
+	for (size_t i = 0; i < insns; i++) {
+		struct qemu_plugin_insn *const insn = qemu_plugin_tb_get_insn(tb, i);
+		sites[i].site = (struct site){ .info = NO_INFO };
+		sites[i].spot = own ? own + i : spots_rest(spots);
+		if (own)
+			spots_place(spots, own + i, qemu_plugin_insn_vaddr(insn),
+				    (uint64_t)(uintptr_t)qemu_plugin_insn_haddr(insn));
+		watch_data(insn, on_hot_data, &sites[i]);
+	}
+	*hot = (struct hot_block){ b, sites[0].spot, sites[insns - 1].spot,
+				   own ? 1 : (uint32_t)insns };
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_hot_block, QEMU_PLUGIN_NO_REGISTERS, hot);
+}
+
+static void on_translation(uint64_t id, struct qemu_plugin_tb *tb)
+{
+	const size_t insns = qemu_plugin_tb_n_insns(tb);
+	struct block *const b = malloc(sizeof *b + (spots ? 0 : insns) * sizeof *b->sites);
+	const struct qemu_plugin_insn *last;
+
+	(void)id;
+	if (!b)
+		fail("no memory for translated blocks");
+	for (size_t i = 0; i < insns && !spots; i++) {
+		b->sites[i] = (struct site){ .info = NO_INFO };
+		watch_data(qemu_plugin_tb_get_insn(tb, i), on_data, &b->sites[i]);
+	}
+	if (spots)
+		watch_spots(b, tb, insns);
+	last = qemu_plugin_tb_get_insn(tb, insns - 1);
+	b->instructions = (uint32_t)insns;
+	b->first = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0));
+	b->address = qemu_plugin_insn_vaddr(last);
+	b->after = b->address + qemu_plugin_insn_size(last);
+	b->last = b->after - 1;
+	b->branch = branch_of(last);
+	base = (uint64_t)(uintptr_t)qemu_plugin_insn_haddr(last) - b->address;
+	keep_instruction(last);
+	if (!spots)
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_NO_REGISTERS, b);
+}
+
+static void next_program(bool is_next)
+{
+	sheet->has_ended = is_next;
+}
+
+static void on_call(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2,
+		    uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
+{
+	(void)id, (void)vcpu, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
+	if (number == follow.execve && !follow_exec(&follow, base, a1, a2, a3, next_program))
+		sheet->unfollowed++;
+}
+
+static void on_end(uint64_t id, void *data)
+{
+	(void)id, (void)data;
+	sheet->has_ended = 1;
+}
+
+/* A forked process has the counts of its parent in its parent's file: it begins at 0. */
+static void begin_child(void)
+{
+	const struct sheet *const parent = sheet;
+
+	sheet = sheet_new(out);
+	if (!sheet)
+		fail("cannot create the file for the counts of a process");
+	owner = getpid();
+	sheet->has_branches = parent->has_branches;
+	for (unsigned i = 0; i < SHEET_ROWS; i++)
+		if (threads[i])
+			begin_row(threads[i], i);
+}
+
+static void on_result(uint64_t id, unsigned vcpu, int64_t number, int64_t result)
+{
+	(void)id, (void)number, (void)result;
+	if (spots)
+		spots_forget_files();
+	if (getpid() == owner)
+		return;
+	begin_child();
+	if (vcpu > sheet->last_thread)
+		sheet->last_thread = vcpu;
+}
+
+static const char *value_of(const char *argument, const char *key)
+{
+	const size_t length = strlen(key);
+
+	return strncmp(argument, key, length) ? NULL : argument + length;
+}
+
+/* What the arguments say; exits if it was only to probe. */
+struct arguments {
+	const char *program, *spots;
+	int keep;
+};
+
+static const char *take(struct arguments *a, const char *argument)
+{
+	const char *value;
+
+	if ((value = value_of(argument, "probe="))) {
+		const int fd = open(value, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		_exit(fd < 0);
+	}
+	if ((value = value_of(argument, "out=")))
+		out = strdup(value);
+	else if ((value = value_of(argument, "program=")))
+		a->program = value;
+	else if ((value = value_of(argument, "plugin=")))
+		follow.plugin = strdup(value);
+	else if ((value = value_of(argument, "keep=")))
+		a->keep = atoi(value);
+	else if ((value = value_of(argument, "spots=")))
+		a->spots = value;
+	else
+		return machine_take(&machine, argument);
+	return NULL;
+}
+
+static const char *prepare(const char *target, int count, char **values)
+{
+	struct arguments a = { 0 };
+	const char *wrong = NULL;
+
+	for (int i = 0; i < count && !wrong; i++)
+		wrong = take(&a, values[i]);
+	if (!wrong)
+		wrong = machine_check(&machine);
+	if (!wrong && (!out || !a.program || !follow.plugin || !a.keep))
+		wrong = "out, program, plugin and keep are required";
+	if (!wrong)
+		wrong = follow_init(&follow, target, a.program, a.keep);
+	if (!wrong && !(sheet = sheet_new(out)))
+		wrong = "cannot create the file for the counts";
+	if (!wrong && a.spots && !(spots = spots_open(a.spots)))
+		wrong = "cannot create the file for the counts per instruction (--hot): it has up "
+			"to 640 MiB, of which what is used is written";
+	return wrong;
+}
+
+int qemu_plugin_install(uint64_t id, const void *info, int count, char **values)
+{
+	const char *const target = ((const struct qemu_plugin_info *)info)->target_name;
+	const char *const wrong = prepare(target, count, values);
+
+	if (wrong) {
+		fprintf(stderr, "linerate: %s\n", wrong);
+		return -1;
+	}
+	read_branch = branches_of(target);
+	sheet->has_branches = read_branch != NULL;
+	owner = getpid();
+	qemu_plugin_register_vcpu_init_cb(id, on_thread);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+	qemu_plugin_register_vcpu_syscall_cb(id, on_call);
+	qemu_plugin_register_vcpu_syscall_ret_cb(id, on_result);
+	qemu_plugin_register_atexit_cb(id, on_end, NULL);
+	return 0;
+}

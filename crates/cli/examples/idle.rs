@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measures what each idle policy costs and saves, for docs/results/idle.md.
+//!
+//! The path has two workers. The first runs the source and `parse`, and always polls. The second
+//! runs `verify`, with the idle policy under test. In each round, every policy is measured once, in
+//! random order: latency from the source to the sink at a low rate, CPU time of the second worker
+//! at several loads, and throughput without a rate limit. Prints Markdown tables of medians over
+//! the rounds.
+//!
+//! `cargo run --release -p linerate --example idle [-- ROUNDS]`. Takes half a minute per round.
+
+use linerate_dataplane::traffic::Traffic;
+use linerate_dataplane::{Job, Watch, generator::Generator, run};
+use linerate_path::check::read;
+use linerate_path::model::{IdlePolicy, IdleRules, Path, Rate, RunLength, RunOptions};
+use linerate_path::spec::Kinds;
+use linerate_record::random::Random;
+use linerate_record::run::RunReport;
+use linerate_record::stats::{CONFIDENCE, Estimate, median_interval, paired_ratio};
+use linerate_report::markdown_table;
+use std::collections::BTreeMap;
+
+const PATH: &str = "\
+[source]\nkind = \"generator\"\nsizes = 60\n\
+[[stage]]\nkind = \"parse\"\n[[stage]]\nkind = \"verify\"\n\
+[mapping]\nworkers = [{ stages = [\"parse\"] }, { stages = [\"verify\"] }]\n";
+
+/// Default number of rounds. The median of fewer than 6 values has no 95 % interval (sign test).
+const ROUNDS: usize = 6;
+
+/// Rate in packets per second and duration in seconds of the latency measurement. Between packets,
+/// the worker is idle for 200 us, longer than a wake-up takes. 2.2 s yield enough packets for
+/// p99.9.
+const LATENCY: (f64, f64) = (5_000.0, 2.2);
+
+/// Offered loads, as fractions of the polling worker's throughput.
+const LOADS: [f64; 5] = [0.0, 0.01, 0.1, 0.5, 0.9];
+
+/// Duration in seconds of a measurement at one load, and of the warm-up before it. A worker's CPU
+/// time includes the warm-up.
+const LOAD_S: f64 = 0.5;
+const WARM_UP_S: f64 = 0.06;
+
+/// Samples of one policy, one per round, by quantity.
+type Samples = BTreeMap<String, Vec<f64>>;
+
+fn main() {
+    let rounds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(ROUNDS);
+    let bench = Bench::new();
+    let mut random = Random::new(1);
+    let mut all: Vec<Samples> = vec![Samples::new(); IdlePolicy::ALL.len()];
+    let capacity = bench.throughput_kpps(IdlePolicy::Pause).expect("a throughput") * 1e3;
+    for _ in 0..rounds {
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        (1..order.len()).rev().for_each(|i| order.swap(i, random.below(i + 1)));
+        for index in order {
+            bench.measure(IdlePolicy::ALL[index], capacity, &mut all[index]);
+        }
+    }
+    println!("{}", machine(&bench, rounds, capacity));
+    println!("{}", latency_table(&all));
+    println!("{}", load_table(&all));
+    println!("{}", throughput_table(&all));
+}
+
+/// The path to measure, with its packets and the CPUs of its workers.
+struct Bench {
+    path: Path,
+    traffic: Traffic,
+    cpus: Vec<u32>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let specs = linerate_stages::specs();
+        let kinds = Kinds { stages: &specs, sources: &[], plugins: &[] };
+        let path = read(PATH, "idle", kinds).expect("a valid path").path;
+        let generator = Generator { sizes: &[60], flows: 64, seed: 1 };
+        let traffic = Traffic::generate(generator, 128, &[]).expect("a generator makes frames");
+        let allowed = linerate_linux::allowed_cpus().expect("a list of CPUs");
+        assert!(allowed.len() > 1, "two CPUs are needed");
+        Self { path, traffic, cpus: allowed[..2].to_vec() }
+    }
+
+    /// Runs the path with `policy` on the second worker.
+    fn run(&self, policy: IdlePolicy, rate: Rate, seconds: f64) -> RunReport {
+        let idle = IdleRules { workers: vec![None, Some(policy)], ..IdleRules::POLLING };
+        let options = RunOptions { rate, length: RunLength::Seconds(seconds), ..self.path.run };
+        let own = Job::new(&self.path, linerate_stages::KINDS, &self.traffic, &self.cpus);
+        let job = Job { options, idle: &idle, ..own };
+        run(&job, &Watch::unattended()).expect("the path runs").report
+    }
+
+    fn throughput_kpps(&self, policy: IdlePolicy) -> Option<f64> {
+        self.run(policy, Rate::Max, 0.4).throughput_kpps.as_number()
+    }
+
+    /// Measures a policy once.
+    fn measure(&self, policy: IdlePolicy, capacity: f64, samples: &mut Samples) {
+        let mut note = |name: String, value: Option<f64>| {
+            samples.entry(name).or_default().push(value.unwrap_or(f64::NAN));
+        };
+        note("max".to_owned(), self.throughput_kpps(policy));
+        let (rate, seconds) = LATENCY;
+        let report = self.run(policy, Rate::PacketsPerSecond(rate), seconds);
+        let latency = &report.latency;
+        for (name, figure) in
+            [("p50", &latency.p50), ("p99", &latency.p99), ("p99.9", &latency.p999)]
+        {
+            note(name.to_owned(), figure.as_number().map(|ns| ns / 1e3));
+        }
+        let idle = report.workers[1].idle.as_ref().expect("every run reports it");
+        note("parks after".to_owned(), idle.park_after_ns.map(|ns| ns as f64 / 1e3));
+        for load in LOADS {
+            let rate = Rate::PacketsPerSecond((capacity * load).max(1e-3));
+            let report = self.run(policy, rate, LOAD_S);
+            let worker = &report.workers[1];
+            let share = worker.cpu_ns as f64 / 1e9 / (report.elapsed_s + WARM_UP_S);
+            note(format!("cpu {load}"), Some(100.0 * share));
+            let wakes = worker.idle.as_ref().map_or(0, |idle| idle.wake_ups);
+            note(format!("wakes {load}"), Some(wakes as f64 / report.elapsed_s));
+        }
+    }
+}
+
+/// Describes the conditions of the measurement.
+fn machine(bench: &Bench, rounds: usize, capacity: f64) -> String {
+    let load = linerate_linux::load_average();
+    let load = load.map_or_else(|_| "unknown".to_owned(), |averages| format!("{:.2}", averages[0]));
+    format!(
+        "Workers on CPUs {} and {}, {rounds} rounds, load average at the end {load}; 100 % is \
+         {:.2} Mpps.\n",
+        bench.cpus[0],
+        bench.cpus[1],
+        capacity / 1e6
+    )
+}
+
+fn estimate(samples: &Samples, name: &str) -> Option<Estimate> {
+    let values: Vec<f64> = samples.get(name)?.iter().copied().filter(|v| v.is_finite()).collect();
+    (!values.is_empty()).then(|| median_interval(&values, CONFIDENCE))
+}
+
+/// Formats a median with its interval.
+fn cell(samples: &Samples, name: &str) -> String {
+    let Some(Estimate { value, low, high, .. }) = estimate(samples, name) else {
+        return "-".to_owned();
+    };
+    format!("{} ({} to {})", digits(value), digits(low), digits(high))
+}
+
+/// Formats a number with about three significant digits.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        1.0.. => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn rows(
+    all: &[Samples],
+    row: impl Fn(&Samples) -> Vec<String>,
+) -> impl Iterator<Item = Vec<String>> {
+    let policies = IdlePolicy::ALL.into_iter().zip(all);
+    policies.map(move |(policy, samples)| {
+        std::iter::once(policy.word().to_owned()).chain(row(samples)).collect()
+    })
+}
+
+fn latency_table(all: &[Samples]) -> String {
+    let columns = ["idle policy", ">p50 (us)", ">p99 (us)", ">p99.9 (us)", ">parks after (us)"];
+    let names = ["p50", "p99", "p99.9", "parks after"];
+    let row = |samples: &Samples| names.iter().map(|name| cell(samples, name)).collect();
+    let (rate, _) = LATENCY;
+    format!("Latency from source to sink at {rate} packets/s.\n\n")
+        + &markdown_table(&columns, rows(all, row))
+}
+
+fn load_table(all: &[Samples]) -> String {
+    let columns: Vec<String> = LOADS.iter().map(|load| format!(">at {} %", load * 100.0)).collect();
+    let columns: Vec<&str> =
+        std::iter::once("idle policy").chain(columns.iter().map(String::as_str)).collect();
+    let of = |what: &'static str| {
+        move |samples: &Samples| -> Vec<String> {
+            LOADS.iter().map(|load| cell(samples, &format!("{what} {load}"))).collect()
+        }
+    };
+    "CPU time of the worker, % of wall time, by load.\n\n".to_owned()
+        + &markdown_table(&columns, rows(all, of("cpu")))
+        + "\nWake-ups per second, by load.\n\n"
+        + &markdown_table(&columns, rows(all, of("wakes")))
+}
+
+fn throughput_table(all: &[Samples]) -> String {
+    let columns = ["idle policy", ">kpps", ">ratio to pause"];
+    let pause = all[IdlePolicy::Pause as usize].get("max").cloned().unwrap_or_default();
+    let row = |samples: &Samples| {
+        let own = samples.get("max").cloned().unwrap_or_default();
+        let ratio = paired_ratio(&pause, &own, CONFIDENCE);
+        let ratio = format!("{:.2} ({:.2} to {:.2})", ratio.value, ratio.low, ratio.high);
+        vec![cell(samples, "max"), ratio]
+    };
+    "Throughput without a limit.\n\n".to_owned() + &markdown_table(&columns, rows(all, row))
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate new-stage`: writes a template for a stage that is kept outside this repository.
+
+use crate::failure::Failure;
+use crate::help_text::{examples, paragraphs};
+use clap::{Args, ValueEnum};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const AFTER: &str = "\
+Creates the directory NAME with a working stage, its test, a path that uses the stage, and a README
+with the commands. In Rust, this is a crate that builds linerate with your stages; in C, it is a
+shared object that the path loads.
+Examples:
+
+  linerate new-stage ttl
+  linerate new-stage --lang c ttl && make -C ttl && linerate run ttl/ttl.toml";
+
+#[derive(Debug, Args)]
+#[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
+pub(crate) struct NewStageArgs {
+    /// Name of the stage: lower-case letters, digits, - and _
+    name: String,
+    /// Language of the stage: rust or c
+    #[arg(long, value_enum, default_value_t = Language::Rust, hide_possible_values = true)]
+    lang: Language,
+    /// Where the crate finds linerate: a checkout, or the URL of a repository
+    ///
+    /// Default: the checkout that contains this program, or the current directory.
+    #[arg(long, value_name = "DIR|URL")]
+    linerate: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Language {
+    Rust,
+    C,
+}
+
+/// A file of the template: its path in the directory, and its content.
+type Entry = (String, String);
+
+/// Writes the template; returns what to do next.
+pub(crate) fn new_stage(args: &NewStageArgs) -> Result<String, Failure> {
+    check_name(&args.name)?;
+    let folder = Path::new(&args.name);
+    let (entries, note) = match args.lang {
+        Language::Rust => {
+            let Found { keys, lock, note } = origin(args.linerate.as_deref())?;
+            let mut entries = rust(&args.name, &keys);
+            entries.extend(lock.map(|text| ("Cargo.lock".to_owned(), text)));
+            (entries, note)
+        }
+        Language::C => match args.linerate {
+            Some(_) => {
+                let message = "--linerate has no effect with --lang c: a stage in C needs no crate";
+                return Err(Failure::new(message));
+            }
+            None => (c(&args.name), ""),
+        },
+    };
+    let cannot =
+        |path: &Path, error| Failure::new(format!("cannot write {}: {error}", path.display()));
+    fs::create_dir(folder).map_err(|error| cannot(folder, error))?;
+    for (name, content) in &entries {
+        let path = folder.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
+        }
+        fs::write(&path, content).map_err(|error| cannot(&path, error))?;
+    }
+    let list: String = entries.iter().map(|(name, _)| format!("{}/{name}\n", args.name)).collect();
+    let next = match args.lang {
+        Language::Rust => "cargo test --lib && cargo build --release",
+        Language::C => "make && make check",
+    };
+    Ok(format!("{list}\ncd {} && {next}    # see README.md for the rest\n{note}", args.name))
+}
+
+/// Names that a crate cannot have.
+const RESERVED: [&str; 8] = ["test", "core", "std", "alloc", "crate", "self", "super", "linerate"];
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+    let is_valid = name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_part);
+    if !is_valid || RESERVED.contains(&name) {
+        return Err(Failure::new(format!(
+            "invalid name '{name}': use lower-case letters, digits, - and _, start with a \
+             letter; names of Rust's own crates and `linerate` are reserved"
+        )));
+    }
+    Ok(())
+}
+
+/// Keys of the crate's dependencies, `cli` and `stage-api`.
+type Keys = [String; 2];
+
+/// Where the crate finds linerate.
+struct Found {
+    keys: Keys,
+    /// Lock file of a checkout, which makes the crate use the same dependency versions as linerate.
+    lock: Option<String>,
+    /// Required first step, printed for the user.
+    note: &'static str,
+}
+
+impl Found {
+    fn repository(url: &str, note: &'static str) -> Self {
+        Self { keys: [(); 2].map(|()| format!("git = {url:?}")), lock: None, note }
+    }
+
+    fn checkout(folder: &Path) -> Self {
+        let lock = fs::read_to_string(folder.join("Cargo.lock")).ok();
+        Self { keys: paths(folder), lock, note: "" }
+    }
+}
+
+/// Placeholder for the URL of the repository.
+const REPOSITORY: &str = "REPOSITORY";
+
+/// Determines where the crate gets linerate from.
+fn origin(given: Option<&str>) -> Result<Found, Failure> {
+    match given {
+        Some(url) if url.contains("://") || url.contains('@') => Ok(Found::repository(url, "")),
+        Some(folder) => {
+            let folder = std::path::absolute(folder).ok().filter(|folder| is_checkout(folder));
+            let folder = folder.ok_or_else(|| {
+                Failure::new(format!(
+                    "--linerate {}: neither a linerate checkout nor a URL",
+                    given.unwrap_or_default()
+                ))
+            })?;
+            Ok(Found::checkout(&folder))
+        }
+        None => {
+            let starts = [std::env::current_exe(), std::env::current_dir()];
+            let starts: Vec<PathBuf> = starts.into_iter().flatten().collect();
+            let found =
+                starts.iter().flat_map(|start| start.ancestors()).find(|at| is_checkout(at));
+            Ok(match found {
+                Some(folder) => Found::checkout(folder),
+                None => Found::repository(REPOSITORY, "Replace REPOSITORY in Cargo.toml first.\n"),
+            })
+        }
+    }
+}
+
+fn is_checkout(folder: &Path) -> bool {
+    folder.join("crates/stage-api/Cargo.toml").is_file()
+        && folder.join("crates/cli/Cargo.toml").is_file()
+}
+
+fn paths(folder: &Path) -> Keys {
+    ["crates/cli", "crates/stage-api"]
+        .map(|name| format!("path = {:?}", folder.join(name).display().to_string()))
+}
+
+fn rust(name: &str, [linerate, stage_api]: &Keys) -> Vec<Entry> {
+    let manifest = include_str!("../templates/rust/Cargo.toml.in");
+    let manifest = manifest
+        .replace("@NAME@", name)
+        .replace("@LINERATE@", linerate)
+        .replace("@STAGE_API@", stage_api);
+    let library = include_str!("../templates/rust/src/lib.rs");
+    let library =
+        library.replace("//! `ttl`:", &format!("//! `{name}`:")).replace("\"ttl\"", &quoted(name));
+    let main = include_str!("../templates/rust/src/main.rs.in");
+    let main = without_licence(&main.replace("CRATE", &name.replace('-', "_")));
+    let readme = include_str!("../templates/rust/README.md.in").replace("@NAME@", name);
+    vec![
+        ("Cargo.toml".to_owned(), without_licence(&manifest)),
+        ("src/lib.rs".to_owned(), without_licence(&library)),
+        ("src/main.rs".to_owned(), main),
+        (format!("{name}.toml"), path(&format!("kind = {}", quoted(name)))),
+        ("README.md".to_owned(), without_licence(&readme)),
+        (".gitignore".to_owned(), "/target\n".to_owned()),
+    ]
+}
+
+fn c(name: &str) -> Vec<Entry> {
+    let file = name.replace('-', "_");
+    let filled =
+        |text: &str| without_licence(&text.replace("@NAME@", name).replace("@FILE@", &file));
+    let stage = format!("kind = \"plugin\"\nfile = \"./lib{file}.so\"");
+    vec![
+        (format!("{file}.c"), filled(include_str!("../templates/c/stage.c.in"))),
+        ("test.c".to_owned(), filled(include_str!("../templates/c/test.c.in"))),
+        ("Makefile".to_owned(), filled(include_str!("../templates/c/Makefile.in"))),
+        (format!("{name}.toml"), path(&stage)),
+        ("README.md".to_owned(), filled(include_str!("../templates/c/README.md.in"))),
+        ("include/linerate/stage.h".to_owned(), linerate_plugin::HEADER.to_owned()),
+        (".gitignore".to_owned(), format!("/lib{file}.so\n/test\n")),
+    ]
+}
+
+fn quoted(name: &str) -> String {
+    format!("{name:?}")
+}
+
+fn path(stage: &str) -> String {
+    without_licence(&include_str!("../templates/path.toml.in").replace("@STAGE@", stage))
+}
+
+/// Removes the licence line, because what users make of a template is theirs.
+fn without_licence(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.contains("SPDX-License-Identifier"));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_crates_and_stages() {
+        for good in ["ttl", "my-stage", "x_2"] {
+            assert!(check_name(good).is_ok(), "{good}");
+        }
+        for bad in ["", "-x", "2x", "Ttl", "a b", "a/b", "../x", "std"] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn no_placeholder_is_left() {
+        let origin = ["path = \"/a\"".to_owned(), "path = \"/b\"".to_owned()];
+        for (name, content) in [rust("my-stage", &origin), c("my-stage")].concat() {
+            assert!(!content.contains('@') || name.ends_with("Makefile"), "{name}: {content}");
+            assert!(
+                !content.contains("CRATE") && !content.contains("SPDX-") | name.ends_with(".h")
+            );
+        }
+    }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Locates the files named in a packet path, and loads its shared objects.
+
+use crate::failure::Failure;
+use crate::kinds::load_plugins;
+use linerate_path::plugins::plugins;
+use std::path::{Path as FilePath, PathBuf};
+
+/// Returns the location of `file`, as named in the packet path in `path`.
+pub(crate) fn next_to(path: &FilePath, file: &str) -> PathBuf {
+    match file {
+        // Standard input.
+        "-" => PathBuf::from(file),
+        _ => path.parent().unwrap_or(FilePath::new("")).join(file),
+    }
+}
+
+/// Loads the shared objects named in the packet path `text`, which is stored in `file`.
+///
+/// # Errors
+/// Returns the first object that cannot be used, with its location in the file.
+pub(crate) fn load_objects(file: &FilePath, text: &str) -> Result<(), Failure> {
+    load_plugins(&plugins(text), |object| next_to(file, object)).map_err(|(named, error)| {
+        let problem = named.problem(text, &error.to_string());
+        Failure::new(problem.display(&file.display().to_string()))
+    })
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Real programs through the forwarder.
+
+use crate::scene::{PORTS, Scene, assert_reconciled, interface, nat, router};
+use std::process::Stdio;
+
+#[test]
+fn ping_and_tcp_pass_through_nat_both_ways() {
+    let Some(scene) = Scene::new(&["iperf3"]) else { return };
+    let path = scene.path("nat.toml", &format!("{PORTS}{}", nat()));
+    let forwarder = scene.start("f", &path, &["--time", "80s"]);
+    scene.wait_for_reply("a", "192.0.2.2");
+    let replies = scene.run("a", &["ping", "-n", "-q", "-i", "0.05", "-c", "20", "192.0.2.2"]);
+    assert!(replies.contains(" 0% packet loss"), "{replies}");
+
+    send_over_tcp(&scene);
+    let report = forwarder.end();
+    assert_reconciled(&report);
+    let nat = report.workers[0].stages.iter().find(|stage| stage.name == "nat44").expect("nat44");
+    assert!(nat.counts.values().sum::<u64>() > 0, "{:?}", nat.counts);
+    for name in ["p0", "p1"] {
+        let both = interface(&report, name);
+        assert!(both.received.as_ref().is_some_and(|counts| counts.taken > 40), "{both:?}");
+        assert!(both.sent.as_ref().is_some_and(|counts| counts.accepted > 40), "{both:?}");
+    }
+    let input = report.input.expect("live input is described");
+    assert!(input.completed_checksums > 0, "veth leaves checksums to the receiver: {input:?}");
+}
+
+/// Sends data from host a to host b for 2 seconds, some of which must arrive.
+fn send_over_tcp(scene: &Scene) {
+    let mut server = scene.command("b", &["iperf3", "-s", "-1", "-p", "5201"]);
+    let mut server = server.stdout(Stdio::null()).spawn().expect("iperf3 starts");
+    // Port 5201 in hexadecimal, in state LISTEN.
+    let listens = "for i in $(seq 100); do \
+                   grep -q ':1451 .* 0A ' /proc/net/tcp /proc/net/tcp6 && exit; sleep 0.1; \
+                   done; exit 1";
+    scene.run("b", &["sh", "-c", listens]);
+    let sent = scene.run("a", &["iperf3", "-c", "192.0.2.2", "-t", "2", "-J"]);
+    server.wait().expect("it ends");
+    let result: serde_json::Value = last_object(&sent);
+    let bytes = result["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
+    // How much arrives depends on who else needs the CPUs: rates are for `cargo xtask live`.
+    assert!(bytes > 0, "no data in 2 seconds: {sent}");
+}
+
+#[test]
+fn a_parked_forwarder_forwards_like_one_that_polls() {
+    let Some(scene) = Scene::new(&["iperf3"]) else { return };
+    let path = scene.path("park.toml", &format!("{PORTS}{}", nat()));
+    let forwarder = scene.start("f", &path, &["--time", "80s", "--idle", "park"]);
+    scene.wait_for_reply("a", "192.0.2.2");
+    let replies = scene.run("a", &["ping", "-n", "-q", "-i", "0.05", "-c", "20", "192.0.2.2"]);
+    assert!(replies.contains(" 0% packet loss"), "{replies}");
+    send_over_tcp(&scene);
+    let report = forwarder.end();
+    assert_reconciled(&report);
+    let idle = report.workers[0].idle.as_ref().expect("every run reports it");
+    assert_eq!(idle.policy, "park");
+    // It sleeps between two pings, each of which wakes it twice.
+    assert!(idle.parks > 20 && idle.wake_ups > 20, "{idle:?}");
+}
+
+#[test]
+fn a_parked_forwarder_uses_little_cpu_time_while_no_packets_come() {
+    let Some(scene) = Scene::new(&[]) else { return };
+    for io in ["af_packet", "af_xdp"] {
+        let interface = |name: &str| format!("interface = \"{name}\"\nio = \"{io}\"");
+        let ports = PORTS
+            .replace("interface = \"p0\"", &interface("p0"))
+            .replace("interface = \"p1\"", &interface("p1"));
+        let path = scene.path(&format!("{io}.toml"), &format!("{ports}{}", router()));
+        let forwarder = scene.start("f", &path, &["--time", "80s", "--idle", "park"]);
+        scene.wait_for_reply("a", "192.0.2.2");
+        scene.run("f", &["sleep", "4"]);
+        scene.wait_for_reply("a", "192.0.2.2");
+        let report = forwarder.end();
+        assert_reconciled(&report);
+        let worker = &report.workers[0];
+        // A worker that polls has a share near 1, less what other programs take.
+        let share = worker.cpu_ns as f64 / 1e9 / report.elapsed_s;
+        assert!(share < 0.05, "{io}: {share} of a CPU, {:?}", worker.idle);
+    }
+}
+
+/// Parses the last JSON object of the output of several tries.
+fn last_object(text: &str) -> serde_json::Value {
+    let start = text.rfind("\n{").map_or(0, |at| at + 1);
+    serde_json::from_str(&text[start..]).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn xdp_sockets_forward_through_nat_both_ways() {
+    let Some(scene) = Scene::new(&[]) else { return };
+    let ports = PORTS
+        .replace("interface = \"p0\"", "interface = \"p0\"\nio = \"af_xdp\"")
+        .replace("interface = \"p1\"", "interface = \"p1\"\nio = \"af_xdp\"");
+    let path = scene.path("xdp.toml", &format!("{ports}{}", nat()));
+    let forwarder = scene.start("f", &path, &["--time", "80s"]);
+    scene.wait_for_reply("a", "192.0.2.2");
+    let replies = scene.run("a", &["ping", "-n", "-q", "-i", "0.05", "-c", "20", "192.0.2.2"]);
+    assert!(replies.contains(" 0% packet loss"), "{replies}");
+    let second = scene.start("f", &path, &["--time", "1s"]).output();
+    let text = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(2), "{text}");
+    assert!(text.contains("p0") && text.contains("another program"), "{text}");
+    let report = forwarder.end();
+    assert_reconciled(&report);
+    assert_eq!(interface(&report, "p0").io, "af_xdp");
+}
+
+#[test]
+fn udp_and_fragments_pass_both_ways() {
+    let Some(scene) = Scene::new(&[]) else { return };
+    let path = scene.path("router.toml", &format!("{PORTS}{}", router()));
+    let forwarder = scene.start("f", &path, &["--time", "80s"]);
+    scene.wait_for_reply("a", "192.0.2.2");
+    // 4000 bytes are three fragments each way.
+    let ping = ["ping", "-n", "-q", "-M", "dont", "-s", "4000", "-i", "0.05", "-c", "20"];
+    for (host, address) in [("a", "192.0.2.2"), ("b", "10.0.0.2")] {
+        let replies = scene.run(host, &[&ping[..], &[address]].concat());
+        assert!(replies.contains(" 0% packet loss"), "{replies}");
+    }
+    let report = forwarder.end();
+    assert_reconciled(&report);
+    let taken = interface(&report, "p0").received.as_ref().map_or(0, |counts| counts.taken);
+    assert!(taken >= 40 * 3, "{taken} frames");
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Captures, interfaces and several queues in one chain: the program is sender, forwarder and
+//! receiver.
+
+use crate::scene::{MAC, Scene, assert_reconciled, drops, interface, router};
+use linerate_dataplane::traffic::Traffic;
+use linerate_path::model::CaptureRules;
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::Ipv4Addr;
+
+/// Flows of the sender, and packets of each.
+const FLOWS: u8 = 40;
+const EACH: u16 = 100;
+
+/// An Ethernet frame with a UDP packet of a flow; its last two bytes number it within the flow.
+fn frame(flow: u8, number: u16) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0x0a, 8, 0];
+    let mut ip = vec![0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0];
+    ip.extend(Ipv4Addr::new(10, 0, 0, 10 + flow).octets());
+    ip.extend(Ipv4Addr::new(192, 0, 2, 2).octets());
+    let sum: u32 = ip.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let sum = !((folded & 0xffff) + (folded >> 16)) as u16;
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    frame.extend(ip);
+    frame.extend([0, 7, 0, 9, 0, 26, 0, 0]);
+    frame.extend([0; 16]);
+    frame.extend(number.to_be_bytes());
+    frame
+}
+
+/// A capture of all flows, interleaved.
+fn capture() -> Vec<u8> {
+    let mut writer = linerate_dataplane::capture::PcapWriter::new(Vec::new()).expect("memory");
+    for number in 0..EACH {
+        for flow in 0..FLOWS {
+            let time_ns = u64::from(number) * u64::from(FLOWS) + u64::from(flow);
+            writer.write(time_ns, &frame(flow, number)).expect("memory");
+        }
+    }
+    writer.finish().expect("memory")
+}
+
+/// The numbers of each flow's packets in a capture, in order.
+fn numbers(file: &[u8]) -> BTreeMap<u8, Vec<u16>> {
+    let traffic = Traffic::from_capture(file, 2048, CaptureRules::WHOLE, &[]).expect("packets");
+    let mut flows: BTreeMap<u8, Vec<u16>> = BTreeMap::new();
+    for index in 0..traffic.len() {
+        let bytes = traffic.frame(index);
+        if bytes.len() == 60 && bytes[23] == 17 && bytes[26..29] == [10, 0, 0] {
+            let number = u16::from_be_bytes([bytes[58], bytes[59]]);
+            flows.entry(bytes[29] - 10).or_default().push(number);
+        }
+    }
+    flows
+}
+
+/// Waits until a packet socket is open in the namespace of a host.
+fn wait_for_socket(scene: &Scene, host: &str, sockets: u32) {
+    let line = format!(
+        "until [ $(wc -l < /proc/net/packet) -gt {sockets} ]; do sleep 0.05; done; sleep 0.5"
+    );
+    scene.run(host, &["sh", "-c", &line]);
+}
+
+#[test]
+fn two_queues_keep_the_order_of_each_flow_and_every_packet_is_explained() {
+    let Some(scene) = Scene::new(&[]) else { return };
+    fs::write(scene.folder.path().join("in.pcap"), capture()).expect("it can be written");
+    let out = scene.folder.path().join("out.pcap");
+    let parse = "[[stage]]\nkind = \"parse\"\n";
+    let receiver = format!(
+        "[source]\nkind = \"interface\"\nname = \"b0\"\n\n[sink]\nkind = \"capture\"\nfile = \
+         \"{}\"\n\n{parse}",
+        out.display()
+    );
+    let forwarder = format!(
+        "[source]\nkind = \"interface\"\nname = \"p0\"\n\n[sink]\nkind = \"interface\"\nname = \
+         \"p1\"\n\n{}\n[mapping]\nworkers = [{{ stages = [\"parse\", \"forward\"], replicas = 2 \
+         }}]\n",
+        router()
+    );
+    let sender = format!(
+        "[source]\nkind = \"capture\"\nfile = \"in.pcap\"\n\n[sink]\nkind = \"interface\"\nname = \
+         \"a0\"\n\n{parse}\n[run]\npackets = {}\nrate = \"20kpps\"\n",
+        u64::from(FLOWS) * u64::from(EACH)
+    );
+    let receiver = scene.start("b", &scene.path("b.toml", &receiver), &["--time", "80s"]);
+    let forwarder = scene.start("f", &scene.path("f.toml", &forwarder), &["--time", "80s"]);
+    wait_for_socket(&scene, "b", 1);
+    wait_for_socket(&scene, "f", 4);
+    let sent = scene.start("a", &scene.path("a.toml", &sender), &[]).report();
+    // A reply from host b shows that what was sent before has passed.
+    scene.run("b", &["sh", "-c", "sleep 0.5"]);
+    let (forwarded, received) = (forwarder.end(), receiver.end());
+    for report in [&sent, &forwarded, &received] {
+        assert_reconciled(report);
+    }
+    let accepted = interface(&sent, "a0").sent.as_ref().map_or(0, |counts| counts.accepted);
+    let lost = drops(&sent, "sink", "tx_full") + drops(&sent, "source", "rx_missed");
+    assert_eq!(accepted + lost, u64::from(FLOWS) * u64::from(EACH));
+    assert_eq!(interface(&forwarded, "p0").queues, 2);
+    let busy = forwarded.workers.iter().filter(|worker| worker.stages[0].packets > 0).count();
+    assert_eq!(busy, 2, "flows are spread over both queues");
+
+    let flows = numbers(&fs::read(&out).expect("the receiver wrote it"));
+    let arrived: usize = flows.values().map(Vec::len).sum();
+    assert!(arrived > usize::from(FLOWS), "{arrived} packets of {accepted} arrived");
+    for (flow, numbers) in flows {
+        assert!(numbers.is_sorted_by(|a, b| a < b), "flow {flow}: {numbers:?}");
+    }
+}
+
+#[test]
+fn a_tap_interface_receives_and_sends() {
+    let Some(scene) = Scene::new(&[]) else { return };
+    if !std::path::Path::new("/dev/net/tun").exists() {
+        return println!("SKIP: no /dev/net/tun here");
+    }
+    // The tap is a third interface of host a, with host b's network behind it.
+    scene.ip("f", &["tuntap", "add", "t0", "mode", "tap"]);
+    scene.ip("f", &["link", "set", "t0", "up", "address", "02:00:00:00:00:0c"]);
+    scene.ip("f", &["address", "add", "10.0.9.2/24", "dev", "t0"]);
+    scene.ip("f", &["neigh", "add", "10.0.9.1", "lladdr", MAC, "dev", "t0"]);
+    scene.ip("f", &["route", "add", "192.0.2.0/24", "via", "10.0.9.1"]);
+    let ports = "[[port]]\nname = \"tap\"\ninterface = \"t0\"\nio = \"tap\"\n\n\
+                 [[port]]\nname = \"outside\"\ninterface = \"p1\"\n\n\
+                 [source]\nkind = \"ports\"\n\n[sink]\nkind = \"ports\"\n\n";
+    let routes =
+        router().replace("10.0.0.0/24 via 02:00:00:00:00:0a", "10.0.9.0/24 via 02:00:00:00:00:0c");
+    let path = scene.path("tap.toml", &format!("{ports}{routes}"));
+    let forwarder = scene.start("f", &path, &["--time", "80s"]);
+    scene.wait_for_reply("f", "192.0.2.2");
+    let replies = scene.run("f", &["ping", "-n", "-q", "-i", "0.05", "-c", "20", "192.0.2.2"]);
+    assert!(replies.contains(" 0% packet loss"), "{replies}");
+    let second = scene.start("f", &path, &["--time", "1s"]).output();
+    let text = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(2), "{text}");
+    assert!(text.contains("t0") && text.contains("another program"), "{text}");
+    let report = forwarder.end();
+    assert_reconciled(&report);
+    let tap = interface(&report, "t0");
+    assert!(tap.received.as_ref().is_some_and(|counts| counts.taken >= 20), "{tap:?}");
+}

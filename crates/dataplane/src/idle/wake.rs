@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Puts a worker to sleep until a neighbour pushes packets, without lost wake-ups, and at next to
+//! no cost to the neighbour while the worker is awake.
+//!
+//! ```text
+//! worker: S1 state = asleep              neighbour: P1 push: publish the ring's tail
+//!         S2 barrier on all CPUs                    P2 compiler barrier
+//!         S3 is a ring non-empty? then awake        P3 is state asleep? then set it to awake
+//!         S4 wait for the event                            and signal the event
+//! ```
+//!
+//! **No wake-up is lost.** Suppose that the worker waits in S4 while an item is in a ring, and no
+//! signal is on its way. S3 did not see P1, and P3 did not see S1. S2 executes a full barrier on
+//! the neighbour's CPU (membarrier(2)), at some point of the neighbour's program. If that point is
+//! after P1, the item was visible before S2 ended, and S3 would have seen it. If it is before P1,
+//! then P3 is executed after the barrier as well, since P2 keeps the compiler from moving P3 before
+//! P1, and the barrier keeps the CPU from executing it early; S1 was visible by then, and P3 would
+//! have seen it. Both cases contradict the assumption. A neighbour that is not running passes the
+//! barrier when it is scheduled. Without membarrier, P2 is a CPU fence, and the argument is
+//! Dekker's: of two threads that each write, fence, and read what the other wrote, one sees the
+//! other's write.
+//!
+//! When the worker wakes up, it sets `state` to awake with a swap. If a neighbour has already done
+//! so, its signal has been or will be sent. A signal that comes later ends the next wait early, and
+//! the worker then finds nothing to do.
+//!
+//! `tests` explores all interleavings of this protocol on a machine with store buffers, and shows
+//! that it fails without S2.
+
+use linerate_linux as linux;
+use linerate_linux::{Event, Ready, WaitSet};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
+use std::time::Duration;
+
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 1;
+
+/// Wakes one worker. Occupies a cache line of its own. The line is written only when the worker
+/// falls asleep or is woken, so it usually stays in every neighbour's cache.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Waker {
+    state: AtomicU32,
+    /// Whether neighbours must execute a CPU fence because the kernel lacks membarrier(2).
+    fences: bool,
+    event: Event,
+}
+
+impl Waker {
+    /// Creates the waker of a worker that is awake.
+    ///
+    /// # Errors
+    /// Returns an error if the limit on open files is reached.
+    pub(crate) fn new() -> Result<Self, linux::Error> {
+        static BARRIER: OnceLock<bool> = OnceLock::new();
+        let fences = !*BARRIER.get_or_init(linux::prepare_barrier);
+        Ok(Self { state: AtomicU32::new(AWAKE), fences, event: Event::new()? })
+    }
+
+    /// Wakes the worker if it is asleep. Call after publishing what the worker should see. While
+    /// the worker is awake, a call costs two loads of cached lines and two branches that are never
+    /// taken.
+    #[inline]
+    pub(crate) fn notify(&self) {
+        if self.fences {
+            fence(Ordering::SeqCst);
+        } else {
+            compiler_fence(Ordering::SeqCst);
+        }
+        // Relaxed: P3, ordered by the barriers above.
+        if self.state.load(Ordering::Relaxed) == ASLEEP {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake(&self) {
+        // Relaxed: only the winner of the swap signals; the event orders everything else.
+        if self.state.swap(AWAKE, Ordering::Relaxed) == ASLEEP {
+            self.event.signal();
+        }
+    }
+
+    /// Step S2: makes S1 visible to every neighbour before the reads of S3.
+    fn fall_asleep(&self) {
+        // Relaxed: S1, ordered by the barriers below.
+        self.state.store(ASLEEP, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if !self.fences {
+            linux::barrier_everywhere();
+        }
+    }
+
+    fn wake_up(&self) {
+        // Relaxed: as in `wake`.
+        if self.state.swap(AWAKE, Ordering::Relaxed) == AWAKE {
+            self.event.clear();
+        }
+    }
+}
+
+/// How a sleep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slept {
+    /// The worker did not sleep, because there was something to do.
+    NotAtAll,
+    /// The sleep timed out.
+    InFull,
+    /// A neighbour, a frame or the end of the run woke the worker.
+    Woken,
+    /// An interface reports an error.
+    Failed,
+}
+
+/// The worker's side: its waker, and the descriptors that it sleeps on.
+pub(crate) struct Sleeper {
+    pub(crate) waker: Arc<Waker>,
+    set: WaitSet,
+}
+
+impl Sleeper {
+    /// Creates the sleeper of a worker that is woken by `waker`, and by data on `descriptors`.
+    pub(crate) fn new<'d>(
+        waker: &'d Arc<Waker>,
+        descriptors: impl Iterator<Item = BorrowedFd<'d>>,
+    ) -> Self {
+        let event = waker.event.as_fd();
+        let set = WaitSet::new(descriptors.chain([event]));
+        Self { waker: Arc::clone(waker), set }
+    }
+
+    /// Sleeps for at most `timeout`, or not at all if `is_ready` returns true. `is_ready` is called
+    /// once other threads can see that the worker is about to sleep.
+    pub(crate) fn sleep(&mut self, is_ready: impl FnOnce() -> bool, timeout: Duration) -> Slept {
+        self.waker.fall_asleep();
+        let slept = if is_ready() {
+            Slept::NotAtAll
+        } else {
+            match self.set.wait(timeout) {
+                Ready::Nothing => Slept::InFull,
+                Ready::Data => Slept::Woken,
+                Ready::Error => Slept::Failed,
+            }
+        };
+        self.waker.wake_up();
+        slept
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Live packets: network interfaces as the source and the sink of a path.
+//!
+//! [`Ports::open`] opens all queues of all interfaces, which requires privileges. A run then takes
+//! these queues over. After the run, `reconcile` compares the interfaces' counters with what the
+//! path received and sent. Each worker at either end of the path has its own queue on each
+//! interface, so workers share nothing; the kernel distributes arriving packets over the queues by
+//! flow.
+
+pub(crate) mod receive;
+mod segments;
+pub(crate) mod transmit;
+
+use linerate_linux as linux;
+use linerate_linux::network::{Link, Network};
+use linerate_linux::port::{
+    PacketReceiver, PacketSender, PortState, ReceiveRules, Received, Sent, TapReceiver, TapSender,
+    XdpReceiver, XdpSender, interface_index, open_tap, open_xdp,
+};
+use linerate_path::model::{Io, Mapping, Path, Port};
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Mutex;
+
+/// A receive queue of an interface.
+#[derive(Debug)]
+pub(crate) enum Receiver {
+    Packet(PacketReceiver),
+    Xdp(XdpReceiver),
+    Tap(TapReceiver),
+}
+
+/// A transmit queue of an interface.
+#[derive(Debug)]
+pub(crate) enum Sender {
+    Packet(PacketSender),
+    Xdp(XdpSender),
+    Tap(TapSender),
+}
+
+impl Receiver {
+    #[inline]
+    fn receive(&mut self) -> Option<Received<'_>> {
+        match self {
+            Self::Packet(queue) => queue.receive(),
+            Self::Xdp(queue) => queue.receive(),
+            Self::Tap(queue) => queue.receive(),
+        }
+    }
+
+    fn state(&self) -> PortState {
+        match self {
+            Self::Packet(queue) => queue.state(),
+            Self::Xdp(queue) => queue.state(),
+            Self::Tap(queue) => queue.state(),
+        }
+    }
+
+    /// Returns the file descriptor that is readable when frames are waiting.
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Packet(queue) => queue.as_fd(),
+            Self::Xdp(queue) => queue.as_fd(),
+            Self::Tap(queue) => queue.as_fd(),
+        }
+    }
+
+    /// Returns whether offloads may leave a checksum incomplete without reporting it.
+    #[inline]
+    fn hides_offloads(&self) -> bool {
+        matches!(self, Self::Xdp(_))
+    }
+
+    /// Starts receiving. Discards frames that an AF_XDP socket received earlier.
+    pub(crate) fn start(&mut self) -> Result<(), linux::Error> {
+        match self {
+            Self::Packet(queue) => queue.start()?,
+            Self::Xdp(queue) => while queue.receive().is_some() {},
+            Self::Tap(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Stops receiving on an AF_PACKET socket. Failing to stop is not an error: frames that still
+    /// arrive are counted as waiting. An AF_XDP socket cannot be stopped, so the number of frames
+    /// waiting in it is returned; for other sockets, 0.
+    fn stop(&self) -> u64 {
+        match self {
+            Self::Packet(queue) => {
+                let _ = queue.stop();
+                0
+            }
+            Self::Xdp(queue) => queue.waiting(),
+            Self::Tap(_) => 0,
+        }
+    }
+}
+
+impl Sender {
+    #[inline]
+    fn send<'f>(&mut self, frames: impl Iterator<Item = &'f [u8]>) -> Sent {
+        match self {
+            Self::Packet(queue) => queue.send(frames),
+            Self::Xdp(queue) => queue.send(frames),
+            Self::Tap(queue) => queue.send(frames),
+        }
+    }
+}
+
+/// An interface of the path.
+#[derive(Clone, Debug)]
+pub(crate) struct Interface {
+    pub(crate) port: Port,
+    pub(crate) index: u32,
+    /// Number of receive queues; 0 if the path does not receive on this interface. `sends` is the
+    /// number of transmit queues.
+    pub(crate) receives: u32,
+    pub(crate) sends: u32,
+}
+
+/// The queues of all interfaces. Receive queues are indexed by worker of the first segment,
+/// transmit queues by worker of the last segment, and both then by port.
+#[derive(Debug, Default)]
+struct Queues {
+    receivers: Vec<Vec<Receiver>>,
+    senders: Vec<Vec<Sender>>,
+}
+
+/// The open interfaces of a path, for one run.
+#[derive(Debug)]
+pub struct Ports {
+    pub(crate) interfaces: Vec<Interface>,
+    /// Queues that no worker has taken yet; empty after a run.
+    queues: Mutex<Queues>,
+    network: Network,
+}
+
+impl Ports {
+    /// Opens the interfaces of `path` for the workers of `mapping`; `None` if the path has none.
+    /// Nothing is received before the run.
+    ///
+    /// # Errors
+    /// Returns an error if an interface does not exist or is in use, or if the caller lacks the
+    /// privilege to open it.
+    pub fn open(path: &Path, mapping: &Mapping) -> Result<Option<Self>, linux::Error> {
+        let (sources, sinks) = (path.source.ports(), path.sink.ports());
+        if sources.is_empty() && sinks.is_empty() {
+            return Ok(None);
+        }
+        let replicas = |segment: Option<&linerate_path::model::Segment>| {
+            segment.map_or(1, |segment| segment.replicas as usize)
+        };
+        let (first, last) = (replicas(mapping.segments.first()), replicas(mapping.segments.last()));
+        let network = Network::own()?;
+        let mut interfaces: Vec<Interface> = Vec::new();
+        for port in sources.iter().chain(sinks) {
+            if !interfaces.iter().any(|known| known.port.interface == port.interface) {
+                interfaces.push(Interface {
+                    port: port.clone(),
+                    index: 0,
+                    receives: if sources.contains(port) { first as u32 } else { 0 },
+                    sends: 0,
+                });
+            }
+        }
+        for interface in &mut interfaces {
+            let sends = sinks.iter().any(|port| port.interface == interface.port.interface);
+            interface.sends = if sends { last as u32 } else { 0 };
+        }
+        let mut pairs = pairs(&interfaces)?;
+        let mut queues = Queues::default();
+        queues.receivers.resize_with(first, Vec::new);
+        queues.senders.resize_with(last, Vec::new);
+        for port in sources {
+            for (queue, receiver) in receivers(port, first, &mut pairs)?.into_iter().enumerate() {
+                queues.receivers[queue].push(receiver);
+            }
+        }
+        for port in sinks {
+            for (queue, senders) in queues.senders.iter_mut().enumerate() {
+                senders.push(sender(port, queue, &mut pairs)?);
+            }
+        }
+        for interface in &mut interfaces {
+            interface.index = interface_index(&interface.port.interface)?;
+        }
+        Ok(Some(Self { interfaces, queues: Mutex::new(queues), network }))
+    }
+
+    /// Returns the names of the interfaces in promiscuous mode.
+    pub fn promiscuous(&self) -> impl Iterator<Item = &str> {
+        let all = self.interfaces.iter().filter(|interface| interface.port.promiscuous);
+        all.map(|interface| interface.port.interface.as_str())
+    }
+
+    /// Takes the receive queues of worker `queue` of the first segment; empty if none are left.
+    pub(crate) fn take_receivers(&self, queue: usize) -> Vec<Receiver> {
+        let mut queues = self.queues.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        queues.receivers.get_mut(queue).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Takes the transmit queues of worker `queue` of the last segment; empty if none are left.
+    pub(crate) fn take_senders(&self, queue: usize) -> Vec<Sender> {
+        let mut queues = self.queues.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        queues.senders.get_mut(queue).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Reads the counters of all interfaces in the namespace, keyed by interface index; empty if
+    /// they cannot be read.
+    pub(crate) fn links(&self) -> BTreeMap<u32, Link> {
+        let links = self.network.links().unwrap_or_default();
+        links.into_iter().map(|link| (link.index, link)).collect()
+    }
+
+    /// Reads the packet counter of each of the first `count` receiving interfaces.
+    fn received(&self, count: usize) -> Vec<Option<u64>> {
+        let links = self.links();
+        let receiving = self.interfaces.iter().filter(|interface| interface.receives > 0);
+        let read = |interface: &Interface| {
+            links.get(&interface.index).map(|link| received_packets(link, &interface.port))
+        };
+        receiving.take(count).map(read).collect()
+    }
+}
+
+/// Returns whether this program is the far end of the interface, as with TAP. The path then
+/// receives what the kernel sends on the interface.
+pub(crate) fn is_far_end(port: &Port) -> bool {
+    port.io == Io::Tap
+}
+
+/// Returns the number of packets that an interface has counted as arriving for the path.
+pub(crate) fn received_packets(link: &Link, port: &Port) -> u64 {
+    if is_far_end(port) { link.tx_packets } else { link.rx_packets }
+}
+
+/// Queues opened for both directions at once, indexed by interface, then by queue.
+#[derive(Default)]
+struct Pairs {
+    receivers: BTreeMap<String, Vec<Receiver>>,
+    senders: BTreeMap<String, Vec<Option<Sender>>>,
+}
+
+/// Opens the queues of the interfaces whose queues both receive and send.
+fn pairs(interfaces: &[Interface]) -> Result<Pairs, linux::Error> {
+    let mut pairs = Pairs::default();
+    for interface in interfaces {
+        let name = &interface.port.interface;
+        let (receives, sends) = (interface.receives as usize, interface.sends as usize);
+        let (receivers, senders): (Vec<_>, Vec<_>) = match interface.port.io {
+            Io::AfPacket => continue,
+            Io::AfXdp => {
+                let queues = open_xdp(name, receives.max(sends), receives)?.into_iter();
+                queues.map(|(from, to)| (Receiver::Xdp(from), Some(Sender::Xdp(to)))).unzip()
+            }
+            Io::Tap => {
+                let queues = open_tap(name, receives.max(1))?.into_iter();
+                let (receivers, senders): (Vec<_>, Vec<_>) = queues.unzip();
+                let shared = (0..sends).map(|queue| {
+                    let sender: &TapSender = &senders[queue % senders.len()];
+                    Some(Sender::Tap(sender.share()))
+                });
+                (receivers.into_iter().map(Receiver::Tap).collect(), shared.collect())
+            }
+        };
+        pairs.receivers.insert(name.clone(), receivers);
+        pairs.senders.insert(name.clone(), senders);
+    }
+    Ok(pairs)
+}
+
+fn receivers(port: &Port, queues: usize, pairs: &mut Pairs) -> Result<Vec<Receiver>, linux::Error> {
+    match pairs.receivers.remove(&port.interface) {
+        Some(opened) => Ok(opened.into_iter().take(queues).collect()),
+        None => {
+            let rules = ReceiveRules { promiscuous: port.promiscuous };
+            let opened = PacketReceiver::open(&port.interface, rules, queues)?;
+            Ok(opened.into_iter().map(Receiver::Packet).collect())
+        }
+    }
+}
+
+fn sender(port: &Port, queue: usize, pairs: &mut Pairs) -> Result<Sender, linux::Error> {
+    let opened = pairs.senders.get_mut(&port.interface);
+    match opened.and_then(|opened| opened.get_mut(queue)?.take()) {
+        Some(sender) => Ok(sender),
+        None => PacketSender::open(&port.interface).map(Sender::Packet),
+    }
+}

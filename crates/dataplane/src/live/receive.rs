@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One queue of a live source: frames from one queue of each port, restored to their on-wire form.
+//!
+//! Each frame is copied once, from the memory in which it was received to a buffer from the pool; a
+//! coalesced frame is copied twice. The copy also undoes offloads: it reinserts a VLAN tag that the
+//! kernel removed, computes a missing checksum, and splits coalesced segments (as [decision 0301]
+//! does for captures).
+//!
+//! ```text
+//! poll: while the burst has room: the next segment of the coalesced frame being cut, if any, else
+//! the next frame of a port; each poll starts at a different port
+//! ```
+//!
+//! [decision 0301]: ../../../../docs/decisions/0301-joined-segments-are-cut-again.md
+
+use super::segments::Segments;
+use super::{Ports, Receiver};
+use crate::bucket::address_bucket;
+use crate::burst::Burst;
+use crate::capture::repair::complete;
+use crate::packet::Packet;
+use crate::source::Poll;
+use crate::stage::Steer;
+use crate::stock::Stock;
+use linerate_kernels::Sum;
+use linerate_linux::port::{Offload, PortState, Received, Segmentation};
+use linerate_record::input::cause;
+use linerate_record::run::{CutSegments, Tally};
+use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Number of consecutive empty polls (a few milliseconds) after which the state of the ports is
+/// queried.
+const IDLE_POLLS: u32 = 1 << 14;
+
+/// Length of the two Ethernet addresses, which a VLAN tag follows.
+const ADDRESSES_BYTES: usize = 12;
+
+/// Drop causes, in the order of `Counts::drops`.
+const CAUSES: [&str; 4] = [cause::TOO_LONG, cause::CUT_SHORT, "unknown_offload", cause::RING_FULL];
+const TOO_LONG: usize = 0;
+const CUT_SHORT: usize = 1;
+const UNKNOWN_OFFLOAD: usize = 2;
+const RING_FULL: usize = 3;
+
+/// A port that a queue receives from.
+pub(crate) struct PortQueue {
+    pub(crate) receiver: Receiver,
+    /// Frames taken from the receiver.
+    pub(crate) taken: u64,
+    pub(crate) went_down: u64,
+    is_gone: bool,
+    /// The interface's packet counter just before and just after this queue stopped receiving.
+    pub(crate) stopped: [Option<u64>; 2],
+    /// Frames that were waiting at the end, if the queue cannot be stopped.
+    pub(crate) waiting: u64,
+}
+
+/// What a queue counts in addition to the packets that it delivers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    drops: [Tally; CAUSES.len()],
+    cut_frames: u64,
+    cut_segments: u64,
+    /// Largest IP packet after splitting, in bytes.
+    mtu: u64,
+    /// Number of frames whose checksum was completed.
+    pub(crate) completed: u64,
+}
+
+impl Counts {
+    fn drop(&mut self, cause: usize, bytes: u64) {
+        self.drops[cause].add(1, bytes);
+    }
+
+    /// Returns the statistics of coalesced frames; `None` if there were none.
+    pub(crate) fn cut(&self) -> Option<CutSegments> {
+        (self.cut_frames > 0).then_some(CutSegments {
+            frames: self.cut_frames,
+            segments: self.cut_segments,
+            mtu: self.mtu,
+        })
+    }
+}
+
+/// Settings of a live queue.
+pub(crate) struct Rules<'a> {
+    /// Largest frame in bytes.
+    pub(crate) buffer_bytes: usize,
+    /// Whether to split coalesced segments.
+    pub(crate) cuts: bool,
+    /// The stages' steering, in order.
+    pub(crate) steers: Vec<Arc<dyn Steer>>,
+    /// Number of packets that all queues together may still take; `None` for no limit.
+    pub(crate) left: Option<&'a AtomicU64>,
+    /// Index of this queue, and the number of queues.
+    pub(crate) queue: [u64; 2],
+}
+
+/// One queue of a live source.
+pub(crate) struct LiveQueue<'a> {
+    pub(crate) open: &'a Ports,
+    pub(crate) ports: Vec<PortQueue>,
+    rules: Rules<'a>,
+    /// Port to poll first.
+    first: usize,
+    segments: Segments,
+    position: u64,
+    idle_polls: u32,
+    pub(crate) counts: Counts,
+}
+
+impl<'a> LiveQueue<'a> {
+    /// Creates the queue, which owns these receivers, one per port.
+    pub(crate) fn new(open: &'a Ports, receivers: Vec<Receiver>, rules: Rules<'a>) -> Self {
+        let port = |receiver| PortQueue {
+            receiver,
+            taken: 0,
+            went_down: 0,
+            is_gone: false,
+            stopped: [None; 2],
+            waiting: 0,
+        };
+        Self {
+            open,
+            ports: receivers.into_iter().map(port).collect(),
+            first: 0,
+            segments: Segments::new(),
+            position: rules.queue[0],
+            rules,
+            idle_polls: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Fills `burst` with up to `most` packets; `now` is a recent timestamp, or 0 if there is none.
+    #[inline]
+    pub(crate) fn poll<'p>(
+        &mut self,
+        stock: &mut Stock<'p>,
+        burst: &mut Burst<'p>,
+        most: usize,
+        now: u64,
+    ) -> Poll {
+        let Some(reserved) = self.reserve(most) else { return Poll::Finished };
+        let is_out_of_buffers = self.fill(stock, burst, reserved);
+        self.give_back(reserved - burst.len());
+        if let Some(first) = burst.packets.first_mut() {
+            first.meta_mut().born_ticks = now;
+            self.idle_polls = 0;
+            return Poll::Ready;
+        }
+        if is_out_of_buffers {
+            return Poll::Blocked;
+        }
+        self.idle_polls += 1;
+        match self.idle_polls.is_multiple_of(IDLE_POLLS) && self.are_gone() {
+            true => Poll::Finished,
+            false => Poll::Starved,
+        }
+    }
+
+    /// Reserves up to `most` packets of the packet limit; `None` if the limit is reached. Relaxed
+    /// ordering suffices because the queues share nothing but this number.
+    #[inline]
+    fn reserve(&self, most: usize) -> Option<usize> {
+        let Some(left) = self.rules.left else { return Some(most) };
+        let take = |left: u64| left.checked_sub(left.min(most as u64));
+        let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
+        (before > 0).then_some(before.min(most as u64) as usize)
+    }
+
+    #[inline]
+    fn give_back(&self, unused: usize) {
+        if let Some(left) = self.rules.left.filter(|_| unused > 0) {
+            left.fetch_add(unused as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes packets from the ports. Returns whether the buffers ran out.
+    #[inline]
+    fn fill<'p>(&mut self, stock: &mut Stock<'p>, burst: &mut Burst<'p>, most: usize) -> bool {
+        let count = self.ports.len();
+        for step in 0..count {
+            let port = (self.first + step) % count;
+            while burst.len() < most {
+                if stock.free.is_empty() {
+                    return true;
+                }
+                if !self.segments.is_empty() {
+                    self.deliver_segment(stock, burst);
+                    continue;
+                }
+                let ports = &mut self.ports[port];
+                let hides_offloads = ports.receiver.hides_offloads();
+                let Some(received) = ports.receiver.receive() else { break };
+                ports.taken += 1;
+                let work = Work {
+                    rules: &self.rules,
+                    segments: &mut self.segments,
+                    counts: &mut self.counts,
+                    port: port as u8,
+                    hides_offloads,
+                };
+                if let Some(packet) = work.accept(received, stock) {
+                    push(packet, burst, &mut self.position, &self.rules);
+                }
+            }
+        }
+        self.first = (self.first + 1) % count.max(1);
+        false
+    }
+
+    /// Delivers the next segment of a coalesced frame.
+    fn deliver_segment<'p>(&mut self, stock: &mut Stock<'p>, burst: &mut Burst<'p>) {
+        let Some(bytes) = self.segments.next_bytes() else { return self.segments.skip() };
+        let Some(mut packet) = stock.free.pop() else { return };
+        match packet.renew(bytes) {
+            Some(room) if bytes <= self.rules.buffer_bytes => {
+                self.segments.write_next(room);
+                let meta = packet.meta_mut();
+                (meta.time_ns, meta.port) = (self.segments.time_ns, self.segments.port);
+                stock.taken.add(1, bytes as u64);
+                push(packet, burst, &mut self.position, &self.rules);
+            }
+            _ => {
+                self.counts.drop(TOO_LONG, bytes as u64);
+                self.segments.skip();
+                stock.free.push(packet);
+            }
+        }
+    }
+
+    /// Queries the state of the ports. Returns whether all are gone.
+    #[cold]
+    fn are_gone(&mut self) -> bool {
+        for port in &mut self.ports {
+            match port.receiver.state() {
+                PortState::Unchanged => {}
+                PortState::WentDown => port.went_down += 1,
+                PortState::Gone => port.is_gone = true,
+            }
+        }
+        self.ports.iter().all(|port| port.is_gone)
+    }
+
+    /// Returns the file descriptors that are readable when frames are waiting.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.ports.iter().map(|port| port.receiver.descriptor())
+    }
+
+    /// Makes the next empty poll query the state of the ports.
+    pub(crate) fn query_soon(&mut self) {
+        self.idle_polls = IDLE_POLLS - 1;
+    }
+
+    /// Stops receiving, and reads the interfaces' counters just before and just after.
+    pub(crate) fn retire(&mut self) {
+        let before = self.open.received(self.ports.len());
+        for port in &mut self.ports {
+            port.waiting = port.receiver.stop();
+        }
+        let after = self.open.received(self.ports.len());
+        for (index, port) in self.ports.iter_mut().enumerate() {
+            port.stopped = [before[index], after[index]];
+            port.went_down += u64::from(port.receiver.state() == PortState::WentDown);
+        }
+    }
+
+    /// Adds frames that the kernel dropped because a ring was full. Their sizes are unknown.
+    pub(crate) fn add_ring_drops(&mut self, frames: u64) {
+        self.counts.drops[RING_FULL].add(frames, 0);
+    }
+
+    /// Returns the packets that reached a socket but not the path, keyed by cause.
+    pub(crate) fn drops(&self) -> BTreeMap<String, Tally> {
+        let drops = CAUSES.iter().zip(self.counts.drops).filter(|(_, tally)| tally.packets > 0);
+        drops.map(|(cause, tally)| ((*cause).to_owned(), tally)).collect()
+    }
+}
+
+/// Completes the metadata of a packet and appends it to the burst.
+#[inline]
+fn push<'p>(mut packet: Packet<'p>, burst: &mut Burst<'p>, position: &mut u64, rules: &Rules<'_>) {
+    let steered = rules.steers.iter().find_map(|steer| steer.bucket(packet.bytes()));
+    let bucket = steered.unwrap_or_else(|| address_bucket(packet.bytes()));
+    let meta = packet.meta_mut();
+    (meta.bucket, meta.position, meta.born_ticks) = (bucket, *position, 0);
+    *position += rules.queue[1];
+    burst.packets.push(packet);
+}
+
+/// State needed to receive one frame.
+struct Work<'w, 'a> {
+    rules: &'w Rules<'a>,
+    segments: &'w mut Segments,
+    counts: &'w mut Counts,
+    port: u8,
+    /// Whether a missing checksum must be recognised by the value of its field.
+    hides_offloads: bool,
+}
+
+impl Work<'_, '_> {
+    /// Returns a packet with the received frame; `None` if it was dropped, or if it is coalesced
+    /// and was loaded for splitting. The stock must have a free buffer.
+    #[inline]
+    fn accept<'p>(self, received: Received<'_>, stock: &mut Stock<'p>) -> Option<Packet<'p>> {
+        let on_wire = received.original_bytes as usize;
+        if received.bytes.len() < on_wire {
+            self.counts.drop(CUT_SHORT, on_wire as u64);
+            return None;
+        }
+        let tag = received.vlan.map(|(ethertype, tag)| {
+            let ([a, b], [c, d]) = (ethertype.to_be_bytes(), tag.to_be_bytes());
+            [a, b, c, d]
+        });
+        if let Some(segmentation) = received.offload.segments {
+            match segmentation {
+                Segmentation::Unknown(_) => {
+                    self.counts.drop(UNKNOWN_OFFLOAD, on_wire as u64);
+                    return None;
+                }
+                Segmentation::Tcp(step) | Segmentation::Udp(step) if self.rules.cuts => {
+                    self.load_segments(&received, tag, step);
+                    return None;
+                }
+                Segmentation::Tcp(_) | Segmentation::Udp(_) => {}
+            }
+        }
+        let bytes = received.bytes.len() + tag.map_or(0, |tag| tag.len());
+        if bytes > self.rules.buffer_bytes || bytes == 0 {
+            self.counts.drop(TOO_LONG, bytes as u64);
+            return None;
+        }
+        let mut packet = stock.free.pop()?;
+        let Some(room) = packet.renew(bytes) else {
+            stock.free.push(packet);
+            self.counts.drop(TOO_LONG, bytes as u64);
+            return None;
+        };
+        let shift = match tag.filter(|_| received.bytes.len() >= ADDRESSES_BYTES) {
+            None => {
+                stock.kernels.copy(room, received.bytes);
+                0
+            }
+            Some(tag) => {
+                let (addresses, rest) = received.bytes.split_at(ADDRESSES_BYTES);
+                room[..ADDRESSES_BYTES].copy_from_slice(addresses);
+                room[ADDRESSES_BYTES..ADDRESSES_BYTES + 4].copy_from_slice(&tag);
+                stock.kernels.copy(&mut room[ADDRESSES_BYTES + 4..], rest);
+                4
+            }
+        };
+        let is_finished = match self.hides_offloads {
+            false => finish_checksum(room, received.offload, shift, stock).is_some(),
+            true => complete(room),
+        };
+        self.counts.completed += u64::from(is_finished);
+        let meta = packet.meta_mut();
+        (meta.time_ns, meta.port) = (time_ns(&received), self.port);
+        stock.taken.add(1, bytes as u64);
+        Some(packet)
+    }
+
+    fn load_segments(self, received: &Received<'_>, tag: Option<[u8; 4]>, step: u16) {
+        let Some(count) = self.segments.load(received.bytes, tag, step) else {
+            return self.counts.drop(UNKNOWN_OFFLOAD, received.bytes.len() as u64);
+        };
+        (self.segments.time_ns, self.segments.port) = (time_ns(received), self.port);
+        self.counts.cut_frames += 1;
+        self.counts.cut_segments += count as u64;
+        let frame = self.segments.next_bytes().unwrap_or(0);
+        let link = ADDRESSES_BYTES + 2 + tag.map_or(0, |tag| tag.len());
+        self.counts.mtu = self.counts.mtu.max(frame.saturating_sub(link) as u64);
+    }
+}
+
+/// Returns the receive timestamp in ns; the current time if the kernel does not report one.
+fn time_ns(received: &Received<'_>) -> u64 {
+    match received.time_ns {
+        0 => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64),
+        time_ns => time_ns,
+    }
+}
+
+/// Completes a checksum that the sender left to the interface. Until then, the checksum field holds
+/// only the sum of the pseudo-header. `shift` bytes were inserted before the network header.
+/// Returns `None` if nothing is missing or the offsets point outside the frame.
+#[inline]
+fn finish_checksum(
+    frame: &mut [u8],
+    offload: Offload,
+    shift: usize,
+    stock: &mut Stock<'_>,
+) -> Option<()> {
+    let (start, offset) = offload.checksum?;
+    let start = usize::from(start) + shift;
+    let field = start + usize::from(offset);
+    let sum = stock.kernels.checksum(frame.get(start..)?, Sum::ZERO).finish_udp();
+    frame.get_mut(field..field + 2)?.copy_from_slice(&sum.to_be_bytes());
+    Some(())
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The sink of one worker that sends packets on network interfaces.
+//!
+//! Frames of a burst that leave through the same port go to the kernel together, in order. If the
+//! interface's queue is full, the sink retries up to [`RETRIES`] times per burst, unless the path
+//! drops packets at full rings. Frames that the kernel still does not accept are dropped and
+//! counted by cause.
+
+use super::Sender;
+use crate::burst::MAX_BURST;
+use crate::packet::Packet;
+use linerate_linux::port::{SEND_MAX, SendRefusal};
+use linerate_linux::yield_now;
+use linerate_path::model::FullRing;
+use linerate_record::run::Tally;
+use std::collections::BTreeMap;
+
+const _: () = assert!(MAX_BURST <= SEND_MAX);
+
+/// Maximum number of retries per burst if the queue is full. They take a few tens of microseconds,
+/// during which the receiver of a virtual interface can run on this CPU.
+const RETRIES: u32 = 64;
+
+/// Drop causes, in the order of `LiveSink::drops`.
+const CAUSES: [&str; 5] = ["tx_full", "tx_too_long", "tx_down", "tx_gone", "tx_refused"];
+
+fn cause(refusal: SendRefusal) -> usize {
+    match refusal {
+        SendRefusal::Full => 0,
+        SendRefusal::TooLong => 1,
+        SendRefusal::Down => 2,
+        SendRefusal::Gone => 3,
+        SendRefusal::Other(_) => 4,
+    }
+}
+
+/// A port that a sink sends on.
+#[derive(Debug)]
+pub(crate) struct PortSink {
+    sender: Sender,
+    /// Frames that the kernel accepted.
+    pub(crate) accepted: u64,
+    /// Whether the interface was down when a frame was sent.
+    pub(crate) was_down: bool,
+}
+
+/// The sink of one worker that sends packets.
+#[derive(Debug)]
+pub(crate) struct LiveSink {
+    pub(crate) ports: Vec<PortSink>,
+    full: FullRing,
+    drops: [Tally; CAUSES.len()],
+    /// Indices of the frames in a burst that leave through one port.
+    order: Vec<u16>,
+}
+
+impl LiveSink {
+    /// Creates the sink, which owns these senders, one per port. With two ports, a packet leaves
+    /// through the one that it did not arrive on.
+    pub(crate) fn new(senders: Vec<Sender>, full: FullRing) -> Self {
+        let port = |sender| PortSink { sender, accepted: 0, was_down: false };
+        let ports = senders.into_iter().map(port).collect();
+        let order = Vec::with_capacity(MAX_BURST);
+        Self { ports, full, drops: [Tally::default(); CAUSES.len()], order }
+    }
+
+    /// Sends a burst. Returns the dropped packets.
+    #[inline]
+    pub(crate) fn send(&mut self, packets: &[Packet<'_>]) -> Tally {
+        let Self { ports, full, drops, order } = self;
+        let mut retries = if *full == FullRing::Wait { RETRIES } else { 0 };
+        let mut lost = Tally::default();
+        let count = ports.len();
+        for (index, port) in ports.iter_mut().enumerate() {
+            let leaves = |packet: &Packet<'_>| {
+                count == 1 || usize::from(packet.meta().port) % count != index
+            };
+            order.clear();
+            let all = packets.iter().enumerate().filter(|(_, packet)| leaves(packet));
+            order.extend(all.map(|(at, _)| at as u16));
+            let mut rest = order.as_slice();
+            while let Some(&next) = rest.first() {
+                let sent =
+                    port.sender.send(rest.iter().map(|&at| packets[usize::from(at)].bytes()));
+                port.accepted += sent.frames as u64;
+                rest = &rest[sent.frames..];
+                let Some(refusal) = sent.refused else { continue };
+                if refusal == SendRefusal::Full && retries > 0 {
+                    retries -= 1;
+                    yield_now();
+                    continue;
+                }
+                let refused = rest.first().copied().unwrap_or(next);
+                let bytes = packets[usize::from(refused)].length() as u64;
+                drops[cause(refusal)].add(1, bytes);
+                lost.add(1, bytes);
+                port.was_down |= refusal == SendRefusal::Down;
+                rest = &rest[1.min(rest.len())..];
+            }
+        }
+        lost
+    }
+
+    /// Returns the dropped packets, keyed by cause.
+    pub(crate) fn drops(&self) -> BTreeMap<String, Tally> {
+        let drops = CAUSES.iter().zip(self.drops).filter(|(_, tally)| tally.packets > 0);
+        drops.map(|(cause, tally)| ((*cause).to_owned(), tally)).collect()
+    }
+}

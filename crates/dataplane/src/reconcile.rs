@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compares the counters of the interfaces with what the path received and sent.
+//!
+//! ```text
+//! begin:  read the counters; start the sockets; read the counters
+//! retire (each queue): read the counters; stop the socket; read the counters
+//! finish: once the kernel has handed over the last blocks, read the sockets' counts
+//! ```
+//!
+//! The number of packets that an interface counted while a socket was receiving is at least the
+//! difference between the inner readings, and at most the difference between the outer ones.
+
+use crate::ended::Ended;
+use crate::layout::Placed;
+use crate::live::receive::PortQueue;
+use crate::live::{Interface, Ports, Receiver, is_far_end, received_packets};
+use crate::queue::Origin;
+use crate::worker::{Head, Tail};
+use linerate_linux as linux;
+use linerate_linux::network::Link;
+use linerate_path::model::Port;
+use linerate_record::run::{Bounds, InterfaceChanges, InterfaceReport, ReceivedReport, SentReport};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Time within which the kernel hands over a partially filled block of a receive ring, including a
+/// margin for kernels whose timers have a resolution of 4 ms.
+const BLOCK_HANDED_OVER: Duration = Duration::from_millis(12);
+
+/// Readings of the interfaces' counters before and after the start of reception, by interface
+/// index.
+pub(crate) struct Begun([BTreeMap<u32, Link>; 2]);
+
+/// Starts reception on the workers' sockets.
+///
+/// # Errors
+/// Returns an error if the kernel forbids it.
+pub(crate) fn begin(ports: &Ports, workers: &mut [Placed<'_>]) -> Result<Begun, linux::Error> {
+    let before = ports.links();
+    for (_, worker) in workers {
+        if let Head::Source(queue) = &mut worker.head
+            && let Origin::Live(live) = &mut queue.origin
+        {
+            live.ports.iter_mut().try_for_each(|port| port.receiver.start())?;
+        }
+    }
+    Ok(Begun([before, ports.links()]))
+}
+
+/// Sum of the counters of one interface's receive queues.
+#[derive(Default)]
+struct Received {
+    report: ReceivedReport,
+    went_down: u64,
+    /// Lowest reading of the interface's counter just before one of its queues stopped, and highest
+    /// reading just after one of them stopped.
+    stopped: Option<[u64; 2]>,
+}
+
+/// Returns each interface's report, and adds frames dropped at full rings to the queues' drops. The
+/// workers must have ended.
+pub(crate) fn finish(
+    ports: &Ports,
+    begun: &Begun,
+    ended: &mut [Ended<'_>],
+) -> Vec<InterfaceReport> {
+    if ports.interfaces.iter().any(|interface| interface.receives > 0) {
+        std::thread::sleep(BLOCK_HANDED_OVER);
+    }
+    let end = ports.links();
+    let source_ports = ports.interfaces.iter().filter(|i| i.receives > 0).count();
+    let mut received: Vec<Received> = (0..source_ports).map(|_| Received::default()).collect();
+    let mut sent: BTreeMap<usize, (u64, bool)> = BTreeMap::new();
+    for ended in ended {
+        if let Head::Source(queue) = &mut ended.worker.head
+            && let Origin::Live(live) = &mut queue.origin
+        {
+            let ring_full = live.ports.iter().zip(&mut received).map(|(port, sum)| sum.add(port));
+            let ring_full = ring_full.sum();
+            live.add_ring_drops(ring_full);
+        }
+        if let Tail::Sink(sink) = &ended.worker.tail {
+            for (index, port) in sink.live.iter().flat_map(|live| &live.ports).enumerate() {
+                let sum = sent.entry(index).or_default();
+                *sum = (sum.0 + port.accepted, sum.1 | port.was_down);
+            }
+        }
+    }
+    let mut received = received.into_iter();
+    let mut sent = sent.into_values();
+    let reports = ports.interfaces.iter().map(|interface| {
+        let received = (interface.receives > 0).then(|| received.next()).flatten();
+        let sent = (interface.sends > 0).then(|| sent.next()).flatten();
+        report(interface, begun, &end, received, sent)
+    });
+    reports.collect()
+}
+
+impl Received {
+    /// Adds what one queue received, and returns the number of frames dropped because its ring was
+    /// full.
+    fn add(&mut self, port: &PortQueue) -> u64 {
+        self.report.taken += port.taken;
+        self.went_down = self.went_down.max(port.went_down);
+        if let [Some(before), Some(after)] = port.stopped {
+            let [least, most] = self.stopped.unwrap_or([before, after]);
+            self.stopped = Some([least.min(before), most.max(after)]);
+        }
+        match &port.receiver {
+            Receiver::Packet(queue) => {
+                let counts = queue.counts();
+                *self.report.frames.get_or_insert(0) += counts.frames;
+                self.report.ring_full += counts.drops;
+                self.report.waiting += queue.waiting();
+                counts.drops
+            }
+            Receiver::Xdp(queue) => {
+                // The kernel counts losses, but not what it delivered.
+                let counts = queue.counts();
+                let ring_full = counts.ring_full + counts.fill_empty + counts.dropped;
+                self.report.ring_full += ring_full;
+                self.report.waiting += port.waiting;
+                let frames = ring_full + port.taken + port.waiting;
+                *self.report.frames.get_or_insert(0) += frames;
+                ring_full
+            }
+            Receiver::Tap(_) => 0,
+        }
+    }
+}
+
+fn report(
+    interface: &Interface,
+    begun: &Begun,
+    end: &BTreeMap<u32, Link>,
+    received: Option<Received>,
+    sent: Option<(u64, bool)>,
+) -> InterfaceReport {
+    let [outer, inner] = &begun.0;
+    let links = [outer, inner, end].map(|links| links.get(&interface.index));
+    let went_down = received.as_ref().map_or(0, |received| received.went_down);
+    let was_down = sent.is_some_and(|(_, was_down)| was_down);
+    let received = received.map(|Received { mut report, stopped, .. }| {
+        if let ([Some(outer), Some(inner), _], Some([least, most])) = (links, stopped) {
+            report.interface = Some(Bounds {
+                least: least.saturating_sub(received_packets(inner, &interface.port)),
+                most: most.saturating_sub(received_packets(outer, &interface.port)),
+            });
+        }
+        report.interface_drops = grown(links, receive_drops(&interface.port));
+        report
+    });
+    let sent = sent.map(|(accepted, _)| SentReport {
+        interface: match links {
+            [Some(first), _, Some(last)] => {
+                let count = |link| sent_packets(link, &interface.port);
+                let packets = count(last).saturating_sub(count(first));
+                Some(Bounds { least: packets, most: packets })
+            }
+            _ => None,
+        },
+        interface_drops: grown(links, transmit_drops(&interface.port)),
+        accepted,
+    });
+    let changed = |[first, _, last]: [Option<&Link>; 3]| Some((first?.clone(), last?.clone()));
+    let changed = changed(links);
+    let mtus = changed.as_ref().and_then(|(first, last)| Some([first.mtu?, last.mtu?]));
+    InterfaceReport {
+        port: interface.port.name.clone(),
+        interface: interface.port.interface.clone(),
+        io: interface.port.io.word().to_owned(),
+        promiscuous: interface.port.promiscuous,
+        queues: interface.receives.max(interface.sends),
+        received,
+        sent,
+        changes: InterfaceChanges {
+            went_down: went_down.max(was_down.into()),
+            is_gone: !end.is_empty() && links[2].is_none(),
+            renamed_to: changed
+                .filter(|(first, last)| first.name != last.name)
+                .map(|(_, last)| last.name),
+            mtu: mtus.filter(|[from, to]| from != to),
+        },
+    }
+}
+
+/// The name of an interface counter, and the function that reads it.
+type Counter = (&'static str, fn(&Link) -> u64);
+
+const RECEIVE_DROPS: [Counter; 3] = [
+    ("rx_dropped", |link| link.rx_dropped),
+    ("rx_errors", |link| link.rx_errors),
+    ("rx_missed", |link| link.rx_missed),
+];
+
+const TRANSMIT_DROPS: [Counter; 2] =
+    [("tx_dropped", |link| link.tx_dropped), ("tx_errors", |link| link.tx_errors)];
+
+fn sent_packets(link: &Link, port: &Port) -> u64 {
+    if is_far_end(port) { link.rx_packets } else { link.tx_packets }
+}
+
+fn receive_drops(port: &Port) -> &'static [Counter] {
+    if is_far_end(port) { &TRANSMIT_DROPS } else { &RECEIVE_DROPS }
+}
+
+fn transmit_drops(port: &Port) -> &'static [Counter] {
+    if is_far_end(port) { &RECEIVE_DROPS } else { &TRANSMIT_DROPS }
+}
+
+/// Returns the increase of each counter that increased between the first and the last reading,
+/// keyed by name.
+fn grown(links: [Option<&Link>; 3], counters: &[Counter]) -> BTreeMap<String, u64> {
+    let [Some(first), _, Some(last)] = links else { return BTreeMap::new() };
+    let grown = counters
+        .iter()
+        .map(|(name, read)| ((*name).to_owned(), read(last).saturating_sub(read(first))));
+    grown.filter(|(_, packets)| *packets > 0).collect()
+}

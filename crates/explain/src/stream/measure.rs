@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measures: the quantities that conditions in rules refer to.
+
+use super::costs::{Costs, fit};
+use linerate_record::stats::Estimate;
+use linerate_record::stream::{StreamMode, StreamPathKind, StreamPoint, StreamReport, StreamSide};
+
+/// A point, and the sweep that it is part of.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The sweep.
+    pub report: &'a StreamReport,
+    /// The point.
+    pub point: &'a StreamPoint,
+}
+
+/// A measure. Times are fractions (0 to 1) of the measurement time; CPU times are in CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// CPU time of the busier side plus its time waiting for a CPU.
+    Demand,
+    /// CPU time of both sides plus their time waiting for a CPU.
+    BothDemand,
+    /// CPU time of the busier side.
+    Cpu,
+    /// Time that the busier side waited for a CPU.
+    Waiting,
+    /// 1 if both sides can only run on the same CPU, or were pinned to it.
+    SameCpu,
+    /// Time limited by the receiver's window.
+    WindowLimited,
+    /// Time limited by the send buffer.
+    SendBufferLimited,
+    /// Time limited by the send buffer, relative to the time limited by the window.
+    SendBufferOverWindow,
+    /// 1 if TCP window scaling is in use, 0 if not.
+    WindowScaling,
+    /// Readings with data held back.
+    HeldBack,
+    /// Time that the sender paused.
+    SenderPaused,
+    /// Time that the receiver paused.
+    ReceiverPaused,
+    /// Window advertised by the receiver, relative to the bandwidth-delay product. About 1 with a
+    /// small receive buffer; much more with a large one in which data waits to be read.
+    PeerWindow,
+    /// Fraction of segments retransmitted, excluding those that the receiver already had.
+    Retransmitted,
+    /// Segments dropped by the receivers' sockets, per retransmitted segment.
+    ReceiverDropped,
+    /// Throughput relative to the pacing limit.
+    OfPacing,
+    /// Throughput relative to the limit of the queueing discipline.
+    OfQdisc,
+    /// Datagrams dropped at the receiver's buffer, per datagram sent.
+    BufferDrops,
+    /// Datagrams lost in transit, per datagram sent.
+    LostInTransit,
+    /// 1 if checksums are computed by a CPU.
+    SoftwareChecksum,
+    /// Payload per segment, bytes.
+    SegmentBytes,
+    /// Per-call share of the busier side's CPU time.
+    CallShare,
+    /// Bytes per call of the busier side.
+    BytesPerCall,
+    /// 1 for requests.
+    IsRequest,
+    /// 1 if both ends are on this machine.
+    IsLocal,
+}
+
+impl Measure {
+    /// Returns the description and unit to show in the evidence.
+    pub fn name(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Demand => ("CPU demand of the busier side", "CPUs"),
+            Self::BothDemand => ("CPU demand of both sides", "CPUs"),
+            Self::Cpu => ("CPU time of the busier side", "CPUs"),
+            Self::Waiting => ("time that the busier side waited for a CPU", "ratio"),
+            Self::SameCpu => ("both sides on one CPU", "1 = yes"),
+            Self::WindowLimited => ("time limited by the receiver's window", "ratio"),
+            Self::SendBufferLimited => ("time limited by the send buffer", "ratio"),
+            Self::SendBufferOverWindow => {
+                ("time limited by the send buffer relative to time limited by the window", "ratio")
+            }
+            Self::WindowScaling => ("window scaling", "1 = yes"),
+            Self::HeldBack => ("readings with data held back", "ratio"),
+            Self::SenderPaused => ("time that the sender paused", "ratio"),
+            Self::ReceiverPaused => ("time that the receiver paused", "ratio"),
+            Self::PeerWindow => ("window relative to the bandwidth-delay product", "ratio"),
+            Self::Retransmitted => ("retransmitted segments", "ratio"),
+            Self::ReceiverDropped => ("drops at the receiver per retransmission", "ratio"),
+            Self::OfPacing => ("throughput relative to the pacing limit", "ratio"),
+            Self::OfQdisc => ("throughput relative to the qdisc limit", "ratio"),
+            Self::BufferDrops => ("datagrams dropped at the receive buffer", "ratio"),
+            Self::LostInTransit => ("datagrams lost in transit", "ratio"),
+            Self::SoftwareChecksum => ("checksums in software", "1 = yes"),
+            Self::SegmentBytes => ("payload per segment", "bytes"),
+            Self::CallShare => ("per-call share of CPU time", "ratio"),
+            Self::BytesPerCall => ("payload per system call", "bytes"),
+            Self::IsRequest => ("requests and replies", "1 = yes"),
+            Self::IsLocal => ("both ends on this machine", "1 = yes"),
+        }
+    }
+
+    /// Returns the measure's value; `None` if it was not read or does not apply.
+    pub fn of(self, facts: &Facts<'_>) -> Option<Estimate> {
+        let exactly = |value: f64| Some(Estimate::exactly(value));
+        let yes = |is: bool| exactly(if is { 1.0 } else { 0.0 });
+        let Facts { report, point } = facts;
+        let tcp = point.tcp.as_ref();
+        let busier = facts.busier();
+        match self {
+            Self::Demand => demand(busier),
+            Self::BothDemand => Some(demand(&point.sender)?.plus(demand(&point.receiver)?)),
+            Self::Cpu => exactly(busier.cpu.as_number()?),
+            Self::Waiting => exactly(busier.waiting?),
+            Self::SameCpu => yes(facts.same_cpu()?),
+            Self::WindowLimited => exactly(tcp?.rwnd_limited),
+            Self::SendBufferLimited => exactly(tcp?.sndbuf_limited),
+            Self::SendBufferOverWindow => {
+                let tcp = tcp.filter(|tcp| tcp.sndbuf_limited > 0.0)?;
+                exactly(tcp.sndbuf_limited / tcp.rwnd_limited.max(1e-9))
+            }
+            Self::WindowScaling => yes(tcp?.window_scaling),
+            Self::HeldBack => exactly(tcp?.held_back),
+            Self::SenderPaused => exactly(point.sender.paused),
+            Self::ReceiverPaused => exactly(point.receiver.paused),
+            Self::Retransmitted => {
+                let tcp = tcp.filter(|tcp| tcp.segments > 0)?;
+                let lost = tcp.retransmitted.saturating_sub(tcp.needless.unwrap_or(0));
+                exactly(lost as f64 / tcp.segments as f64)
+            }
+            Self::ReceiverDropped => {
+                let tcp = tcp.filter(|tcp| tcp.retransmitted > 0)?;
+                exactly(tcp.receiver_drops? as f64 / tcp.retransmitted as f64)
+            }
+            Self::PeerWindow => {
+                // Bits per nanosecond times microseconds; of one connection.
+                let gbps = point.gbps.as_number()? / point.connections as f64;
+                let needed = gbps * tcp?.rtt_us * 1e3 / 8.0;
+                exactly(tcp?.peer_window_bytes? as f64 / needed).filter(|_| needed > 0.0)
+            }
+            Self::OfPacing => of_limit(point, facts.pacing()?),
+            Self::OfQdisc => of_limit(point, report.path.qdisc_bits_per_s?),
+            Self::BufferDrops => of_sent(point, point.udp.as_ref()?.buffer_drops?),
+            Self::LostInTransit => of_sent(point, point.udp.as_ref()?.lost?),
+            Self::SoftwareChecksum => yes(report.path.software_checksum?),
+            Self::SegmentBytes => match tcp {
+                Some(tcp) => exactly(tcp.segment_bytes),
+                None => exactly(point.message_bytes as f64),
+            },
+            Self::CallShare => exactly(facts.costs()?.share_of_call(busier.bytes_per_call)),
+            Self::BytesPerCall => exactly(busier.bytes_per_call).filter(|x| x.value > 0.0),
+            Self::IsRequest => yes(report.mode == StreamMode::Request),
+            Self::IsLocal => yes(report.path.kind != StreamPathKind::Network),
+        }
+    }
+}
+
+/// Returns a side's CPU time plus, if known, its time waiting for a CPU. The sum is exact: the
+/// interval of the CPU time only reflects that slices differ, and a slice with less CPU time spent
+/// correspondingly more time waiting.
+fn demand(side: &StreamSide) -> Option<Estimate> {
+    Some(Estimate::exactly(side.cpu.as_number()? + side.waiting.unwrap_or(0.0)))
+}
+
+fn of_limit(point: &StreamPoint, bits_per_s: f64) -> Option<Estimate> {
+    Some(point.gbps.estimate()?.scale(1e9 / bits_per_s))
+}
+
+fn of_sent(point: &StreamPoint, datagrams: u64) -> Option<Estimate> {
+    let sent = point.udp.as_ref()?.sent;
+    (sent > 0).then(|| Estimate::exactly(datagrams as f64 / sent as f64))
+}
+
+impl<'a> Facts<'a> {
+    /// Returns whether the sender is the busier side, counting both CPU time and time waiting for a
+    /// CPU.
+    pub(super) fn is_sender_busier(&self) -> bool {
+        let of = |side| demand(side).map_or(0.0, |demand| demand.value);
+        of(&self.point.sender) >= of(&self.point.receiver)
+    }
+
+    pub(super) fn busier(&self) -> &'a StreamSide {
+        match self.is_sender_busier() {
+            true => &self.point.sender,
+            false => &self.point.receiver,
+        }
+    }
+
+    /// Returns the total pacing limit of all connections, in bits per second.
+    pub(super) fn pacing(&self) -> Option<f64> {
+        let tcp = self.point.tcp.as_ref().and_then(|tcp| tcp.pacing_bits_per_s);
+        let udp = self.point.udp.and_then(|udp| udp.paced_bits_per_s).map(|bits| bits as f64);
+        tcp.or(udp).map(|bits| bits * self.point.connections as f64)
+    }
+
+    /// Returns whether both sides were confined to the same CPU; `None` if they are on two
+    /// machines.
+    fn same_cpu(&self) -> Option<bool> {
+        let (sender, receiver) = (&self.point.sender, &self.point.receiver);
+        let is_fixed = sender.allowed_cpus == 1 && receiver.allowed_cpus == 1;
+        let is_local = self.report.path.kind != StreamPathKind::Network;
+        let is_same = sender.cpus.len() == 1 && sender.cpus == receiver.cpus;
+        is_local.then_some(is_fixed && is_same)
+    }
+
+    /// Returns the fastest point with the same message size and number of connections.
+    pub(super) fn fastest_alike(&self) -> Option<&'a StreamPoint> {
+        let is_alike = |point: &&StreamPoint| {
+            point.message_bytes == self.point.message_bytes
+                && point.connections == self.point.connections
+        };
+        let rate = |point: &&StreamPoint| point.gbps.as_number().unwrap_or(0.0);
+        let alike = self.report.points.iter().filter(is_alike);
+        alike.max_by(|a, b| rate(a).total_cmp(&rate(b)))
+    }
+
+    /// Returns the cost per call and per byte on the busier side, derived from the points that
+    /// differ from this one only in message size.
+    pub(super) fn costs(&self) -> Option<Costs> {
+        let is_sender = self.is_sender_busier();
+        let is_alike = |point: &&StreamPoint| {
+            point.send_buffer_bytes == self.point.send_buffer_bytes
+                && point.receive_buffer_bytes == self.point.receive_buffer_bytes
+                && point.connections == self.point.connections
+        };
+        let cost = |point: &StreamPoint| {
+            let side = if is_sender { &point.sender } else { &point.receiver };
+            let per_byte = side.cpu_us_per_kb.as_number()? / 1024.0;
+            Some((side.bytes_per_call, per_byte * side.bytes_per_call))
+        };
+        let points: Vec<(f64, f64)> =
+            self.report.points.iter().filter(is_alike).filter_map(cost).collect();
+        fit(&points)
+    }
+}

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The rules as data. A rule precedes the rules whose evidence it explains.
+
+use super::measure::{Facts, Measure as M};
+use crate::why::rules::Bound;
+use linerate_record::why::Cause;
+
+/// A condition in a rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Condition {
+    /// The quantity.
+    pub measure: M,
+    /// Its threshold.
+    pub bound: Bound,
+    /// Source of the threshold.
+    pub source: &'static str,
+}
+
+impl Condition {
+    /// Returns whether the whole interval of the measure is on the required side of the threshold.
+    pub(super) fn holds(&self, facts: &Facts<'_>) -> bool {
+        let Some(value) = self.measure.of(facts) else { return false };
+        match self.bound {
+            Bound::AtLeast(least) => value.low >= least,
+            Bound::AtMost(most) => value.high <= most,
+        }
+    }
+}
+
+const fn at_least(measure: M, least: f64, source: &'static str) -> Condition {
+    Condition { measure, bound: Bound::AtLeast(least), source }
+}
+
+const fn at_most(measure: M, most: f64, source: &'static str) -> Condition {
+    Condition { measure, bound: Bound::AtMost(most), source }
+}
+
+/// A rule. Its texts contain placeholders in braces, which `words` replaces.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// The cause that the rule finds, as in `why`.
+    pub cause: Cause,
+    /// Keyword of what limits the stream, such as `send_buffer`.
+    pub limited_by: &'static str,
+    /// Conditions, all of which must hold.
+    pub conditions: &'static [Condition],
+    /// Causes that explain the evidence of this rule: if one of them is found, this rule is not
+    /// reported.
+    pub explained_by: &'static [Cause],
+    /// Whether the default sweep varies what limits the stream, and thus shows the gain.
+    pub is_swept: bool,
+    /// The claim, with its evidence.
+    pub sentence: &'static str,
+    /// Change that removes the cause.
+    pub fix: &'static str,
+    /// Observation that would disprove the finding.
+    pub wrong_if: &'static str,
+}
+
+const RATE: &str = "the rate limit, minus headers and the error of the token bucket";
+const TICKS: &str = "twice the error of TCP's time accounting, which counts 4 ms ticks";
+const PAUSED: &str = "otherwise the pause is not the limit";
+const LOST: &str = "the error caused by reading the counters at different moments";
+const FULL: &str = "100 %, minus a margin for scheduling";
+const WINDOW: &str =
+    "measured: 0.8 to 1.5 with small buffers, 20 to 80 with large ones that are read slowly";
+const IDLE: &str = "the busier side's CPU has headroom";
+const BOUND: &str = "a CPU that waits for the other side up to a seventh of the time is still the \
+                     limit";
+
+/// Non-CPU causes that stall a stream. If one of them holds, CPU time does not explain the limit.
+const STOPS: &[Cause] = &[
+    Cause::RateLimiter,
+    Cause::TcpLoss,
+    Cause::NagleDelay,
+    Cause::TimerSleep,
+    Cause::SlowReceiver,
+    Cause::SocketBuffer,
+];
+/// The causes in [`STOPS`], plus window and send buffer limits, software checksums, and contention
+/// for CPUs.
+const ALL_STOPS: &[Cause] = &[
+    Cause::RateLimiter,
+    Cause::TcpLoss,
+    Cause::NagleDelay,
+    Cause::TimerSleep,
+    Cause::SlowReceiver,
+    Cause::SocketBuffer,
+    Cause::SendBuffer,
+    Cause::ReceiveWindow,
+    Cause::SoftwareChecksum,
+    Cause::CpuContention,
+];
+
+/// All rules.
+pub const RULES: &[Rule] = &[
+    Rule {
+        cause: Cause::RateLimiter,
+        limited_by: "rate_limit",
+        conditions: &[at_least(M::OfPacing, 0.75, RATE)],
+        explained_by: &[],
+        is_swept: false,
+        sentence: "The sender paces itself at {pacing}, and the stream reaches {gbps}.",
+        fix: "Raise or omit --rate; in a program, raise SO_MAX_PACING_RATE",
+        wrong_if: "with twice the pacing rate, the throughput stays the same",
+    },
+    Rule {
+        cause: Cause::RateLimiter,
+        limited_by: "rate_limit",
+        conditions: &[at_least(M::OfQdisc, 0.75, RATE)],
+        explained_by: &[],
+        is_swept: false,
+        sentence: "The queueing discipline of {interface} limits the stream to {qdisc}; it reaches \
+                   {gbps}.",
+        fix: "tc qdisc change dev {interface} with a higher rate, or tc qdisc del dev {interface} \
+              root",
+        wrong_if: "without the limit, the throughput stays the same",
+    },
+    Rule {
+        cause: Cause::RateLimiter,
+        limited_by: "rate_limit",
+        conditions: &[
+            at_least(M::OfQdisc, 0.5, "retransmissions take the rest"),
+            at_least(M::Retransmitted, 0.001, "a limiter whose queue is full drops packets"),
+        ],
+        explained_by: &[],
+        is_swept: false,
+        sentence: "The queueing discipline of {interface} limits the stream to {qdisc}, and drops \
+                   packets above it: {retransmitted} of the segments were retransmitted, and the \
+                   stream reaches {gbps}.",
+        fix: "tc qdisc change dev {interface} with a higher rate or limit, or tc qdisc del dev \
+              {interface} root",
+        wrong_if: "without the limit, the throughput stays the same",
+    },
+    Rule {
+        cause: Cause::SocketBuffer,
+        limited_by: "receive_buffer",
+        conditions: &[at_least(M::BufferDrops, 0.001, LOST)],
+        explained_by: &[],
+        is_swept: true,
+        sentence: "{drops} of {sent} datagrams were dropped because the receiver's buffer \
+                   ({receive_buffer}) was full.",
+        fix: "Raise SO_RCVBUF, and net.core.rmem_max if that caps it; or send more slowly \
+              (--rate), or receive in batches (recvmmsg)",
+        wrong_if: "with a buffer four times as large, the loss stays the same",
+    },
+    Rule {
+        cause: Cause::BacklogOverflow,
+        limited_by: "receive_buffer",
+        conditions: &[
+            at_least(M::LostInTransit, 0.001, LOST),
+            at_least(
+                M::IsLocal,
+                1.0,
+                "with both ends on this machine, only the backlog loses datagrams",
+            ),
+        ],
+        explained_by: &[Cause::RateLimiter],
+        is_swept: false,
+        sentence: "{lost} of {sent} datagrams were lost between the sender and the receiver's \
+                   socket.",
+        fix: "Raise net.core.netdev_max_backlog (sysctl), or send more slowly (--rate)",
+        wrong_if: "column 2 of /proc/net/softnet_stat does not grow",
+    },
+    Rule {
+        cause: Cause::ReceiveWindow,
+        limited_by: "receive_window",
+        conditions: &[
+            at_least(M::Retransmitted, 0.001, LOST),
+            at_least(M::ReceiverDropped, 0.5, "most of the loss"),
+        ],
+        explained_by: &[Cause::RateLimiter],
+        is_swept: true,
+        sentence: "The receiver's buffer ({receive_buffer}) overflowed: its socket dropped \
+                   segments, and {retransmitted} of all segments were retransmitted.",
+        fix: "At the receiver, leave SO_RCVBUF unset and raise the maximum of net.ipv4.tcp_rmem",
+        wrong_if: "with a larger receive buffer, nstat shows the same TcpExtTCPRcvQDrop and \
+                   TcpRetransSegs",
+    },
+    Rule {
+        cause: Cause::TcpLoss,
+        limited_by: "congestion_window",
+        conditions: &[at_least(M::Retransmitted, 0.001, LOST)],
+        explained_by: &[Cause::RateLimiter, Cause::ReceiveWindow],
+        is_swept: false,
+        sentence: "{retransmitted} of the segments were retransmitted: TCP slows down on each \
+                   loss.",
+        fix: "Find where segments are lost: linerate why --iface {interface}, ip -s -s link and \
+              ethtool -S at both ends",
+        wrong_if: "nstat shows no TcpRetransSegs during the measurement",
+    },
+    Rule {
+        cause: Cause::NagleDelay,
+        limited_by: "round_trip",
+        conditions: &[
+            at_least(M::IsRequest, 1.0, "a one-way stream always has more data to fill a segment"),
+            at_least(M::HeldBack, 0.3, "otherwise the wait is not the limit"),
+            at_most(M::Cpu, 0.7, IDLE),
+        ],
+        explained_by: &[],
+        is_swept: false,
+        sentence: "Each request waits for a delayed acknowledgement: in {held_back} of the \
+                   readings, the last segment of a request was held back (Nagle), and a round trip \
+                   takes {round_trip}.",
+        fix: "Set TCP_NODELAY (--nodelay), or write each request with one call (writev, MSG_MORE)",
+        wrong_if: "with --nodelay, the round trip stays the same",
+    },
+    Rule {
+        cause: Cause::TimerSleep,
+        limited_by: "sender_pause",
+        conditions: &[
+            at_least(M::SenderPaused, 0.3, PAUSED),
+            at_most(M::WindowLimited, 0.05, TICKS),
+        ],
+        explained_by: &[Cause::RateLimiter],
+        is_swept: false,
+        sentence: "The sender spends {sender_paused} of the time asleep between messages, and TCP \
+                   waits for it.",
+        fix: "Write more per wake-up, or remove the sleep (--write-pause)",
+        wrong_if: "with half the pause, the throughput stays the same",
+    },
+    Rule {
+        cause: Cause::TimerSleep,
+        limited_by: "sender_pause",
+        conditions: &[at_least(M::SenderPaused, 0.3, PAUSED), at_most(M::BufferDrops, 0.001, LOST)],
+        explained_by: &[Cause::RateLimiter],
+        is_swept: false,
+        sentence: "The sender spends {sender_paused} of the time asleep between datagrams.",
+        fix: "Send more per wake-up (sendmmsg), or remove the sleep (--write-pause)",
+        wrong_if: "with half the pause, the throughput stays the same",
+    },
+    Rule {
+        cause: Cause::SlowReceiver,
+        limited_by: "receiver_pause",
+        conditions: &[
+            at_least(M::ReceiverPaused, 0.3, PAUSED),
+            at_least(M::WindowLimited, 0.05, TICKS),
+        ],
+        explained_by: &[],
+        is_swept: false,
+        sentence: "The receiver spends {receiver_paused} of the time asleep between reads, so its \
+                   window stops the sender {window_limited} of the time.",
+        fix: "Remove the sleep (--read-pause), or read more per call; a larger buffer only delays \
+              the stall",
+        wrong_if: "with a larger receive buffer, the throughput rises",
+    },
+    Rule {
+        cause: Cause::CpuContention,
+        limited_by: "cpu",
+        conditions: &[
+            at_least(M::SameCpu, 1.0, "both sides can use only one CPU"),
+            at_least(M::BothDemand, 0.85, FULL),
+        ],
+        explained_by: STOPS,
+        is_swept: false,
+        sentence: "Both ends share CPU {cpu}: the sender used {sender_cpu} and the receiver \
+                   {receiver_cpu} of it.",
+        fix: "Run the sender and the receiver on different CPUs: --cpus 0,1, or taskset for each \
+              program",
+        wrong_if: "on two CPUs, the throughput stays the same",
+    },
+    Rule {
+        cause: Cause::SoftwareChecksum,
+        limited_by: "cpu",
+        conditions: &[
+            at_least(M::SoftwareChecksum, 1.0, "TX checksum offload is switched off"),
+            at_least(M::SegmentBytes, 500.0, "for smaller segments, the cost per byte is small"),
+            at_least(M::BothDemand, 0.85, FULL),
+        ],
+        explained_by: STOPS,
+        is_swept: false,
+        sentence: "Checksums are computed in software (tx-checksumming is off on {interface}), \
+                   which also disables segmentation offload; the {busier} uses {busier_cpu} of a \
+                   CPU.",
+        fix: "ethtool -K {interface} tx on tso on gso on",
+        wrong_if: "with TX checksum offload on, the throughput rises by less than 10 %",
+    },
+    Rule {
+        cause: Cause::ReceiveWindow,
+        limited_by: "receive_window",
+        conditions: &[
+            at_least(M::WindowLimited, 0.05, TICKS),
+            at_most(
+                M::WindowScaling,
+                0.0,
+                "a window above 64 KiB needs window scaling at both ends",
+            ),
+        ],
+        explained_by: STOPS,
+        is_swept: false,
+        sentence: "Window scaling is off, so windows are at most 64 KiB (largest: {window}); they \
+                   stopped the sender {window_limited} of the time.",
+        fix: "sysctl -w net.ipv4.tcp_window_scaling=1 at both ends, and look for a firewall that \
+              strips the option",
+        wrong_if: "with scaling on, rwnd_limited in `ss -ti` stays the same",
+    },
+    Rule {
+        cause: Cause::SendBuffer,
+        limited_by: "send_buffer",
+        conditions: &[
+            at_least(M::SendBufferLimited, 0.05, TICKS),
+            at_least(
+                M::SendBufferOverWindow,
+                1.0,
+                "the send buffer limits the sender for longer than the window does",
+            ),
+        ],
+        explained_by: STOPS,
+        is_swept: true,
+        sentence: "The send buffer ({send_buffer}) limited the sender {send_buffer_limited} of the \
+                   time; the bandwidth-delay product is {bdp}.",
+        fix: "Leave SO_SNDBUF unset and raise the maximum of net.ipv4.tcp_wmem, or set SO_SNDBUF \
+              to at least twice the bandwidth-delay product",
+        wrong_if: "with a buffer four times as large, sndbuf_limited in `ss -ti` stays the same",
+    },
+    Rule {
+        cause: Cause::ReceiveWindow,
+        limited_by: "receive_window",
+        conditions: &[at_least(M::WindowLimited, 0.05, TICKS), at_most(M::PeerWindow, 8.0, WINDOW)],
+        explained_by: STOPS,
+        is_swept: true,
+        sentence: "The receiver's window (at most {window}, buffer {receive_buffer}) stopped the \
+                   sender {window_limited} of the time; the bandwidth-delay product is {bdp}.",
+        fix: "At the receiver, leave SO_RCVBUF unset and raise the maximum of net.ipv4.tcp_rmem, \
+              or set SO_RCVBUF to at least twice the bandwidth-delay product",
+        wrong_if: "with a larger receive buffer, rwnd_limited in `ss -ti` stays the same",
+    },
+    Rule {
+        cause: Cause::CpuContention,
+        limited_by: "cpu",
+        conditions: &[
+            at_least(M::Waiting, 0.1, "twice the smallest share that sampled accounting can show"),
+            at_least(M::BothDemand, 0.85, "at nearly all times, at least one side needs a CPU"),
+        ],
+        explained_by: ALL_STOPS,
+        is_swept: false,
+        sentence: "The {busier} was runnable but waited for a CPU {waiting} of the time, because \
+                   other programs ran.",
+        fix: "Measure when the machine is idle, or on dedicated CPUs (--cpus with a cpuset or \
+              isolcpus)",
+        wrong_if: "on an idle machine, the throughput stays the same",
+    },
+    Rule {
+        cause: Cause::SystemCalls,
+        limited_by: "cpu",
+        conditions: &[
+            at_least(M::Demand, 0.85, BOUND),
+            at_least(M::CallShare, 0.5, "calls account for more than half of the cost"),
+        ],
+        explained_by: STOPS,
+        is_swept: false,
+        sentence: "System calls take {call_share} of the {busier}'s CPU time ({call_cost} each, \
+                   {bytes_per_call} per call); the {busier} uses {busier_cpu} of a CPU.",
+        fix: "Send and receive more per call: with TCP, use messages of {larger} or writev; with \
+              UDP, use sendmmsg, recvmmsg and UDP_SEGMENT (--compare measures them)",
+        wrong_if: "with messages four times as large, the throughput rises by less than half",
+    },
+    Rule {
+        cause: Cause::SystemCalls,
+        limited_by: "cpu",
+        conditions: &[
+            at_least(M::Demand, 0.85, BOUND),
+            at_most(M::BytesPerCall, 1500.0, "less than a frame per call"),
+        ],
+        explained_by: STOPS,
+        is_swept: false,
+        sentence: "Each system call of the {busier} moves only {bytes_per_call}, and the {busier} \
+                   uses {busier_cpu} of a CPU.",
+        fix: "Send and receive more per call: with TCP, use messages of {larger} or writev; with \
+              UDP, use sendmmsg, recvmmsg and UDP_SEGMENT (--compare measures them)",
+        wrong_if: "with messages four times as large, the throughput rises by less than half",
+    },
+    Rule {
+        cause: Cause::Copying,
+        limited_by: "cpu",
+        conditions: &[
+            at_least(M::Demand, 0.85, BOUND),
+            at_most(M::CallShare, 0.5, "calls account for less than half of the cost"),
+        ],
+        explained_by: STOPS,
+        is_swept: false,
+        sentence: "The cost per byte, mostly the copy between user and kernel, takes {byte_share} \
+                   of the {busier}'s CPU time. The {busier} uses {busier_cpu} of a CPU, and both \
+                   sides together take {per_kb}.",
+        fix: "Avoid the copy: send with sendfile or MSG_ZEROCOPY (--compare measures both) and \
+              receive with TCP_ZEROCOPY_RECEIVE; or use more connections on more CPUs \
+              (--connections)",
+        wrong_if: "linerate profile shows less than a tenth of the samples in copies",
+    },
+    Rule {
+        cause: Cause::Copying,
+        limited_by: "cpu",
+        conditions: &[
+            at_least(M::Demand, 0.85, BOUND),
+            at_least(M::BytesPerCall, 16_384.0, "at 0.3 us per call, calls cost little"),
+        ],
+        explained_by: &[
+            Cause::RateLimiter,
+            Cause::TcpLoss,
+            Cause::NagleDelay,
+            Cause::TimerSleep,
+            Cause::SlowReceiver,
+            Cause::SystemCalls,
+        ],
+        is_swept: false,
+        sentence: "The {busier} uses {busier_cpu} of a CPU at {bytes_per_call} per call, so most \
+                   of its time goes into copying data, not into the calls themselves.",
+        fix: "Avoid the copy: send with sendfile or MSG_ZEROCOPY (--compare measures both) and \
+              receive with TCP_ZEROCOPY_RECEIVE; or use more connections on more CPUs \
+              (--connections)",
+        wrong_if: "linerate profile shows less than a tenth of the samples in copies",
+    },
+    Rule {
+        cause: Cause::WaitingForPeer,
+        limited_by: "round_trip",
+        conditions: &[at_least(M::IsRequest, 1.0, "one request at a time per connection")],
+        explained_by: ALL_STOPS,
+        is_swept: false,
+        sentence: "Each connection waits for the reply before the next request: a round trip takes \
+                   {round_trip}, with the sender at {sender_cpu} and the receiver at \
+                   {receiver_cpu} of a CPU.",
+        fix: "Keep several requests in flight: pipeline them, or open more connections \
+              (--connections)",
+        wrong_if: "with twice the connections, the requests per second rise by less than half",
+    },
+];

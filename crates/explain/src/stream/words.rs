@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Fills in the placeholders in rule texts.
+
+use super::measure::{Facts, Measure};
+use linerate_record::units::{BitsPerSecond, memory_size, three_digits};
+
+/// Placeholders that a text may contain.
+pub(super) const NAMES: &[&str] = &[
+    "gbps",
+    "sender_cpu",
+    "receiver_cpu",
+    "busier",
+    "busier_cpu",
+    "other_cpu",
+    "waiting",
+    "cpu",
+    "window_limited",
+    "send_buffer_limited",
+    "send_buffer",
+    "receive_buffer",
+    "window",
+    "rtt",
+    "bdp",
+    "held_back",
+    "round_trip",
+    "sender_paused",
+    "receiver_paused",
+    "retransmitted",
+    "pacing",
+    "qdisc",
+    "drops",
+    "lost",
+    "sent",
+    "interface",
+    "call_share",
+    "call_cost",
+    "byte_share",
+    "bytes_per_call",
+    "message",
+    "larger",
+    "per_kb",
+];
+
+/// Returns `text` with every `{name}` replaced by its value, or by `-` if it has none.
+pub(super) fn fill(text: &str, facts: &Facts<'_>) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, behind)) = after.split_once('}') else { break };
+        filled.push_str(before);
+        filled.push_str(&value(name, facts).unwrap_or_else(|| "-".to_owned()));
+        rest = behind;
+    }
+    filled + rest
+}
+
+/// Describes the limit with this keyword.
+pub(super) fn limit(keyword: &str) -> &str {
+    match keyword {
+        "sender_cpu" => "the sender's CPU",
+        "receiver_cpu" => "the receiver's CPU",
+        "cpu" => "the busier side's CPU",
+        "receive_window" => "the receiver's window",
+        "send_buffer" => "the send buffer",
+        "congestion_window" => "the congestion window",
+        "rate_limit" => "the rate limit",
+        other => other,
+    }
+}
+
+fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    if percent < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
+    of_sides(name, facts).or_else(|| of_path(name, facts))
+}
+
+fn of_sides(name: &str, facts: &Facts<'_>) -> Option<String> {
+    let point = facts.point;
+    let share = |measure: Measure| measure.of(facts).map(|value| percent(value.value));
+    let cpu = |sender: bool| {
+        let side = if sender { &point.sender } else { &point.receiver };
+        side.cpu.as_number().map(percent)
+    };
+    let is_sender = facts.is_sender_busier();
+    match name {
+        "gbps" => point.gbps.as_number().map(|gbps| BitsPerSecond(gbps * 1e9).to_string()),
+        "sender_cpu" => cpu(true),
+        "receiver_cpu" => cpu(false),
+        "busier" => Some(if is_sender { "sender" } else { "receiver" }.to_owned()),
+        "busier_cpu" => cpu(is_sender),
+        "other_cpu" => cpu(!is_sender),
+        "waiting" => share(Measure::Waiting),
+        "cpu" => point.sender.cpus.first().map(ToString::to_string),
+        "sender_paused" => share(Measure::SenderPaused),
+        "receiver_paused" => share(Measure::ReceiverPaused),
+        "send_buffer" => point.sender.buffer_bytes.map(|bytes| memory_size(bytes as f64)),
+        "receive_buffer" => point.receiver.buffer_bytes.map(|bytes| memory_size(bytes as f64)),
+        "call_share" => share(Measure::CallShare),
+        "byte_share" => Measure::CallShare.of(facts).map(|share| percent(1.0 - share.value)),
+        "call_cost" => facts.costs().map(|costs| format!("{} us", three_digits(costs.call_us))),
+        "bytes_per_call" => {
+            let bytes = Measure::BytesPerCall.of(facts)?.value;
+            Some(format!("{} bytes", three_digits(bytes)))
+        }
+        "message" => Some(format!("{} bytes", point.message_bytes)),
+        "larger" => Some(memory_size((16_384.0_f64).max(point.message_bytes as f64 * 4.0))),
+        "per_kb" => {
+            let demand = point.cpu_us_per_kb.as_number()?;
+            Some(format!("{} us/KB", three_digits(demand)))
+        }
+        "round_trip" => {
+            let us = point.round_trip_us.as_number()?;
+            Some(format!("{} ms", three_digits(us / 1e3)))
+        }
+        _ => None,
+    }
+}
+
+fn of_path(name: &str, facts: &Facts<'_>) -> Option<String> {
+    let (point, report) = (facts.point, facts.report);
+    let tcp = point.tcp.as_ref();
+    let share = |measure: Measure| measure.of(facts).map(|value| percent(value.value));
+    match name {
+        "window_limited" => share(Measure::WindowLimited),
+        "send_buffer_limited" => share(Measure::SendBufferLimited),
+        "held_back" => share(Measure::HeldBack),
+        "retransmitted" => share(Measure::Retransmitted),
+        "window" => Some(memory_size(tcp?.peer_window_bytes? as f64)),
+        "rtt" => Some(format!("{} us", three_digits(tcp?.min_rtt_us))),
+        // Bits per nanosecond times microseconds.
+        "bdp" => {
+            let best = facts.fastest_alike()?.gbps.as_number()?;
+            Some(memory_size(best * tcp?.rtt_us * 1e3 / 8.0))
+        }
+        "pacing" => Some(BitsPerSecond(facts.pacing()?).to_string()),
+        "qdisc" => Some(BitsPerSecond(report.path.qdisc_bits_per_s?).to_string()),
+        "drops" => share(Measure::BufferDrops),
+        "lost" => share(Measure::LostInTransit),
+        "sent" => Some(point.udp.as_ref()?.sent.to_string()),
+        "interface" => report.path.interface.clone(),
+        _ => None,
+    }
+}

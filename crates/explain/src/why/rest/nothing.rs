@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The finding that nothing is wrong, with the headroom that is left.
+
+use super::super::facts::{Facts, Subject};
+use super::super::gain;
+use super::super::measure::is_accepted;
+use super::super::words::{label, percent};
+use super::{limit_reached, seen, sends_less};
+use linerate_record::stats::Estimate;
+use linerate_record::units::{Kpps, grouped};
+use linerate_record::why::{Cause, Gain, WhyFinding};
+use linerate_record::{Figure, Tier};
+
+/// Returns the finding that nothing is wrong: the limit is the offered load, the peer, or a
+/// requested rate.
+pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
+    let observation = facts.observation;
+    let rate = facts.packet_rate();
+    let room = gain::room(facts, Subject::Program);
+    let left = match (&room, facts.busiest()) {
+        (Some(room), Some(thread)) => {
+            let busy = facts.busy(thread).map_or((0.0, 0.0), |busy| (busy.value, busy.high));
+            let works = match busy {
+                // The headroom is a lower bound, and follows from this upper one.
+                (busy, most) if busy < 0.01 && most >= 0.02 => {
+                    format!("at most {} %", percent(most))
+                }
+                (busy, _) if busy < 0.01 => "under 1 %".to_owned(),
+                (busy, _) => format!("{} %", percent(busy)),
+            };
+            let is_full = facts.idle_cpus().is_some_and(|idle| idle < 0.05 * facts.cpus() as f64);
+            let headroom = match rate {
+                Some(rate) if rate < 1.0 => String::new(),
+                _ if is_full => ", but other programs keep all CPUs busy".to_owned(),
+                _ => format!(": headroom for {}", load(room)),
+            };
+            format!(" Its busiest thread, {}, works {works} of the time{headroom}.", label(thread))
+        }
+        (None, Some(thread)) if rate == Some(0.0) => {
+            format!(
+                " Thread {} runs all the time although no packets arrive, so it probably \
+                 busy-polls.",
+                label(thread)
+            )
+        }
+        (None, Some(thread)) => format!(
+            " Thread {} never sleeps; its headroom is unknown, because the time that it spends \
+             busy-polling could not be determined.",
+            label(thread)
+        ),
+        _ => String::new(),
+    };
+    let sentence = match (limit_reached(facts), rate) {
+        (Some(line), _) => {
+            format!("Nothing is wrong: the program reaches the requested line rate, {line}.")
+        }
+        (None, Some(rate)) if rate >= 1.0 => {
+            let (rate, losses) = (Kpps(rate / 1e3), losses(facts));
+            if sends_less(facts) {
+                format!(
+                    "Nothing is wrong: the program sends what it has to send, at {rate}, unless it \
+                     holds data back on purpose, and {losses}.{}",
+                    servers(facts)
+                )
+            } else {
+                format!("Nothing is wrong: the offered load sets the rate, {rate}, and {losses}.")
+            }
+        }
+        _ if observation.threads.is_empty() => {
+            "Nothing is wrong: no loss counter shows a lost packet.".to_owned()
+        }
+        _ if rate == Some(0.0) => {
+            format!("Nothing is wrong: no packet reached the program, and {}.", losses(facts))
+        }
+        _ => "Nothing is wrong: the program has headroom and no more work to do.".to_owned(),
+    };
+    let percent = Figure::exact("percent", 0.0, Tier::Model, "there is no bottleneck to remove");
+    let next = "with a higher offered load, the rate stays the same or packets are lost";
+    WhyFinding {
+        cause: Cause::NothingWrong,
+        sentence: sentence + &left + &change(&observation.packets_per_s),
+        evidence: seen(facts),
+        gain: Gain { percent, then_limited_by: Some("the offered load".to_owned()) },
+        fix: None,
+        workaround: None,
+        wrong_if: next.to_owned(),
+    }
+}
+
+/// Returns a sentence if the load changed within the window, in which case the finding applies to
+/// neither load. Returns an empty string for a steady load, even if it arrives in short bursts.
+fn change(packets_per_s: &[f64]) -> String {
+    /// Minimum ratio of the highest to the lowest rate, each averaged over a third of the window.
+    const RATIO: f64 = 2.0;
+    /// Minimum number of slices in a third of the window.
+    const SLICES: usize = 5;
+    let length = packets_per_s.len() / 3;
+    if length < SLICES {
+        return String::new();
+    }
+    let mean = |third: &[f64]| third.iter().sum::<f64>() / third.len() as f64;
+    let thirds: Vec<f64> = packets_per_s.chunks_exact(length).take(3).map(mean).collect();
+    let most = thirds.iter().copied().fold(0.0, f64::max);
+    let least = thirds.iter().copied().fold(f64::INFINITY, f64::min);
+    if most < 1.0 || most < RATIO * least {
+        return String::new();
+    }
+    let rates = thirds.iter().map(|rate| Kpps(rate / 1e3).to_string());
+    format!(
+        " The load changed within the window (rate in each third: {}). Watch again under a steady \
+         load.",
+        rates.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// Returns a sentence about the servers that the program asks on behalf of its clients; empty if
+/// there are none. How long it waits for them does not show in its own time.
+fn servers(facts: &Facts<'_>) -> String {
+    let (accepted, opened): (Vec<_>, Vec<_>) =
+        facts.connections().partition(|socket| is_accepted(facts, socket));
+    let server = opened.iter().find_map(|socket| socket.remote.as_deref());
+    match server.filter(|_| !accepted.is_empty()) {
+        Some(server) => format!(
+            " Its clients also wait for the server that it asks, {server}: to find out for how \
+             long, watch that one."
+        ),
+        None => String::new(),
+    }
+}
+
+/// Describes losses that are too small to matter.
+fn losses(facts: &Facts<'_>) -> String {
+    match facts.ledger.lost() {
+        Some(0) | None => "no packet was lost".to_owned(),
+        Some(1) => "1 packet was lost".to_owned(),
+        Some(lost) => format!("{} packets were lost", grouped(lost)),
+    }
+}
+
+/// Formats the headroom as a multiple of the current load.
+fn load(room: &Estimate) -> String {
+    /// Gain in percent above which headroom is printed without an upper bound.
+    const MOST_PERCENT: f64 = 9900.0;
+    match (times(room.low), times(room.high)) {
+        (low, high) if low == high || room.high >= MOST_PERCENT => {
+            format!("{low} times the load or more")
+        }
+        (low, high) => format!("{low} to {high} times the load"),
+    }
+}
+
+/// Converts a gain in percent to a factor.
+fn times(percent: f64) -> String {
+    match 1.0 + percent / 100.0 {
+        times if times >= 100.0 => "100".to_owned(),
+        times if times >= 10.0 => format!("{times:.0}"),
+        times => format!("{times:.1}"),
+    }
+}

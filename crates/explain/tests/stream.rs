@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Limits of streams: each rule on a point with its evidence, and on one without.
+
+use linerate_explain::stream::rules::RULES;
+use linerate_explain::stream::{explain, findings, unknown_names};
+use linerate_record::fixtures;
+use linerate_record::stats::Estimate;
+use linerate_record::stream::{
+    StreamMode, StreamPathKind, StreamPoint, StreamReport, StreamTcp, StreamUdp,
+};
+use linerate_record::why::Cause;
+use linerate_record::{Figure, Tier};
+
+/// A figure without spread. (`Figure::exact` has an unknown one.)
+fn figure(unit: &str, value: f64) -> Figure {
+    Figure::number(unit, Estimate::exactly(value), Tier::Sw, "synthetic")
+}
+
+fn cpus(cpus: f64) -> Figure {
+    figure("CPUs", cpus)
+}
+
+/// A TCP stream whose sides have headroom, and which nothing limits.
+fn idle() -> StreamReport {
+    let stored = fixtures::stream();
+    let mut point = stored.points[0].clone();
+    point.gbps = figure("Gb/s", 10.0);
+    point.message_bytes = 65_536;
+    point.connections = 1;
+    point.udp = None;
+    for side in [&mut point.sender, &mut point.receiver] {
+        side.cpu = cpus(0.2);
+        side.waiting = Some(0.0);
+        side.paused = 0.0;
+        side.bytes_per_call = 65_536.0;
+        side.cpus = vec![0];
+        side.allowed_cpus = 2;
+    }
+    point.tcp = Some(StreamTcp {
+        busy: 1.0,
+        segments: 100_000,
+        segment_bytes: 32_768.0,
+        mss_bytes: 1448,
+        cwnd: 100.0,
+        rtt_us: 50.0,
+        min_rtt_us: 20.0,
+        window_scaling: true,
+        peer_window_bytes: Some(65_535),
+        ..StreamTcp::default()
+    });
+    let mut report =
+        StreamReport { mode: StreamMode::Tcp, points: vec![point], explained: Some(0), ..stored };
+    report.path.kind = StreamPathKind::Namespaces;
+    report.path.interface = Some("veth0".to_owned());
+    report.path.software_checksum = Some(false);
+    report.path.qdisc_bits_per_s = None;
+    report
+}
+
+fn with(change: impl Fn(&mut StreamReport, &mut StreamPoint)) -> StreamReport {
+    let mut report = idle();
+    let mut point = report.points.remove(0);
+    change(&mut report, &mut point);
+    report.points = vec![point];
+    report
+}
+
+fn tcp(change: impl Fn(&mut StreamTcp)) -> StreamReport {
+    with(|_, point| change(point.tcp.as_mut().expect("TCP")))
+}
+
+fn udp(change: impl Fn(&mut StreamUdp)) -> StreamReport {
+    with(|report, point| {
+        report.mode = StreamMode::Udp;
+        point.tcp = None;
+        let mut udp = StreamUdp {
+            sent: 10_000,
+            received: 10_000,
+            buffer_drops: Some(0),
+            lost: Some(0),
+            ..StreamUdp::default()
+        };
+        change(&mut udp);
+        point.udp = Some(udp);
+    })
+}
+
+/// Keywords of cause and limit.
+fn verdict(mut report: StreamReport) -> (String, String) {
+    explain(&mut report);
+    let point = &report.points[0];
+    assert_eq!(report.findings[0].cause.name(), point.finding);
+    assert!(!report.findings[0].sentence.contains('{'), "{:?}", report.findings[0]);
+    (point.finding.clone(), point.limited_by.clone())
+}
+
+fn is(report: StreamReport, finding: &str, limited_by: &str) {
+    assert_eq!(verdict(report), (finding.to_owned(), limited_by.to_owned()));
+}
+
+#[test]
+fn a_stream_without_evidence_has_no_cause() {
+    is(idle(), "cannot_tell", "cannot_tell");
+}
+
+#[test]
+fn windows_and_buffers_limit() {
+    is(tcp(|tcp| tcp.sndbuf_limited = 0.5), "send_buffer", "send_buffer");
+    is(tcp(|tcp| tcp.rwnd_limited = 0.5), "receive_window", "receive_window");
+    // A large window that closes is a receiver that does not read.
+    let large = tcp(|tcp| (tcp.rwnd_limited, tcp.peer_window_bytes) = (0.5, Some(6 << 20)));
+    is(large, "cannot_tell", "cannot_tell");
+    let both = tcp(|tcp| (tcp.rwnd_limited, tcp.sndbuf_limited) = (0.3, 0.4));
+    is(both, "send_buffer", "send_buffer");
+    let unscaled = tcp(|tcp| (tcp.rwnd_limited, tcp.window_scaling) = (0.5, false));
+    let sentence = findings(&unscaled, &unscaled.points[0])[0].sentence.clone();
+    assert!(sentence.contains("Window scaling is off"), "{sentence}");
+    is(unscaled, "receive_window", "receive_window");
+}
+
+#[test]
+fn pauses_limit() {
+    is(with(|_, point| point.sender.paused = 0.8), "timer_sleep", "sender_pause");
+    let reader = with(|_, point| {
+        point.receiver.paused = 0.8;
+        point.tcp.as_mut().expect("TCP").rwnd_limited = 0.7;
+    });
+    is(reader, "slow_receiver", "receiver_pause");
+    // The receiver sleeps, but its window never stops the sender.
+    is(with(|_, point| point.receiver.paused = 0.8), "cannot_tell", "cannot_tell");
+}
+
+#[test]
+fn rates_and_losses_limit() {
+    let paced = tcp(|tcp| tcp.pacing_bits_per_s = Some(10.5e9));
+    is(paced, "rate_limiter", "rate_limit");
+    let loose = tcp(|tcp| tcp.pacing_bits_per_s = Some(100e9));
+    is(loose, "cannot_tell", "cannot_tell");
+    let bucket = with(|report, point| {
+        report.path.qdisc_bits_per_s = Some(10.2e9);
+        // A full bucket drops, and TCP retransmits: the limit explains the loss.
+        point.tcp.as_mut().expect("TCP").retransmitted = 1000;
+    });
+    is(bucket, "rate_limiter", "rate_limit");
+    is(tcp(|tcp| tcp.retransmitted = 500), "tcp_loss", "congestion_window");
+    is(tcp(|tcp| tcp.retransmitted = 5), "cannot_tell", "cannot_tell");
+    let needless = tcp(|tcp| (tcp.retransmitted, tcp.needless) = (500, Some(480)));
+    is(needless, "cannot_tell", "cannot_tell");
+    let overflow = tcp(|tcp| (tcp.retransmitted, tcp.receiver_drops) = (500, Some(400)));
+    is(overflow, "receive_window", "receive_window");
+}
+
+#[test]
+fn datagrams_are_lost_by_place() {
+    is(udp(|udp| udp.buffer_drops = Some(2000)), "socket_buffer", "receive_buffer");
+    is(udp(|udp| udp.lost = Some(2000)), "backlog_overflow", "receive_buffer");
+    is(udp(|udp| udp.paced_bits_per_s = Some(10_000_000_000)), "rate_limiter", "rate_limit");
+    is(udp(|_| ()), "cannot_tell", "cannot_tell");
+    let unknown = udp(|udp| (udp.buffer_drops, udp.lost) = (None, None));
+    is(unknown, "cannot_tell", "cannot_tell");
+}
+
+#[test]
+fn processors_limit() {
+    let one = with(|_, point| {
+        for side in [&mut point.sender, &mut point.receiver] {
+            (side.cpu, side.allowed_cpus) = (cpus(0.48), 1);
+        }
+    });
+    is(one, "cpu_contention", "sender_cpu");
+    let waits = with(|_, point| {
+        (point.receiver.cpu, point.receiver.waiting) = (cpus(0.7), Some(0.25));
+    });
+    is(waits, "cpu_contention", "receiver_cpu");
+    let checksum = with(|report, point| {
+        report.path.software_checksum = Some(true);
+        point.sender.cpu = cpus(0.95);
+    });
+    is(checksum, "software_checksum", "sender_cpu");
+}
+
+#[test]
+fn calls_and_copies_limit() {
+    let tiny = with(|_, point| {
+        (point.sender.cpu, point.sender.bytes_per_call) = (cpus(1.0), 64.0);
+    });
+    is(tiny, "system_calls", "sender_cpu");
+    let large = with(|_, point| point.receiver.cpu = cpus(1.0));
+    is(large, "copying", "receiver_cpu");
+}
+
+#[test]
+fn a_sweep_of_messages_separates_calls_from_bytes() {
+    // 0.5 us per call and 0.1 us per KiB: equal at 5 KiB.
+    let mut report = idle();
+    let point = report.points.remove(0);
+    for message in [128.0, 1024.0, 4096.0, 8192.0, 65_536.0] {
+        let mut point = point.clone();
+        let per_kb = (0.5 + 0.1 * message / 1024.0) / (message / 1024.0);
+        point.message_bytes = message as u64;
+        point.sender.cpu = cpus(1.0);
+        point.sender.bytes_per_call = message;
+        point.sender.cpu_us_per_kb = figure("us/KB", per_kb);
+        report.points.push(point);
+    }
+    explain(&mut report);
+    let found: Vec<&str> = report.points.iter().map(|point| point.finding.as_str()).collect();
+    assert_eq!(found, ["system_calls", "system_calls", "system_calls", "copying", "copying"]);
+    let sentence = &findings(&report, &report.points[2])[0].sentence;
+    assert!(sentence.contains("56 %") && sentence.contains("0.5 us"), "{sentence}");
+}
+
+#[test]
+fn requests_wait_for_acknowledgements_or_for_the_peer() {
+    let held = with(|report, point| {
+        report.mode = StreamMode::Request;
+        point.tcp.as_mut().expect("TCP").held_back = 0.9;
+    });
+    is(held, "nagle_delay", "round_trip");
+    is(with(|report, _| report.mode = StreamMode::Request), "waiting_for_peer", "round_trip");
+}
+
+#[test]
+fn the_gain_is_what_the_sweep_has_shown() {
+    let mut report = tcp(|tcp| tcp.sndbuf_limited = 0.5);
+    let mut faster = report.points[0].clone();
+    faster.send_buffer_bytes = Some(1 << 20);
+    faster.gbps = figure("Gb/s", 15.0);
+    report.points.push(faster);
+    let first = findings(&report, &report.points[0]).remove(0);
+    assert_eq!(first.cause, Cause::SendBuffer);
+    let gain = first.gain.percent.as_number().expect("a gain");
+    assert!((gain - 50.0).abs() < 1e-6, "{gain}");
+}
+
+#[test]
+fn texts_have_only_known_placeholders_and_thresholds_have_sources() {
+    assert_eq!(unknown_names(), Vec::<String>::new());
+    for rule in RULES {
+        assert!(!rule.conditions.is_empty(), "{rule:?}");
+        assert!(rule.conditions.iter().all(|condition| condition.source.len() > 5), "{rule:?}");
+    }
+}

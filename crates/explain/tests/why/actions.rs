@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What findings tell the user to do, and which limit comes next.
+
+use crate::example::{in_kernel, observation, share};
+use crate::seeds::socket_buffer;
+use crate::seeds::{cpu_contention, no_segmentation, ring_overflow, short_interruptions};
+use linerate_explain::why::{Facts, Measure, Subject, explain};
+use linerate_record::why::Cause::{self, CannotTell, CpuContention, NoSegmentation, SlowReceiver};
+use linerate_record::why::ThreadState::{Asleep, Kernel, Waiting};
+use linerate_record::why::{Observation, RanInstead, WhyFinding};
+
+fn first(seen: &Observation, cause: Cause) -> WhyFinding {
+    let finding = explain(seen).swap_remove(0);
+    assert_eq!(finding.cause, cause, "{}", finding.sentence);
+    finding
+}
+
+fn instead(name: &str, pid: u32, seconds: f64) -> RanInstead {
+    let (tid, pid) = (Some(pid), Some(pid));
+    RanInstead { name: name.to_owned(), tid, pid, seconds, times: 40, longest_s: 0.25 }
+}
+
+#[test]
+fn the_thread_that_took_the_cpu_is_moved_by_a_whole_command() {
+    let mut seen = cpu_contention();
+    let fix = |seen: &Observation| first(seen, CpuContention).fix.unwrap();
+    seen.threads[0].ran_instead = vec![instead("ksoftirqd/1", 22, 2.1), instead("dpkg", 746, 0.2)];
+    // A softirq thread is bound to its CPU.
+    assert!(fix(&seen).contains("taskset -acp 0 746 moves dpkg"), "{}", fix(&seen));
+    seen.threads[0].ran_instead = vec![instead("worker", 100, 2.1)];
+    assert!(fix(&seen).contains("taskset -cp 0 100 moves worker, a thread"), "{}", fix(&seen));
+    seen.threads[0].ran_instead.clear();
+    assert!(fix(&seen).contains("find them (ps -eLo"), "{}", fix(&seen));
+    seen.cpus.retain(|cpu| cpu.cpu == 1);
+    assert!(fix(&seen).contains("no other CPU"), "{}", fix(&seen));
+    assert!(
+        first(&short_interruptions(), Cause::ShortInterruptions).fix.unwrap().contains("ps -e")
+    );
+}
+
+#[test]
+fn a_receiver_that_waits_for_its_cpu_gets_both_remedies() {
+    let plain = first(&socket_buffer(), Cause::SocketBuffer);
+    assert!(!plain.sentence.contains("buffer fills"), "{}", plain.sentence);
+    assert!(!plain.fix.unwrap().contains("taskset"));
+    let mut seen = socket_buffer();
+    let thread = &mut seen.threads[0];
+    thread.involuntary_switches = 500;
+    thread.voluntary_switches = 100;
+    thread.time.iter_mut().for_each(|time| match time.state {
+        Waiting => time.share = share(0.2),
+        Asleep => time.share = share(0.3),
+        _ => {}
+    });
+    thread.ran_instead = vec![instead("stress", 9, 0.9)];
+    let waits = first(&seen, Cause::SocketBuffer);
+    assert!(
+        waits.sentence.contains("while the thread waits for CPU 1 (20 %"),
+        "{}",
+        waits.sentence
+    );
+    assert!(
+        waits.fix.unwrap().contains("Or keep other threads off its CPU: sudo taskset -acp 0 9")
+    );
+}
+
+#[test]
+fn lost_packets_decide_which_limit_is_next() {
+    let next = |seen: &Observation| explain(seen).swap_remove(0).gain.then_limited_by.unwrap();
+    // The time back, 0.49 of 0.5, is as much as the packets lost.
+    assert_eq!(next(&cpu_contention()), "the offered load, or the thread's own work");
+    let mut light = cpu_contention();
+    let program = light.program.as_mut().unwrap();
+    program.received = Some(190_000);
+    assert_eq!(next(&light), "the offered load");
+    let mut heavy = cpu_contention();
+    heavy.program.as_mut().unwrap().received = Some(10_000);
+    assert_eq!(next(&heavy), "the thread's own work");
+    assert_eq!(next(&ring_overflow()), "the offered load");
+}
+
+/// A window that is full is explained by missing offloads. If their evidence varied too much to be
+/// sure of, neither is named, and nothing is called right.
+#[test]
+fn a_cause_that_another_one_probably_explains_is_not_named() {
+    let stalled = |seen: &mut Observation| {
+        let tcp = seen.sockets[0].tcp.as_mut().unwrap();
+        (tcp.rwnd_limited_s, tcp.peer_window_max, tcp.min_rtt_s) = (1.0, Some(4_000_000), 3e-6);
+    };
+    let mut seen = no_segmentation();
+    stalled(&mut seen);
+    first(&seen, NoSegmentation);
+    // The demand is 0.1 to 1.
+    seen.threads[0].time.iter_mut().for_each(|time| {
+        let value = time.share.as_number().unwrap();
+        (time.share.low, time.share.high) = (Some(value - 0.85), Some(value + 0.85));
+    });
+    let doubtful = first(&seen, CannotTell);
+    let names = "Cannot tell slow_receiver and no_segmentation apart";
+    assert!(doubtful.sentence.contains(names), "{}", doubtful.sentence);
+    // With offloads on, there is no doubt.
+    seen.interfaces[0].features.insert("tx-tcp-segmentation".to_owned(), true);
+    first(&seen, SlowReceiver);
+}
+
+#[test]
+fn a_thread_with_hardly_any_user_time_is_in_the_kernel_however_its_time_there_varied() {
+    let mut seen = observation(vec![in_kernel(0.9)]);
+    for time in seen.threads[0].time.iter_mut().filter(|time| time.state == Kernel) {
+        (time.share.low, time.share.high) = (Some(0.2), Some(1.6));
+    }
+    let share = Measure::KernelShare.of(&Facts::new(&seen), Subject::Thread(&seen.threads[0]));
+    let share = share.unwrap();
+    assert!(share.low > 0.8 && share.high >= share.value && share.low <= share.value, "{share:?}");
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs whose symptoms are those of another cause.
+
+use crate::example::{observation, packets, socket, thread};
+use crate::seeds::{cpu_contention, interrupt_load, socket_buffer};
+use linerate_explain::why::explain;
+use linerate_record::why::Cause::*;
+use linerate_record::why::ThreadState::{Asleep, Kernel, User};
+use linerate_record::why::{
+    Observation, PeerActivity, SleepTime, SocketCounts, SocketKind, TcpCounts, Unread,
+};
+
+fn sleep(on: &str, object: Option<&str>, share: f64) -> SleepTime {
+    SleepTime { on: on.to_owned(), share, object: object.map(str::to_owned) }
+}
+
+fn unread(what: &str) -> Unread {
+    Unread { what: what.to_owned(), reason: "not permitted".to_owned(), fix: None }
+}
+
+/// Returns a UDP server that loses datagrams while it waits for `share` of the time for the reply
+/// of a TCP server.
+fn asks_a_server(share: f64) -> Observation {
+    let mut seen = socket_buffer();
+    let server = &mut seen.threads[0];
+    server.asleep_on = vec![
+        sleep("recvfrom", Some("tcp 10.0.0.1:4000 to 10.0.0.3:80"), share),
+        sleep("recvfrom", Some("udp 0.0.0.0:5201"), 0.46 - share),
+    ];
+    let tcp = TcpCounts { bytes_received: 50_000, bytes_acked: 50_000, ..TcpCounts::default() };
+    let mut connection = socket(SocketKind::Tcp, "10.0.0.1:4000", Some("10.0.0.3:80"));
+    connection.tcp = Some(tcp);
+    seen.sockets.push(connection);
+    seen
+}
+
+#[test]
+fn a_thread_that_waits_for_a_server_does_not_lack_buffer_space() {
+    let causes = |share| explain(&asks_a_server(share)).into_iter().map(|finding| finding.cause);
+    assert!(causes(0.0).any(|cause| cause == SocketBuffer));
+    assert!(causes(0.46).all(|cause| cause != SocketBuffer));
+}
+
+#[test]
+fn a_peer_at_its_limit_bounds_the_gain_of_more_requests() {
+    let mut client = thread("client", 100, &[(User, 0.01), (Kernel, 0.02), (Asleep, 0.97)]);
+    client.asleep_on = vec![sleep("recvfrom", Some("tcp 10.0.0.1:4000 to 10.0.0.3:80"), 0.96)];
+    let tcp = TcpCounts { bytes_received: 50_000, bytes_acked: 50_000, ..TcpCounts::default() };
+    let mut connection = socket(SocketKind::Tcp, "10.0.0.1:4000", Some("10.0.0.3:80"));
+    connection.tcp = Some(tcp);
+    connection.peer_pid = Some(200);
+    let mut seen = Observation {
+        sockets: vec![connection],
+        packets: packets(1000, 100_000),
+        ..observation(vec![client])
+    };
+    let gain = |seen: &Observation| {
+        let finding = explain(seen).remove(0);
+        assert_eq!(finding.cause, WaitingForPeer, "{}", finding.sentence);
+        assert_eq!(finding.gain.percent.low, Some(0.0), "the peer may take one at a time");
+        finding.gain.percent
+    };
+    assert!(
+        gain(&seen).as_number().unwrap() > 1000.0,
+        "its own headroom, as the peer is not known"
+    );
+    let peer = |pid, cpus| PeerActivity { pid, name: "peer".to_owned(), cpus, cpu: Some(0) };
+    // A client that works is not the one that it waits for.
+    seen.peers = vec![peer(300, 1.0)];
+    assert!(gain(&seen).as_number().unwrap() > 1000.0);
+    seen.peers = vec![peer(300, 1.0), peer(200, 0.8)];
+    let bounded = gain(&seen);
+    assert!((bounded.as_number().unwrap() - 25.0).abs() < 1e-9, "{bounded:?}");
+    // Two CPUs, half the cost per request.
+    assert!((bounded.high.unwrap() - 400.0).abs() < 1e-9, "{bounded:?}");
+}
+
+#[test]
+fn hidden_sockets_are_not_taken_for_no_packets() {
+    let mut seen = interrupt_load();
+    assert_eq!(explain(&seen)[0].cause, InterruptLoad);
+    seen.unread.push(unread("system_calls_asleep"));
+    let finding = &explain(&seen)[0];
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.fix.as_ref().unwrap().contains("linerate why 100"), "{:?}", finding.fix);
+}
+
+#[test]
+fn waits_that_could_not_be_read_are_not_taken_for_no_wait_for_input() {
+    let mut server = thread("server", 100, &[(User, 0.03), (Kernel, 0.04), (Asleep, 0.93)]);
+    server.asleep_on = vec![sleep("not known", None, 0.93)];
+    let finding = explain(&observation(vec![server])).remove(0);
+    assert!(!finding.sentence.contains("does not wait for input"), "{}", finding.sentence);
+}
+
+#[test]
+fn processes_too_brief_to_observe_are_not_other_programs() {
+    let mut seen = cpu_contention();
+    assert_eq!(explain(&seen)[0].cause, CpuContention);
+    seen.watched.pids.extend(200..240);
+    assert!(explain(&seen).iter().all(|finding| finding.cause != CpuContention));
+}
+
+#[test]
+fn a_socket_that_drops_packets_of_an_interface_is_named() {
+    let mut seen = socket_buffer();
+    seen.threads = Vec::new();
+    seen.watched.interface = Some("eth0".to_owned());
+    seen.sockets[0].pid = 0;
+    let finding = &explain(&seen)[0];
+    assert_eq!(finding.cause, CannotTell);
+    let sentence = &finding.sentence;
+    assert!(sentence.contains("0.0.0.0:5201") && sentence.contains("300,740"), "{sentence}");
+    assert!(finding.fix.as_ref().unwrap().contains("ss -ulpn sport = :5201"), "{:?}", finding.fix);
+}
+
+#[test]
+fn a_fifo_is_not_storage_and_a_page_fault_is_not_a_write() {
+    let held = |on: &str, object: Option<&str>| {
+        let mut server = thread("server", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
+        server.asleep_on = vec![sleep(on, object, 0.88)];
+        server.voluntary_switches = 500;
+        let seen = Observation { packets: packets(1000, 100_000), ..observation(vec![server]) };
+        explain(&seen).remove(0)
+    };
+    let fifo = held("write", Some("fifo /run/log"));
+    assert_eq!(fifo.cause, CannotTell, "{}", fifo.sentence);
+    assert!(fifo.sentence.contains("write (fifo /run/log)"), "{}", fifo.sentence);
+    let file = held("write", Some("/var/log/requests"));
+    assert_eq!(file.cause, WaitingForStorage);
+    assert!(file.fix.unwrap().starts_with("Move the write"));
+    let fault = held("folio_wait_bit_common", None);
+    assert_eq!(fault.cause, WaitingForStorage);
+    assert!(fault.fix.unwrap().starts_with("Keep the pages in memory"));
+}
+
+#[test]
+fn successive_connections_that_always_have_data_are_not_idle() {
+    let mut server = thread("server", 100, &[(Kernel, 0.02), (Asleep, 0.98)]);
+    server.asleep_on = vec![sleep("epoll_wait", Some("[eventpoll]"), 0.98)];
+    let connection = |(port, busy_s, reads)| {
+        let tcp = TcpCounts {
+            bytes_received: 80,
+            bytes_acked: 50_000_000,
+            segments_out: 35_000,
+            app_limited_share: 0.3,
+            busy_s,
+            needless: Some(0),
+            ..TcpCounts::default()
+        };
+        let remote = format!("10.0.0.2:{port}");
+        let socket = socket(SocketKind::Tcp, "10.0.0.1:80", Some(&remote));
+        SocketCounts { tcp: Some(tcp), reads: Some(reads), ..socket }
+    };
+    let seen = |reads: [u64; 3]| {
+        let listen =
+            SocketCounts { reads: Some(57), ..socket(SocketKind::TcpListen, "10.0.0.1:80", None) };
+        let [a, b, c] = reads;
+        let connections = [(4000, 2.4, a), (4001, 1.5, b), (4002, 0.8, c)].map(connection);
+        Observation {
+            sockets: [listen].into_iter().chain(connections).collect(),
+            packets: packets(90_000, 130_000_000),
+            ..observation(vec![server.clone()])
+        }
+    };
+    let finding = &explain(&seen([20, 17, 10]))[0];
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("always has data to send"), "{}", finding.sentence);
+    // Three at the same time, each of which waits half of its time for more data.
+    let finding = &explain(&seen([57, 57, 57]))[0];
+    assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Builds the network interfaces of a path, and checks what a path may do with live traffic.
+
+use crate::fields::Fields;
+use crate::keys::PORTS;
+use crate::mapping::Refusal;
+use crate::model::{Io, LiveSource, Mapping, Port, Rate, Sink, Source};
+use crate::problem::{Mistake, shown};
+use crate::spec::{StageSpec, State};
+
+/// Returns whether a source section names a live source.
+pub(crate) fn is_live(source: &Fields) -> bool {
+    matches!(source.variant, Some("interface" | "ports"))
+}
+
+/// Builds a live source from its section; `file` is the whole file.
+pub(crate) fn source(fields: &Fields, file: &Fields) -> Option<Source> {
+    let ports = match fields.variant? {
+        "ports" => ports(file)?,
+        _ => vec![Port { promiscuous: fields.bool("promiscuous")?, ..interface(fields)? }],
+    };
+    Some(Source::Interface(LiveSource {
+        ports,
+        buffer_bytes: fields.integer("buffer_bytes")?,
+        cut_segments: fields.text("segment")? == "cut",
+    }))
+}
+
+/// Builds a sink of interfaces from its section; `file` is the whole file.
+pub(crate) fn sink(fields: &Fields, file: &Fields) -> Option<Sink> {
+    let ports = match fields.variant? {
+        "ports" => ports(file)?,
+        _ => vec![interface(fields)?],
+    };
+    Some(Sink::Interface(ports))
+}
+
+fn interface(fields: &Fields) -> Option<Port> {
+    let interface = fields.text("name")?.to_owned();
+    let io = Io::of_word(fields.text("io")?)?;
+    Some(Port { name: interface.clone(), interface, io, promiscuous: false })
+}
+
+fn ports(file: &Fields) -> Option<Vec<Port>> {
+    let port = |fields: &Fields| {
+        Some(Port {
+            name: fields.text("name")?.to_owned(),
+            interface: fields.text("interface")?.to_owned(),
+            io: Io::of_word(fields.text("io")?)?,
+            promiscuous: fields.bool("promiscuous")?,
+        })
+    };
+    file.sections("port")?.iter().map(port).collect()
+}
+
+/// Checks `[[port]]` against the source and the sink that use it.
+pub(crate) fn check(file: &Fields, mistakes: &mut Vec<Mistake>) {
+    let variant = |section: &str| file.section(section).and_then(|fields| fields.variant);
+    let (source, sink) = (variant("source"), variant("sink"));
+    if sink == Some("ports") && source.is_some_and(|kind| kind != "ports") {
+        let at = file.section("sink").map_or(0..0, |fields| fields.place("kind"));
+        let message = "a sink of kind 'ports' needs a source of kind 'ports'";
+        let help = "for a single interface, set kind = \"interface\"";
+        mistakes.push(Mistake::new(&at, message).help(help));
+    }
+    let uses = source == Some("ports") || sink == Some("ports");
+    let Some(sections) = file.sections("port") else {
+        if uses && !file.is_given("port") {
+            let section = if source == Some("ports") { "source" } else { "sink" };
+            let at = file.section(section).map_or(0..0, |fields| fields.place("kind"));
+            let message = "kind = \"ports\" needs two [[port]] sections";
+            let help = "add a [[port]] section with name and interface for each port";
+            mistakes.push(Mistake::new(&at, message).help(help));
+        }
+        return;
+    };
+    let first = sections.first().map_or(0..0, |section| section.at.clone());
+    if !uses && source.is_some() {
+        let message = "[[port]] is used by neither [source] nor [sink]";
+        mistakes.push(Mistake::new(&first, message).help("set kind = \"ports\" in both"));
+    }
+    if sections.len() != PORTS {
+        let at = sections.get(PORTS).map_or(first, |section| section.at.clone());
+        let message =
+            format!("a forwarder needs {PORTS} [[port]] sections, not {}", sections.len());
+        mistakes.push(Mistake::new(&at, message));
+    }
+    for (key, what) in [("name", "ports are named"), ("interface", "ports use the interface")] {
+        let mut seen = Vec::new();
+        for section in sections {
+            let Some(value) = section.text(key) else { continue };
+            if seen.contains(&value) {
+                let message = format!("two {what} {}", shown(value));
+                mistakes.push(Mistake::new(&section.place(key), message));
+            }
+            seen.push(value);
+        }
+    }
+}
+
+/// Checks the offered rate of a live source.
+pub(crate) fn check_rate(rate: Rate, run: &Fields, file: &Fields, mistakes: &mut Vec<Mistake>) {
+    if rate != Rate::Max && file.section("source").is_some_and(is_live) {
+        let message = "'rate' cannot be set for a live source";
+        let help = "leave out 'rate'; the sender determines it";
+        mistakes.push(Mistake::new(&run.place("rate"), message).help(help));
+    }
+}
+
+/// Returns why a mapping is not possible with a live source: the kernel distributes packets over
+/// the replicas of the first segment by its own flow hash, which may spread a group of flows with
+/// shared state over several replicas. `specs` are the specifications of the stages, in path order.
+pub(crate) fn refusal(mapping: &Mapping, specs: &[StageSpec]) -> Option<Refusal> {
+    let first = mapping.segments.first().filter(|segment| segment.replicas > 1)?;
+    let stages = specs.iter().enumerate().filter(|(stage, _)| first.stages.contains(stage));
+    let (stage, spec) = { stages }.find(|(_, spec)| spec.state == State::PerFlow)?;
+    Some(Refusal::LiveFlowState { segment: 0, stage, kind: spec.kind })
+}

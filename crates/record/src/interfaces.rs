@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Interface counters of a live path, compared with the packets that the path received and sent.
+//!
+//! Interface and socket counters are read one after the other while packets arrive, so the number
+//! of packets that an interface counted during a run is known only within a lower and an upper
+//! bound. A difference is the number of packets outside these bounds that no named loss explains.
+
+use crate::units::counted;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// One interface of a live path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InterfaceReport {
+    /// Name of the port in the path: the interface's name, unless the path sets a different one.
+    pub port: String,
+    /// Name of the interface at the start of the run.
+    pub interface: String,
+    /// How frames were exchanged with the kernel: `af_packet` or `tap`.
+    pub io: String,
+    /// Whether frames addressed to other stations were received as well.
+    pub promiscuous: bool,
+    /// Number of queues: one per worker at that end of the path.
+    pub queues: u32,
+    /// Received packets; `null` if the path does not receive on this interface.
+    pub received: Option<ReceivedReport>,
+    /// Sent packets; `null` if the path does not send on this interface.
+    pub sent: Option<SentReport>,
+    /// Changes to the interface during the run.
+    pub changes: InterfaceChanges,
+}
+
+/// Changes to an interface during a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InterfaceChanges {
+    /// Number of times that a worker found the interface down.
+    pub went_down: u64,
+    /// Whether the interface no longer existed when the run ended.
+    pub is_gone: bool,
+    /// Name of the interface when the run ended, if it was renamed; otherwise `null`.
+    pub renamed_to: Option<String>,
+    /// MTU in bytes at the start and at the end, if it changed; otherwise `null`.
+    pub mtu: Option<[u32; 2]>,
+}
+
+/// Bounds of a count that was read while it changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Bounds {
+    /// Smallest possible value.
+    pub least: u64,
+    /// Largest possible value.
+    pub most: u64,
+}
+
+/// Packets that arrived on an interface during a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReceivedReport {
+    /// Packets that the interface counted; `null` if its counters could not be read.
+    pub interface: Option<Bounds>,
+    /// Packets that the interface dropped, by counter. Whether `interface` includes them depends on
+    /// the driver.
+    pub interface_drops: BTreeMap<String, u64>,
+    /// Frames that arrived at the path's sockets, including dropped ones; `null` if the kernel does
+    /// not count them.
+    pub frames: Option<u64>,
+    /// Frames that the kernel dropped because a receive ring was full.
+    pub ring_full: u64,
+    /// Frames that the workers read from the receive rings.
+    pub taken: u64,
+    /// Frames that were in the receive rings when the run ended.
+    pub waiting: u64,
+}
+
+impl ReceivedReport {
+    /// Returns the number of frames that the sockets counted but that were neither read by a
+    /// worker, nor dropped because a ring was full, nor left in a ring. Negative if more frames
+    /// were found than counted; `None` if the sockets did not count frames.
+    pub fn socket_difference(&self) -> Option<i64> {
+        let found = self.ring_full + self.taken + self.waiting;
+        self.frames.map(|frames| frames as i64 - found as i64)
+    }
+
+    /// Returns the number of packets that the interface counted and did not drop, but that did not
+    /// reach the sockets. Negative if more packets reached the sockets than the interface counted;
+    /// `None` if either count is missing.
+    pub fn interface_difference(&self) -> Option<i64> {
+        let (interface, frames) = (self.interface?, self.frames? as i64);
+        let dropped: u64 = self.interface_drops.values().sum();
+        let least = interface.least.saturating_sub(dropped) as i64;
+        Some((least - frames).max(0) + (interface.most as i64 - frames).min(0))
+    }
+}
+
+/// Packets sent on an interface during a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SentReport {
+    /// Packets that the interface counted, including those of other programs; `null` if its
+    /// counters could not be read.
+    pub interface: Option<Bounds>,
+    /// Packets that the interface dropped, by counter.
+    pub interface_drops: BTreeMap<String, u64>,
+    /// Frames that the kernel accepted from the path.
+    pub accepted: u64,
+}
+
+impl SentReport {
+    /// Returns the number of frames that the kernel accepted but the interface neither sent nor
+    /// dropped. 0 if the interface counted more, since other programs may send too; `None` if its
+    /// counters could not be read.
+    pub fn interface_difference(&self) -> Option<i64> {
+        let dropped: u64 = self.interface_drops.values().sum();
+        let most = self.interface?.most.saturating_add(dropped);
+        Some(self.accepted.saturating_sub(most) as i64)
+    }
+}
+
+impl InterfaceReport {
+    /// Returns the number of packets, in both directions, that no counter explains.
+    pub fn unexplained(&self) -> u64 {
+        let received = self
+            .received
+            .iter()
+            .flat_map(|received| [received.socket_difference(), received.interface_difference()]);
+        let sent = self.sent.iter().map(SentReport::interface_difference);
+        received.chain(sent).flatten().map(i64::unsigned_abs).sum()
+    }
+}
+
+/// Reason to doubt the figures of a live path: an interface that changed, or a difference between
+/// counters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InterfaceDoubt {
+    /// Name of the interface at the start of the run.
+    pub interface: String,
+    /// Packets that no counter explains.
+    pub unexplained: u64,
+    /// Changes to the interface during the run.
+    pub changes: InterfaceChanges,
+}
+
+impl InterfaceDoubt {
+    /// Returns the reason to doubt an interface's figures; `None` if the interface did not change
+    /// and all packets are explained. An interface that is gone has no counters left to compare.
+    pub fn of(report: &InterfaceReport) -> Option<Self> {
+        let (interface, changes) = (report.interface.clone(), report.changes.clone());
+        let unexplained = report.unexplained();
+        let is_clear = unexplained == 0 && changes == InterfaceChanges::default();
+        (!is_clear).then_some(Self { interface, unexplained, changes })
+    }
+
+    /// Returns advice on how to resolve the doubt.
+    pub fn remedy(&self) -> &'static str {
+        match &self.changes {
+            InterfaceChanges { is_gone: true, .. } => {
+                "nothing arrived after that; create the interface again and repeat the run"
+            }
+            InterfaceChanges { went_down: 1.., .. } => {
+                "packets were lost while it was down; repeat the run with the interface up"
+            }
+            InterfaceChanges { mtu: Some(_), .. } => {
+                "frames longer than the MTU are dropped when sent; set `buffer_bytes` for the \
+                 larger MTU"
+            }
+            InterfaceChanges { renamed_to: Some(_), .. } => {
+                "the path continued with the same interface; use the new name in the path file"
+            }
+            _ => {
+                "another program may have taken packets or reset counters, or packets were in \
+                 flight when the counters were read"
+            }
+        }
+    }
+}
+
+impl fmt::Display for InterfaceDoubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let InterfaceChanges { went_down, is_gone, renamed_to, mtu } = &self.changes;
+        let mut parts = Vec::new();
+        match (is_gone, went_down) {
+            (true, _) => parts.push("disappeared during the run".to_owned()),
+            (false, 0) => {}
+            (false, 1) => parts.push("went down during the run".to_owned()),
+            (false, times) => parts.push(format!("went down {times} times during the run")),
+        }
+        parts.extend(renamed_to.iter().map(|name| format!("was renamed to {name}")));
+        parts.extend(mtu.map(|[from, to]| format!("changed its MTU from {from} to {to}")));
+        if self.unexplained > 0 {
+            let packets = counted(self.unexplained, "packet");
+            parts.push(format!("has {packets} that no counter accounts for"));
+        }
+        write!(f, "{} {}", self.interface, parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received() -> ReceivedReport {
+        ReceivedReport {
+            interface: Some(Bounds { least: 1_000, most: 1_010 }),
+            interface_drops: BTreeMap::new(),
+            frames: Some(1_004),
+            ring_full: 100,
+            taken: 900,
+            waiting: 4,
+        }
+    }
+
+    #[test]
+    fn counts_within_the_bounds_leave_no_difference() {
+        let whole = received();
+        assert_eq!(whole.socket_difference(), Some(0));
+        assert_eq!(whole.interface_difference(), Some(0));
+    }
+
+    #[test]
+    fn a_frame_that_nothing_counted_is_a_difference() {
+        let lost = ReceivedReport { taken: 899, ..received() };
+        assert_eq!(lost.socket_difference(), Some(1));
+        let unseen = ReceivedReport { frames: Some(990), taken: 886, ..received() };
+        assert_eq!(unseen.interface_difference(), Some(10));
+        let drops = BTreeMap::from([("rx_dropped".to_owned(), 10)]);
+        let named = ReceivedReport { interface_drops: drops, ..unseen };
+        assert_eq!(named.interface_difference(), Some(0), "the interface names the loss");
+        let extra = ReceivedReport { frames: Some(1_013), ..received() };
+        assert_eq!(extra.interface_difference(), Some(-3));
+        let unknown = ReceivedReport { frames: None, ..received() };
+        assert_eq!((unknown.socket_difference(), unknown.interface_difference()), (None, None));
+    }
+
+    #[test]
+    fn a_doubt_names_what_happened() {
+        let changes = InterfaceChanges { went_down: 2, ..InterfaceChanges::default() };
+        let mut report = InterfaceReport {
+            port: "in".to_owned(),
+            interface: "veth0".to_owned(),
+            io: "af_packet".to_owned(),
+            promiscuous: false,
+            queues: 1,
+            received: Some(received()),
+            sent: None,
+            changes: InterfaceChanges::default(),
+        };
+        assert_eq!(InterfaceDoubt::of(&report), None);
+        report.changes = changes;
+        report.received = Some(ReceivedReport { taken: 899, ..received() });
+        let doubt = InterfaceDoubt::of(&report).unwrap();
+        let text =
+            "veth0 went down 2 times during the run, has 1 packet that no counter accounts for";
+        assert_eq!(doubt.to_string(), text);
+    }
+
+    #[test]
+    fn packets_of_others_are_not_missing() {
+        let interface = Some(Bounds { least: 40, most: 50 });
+        let sent = SentReport { interface, accepted: 50, ..SentReport::default() };
+        assert_eq!(sent.interface_difference(), Some(0));
+        assert_eq!(SentReport { accepted: 57, ..sent.clone() }.interface_difference(), Some(7));
+        assert_eq!(SentReport { accepted: 3, ..sent }.interface_difference(), Some(0));
+    }
+}

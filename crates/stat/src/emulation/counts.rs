@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads and sums the counts of all processes of an emulated command.
+//!
+//! The plug-in keeps one file per process and program, with a row of counters per thread
+//! (`cachesim/plugin/sheet.h`).
+
+use super::names::{self, COUNTERS};
+use crate::sim::model::Model;
+use crate::sim::{Remark, SimError};
+use linerate_doctor::refusal::Explanation;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Prefix of a count file's name, followed by the process ID and a number.
+const FILE: &str = "counts.";
+
+const MAGIC: &[u8] = b"LRSHEET1";
+
+/// Bytes before the rows.
+const HEAD_BYTES: usize = 4096;
+
+/// Maximum size in bytes of all rows of a file.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Indices of header fields: numbers per row, and the last row in use.
+const ROW: usize = 1;
+const LAST_ROW: usize = 6;
+
+/// Counts over all processes of a command.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Counts {
+    counts: [u64; COUNTERS.len()],
+    model: Model,
+    /// Whether branches were recognized in all processes.
+    has_branches: bool,
+    /// Limitations that must be reported.
+    pub(crate) remarks: Vec<Remark>,
+}
+
+impl Counts {
+    /// Returns the count of an event.
+    ///
+    /// # Errors
+    /// Returns the errors of [`names::native`], and an error for branch events if branches were not
+    /// recognized in every process.
+    pub(crate) fn get(&self, name: &str) -> Result<u64, Explanation> {
+        let native = names::native(name, &self.model)?;
+        if !self.has_branches && name.starts_with("branch") {
+            return Err(names::no_branches());
+        }
+        let count = |wanted: &str| {
+            let place = COUNTERS.iter().position(|counter| *counter == wanted);
+            self.counts[place.expect("events are sums of counters")]
+        };
+        Ok(native.split(" + ").map(count).sum())
+    }
+}
+
+/// The flags and counts from one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Sheet {
+    has_branches: bool,
+    has_ended: bool,
+    unfollowed: u64,
+    instruction: Vec<u8>,
+    counts: [u64; COUNTERS.len()],
+}
+
+/// Sums the counts of all files in a directory. `unknown_in` is the process, if any, that was
+/// killed because it executed an unrecognized instruction.
+pub(super) fn collect(
+    folder: &Path,
+    model: &Model,
+    unknown_in: Option<u32>,
+) -> Result<Counts, SimError> {
+    let failed = |path: &Path, error: std::io::Error| SimError::Folder {
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    };
+    let mut sum = Counts {
+        counts: [0; COUNTERS.len()],
+        model: model.clone(),
+        has_branches: true,
+        remarks: Vec::new(),
+    };
+    let (mut running, mut unfollowed, mut is_counted) = (BTreeSet::new(), 0, false);
+    for entry in fs::read_dir(folder).map_err(|error| failed(folder, error))? {
+        let path = entry.map_err(|error| failed(folder, error))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(rest) = name.strip_prefix(FILE) else { continue };
+        let pid = rest.split('.').next().and_then(|pid| pid.parse::<u32>().ok());
+        let bytes = read(&path).map_err(|error| failed(&path, error))?;
+        let sheet = parse(&bytes).ok_or_else(|| SimError::BadFile {
+            path: path.display().to_string(),
+            reason: "not in the format of the emulator's plug-in".to_owned(),
+        })?;
+        is_counted = true;
+        sum.has_branches &= sheet.has_branches;
+        unfollowed += sheet.unfollowed;
+        for (sum, count) in sum.counts.iter_mut().zip(sheet.counts) {
+            *sum = sum.saturating_add(count);
+        }
+        if !sheet.has_ended {
+            running.extend(pid.filter(|pid| is_running(*pid)));
+            if pid.is_some() && pid == unknown_in {
+                let bytes = hexadecimal(&sheet.instruction);
+                sum.remarks.push(Remark::UnknownInstruction { bytes });
+            }
+        }
+    }
+    if !is_counted {
+        return Err(SimError::NotEmulated);
+    }
+    let (processes, programs) = (running.len() as u64, unfollowed);
+    sum.remarks.extend((processes > 0).then_some(Remark::Unfinished { processes }));
+    sum.remarks.extend((programs > 0).then_some(Remark::NotFollowed { programs }));
+    Ok(sum)
+}
+
+/// Reads the header of a file and the rows in use, but not the rows reserved for more threads.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut bytes)?;
+    let head = bytes.strip_prefix(MAGIC).unwrap_or(&[]);
+    let rows = field(head, LAST_ROW).map_or(0, |last| last as u64 + 1);
+    let row_bytes = 8 * field(head, ROW).unwrap_or(0) as u64;
+    file.take(rows.saturating_mul(row_bytes).min(MOST_BYTES)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns the 32-bit header field with this index. The first one follows the magic number.
+fn field(head: &[u8], index: usize) -> Option<usize> {
+    let bytes = head.get(4 * index..4 * index + 4)?;
+    Some(u32::from_ne_bytes(bytes.try_into().ok()?) as usize)
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let bytes: Vec<String> = bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
+    bytes.join(" ")
+}
+
+/// Returns whether a process exists and has not ended. A process that is killed cannot record its
+/// own end.
+fn is_running(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !"ZX".contains(state))
+}
+
+/// Parses a file; `None` if its format is not that of the plug-in.
+fn parse(bytes: &[u8]) -> Option<Sheet> {
+    let head = bytes.strip_prefix(MAGIC)?;
+    let field = |index: usize| field(head, index);
+    let (counters, row, rows) = (field(0)?, field(ROW)?, field(2)?);
+    if counters != COUNTERS.len() || row < counters {
+        return None;
+    }
+    let mut counts = [0u64; COUNTERS.len()];
+    for index in 0..rows.min(field(LAST_ROW)?.checked_add(1)?) {
+        let start = HEAD_BYTES.checked_add(index.checked_mul(row)?.checked_mul(8)?)?;
+        let numbers = bytes.get(start..start.checked_add(8 * counters)?)?;
+        for (sum, number) in counts.iter_mut().zip(numbers.chunks_exact(8)) {
+            *sum = sum.saturating_add(u64::from_ne_bytes(number.try_into().ok()?));
+        }
+    }
+    Some(Sheet {
+        has_branches: field(3)? != 0,
+        has_ended: field(4)? != 0,
+        unfollowed: field(5)? as u64,
+        instruction: head.get(32..32 + field(7)?.min(8))?.to_vec(),
+        counts,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(rows: &[[u64; 2]]) -> Vec<u8> {
+        let counters = COUNTERS.len() as u32;
+        let last = rows.len() as u32 - 1;
+        let mut bytes = MAGIC.to_vec();
+        for field in [counters, 32, rows.len() as u32, 1, 0, 2, last, 3] {
+            bytes.extend(field.to_ne_bytes());
+        }
+        bytes.extend([0x62, 0xf1, 0x08]);
+        bytes.resize(HEAD_BYTES, 0);
+        for row in rows {
+            let start = bytes.len();
+            bytes.extend(row.iter().flat_map(|count| count.to_ne_bytes()));
+            bytes.resize(start + 32 * 8, 0);
+        }
+        bytes
+    }
+
+    #[test]
+    fn threads_are_summed() {
+        let sheet = parse(&file(&[[10, 3], [5, 1]])).unwrap();
+        assert_eq!(sheet.counts[..3], [15, 4, 0]);
+        assert_eq!((sheet.has_branches, sheet.has_ended, sheet.unfollowed), (true, false, 2));
+        assert_eq!(hexadecimal(&sheet.instruction), "0x62 0xf1 0x08");
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        let whole = file(&[[1, 2], [3, 4]]);
+        for end in [0, 4, 20, 40, HEAD_BYTES, whole.len() - 200] {
+            assert_eq!(parse(&whole[..end]), None, "{end}");
+        }
+        let mut others = whole.clone();
+        others[8] += 1;
+        assert_eq!(parse(&others), None);
+    }
+
+    #[test]
+    fn a_folder_has_one_file_per_process_and_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let model = crate::sim::Geometry::named("arm1176").unwrap();
+        let sum = |unknown_in| collect(folder.path(), model.model(), unknown_in);
+        assert_eq!(sum(None), Err(SimError::NotEmulated));
+        for name in ["counts.4000000.0", "counts.4000000.1", "counts.4000001.0"] {
+            fs::write(folder.path().join(name), file(&[[7, 1]])).unwrap();
+        }
+        let counts = sum(None).unwrap();
+        assert_eq!((counts.get("instructions"), counts.get("loads")), (Ok(21), Ok(3)));
+        assert_eq!(counts.remarks, [Remark::NotFollowed { programs: 6 }]);
+        let remarks = sum(Some(4_000_001)).unwrap().remarks;
+        assert!(matches!(remarks[0], Remark::UnknownInstruction { .. }), "{remarks:?}");
+    }
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The client: tests every point once per round, in random order. An error ends the measurement,
+//! but the results obtained before it are kept.
+
+use crate::StreamError;
+use crate::account::Account;
+use crate::assemble::{self, Visit};
+use crate::child::{Network, Server};
+use crate::line::Line;
+use crate::methods;
+use crate::path;
+use crate::peer;
+use crate::protocol::{Hello, Order, Reply, Test, VERSION, Way};
+use crate::request::{Point, Request, default_message};
+use crate::side::Side;
+use linerate_record::kernels::Skipped;
+use linerate_record::stream::{StreamMode, StreamPath, StreamPathKind, StreamReport};
+use linerate_trial::{Watch, orders};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Warm-up before each measurement, to get past slow start and cold caches. It lasts longer than
+/// the first few round trips on any path within a machine or a site.
+const WARM_UP: Duration = Duration::from_millis(50);
+/// How long the server may take to answer.
+const ANSWER: Duration = Duration::from_secs(8);
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// The other end.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A child process on this machine.
+    Here(Network),
+    /// A server that is already running.
+    Server {
+        /// Name or address of its host.
+        host: String,
+        /// Its port.
+        port: u16,
+        /// Its token.
+        token: Option<String>,
+    },
+}
+
+/// The report, and the error if there was one.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The report, without findings.
+    pub report: StreamReport,
+    /// The error that ended the measurement early.
+    pub error: Option<StreamError>,
+}
+
+/// Runs `request`. `program` returns the command for the child process, which must call
+/// [`crate::serve_parent`]. If namespaces are used, the calling thread enters the client's and
+/// stays there.
+///
+/// # Errors
+/// Returns an error if nothing could be measured; see [`StreamError`] for the reasons.
+pub fn measure(
+    request: &Request,
+    target: &Target,
+    program: &dyn Fn() -> std::io::Result<Command>,
+    watch: &Watch<'_>,
+) -> Result<Outcome, StreamError> {
+    request.check()?;
+    let (server, address, token, kind) = match target {
+        Target::Here(network) => {
+            let command = program().map_err(|e| StreamError::Child { what: e.to_string() })?;
+            // Each visit may take a few seconds longer than it measures.
+            let time = 4 * request.time + Duration::from_secs(120);
+            let server = Server::start(command, network, time)?;
+            let kind = match network {
+                Network::Loopback => StreamPathKind::Loopback,
+                Network::New | Network::Named(_) => StreamPathKind::Namespaces,
+            };
+            let (address, token) = (server.address, Some(server.token.clone()));
+            (Some(server), address, token, kind)
+        }
+        Target::Server { host, port, token } => {
+            let address = resolve(host, *port)?;
+            let kind = match address.ip().is_loopback() {
+                true => StreamPathKind::Loopback,
+                false => StreamPathKind::Network,
+            };
+            (None, address, token.clone(), kind)
+        }
+    };
+    let line = greet(address, token)?;
+    let mut session = Session {
+        request,
+        line,
+        address: address.ip(),
+        has_same_machine: server.is_some() || kind == StreamPathKind::Loopback,
+        visits: request.points.iter().map(|_| Vec::new()).collect(),
+        others: Vec::new(),
+        skipped: Vec::new(),
+        qdisc_rate: None,
+    };
+    let error = session.measure(watch).err();
+    let path = path::describe(address.ip(), kind);
+    Ok(session.report(path, error, watch))
+}
+
+fn resolve(host: &str, port: u16) -> Result<SocketAddr, StreamError> {
+    let addresses = (host, port).to_socket_addrs();
+    let first = addresses.ok().and_then(|mut addresses| addresses.next());
+    first.ok_or_else(|| StreamError::NoAddress { host: host.to_owned() })
+}
+
+/// Connects to a server and sends the protocol version and the token.
+fn greet(address: SocketAddr, token: Option<String>) -> Result<Line, StreamError> {
+    let stream = TcpStream::connect_timeout(&address, CONNECT)
+        .map_err(|error| StreamError::Connect { server: address.to_string(), error })?;
+    let mut line = Line::new(stream)?;
+    line.send(&Hello { linerate_stream: VERSION, token })?;
+    line.trust();
+    match line.receive(Instant::now() + ANSWER, "during the handshake")? {
+        Reply::Welcome => Ok(line),
+        Reply::Refused { reason } => Err(StreamError::Refused { reason }),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn unexpected(reply: &Reply) -> StreamError {
+    let what: String = format!("unexpected message {reply:?}").chars().take(60).collect();
+    StreamError::Protocol { what }
+}
+
+struct Session<'a> {
+    request: &'a Request,
+    line: Line,
+    address: IpAddr,
+    has_same_machine: bool,
+    /// Indexed by point.
+    visits: Vec<Vec<Visit>>,
+    /// Indexed by method.
+    others: Vec<Vec<Visit>>,
+    skipped: Vec<Skipped>,
+    qdisc_rate: Option<u64>,
+}
+
+impl Session<'_> {
+    /// Runs the rounds, each of which tests all points and methods in random order. If a round
+    /// fails, the results of its completed tests are kept.
+    fn measure(&mut self, watch: &Watch<'_>) -> Result<(), StreamError> {
+        let request = self.request;
+        let methods: &[methods::Method] = match request.compare {
+            true => methods::METHODS,
+            false => &[],
+        };
+        self.others = methods.iter().map(|_| Vec::new()).collect();
+        let points = request.points.len();
+        let all = points + methods.len();
+        let mut next = orders(all, request.seed);
+        let visits = all as u64 * request.rounds;
+        let mut done = 0;
+        for _ in 0..request.rounds {
+            for index in next() {
+                if watch.is_stopped() {
+                    return Ok(());
+                }
+                let (test, name) = match methods.get(index.wrapping_sub(points)) {
+                    Some(method) => (method.test(self.test(&request.points[0])), method.name),
+                    None => (self.test(&request.points[index]), request.mode.name()),
+                };
+                watch.progress(name, done as f64 / visits as f64);
+                done += 1;
+                let is_method = index >= points;
+                match self.visit(&test, watch) {
+                    Ok(Some(visit)) if is_method => self.others[index - points].push(visit),
+                    Ok(Some(visit)) => self.visits[index].push(visit),
+                    Ok(None) => return Ok(()),
+                    // The kernel may lack this method: skip it.
+                    Err(StreamError::Failed { reason }) if is_method => {
+                        self.skip(name, &reason);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, what: &str, reason: &str) {
+        if !self.skipped.iter().any(|skipped| skipped.what == what) {
+            self.skipped.push(Skipped { what: what.to_owned(), reason: reason.to_owned() });
+        }
+    }
+
+    fn test(&self, point: &Point) -> Test {
+        let request = self.request;
+        Test {
+            mode: request.mode,
+            is_server_sender: request.reverse && request.mode != StreamMode::Request,
+            way: Way::Plain,
+            send_buffer: point.send_buffer,
+            receive_buffer: point.receive_buffer,
+            message: point.message,
+            connections: point.connections,
+            warm_up: WARM_UP,
+            measured: request.visit(),
+            nodelay: request.nodelay,
+            rate_bits_per_s: request.rate_bits_per_s,
+            write_pause: request.write_pause,
+            read_pause: request.read_pause,
+            writes: request.writes.min(point.message),
+            server_cpu: request.cpus.map(|[_, server]| server),
+        }
+    }
+
+    /// Runs one test; `None` if the user stopped it.
+    fn visit(&mut self, test: &Test, watch: &Watch<'_>) -> Result<Option<Visit>, StreamError> {
+        self.line.send(&Order::Test(*test))?;
+        let (ports, nonce) = match self.reply("before a test")? {
+            Reply::Ready { ports, nonce } => (ports, nonce),
+            other => return Err(unexpected(&other)),
+        };
+        let connections = peer::connect(test, self.address, &ports, nonce)?;
+        match self.reply("before a test")? {
+            Reply::Started => {}
+            other => return Err(unexpected(&other)),
+        }
+        let (is_sent, is_lost) = (AtomicBool::new(false), AtomicBool::new(false));
+        let stop = watch.stop();
+        let side = Side {
+            test,
+            is_sender: !test.is_server_sender,
+            cpu: self.request.cpus.map(|[client, _]| client),
+            is_sent: &|| is_sent.load(Ordering::Relaxed),
+            is_aborted: &|| is_lost.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed),
+        };
+        let mut theirs: Option<Account> = None;
+        let (ours, lost) = std::thread::scope(|scope| {
+            let running = scope.spawn(|| side.run(&connections));
+            let mut lost = None;
+            while !running.is_finished() {
+                match self.line.poll("during a test") {
+                    Ok(Some(Reply::Account(account))) => {
+                        is_sent.store(true, Ordering::Relaxed);
+                        theirs = Some(*account);
+                    }
+                    Ok(Some(other)) => lost = lost.or(Some(unexpected(&other))),
+                    Ok(None) => {}
+                    Err(error) => lost = lost.or(Some(error)),
+                }
+                if lost.is_some() {
+                    is_lost.store(true, Ordering::Relaxed);
+                    break;
+                }
+            }
+            (running.join().unwrap_or_default(), lost)
+        });
+        if let Some(error) = lost {
+            return Err(error);
+        }
+        if watch.is_stopped() {
+            return Ok(None);
+        }
+        // Always sent, so the other side ends its test and is ready for the next one.
+        self.line.send(&Order::Sent)?;
+        let theirs = match theirs {
+            Some(account) => account,
+            None => match self.reply("after a test")? {
+                Reply::Account(account) => *account,
+                other => return Err(unexpected(&other)),
+            },
+        };
+        if let Some(reason) = ours.error.as_ref().or(theirs.error.as_ref()) {
+            return Err(StreamError::Failed { reason: reason.clone() });
+        }
+        let (sender, receiver) =
+            if test.is_server_sender { (theirs, ours) } else { (ours, theirs) };
+        self.qdisc_rate = self.qdisc_rate.or(sender.qdisc_rate);
+        Ok(Some(Visit { sender, receiver }))
+    }
+
+    /// Waits for a reply; a failed or refused test is an error.
+    fn reply(&mut self, during: &'static str) -> Result<Reply, StreamError> {
+        match self.line.receive(Instant::now() + ANSWER, during)? {
+            Reply::Failed { reason } => Err(StreamError::Failed { reason }),
+            Reply::Refused { reason } => Err(StreamError::Refused { reason }),
+            other => Ok(other),
+        }
+    }
+
+    fn report(
+        self,
+        mut path: StreamPath,
+        error: Option<StreamError>,
+        watch: &Watch<'_>,
+    ) -> Outcome {
+        let request = self.request;
+        path.qdisc_bits_per_s = self.qdisc_rate.map(|bytes| 8.0 * bytes as f64);
+        let context = assemble::Context {
+            mode: request.mode,
+            is_client_sender: !request.reverse,
+            has_same_machine: self.has_same_machine,
+            paced_bits_per_s: request.rate_bits_per_s,
+        };
+        let mut points = Vec::new();
+        for (point, visits) in request.points.iter().zip(&self.visits) {
+            if !visits.is_empty() {
+                points.push(assemble::point(point, visits, &context));
+            }
+        }
+        let methods = methods::compared(&self.others, &self.skipped);
+        let mut report = StreamReport {
+            mode: request.mode,
+            path,
+            reverse: request.reverse,
+            rounds: request.rounds,
+            visit_ms: request.visit().as_secs_f64() * 1e3,
+            seed: request.seed,
+            points,
+            explained: None,
+            methods,
+            findings: Vec::new(),
+            skipped: self.skipped,
+            ended_by: error.as_ref().map(ToString::to_string),
+            interrupted: watch.is_stopped(),
+        };
+        report.explained = explained(&report);
+        Outcome { report, error }
+    }
+}
+
+/// Returns the index of the point with default settings, or of the fastest point if the default was
+/// not measured.
+fn explained(report: &StreamReport) -> Option<u64> {
+    let message = u64::from(default_message(report.mode));
+    let usual = report.points.iter().position(|point| {
+        point.send_buffer_bytes.is_none()
+            && point.receive_buffer_bytes.is_none()
+            && point.message_bytes == message
+    });
+    let fastest = report.fastest().map(std::ptr::from_ref);
+    let fastest =
+        || report.points.iter().position(|point| Some(std::ptr::from_ref(point)) == fastest);
+    usual.or_else(fastest).map(|index| index as u64)
+}

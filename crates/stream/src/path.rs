@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The network path as seen from this thread's namespace: interface, offloads and rate limit.
+
+use linerate_linux::network::{Network, Qdisc};
+use linerate_record::stream::{StreamPath, StreamPathKind};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Offload features that compute IPv4 checksums, by their names in `ethtool -k`.
+const CHECKSUM_FEATURES: [&str; 2] = ["tx-checksum-ip-generic", "tx-checksum-ipv4"];
+
+/// Describes the path to a peer.
+pub(crate) fn describe(peer: IpAddr, kind: StreamPathKind) -> StreamPath {
+    let interface = interface_to(peer);
+    let software_checksum = match kind {
+        StreamPathKind::Loopback => Some(false),
+        _ => interface.as_deref().and_then(is_checksum_off),
+    };
+    let name = interface.as_deref().unwrap_or("the interface");
+    let checksum = match (kind, software_checksum) {
+        (StreamPathKind::Loopback, _) => {
+            "No payload checksum was computed: loopback skips it.".to_owned()
+        }
+        (_, Some(true)) => format!(
+            "Payload checksums were computed in software: tx-checksumming is off on {name}."
+        ),
+        (StreamPathKind::Namespaces, Some(false)) => format!(
+            "No payload checksum was computed: checksum offload is on for {name}, which is virtual \
+             and never needs the checksum."
+        ),
+        (_, Some(false)) => {
+            format!("Payload checksums were left to the hardware of {name} (tx-checksumming on).")
+        }
+        (_, None) => format!(
+            "Unknown whether payload checksums were computed: the offloads of {name} could not be \
+             read."
+        ),
+    };
+    let qdisc_bits_per_s = qdisc_rate(peer).map(|bytes| 8.0 * bytes as f64);
+    StreamPath { kind, interface, software_checksum, checksum, qdisc_bits_per_s }
+}
+
+/// Returns whether transmit checksum offload is off on an interface; `None` if it has no such
+/// feature.
+fn is_checksum_off(interface: &str) -> Option<bool> {
+    let features = Network::own().ok()?.features(interface).ok()?;
+    let known = |name: &str| CHECKSUM_FEATURES.contains(&name);
+    let mut states = features.iter().filter(|(name, _)| known(name)).map(|(_, is_on)| *is_on);
+    let first = states.next()?;
+    Some(!(first || states.any(|is_on| is_on)))
+}
+
+/// Returns the lowest rate limit of the qdiscs on the interface to a peer, in bytes per second.
+pub(crate) fn qdisc_rate(peer: IpAddr) -> Option<u64> {
+    let interface = interface_to(peer)?;
+    let network = Network::own().ok()?;
+    let index = network.links().ok()?.into_iter().find(|link| link.name == interface)?.index;
+    let qdiscs: Vec<Qdisc> = network.qdiscs().ok()?;
+    let limits = qdiscs.iter().filter(|qdisc| qdisc.interface == index);
+    limits.filter_map(|qdisc| qdisc.rate).min()
+}
+
+/// Returns the outgoing interface for a peer; `None` if unknown, as for remote IPv6 peers.
+fn interface_to(peer: IpAddr) -> Option<String> {
+    if peer.is_loopback() || local_addresses().contains(&peer) {
+        return Some("lo".to_owned());
+    }
+    let IpAddr::V4(peer) = peer else { return None };
+    route(&fs::read_to_string("/proc/thread-self/net/route").ok()?, peer)
+}
+
+/// Returns the interface of the longest matching prefix in /proc/net/route, where the kernel prints
+/// the four bytes of each address (in network byte order) as one hexadecimal number in host byte
+/// order.
+fn route(text: &str, peer: Ipv4Addr) -> Option<String> {
+    let number = |text: &str| u32::from_str_radix(text, 16).ok().map(u32::from_be);
+    let line = |line: &str| {
+        let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+        let (destination, mask) = (number(columns.get(1)?)?, number(columns.get(7)?)?);
+        (u32::from(peer) & mask == destination)
+            .then(|| (mask, (*columns.first()?).to_owned()).into())
+            .flatten()
+    };
+    let matching = text.lines().skip(1).filter_map(line);
+    matching.max_by_key(|(mask, _): &(u32, String)| *mask).map(|(_, name)| name)
+}
+
+/// Returns the addresses of this thread's network namespace, IPv4 first, without loopback and IPv6
+/// link-local addresses.
+pub(crate) fn local_addresses() -> Vec<IpAddr> {
+    let text = |file: &str| fs::read_to_string(format!("/proc/thread-self/net/{file}"));
+    let mut all = parse_v4(&text("fib_trie").unwrap_or_default());
+    all.extend(parse_v6(&text("if_inet6").unwrap_or_default()));
+    all
+}
+
+/// Parses /proc/net/fib_trie: an address, followed by a line `/32 host LOCAL`.
+fn parse_v4(text: &str) -> Vec<IpAddr> {
+    let mut all: Vec<IpAddr> = Vec::new();
+    let lines: Vec<&str> = text.lines().collect();
+    for pair in lines.windows(2) {
+        let address = pair[0].rsplit(' ').next().and_then(|word| word.parse::<Ipv4Addr>().ok());
+        let Some(address) = address.filter(|_| pair[1].contains("/32 host LOCAL")) else {
+            continue;
+        };
+        if !address.is_loopback() && !all.contains(&address.into()) {
+            all.push(address.into());
+        }
+    }
+    all
+}
+
+/// Parses /proc/net/if_inet6: 32 hexadecimal digits in the first column, the scope in the fourth.
+fn parse_v6(text: &str) -> Vec<IpAddr> {
+    const GLOBAL: &str = "00";
+    let line = |line: &str| {
+        let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+        let address = u128::from_str_radix(columns.first()?, 16).ok()?;
+        (*columns.get(3)? == GLOBAL).then(|| IpAddr::from(Ipv6Addr::from(address)))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a line of /proc/net/route, with the addresses as the kernel prints them on this
+    /// machine.
+    fn line(name: &str, destination: [u8; 4], mask: [u8; 4]) -> String {
+        let number = |bytes| format!("{:08X}", u32::from_ne_bytes(bytes));
+        format!(
+            "{name}\t{}\t00000000\t0001\t0\t0\t0\t{}\t0\t0\t0\n",
+            number(destination),
+            number(mask)
+        )
+    }
+
+    #[test]
+    fn the_longest_prefix_wins() {
+        let text = "Iface\tDestination\n".to_owned()
+            + &line("any", [0; 4], [0; 4])
+            + &line("near", [192, 0, 2, 0], [255, 255, 255, 0])
+            + &line("wide", [192, 0, 0, 0], [255, 255, 0, 0]);
+        let to = |peer| route(&text, peer).unwrap();
+        assert_eq!(to(Ipv4Addr::new(192, 0, 2, 9)), "near");
+        assert_eq!(to(Ipv4Addr::new(192, 0, 3, 9)), "wide");
+        assert_eq!(to(Ipv4Addr::new(10, 0, 0, 1)), "any");
+        assert_eq!(route("garbage\nx\n", Ipv4Addr::LOCALHOST), None);
+    }
+
+    #[test]
+    fn addresses_are_found_without_loopback() {
+        let text = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 192.0.2.2\n        /32 host LOCAL\n     \
+                    |-- 127.0.0.1\n        /32 host LOCAL\n     |-- 192.0.2.255\n        /32 link \
+                    BROADCAST\n";
+        assert_eq!(parse_v4(text), [IpAddr::from([192, 0, 2, 2])]);
+        let v6 = "00000000000000000000000000000001 01 80 10 80 lo\n\
+                  20010db8000000000000000000000001 02 40 00 80 eth0\nx\n";
+        assert_eq!(parse_v6(v6), ["2001:db8::1".parse::<IpAddr>().unwrap()]);
+    }
+}
