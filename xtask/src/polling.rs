@@ -28,25 +28,61 @@ struct Poller {
     command: &'static str,
     /// Maximum packet rate to send in packets per second, slightly below the program's capacity.
     most: f64,
+    /// Whether another program competes for its CPU.
+    has_neighbor: bool,
 }
 
-/// Programs to profile. In a command, `$POLL` is the poller lab/why/poll.c and `$SECONDS` its run
-/// time.
-const POLLERS: [Poller; 6] = [
-    Poller { name: "own ring, light", command: "$POLL v2 ring 500 $SECONDS", most: 400_000.0 },
-    Poller { name: "own ring, middle", command: "$POLL v2 ring 3000 $SECONDS", most: 150_000.0 },
-    Poller { name: "own ring, heavy", command: "$POLL v2 ring 8000 $SECONDS", most: 70_000.0 },
-    Poller { name: "own recv, light", command: "$POLL v2 recv 500 $SECONDS", most: 300_000.0 },
-    Poller { name: "own recv, heavy", command: "$POLL v2 recv 8000 $SECONDS", most: 60_000.0 },
+const fn alone(name: &'static str, command: &'static str, most: f64) -> Poller {
+    Poller { name, command, most, has_neighbor: false }
+}
+
+/// Programs to profile. In a command, `$POLL` is the poller lab/why/poll.c, `$SECONDS` its run time,
+/// `$LINERATE` linerate, and `$XDP` and `$PACKET` paths ([`PATH`]) of an AF_XDP socket and a packet
+/// socket.
+const POLLERS: [Poller; 9] = [
+    alone("own ring, light", "$POLL v2 ring 500 $SECONDS", 400_000.0),
+    alone("own ring, middle", "$POLL v2 ring 3000 $SECONDS", 150_000.0),
+    alone("own ring, heavy", "$POLL v2 ring 8000 $SECONDS", 70_000.0),
+    alone("own recv, light", "$POLL v2 recv 500 $SECONDS", 300_000.0),
+    alone("own recv, heavy", "$POLL v2 recv 8000 $SECONDS", 60_000.0),
     Poller {
-        name: "testpmd net_af_packet macswap",
-        command: "dpdk-testpmd --no-huge -m 256 --no-pci --main-lcore 0 -l 0,1 --file-prefix poll \
-                  --vdev=net_af_packet0,iface=v2,qpairs=1,framesz=2048,framecnt=512,blocksz=4096 \
-                  -- \
-                  --total-num-mbufs=8192 --nb-cores=1 --forward-mode=macswap --stats-period 1",
-        most: 150_000.0,
+        name: "own ring, middle, with a neighbor on its CPU",
+        command: "$POLL v2 ring 3000 $SECONDS",
+        most: 60_000.0,
+        has_neighbor: true,
     },
+    alone("`linerate run`, AF_XDP", "$LINERATE run $XDP --idle spin --json --quiet", 200_000.0),
+    alone(
+        "`linerate run`, packet socket",
+        "$LINERATE run $PACKET --idle spin --json --quiet",
+        200_000.0,
+    ),
+    alone(
+        "testpmd net_af_packet macswap",
+        "dpdk-testpmd --no-huge -m 256 --no-pci --main-lcore 0 -l 0,1 --file-prefix poll \
+         --vdev=net_af_packet0,iface=v2,qpairs=1,framesz=2048,framecnt=512,blocksz=4096 -- \
+         --total-num-mbufs=8192 --nb-cores=1 --forward-mode=macswap --stats-period 1",
+        150_000.0,
+    ),
 ];
+
+/// A path that receives from `v2` in the manner `$IO`. It ends with a record of its own times.
+const PATH: &str = r#"
+[source]
+kind = "interface"
+name = "v2"
+io = "$IO"
+
+[[stage]]
+kind = "parse"
+other = "pass"
+
+[[stage]]
+kind = "count"
+
+[run]
+time = "10min"
+"#;
 
 /// Parses the arguments of `polling`.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
@@ -76,6 +112,10 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
         let (code, built) = (root().join(format!("lab/why/{name}.c")), place.join(name));
         let words = ["-O2", "-o", &built.display().to_string(), &code.display().to_string()];
         output(program("cc", &words))?;
+    }
+    for (name, io) in [("xdp.toml", "af_xdp"), ("packet.toml", "af_packet")] {
+        std::fs::write(place.join(name), PATH.replace("$IO", io))
+            .map_err(|error| error.to_string())?;
     }
     let mut rows: Vec<Row> = Vec::new();
     for (number, poller) in POLLERS.iter().enumerate() {
@@ -152,13 +192,15 @@ fn page(rows: &[Row]) -> String {
 struct Scene {
     holder: Child,
     poller: Option<Child>,
+    neighbor: Option<Child>,
     must_end: Arc<AtomicBool>,
 }
 
 impl Drop for Scene {
     fn drop(&mut self) {
         self.must_end.store(true, Ordering::Relaxed);
-        for child in self.poller.iter_mut().chain([&mut self.holder]) {
+        let others = self.neighbor.iter_mut().chain([&mut self.holder]);
+        for child in self.poller.iter_mut().chain(others) {
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -177,29 +219,88 @@ fn measure(
 ) -> Result<Row, String> {
     let holder = spawn(Command::new("unshare").args(["-n", "sh", "-c", SETUP]))?;
     let must_end = Arc::new(AtomicBool::new(false));
-    let mut scene = Scene { holder, poller: None, must_end };
+    let mut scene = Scene { holder, poller: None, neighbor: None, must_end };
     thread::sleep(Duration::from_secs(1));
     let inside = ["-t".to_owned(), scene.holder.id().to_string(), "-n".to_owned()];
     let said = place.join("said");
     let file = std::fs::File::create(&said).map_err(|error| error.to_string())?;
-    let command = format!("exec taskset -c 1 {}", poller.command)
-        .replace("$POLL", &place.join("poll").display().to_string())
+    let mut command = format!("exec taskset -c 1 {}", poller.command)
+        .replace("$LINERATE", &linerate.display().to_string())
         .replace("$SECONDS", &(4 * choice.seconds + 30).to_string());
+    for (word, file) in [("$POLL", "poll"), ("$XDP", "xdp.toml"), ("$PACKET", "packet.toml")] {
+        command = command.replace(word, &place.join(file).display().to_string());
+    }
     let mut polling = Command::new("nsenter");
     polling.args(&inside).args(["sh", "-c", &command]).stdout(file);
     scene.poller = Some(spawn(&mut polling)?);
+    if poller.has_neighbor {
+        let busy = "while :; do :; done";
+        scene.neighbor = Some(spawn(Command::new("taskset").args(["-c", "1", "sh", "-c", busy]))?);
+    }
     thread::sleep(Duration::from_secs(3));
     let pid = scene.poller.as_ref().map_or(0, Child::id);
     let sender = send(inside.to_vec(), place.join("send"), poller.most, seed, &scene.must_end);
     thread::sleep(Duration::from_secs(1));
-    let began_ns = monotonic_ns();
+    let began = Moment::of(pid);
     let found = profile(linerate, pid, choice.seconds)?;
-    let ended_ns = monotonic_ns();
+    let ended = Moment::of(pid);
     let perf = perf(pid, choice.seconds, place).unwrap_or_else(|why| why);
+    end(&mut scene);
     drop(scene);
     let _ = sender.join();
     let text = std::fs::read_to_string(&said).unwrap_or_default();
-    Ok(Row { name: poller.name, truth: truth(&text, began_ns, ended_ns), found, perf })
+    let truth = match serde_json::from_str(&text) {
+        Ok(record) => truth_of_record(&record, &began, &ended),
+        Err(_) => truth(&text, began.ns, ended.ns),
+    };
+    Ok(Row { name: poller.name, truth, found, perf })
+}
+
+/// Ends the poller with SIGINT, so that `linerate run` prints its record; waits for up to 10 s.
+fn end(scene: &mut Scene) {
+    let Some(poller) = &mut scene.poller else { return };
+    let _ = Command::new("kill").args(["-INT", &poller.id().to_string()]).status();
+    for _ in 0..100 {
+        if poller.try_wait().is_ok_and(|status| status.is_some()) {
+            break;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// A point in time.
+struct Moment {
+    /// Monotonic clock, in ns.
+    ns: u64,
+    /// Packets received by `v2` in the poller's network namespace.
+    packets: Option<f64>,
+    /// CPU time of the poller's busiest thread, in ns.
+    cpu_ns: Option<f64>,
+}
+
+impl Moment {
+    fn of(pid: u32) -> Self {
+        let interfaces = std::fs::read_to_string(format!("/proc/{pid}/net/dev"));
+        let packets = interfaces.unwrap_or_default().lines().find_map(|line| {
+            line.trim_start().strip_prefix("v2:")?.split_whitespace().nth(1)?.parse().ok()
+        });
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+        let cpu_ns = threads.flatten().filter_map(|thread| {
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse().ok()
+        });
+        Self { ns: monotonic_ns(), packets, cpu_ns: cpu_ns.max_by(f64::total_cmp) }
+    }
+}
+
+/// Returns the cost per packet that the worker of a `linerate run` measured itself, over its whole
+/// run, and the busy fraction between two points in time at that cost.
+fn truth_of_record(record: &Value, began: &Moment, ended: &Moment) -> Option<(f64, f64)> {
+    let body = record.get("body").unwrap_or(record);
+    let ticks = body["workers"][0]["ticks_per_packet"]["value"].as_f64()?;
+    let cost = 1e9 * ticks / body["ticks_per_s"].as_f64()?;
+    let of = |part: fn(&Moment) -> Option<f64>| Some(part(ended)? - part(began)?);
+    Some((cost, cost * of(|at| at.packets)? / of(|at| at.cpu_ns)?))
 }
 
 fn spawn(command: &mut Command) -> Result<Child, String> {
@@ -304,6 +405,19 @@ mod tests {
         assert_eq!(truth(text, 150, 500), Some((100.0, 15.0)));
         assert_eq!(truth(text, 150, 210), None);
         assert_eq!(truth("", 0, 1), None);
+    }
+
+    #[test]
+    fn a_record_of_the_poller_is_a_truth() {
+        let record = serde_json::json!({
+            "ticks_per_s": 2e9,
+            "workers": [{"ticks_per_packet": {"value": 500.0}}],
+        });
+        let at = |packets, cpu_ns| Moment { ns: 0, packets: Some(packets), cpu_ns: Some(cpu_ns) };
+        let found = truth_of_record(&record, &at(10.0, 0.0), &at(110.0, 50_000.0));
+        assert_eq!(found, Some((250.0, 0.5)));
+        let gone = Moment { ns: 0, packets: None, cpu_ns: None };
+        assert_eq!(truth_of_record(&record, &at(10.0, 0.0), &gone), None);
     }
 
     #[test]

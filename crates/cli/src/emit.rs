@@ -8,7 +8,7 @@ use crate::terminal;
 use clap::Args;
 use linerate_exchange::table;
 use linerate_record::run::DeadEnd;
-use linerate_record::units::Kpps;
+use linerate_record::units::{Kpps, Nanos};
 use linerate_record::{Body, Figure, Record};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style};
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -220,6 +220,7 @@ impl<'a> From<&'a Output> for Forms<'a> {
             record: record.filter(|_| !to_stdout),
             quiet: output.quiet(),
             detail: output.detail(),
+            path_file: None,
             is_aside: false,
         }
     }
@@ -232,11 +233,18 @@ pub(crate) struct Forms<'a> {
     quiet: bool,
     /// Level of detail.
     detail: Detail,
+    /// The path file, which commands in the text name.
+    path_file: Option<&'a Path>,
     /// Whether another result uses stdout.
     is_aside: bool,
 }
 
-impl Forms<'_> {
+impl<'a> Forms<'a> {
+    /// Returns the same formats, in which commands name the path file.
+    pub(crate) fn of_path(self, file: &'a Path) -> Self {
+        Self { path_file: Some(file), ..self }
+    }
+
     /// Returns the same formats; with `is_aside`, output goes to stderr, because another result
     /// uses stdout.
     pub(crate) fn aside(self, is_aside: bool) -> Self {
@@ -259,6 +267,12 @@ pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<A
         warn(record);
     }
     let text = rendered(forms.form, record, &options(forms.detail))?;
+    let text = match forms.path_file.filter(|_| forms.form == Form::Text) {
+        Some(file) => {
+            text.replace(linerate_report::PATH_FILE, &terminal::quoted(&file.display().to_string()))
+        }
+        None => text,
+    };
     let printed = if forms.is_aside { print_to_stderr(&text) } else { print(&text) };
     also(printed, forms.record.map_or(Ok(()), |file| files::write(file, &json)))
 }
@@ -296,7 +310,8 @@ pub(crate) fn warn(record: &Record) {
     say(&linerate_report::warnings(&record.warnings(), &style));
 }
 
-/// Returns `No` if latency exceeds the limit, otherwise `met`.
+/// Returns `No` if latency exceeds the limit, otherwise `met`. If the limit lies within the
+/// interval of the latency, the answer is that it cannot be told.
 pub(crate) fn is_prompt(
     met: Answer,
     p99: &Figure,
@@ -307,29 +322,41 @@ pub(crate) fn is_prompt(
         let why = p99.reason.as_deref().unwrap_or("not measured");
         return Err(Failure::new(format!("cannot tell whether --p99 is met: {why}")));
     };
+    if let Some((low, high)) = within(limit_ns, p99) {
+        return Err(Failure::new(format!(
+            "cannot tell whether --p99 is met: {} lies within the interval of the measured \
+             latency, {} to {}; measure for longer",
+            Nanos(limit_ns),
+            Nanos(low),
+            Nanos(high)
+        )));
+    }
     Ok(if p99_ns <= limit_ns { met } else { Answer::No })
 }
 
-/// Returns whether `kpps` reaches the goal, if there is one. `kpps` includes packets dropped on
-/// purpose. A path in which no packet reaches the sink must therefore not pass, because it may drop
-/// all packets by mistake.
+/// Returns whether `rate` (in kpps) reaches the goal, if there is one. The rate includes packets
+/// dropped on purpose. A path in which no packet reaches the sink must therefore not pass, because
+/// it may drop all packets by mistake. If the goal lies within the rate's interval, the answer is
+/// that it cannot be told.
 pub(crate) fn reaches(
     goal_kpps: Option<f64>,
-    kpps: Option<f64>,
+    rate: &Figure,
     dead_end: Option<&DeadEnd>,
 ) -> Result<Answer, Failure> {
     let Some(wanted) = goal_kpps else { return Ok(Answer::Done) };
+    let cannot_tell = |why: &str| Failure::new(format!("cannot tell whether the goal is met{why}"));
     if let Some(end) = dead_end {
-        return Err(Failure::new(format!(
-            "cannot tell whether the goal is met, because no packet reached the sink: {end}"
+        return Err(cannot_tell(&format!(", because no packet reached the sink: {end}")));
+    }
+    let kpps = rate.as_number().ok_or_else(|| cannot_tell(": no rate was measured"))?;
+    if let Some((low, high)) = within(wanted, rate) {
+        return Err(cannot_tell(&format!(
+            ": {} lies within the interval of the measured rate, {} to {}; measure for longer",
+            Kpps(wanted),
+            Kpps(low),
+            Kpps(high)
         )));
     }
-    let kpps = kpps.ok_or_else(|| {
-        Failure::new(
-            "cannot tell whether the goal is met: no rate was \
-                                                measured",
-        )
-    })?;
     let (is_met, verb) = match kpps >= wanted {
         true => (Answer::Done, "met"),
         false => (Answer::No, "missed"),
@@ -340,4 +367,49 @@ pub(crate) fn reaches(
         Kpps(kpps)
     ));
     Ok(is_met)
+}
+
+/// Returns the ends of the figure's interval if `value` lies strictly between them.
+fn within(value: f64, figure: &Figure) -> Option<(f64, f64)> {
+    figure.low.zip(figure.high).filter(|(low, high)| *low < value && value < *high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_record::Tier;
+    use linerate_record::stats::Estimate;
+
+    /// Returns a figure of 100, with an interval from 95 to 105.
+    fn hundred(unit: &str) -> Figure {
+        let estimate = Estimate { value: 100.0, low: 95.0, high: 105.0, confidence: 0.95, n: 20 };
+        Figure::number(unit, estimate, Tier::Sw, "a test")
+    }
+
+    /// Returns the exit status: 0 met, 1 missed, 2 cannot tell.
+    fn status(answer: Result<Answer, Failure>) -> u8 {
+        match answer {
+            Ok(Answer::Done) => 0,
+            Ok(Answer::No) => 1,
+            Ok(Answer::Status(_)) => unreachable!("a status of another program"),
+            Err(_) => 2,
+        }
+    }
+
+    #[test]
+    fn a_goal_within_the_interval_is_neither_met_nor_missed() {
+        let of = |goal| status(reaches(Some(goal), &hundred("kpps"), None));
+        assert_eq!([90.0, 95.0, 96.0, 100.0, 104.0, 105.0, 110.0].map(of), [0, 0, 2, 2, 2, 1, 1]);
+        let of = |limit| status(is_prompt(Answer::Done, &hundred("ns"), Some(limit)));
+        assert_eq!([90.0, 95.0, 96.0, 100.0, 104.0, 105.0, 110.0].map(of), [1, 1, 2, 2, 2, 0, 0]);
+    }
+
+    #[test]
+    fn a_figure_without_interval_is_compared_by_its_value() {
+        let exact = Figure::exact("kpps", 100.0, Tier::Sw, "a test");
+        assert_eq!(
+            [99.0, 100.0, 101.0].map(|goal| status(reaches(Some(goal), &exact, None))),
+            [0, 0, 1]
+        );
+    }
 }

@@ -87,15 +87,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         Some(_) => run.delivered_kpps(),
         None => run.processed_kpps.clone(),
     };
-    let kpps = rate.as_number();
     let is_aside = matches!(&path.sink, Sink::Capture { file, .. } if file == "-");
-    let printed = emit::emit(Forms::from(&common.output).aside(is_aside), &record);
+    let printed =
+        emit::emit(Forms::from(&common.output).of_path(&args.path).aside(is_aside), &record);
     also(printed, write_kept(&path.sink, &outcome.kept))?;
     // Live packets have no end of their own: stopping them loses nothing.
     if interrupted && !is_live(path) {
         return Err(Failure::new(INTERRUPTED));
     }
-    let met = emit::reaches(loaded.goal_kpps, kpps, end.as_ref())?;
+    let met = emit::reaches(loaded.goal_kpps, &rate, end.as_ref())?;
     emit::is_prompt(met, &p99, common.p99)
 }
 

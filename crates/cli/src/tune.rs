@@ -92,9 +92,9 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let held =
         matches!(&record.body, Body::Tune(tune) if tune.tuned.held(&record.provenance).is_some());
     let rate = if held { "delivered_kpps" } else { "tuned_kpps" };
-    let (kpps, p99) = (figures[rate].as_number(), &figures["tuned_latency_p99_ns"]);
+    let (rate, p99) = (&figures[rate], &figures["tuned_latency_p99_ns"]);
     let is_aside = args.out.as_deref().is_some_and(files::is_stdout);
-    let printed = emit::emit(Forms::from(&common.output).aside(is_aside), &record);
+    let printed = emit::emit(Forms::from(&common.output).of_path(file).aside(is_aside), &record);
     also(printed, kept.map_or(Ok(()), |kept| write_out(args, file, &loaded, &kept)))?;
     if let Some(error) = cannot_tell {
         return Err(Failure::new(error));
@@ -102,7 +102,7 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::new(INTERRUPTED));
     }
-    let met = emit::reaches(loaded.goal_kpps, kpps, end.as_ref())?;
+    let met = emit::reaches(loaded.goal_kpps, rate, end.as_ref())?;
     emit::is_prompt(met, p99, common.p99)
 }
 

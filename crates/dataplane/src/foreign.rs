@@ -92,8 +92,8 @@ fn words(packet: &Packet<'_>) -> Words {
     unsafe { line.add(KEPT).cast::<Words>().read() }
 }
 
-/// Restores the words of a packet's line from `kept`, which [`words`] returned earlier for this
-/// packet.
+/// Restores the words in a packet's first cache line from `kept`, which [`words`] returned earlier
+/// for this packet.
 fn restore(packet: &mut Packet<'_>, kept: &Words) {
     let line = ptr::from_mut(packet.line_mut()).cast::<u8>();
     // SAFETY: the bytes were a valid part of this line when they were read.

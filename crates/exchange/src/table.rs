@@ -63,7 +63,7 @@ fn quoted(text: &str) -> String {
 /// gauge appears once, followed by its samples, as the format requires.
 ///
 /// # Errors
-/// Returns an error if the record has no numeric figures.
+/// Returns an error if the record contains no numbers.
 pub fn prometheus(rows: &[Row]) -> Result<String, CannotWrite> {
     let mut gauges: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for row in rows {
@@ -86,7 +86,7 @@ pub fn prometheus(rows: &[Row]) -> Result<String, CannotWrite> {
         gauges.entry(name).or_default().push(sample);
     }
     if gauges.is_empty() {
-        return Err(CannotWrite("the record has no numeric figures".to_owned()));
+        return Err(CannotWrite("the record contains no numbers".to_owned()));
     }
     let mut text = String::new();
     for (name, samples) in gauges {

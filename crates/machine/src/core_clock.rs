@@ -56,12 +56,12 @@ pub fn core_cycles_per_tick() -> Result<Estimate, Error> {
     from_windows(f64::from(TURNS * ADDS_PER_ITERATION), &windows, shortest(empty_window))
 }
 
-/// Iterations per [`glimpse`] window: 18 us at 3.7 GHz, which is 1,700 counter steps of 10 ns.
+/// Iterations per [`glimpse`] window: about 18 us at 3.7 GHz, or 1,800 ticks of a 10 ns counter.
 const GLIMPSE_ITERATIONS: u32 = 128;
 
 /// Measures core cycles per tick on the calling thread's CPU over the next 20 to 70 us. Call it
 /// several times around windows of similar length and use the maximum. The result is too low if the
-/// measurement was interrupted; otherwise, it is off by up to one counter step. Pin the thread
+/// measurement was interrupted; otherwise, it is off by up to one tick. Pin the thread
 /// first.
 ///
 /// # Errors

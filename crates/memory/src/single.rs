@@ -201,9 +201,12 @@ impl Stopwatch {
         let method = "slope of the time against the number of loads (1, 2, 4, ...)";
         let slope_ns = match single::slope(&chains, CONFIDENCE, seed) {
             Some(line) => Figure::number("ns", line.slope.scale(unit), Tier::Sw, method),
-            None => {
-                Figure::absent("ns", Tier::Sw, method, "every window was preempted; run it again")
-            }
+            None => Figure::absent(
+                "ns",
+                Tier::Sw,
+                method,
+                "the thread was preempted in every window; run it again",
+            ),
         };
         Some(Histogram {
             bytes: bytes as u64,

@@ -304,7 +304,7 @@ fn activity(
         Figure::absent(
             unit,
             Tier::Sw,
-            "linear fit of samples against packets",
+            "linear fit of sample counts against packet counts",
             "the thread was not sampled",
         )
     };

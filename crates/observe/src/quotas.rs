@@ -48,7 +48,7 @@ pub(crate) struct Quotas {
 }
 
 impl Quotas {
-    /// Finds the quotas that apply to a process.
+    /// Adds the quotas that apply to a process.
     pub(crate) fn add(&mut self, root: &Root, pid: u32) {
         for folder in groups::folders_of(root, &pid.to_string(), "cpu").unwrap_or_default() {
             let Some(quota) = groups::quota_of(root, &folder) else { continue };

@@ -204,7 +204,10 @@ impl Sampler {
         let ring = Ring::map(&event, pages as usize, fields).map_err(|error| {
             Some(Unread {
                 what: "samples".to_owned(),
-                reason: format!("cannot lock memory for samples of thread {}: {error}", id.tid),
+                reason: format!(
+                    "cannot lock memory for the sample buffer of thread {}: {error}",
+                    id.tid
+                ),
                 fix: Some("sudo sysctl kernel.perf_event_mlock_kb=4096".to_owned()),
             })
         })?;

@@ -46,7 +46,7 @@ pub struct GivenCosts {
     pub spread: Option<f64>,
     /// Cost of a ring handoff on each side, in nanoseconds per packet.
     pub handover_ns: Option<f64>,
-    /// Loads and stores per instruction, for processors whose hardware strands share the load/store
+    /// Loads and stores per instruction, for processors whose hardware threads share the load/store
     /// unit.
     pub memory_share: Option<f64>,
     /// Cost of receiving a packet from the source; `None` if included in the first stage.

@@ -403,9 +403,9 @@ impl WorkerReport {
         }
     }
 
-    /// Returns the share of the worker's time that source and sink spend on replay: copying packets
-    /// from the stored traffic into buffers and discarding them at the end, which a NIC would do.
-    /// `None` if unknown.
+    /// Returns the share of the worker's time that the source and the sink spend on replay: copying
+    /// packets from the stored traffic into buffers, and discarding them at the end. A NIC would do
+    /// that by DMA. `None` if unknown.
     fn replay_share(&self) -> Option<f64> {
         let head = self.stages.first().filter(|stage| stage.name == "source");
         let tail = self.stages.last().filter(|stage| stage.name == "sink");

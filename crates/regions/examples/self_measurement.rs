@@ -5,9 +5,9 @@
 //!
 //! `cargo run --release -p linerate-regions --example self_measurement -- matmul 300`
 //!
-//! The arguments select the work: `matmul N` (matrices of N x N 32-bit numbers, textbook loops),
+//! The arguments select the work: `matmul N` (matrices of N x N 32-bit floats, textbook loops),
 //! `chase N` (N steps through 8 MiB in random order) or `nothing 0`. Environment variables
-//! determine the record's file and the events to count; see `Options::from_environment`.
+//! set the name of the record and the events to count; see `Options::from_environment`.
 
 use linerate_record::random::Random;
 use linerate_regions::{Options, Regions, Thread};

@@ -126,6 +126,10 @@ pub enum Layout {
     Timeline,
 }
 
+/// Placeholder for the path file in commands, because records do not contain its name. Callers that
+/// know the name replace it.
+pub const PATH_FILE: &str = "PATH.toml";
+
 /// Options for rendering a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {

@@ -35,10 +35,15 @@ pub fn run(report: &RunReport, style: &Style) -> String {
     ])
 }
 
+/// Share of the work in source and sink from which one screen states it.
+const NOTED_REPLAY: f64 = 0.1;
+
 /// Formats one screen: rates, stages, drops.
 pub(crate) fn screen(report: &RunReport, style: &Style) -> String {
     let line = |label, text: String| labelled(label, Paint::Head, &clean(&text), style);
+    let costly = report.replay_share().filter(|replay| replay.share >= NOTED_REPLAY);
     let rates = line("throughput", throughput(report))
+        + &costly.map_or_else(String::new, |share| line("replay", replay(share, report)))
         + &line("latency", latency(&report.latency))
         + &input::lines(report, style)
         + &interfaces::line(report, style);
@@ -61,10 +66,6 @@ fn head(report: &RunReport, style: &Style) -> String {
     lines += &input::lines(report, style);
     lines += &interfaces::line(report, style);
     lines += &line("throughput", throughput(report));
-    let processed = kpps(&report.processed_kpps);
-    if processed != kpps(&report.throughput_kpps) {
-        lines += &line("processed", processed);
-    }
     if let Some(share) = report.replay_share().filter(|replay| replay.share > 0.0) {
         lines += &line("replay", replay(share, report));
     }
@@ -78,9 +79,16 @@ pub(crate) fn kpps(figure: &Figure) -> String {
     quoted(figure, |value| Kpps(value).to_string())
 }
 
+/// Formats the rate at the sink, and, compared with the line rate, the rate processed: packets that
+/// the path drops by design do not reach the sink.
 fn throughput(report: &RunReport) -> String {
-    let rate = kpps(&report.throughput_kpps);
-    match (report.throughput_kpps.as_number(), report.line_rate_kpps) {
+    let sink = kpps(&report.throughput_kpps);
+    let processed = kpps(&report.processed_kpps);
+    let rate = match sink == processed {
+        true => sink,
+        false => format!("{sink}; processed, with packets dropped by design: {processed}"),
+    };
+    match (report.processed_kpps.as_number(), report.line_rate_kpps) {
         (Some(value), Some(line)) if line > 0.0 => {
             format!("{rate}, {} % of the line rate of {}", percent(value / line), Kpps(line))
         }

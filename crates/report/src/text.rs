@@ -63,8 +63,7 @@ pub fn text(record: &Record, options: &Options) -> String {
     }
 }
 
-/// Returns a record as Markdown, for result pages: the command, then every table, without a screen
-/// limit.
+/// Returns a record as Markdown, for result pages: the command, then every table in full.
 pub fn markdown(record: &Record, options: &Options) -> String {
     let style = Style { color: false, markup: Markup::Markdown, ..options.style };
     let detail = match options.detail {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report of a `tune` record.
 
-use crate::Style;
 use crate::counted;
 use crate::events;
 use crate::input;
@@ -9,6 +8,7 @@ use crate::layout::{CHOSEN, Grid, Paint, labelled, limited, stacked};
 use crate::run::{kpps, standing};
 use crate::shares;
 use crate::value::{ABSENT, clean, interval, percent, quoted, tiers};
+use crate::{PATH_FILE, Style};
 use linerate_record::Figure;
 use linerate_record::tune::{Candidate, RoundLatency, RuledOut, TuneReport};
 use linerate_record::units::{Kpps, Nanos, counted, three_digits};
@@ -32,7 +32,7 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
 pub(crate) fn screen(report: &TuneReport, style: &Style) -> String {
     let write = match (report.chosen, &report.predicted_from) {
         (Some(_), _) => "use this mapping: --out FILE writes the path with it".to_owned(),
-        (None, Some(_)) => "linerate tune PATH.toml  # measure the candidates".to_owned(),
+        (None, Some(_)) => format!("linerate tune {PATH_FILE}  # measure the candidates"),
         (None, None) => match &report.finding.bottleneck {
             Some(stage) => {
                 format!("make `{stage}` cheaper; linerate run --details breaks down its cost")
@@ -193,7 +193,7 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
         lines += &gap(report, &report.baseline_kpps, style);
         return lines;
     };
-    let after = candidate.measured_kpps.as_ref().unwrap_or(&report.tuned.throughput_kpps);
+    let after = candidate.measured_kpps.as_ref().unwrap_or(&report.tuned.processed_kpps);
     let mut lines = line("before", &kpps(&report.baseline_kpps), style);
     lines += &latency("", &report.latency_before(), style);
     let after_all = format!("{}, {}", kpps(after), setting(candidate, report));

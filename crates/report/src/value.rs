@@ -144,7 +144,7 @@ pub(crate) fn reason(figure: &Figure) -> &str {
     figure.reason.as_deref().unwrap_or("no reason given")
 }
 
-/// Returns the tiers of those `figures` that are present, other than `hw`, as printed next to them.
+/// Lists the tiers of the `figures` that have a value, for printing next to them. Omits `hw`.
 pub(crate) fn tiers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String {
     let present = figures.into_iter().filter(|figure| figure.value != Scalar::Absent);
     let tiers: BTreeSet<Tier> = present.map(|figure| figure.tier).collect();

@@ -33,7 +33,7 @@ pub(super) struct Sketching {
     /// Default: flow for stages seen on several threads, otherwise global, which forbids replicas.
     #[arg(long, value_name = "STATE", value_parser = state, requires = "from")]
     state: Option<State>,
-    /// Packets the program handled, if its record does not count them
+    /// Packets the program handled, if its record has no packet count
     #[arg(long, value_name = "N", value_parser = crate::import::packets, requires = "from")]
     packets: Option<f64>,
     /// The program's tick rate in GHz, if its record lacks it

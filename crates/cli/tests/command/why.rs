@@ -7,6 +7,7 @@ use linerate_record::why::{Observation, ThreadActivity};
 use std::fs;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 /// Returns whether users may create namespaces here; prints a note if not.
@@ -67,13 +68,14 @@ fn a_demo_without_namespaces_names_the_setting() {
     assert!(done.stderr.contains("sudo sysctl user.max_user_namespaces=15000"), "{}", done.stderr);
 }
 
-/// A process that is killed at the end of the test.
+/// A process that is killed at the end of the test, with the processes of its group.
 pub(crate) struct Started(pub(crate) Child);
 
 impl Started {
     pub(crate) fn new(program: &str, arguments: &[&str]) -> Self {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.process_group(0);
         Self(command.spawn().unwrap_or_else(|error| panic!("{program}: {error}")))
     }
 
@@ -93,7 +95,9 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // The process may have exited already.
+        // With its children, such as nginx's workers. They may have exited already.
+        let group = format!("-{}", self.pid());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -135,10 +135,10 @@ fn interrupts(host: &Host) -> Option<Observation> {
     );
     let sentence = match host.isolated.is_empty() {
         true => {
-            "each interrupt stops the worker on that CPU for microseconds; leave the first core to \
+            "each interrupt stops the worker on that CPU for some microseconds; leave the first core to \
              the system"
         }
-        false => "each interrupt stops the worker on that CPU for microseconds",
+        false => "each interrupt stops the worker on that CPU for some microseconds",
     };
     Some(DATA_PLANE.advice(NAME, value, sentence, (!home.is_empty()).then_some(fix)))
 }

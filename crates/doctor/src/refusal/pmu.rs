@@ -39,7 +39,7 @@ fn without_node(what: &str, wanted: &str) -> Explanation {
         format!(
             "dtc -I fs -O dts -o board.dts /proc/device-tree && ${{EDITOR:-vi}} board.dts && dtc \
              -O dtb -o board.dtb board.dts  # add pmu {{ compatible = \"{wanted}\"; interrupts = \
-             <the counters' line>; }}; and boot with board.dtb"
+             <the PMU's interrupt>; }}; and boot with board.dtb"
         ),
     )
 }

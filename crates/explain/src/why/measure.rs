@@ -100,7 +100,7 @@ pub enum Measure {
     CryptoLibrary,
     /// CPU time in crypto libraries per byte, in nanoseconds.
     CryptoPerByte,
-    /// Fraction of crypto library samples that are on cipher and hash instructions.
+    /// Fraction of crypto library samples that land on cipher and hash instructions.
     CipherInstructions,
     /// Bytes per established TCP connection.
     BytesPerConnection,

@@ -49,8 +49,9 @@ pub(crate) enum Spread {
 
 /// Log of the ratio of size to capacity at which the tables for scattered shapes begin.
 const FROM: f64 = -3.0;
-/// Table spacing and length. Beyond the last entry, nearly everything misses.
+/// Spacing of the table's entries, in logs of the ratio of size to capacity.
 const STEP: f64 = 0.02;
+/// Number of entries in the table. Beyond the last one, nearly every load misses.
 const ENTRIES: usize = 401;
 
 /// How the miss ratio climbs with the chain's size, for one kind of cache.

@@ -282,7 +282,7 @@ fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
     }
 }
 
-/// Returns the single point that is recorded if the measurement is impossible.
+/// Returns the single point that is recorded if nothing can be measured.
 fn unknown(reason: &str) -> LoadedLatency {
     LoadedLatency {
         threads: 0,

@@ -55,7 +55,7 @@ pub(super) fn judge(offer: &Offer, effect: &HugePages) -> Pages {
             Figure::absent("ratio", Tier::Sw, method, "this kernel has no transparent huge pages")
         }
         None if !offer.has_room => {
-            Figure::absent("ratio", Tier::Sw, method, "a huge page does not fit in the memory")
+            Figure::absent("ratio", Tier::Sw, method, "not enough memory for a huge page")
         }
         None => {
             Figure::absent("ratio", Tier::Sw, method, "the kernel does not report AnonHugePages")

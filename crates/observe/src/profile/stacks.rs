@@ -39,7 +39,7 @@ pub(super) struct Stacks {
     unwinders: Unwinders,
     /// Whether samples have copies of the stack.
     has_copies: bool,
-    /// Whether items of other programs must be filtered out.
+    /// Whether there are samples of other programs, which must be filtered out.
     has_others: bool,
     user_samples: Vec<UserSample>,
     /// Number of samples with a stack copy that did not lead to the thread's first function.

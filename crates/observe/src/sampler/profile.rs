@@ -32,7 +32,7 @@ pub struct ThreadProfile {
 }
 
 const MAX_FUNCTIONS: usize = 32;
-const METHOD: &str = "linear fit of samples against the program's packets";
+const METHOD: &str = "linear fit of sample counts against the program's packet counts";
 pub(super) const SEED: u64 = 0x6c69_6e65;
 
 /// Returns a thread's profile over `slices`. `separated` is the result of separating work from

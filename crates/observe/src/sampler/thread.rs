@@ -4,12 +4,14 @@
 //! A thread's own event costs little while the thread stays on its CPU. At each context switch,
 //! however, the kernel stops and restarts the event's timer, which takes about 30 us in a virtual
 //! machine: nginx, with 4,000 switches per second, loses 10 % or more of its throughput. The
-//! sampling method therefore depends on how often the scheduler runs the thread per slice:
+//! method is therefore chosen by how many times the thread was switched in during a slice of the
+//! observation:
 //!
 //! ```text
-//! up to SWITCHES times              the thread's own event
-//! more often, CPUs are sampled      from now on, samples of per-CPU events that hit this thread
-//! more often, CPUs are not sampled  the thread's own event, in some of the slices (see `Duty`)
+//! up to SWITCHES times                the thread's own event
+//! more often, with per-CPU events     for the rest of the observation, the per-CPU events: the
+//!                                     samples that land in this thread
+//! more often, without per-CPU events  the thread's own event, in some of the slices (see `Duty`)
 //! ```
 
 use super::accesses::{self, Access, Decoder};

@@ -93,7 +93,7 @@ pub struct BoundFinding {
     pub next: String,
 }
 
-/// Evidence on what bounds the program or one of its functions.
+/// Evidence of what bounds the program or one of its functions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BoundEvidence {

@@ -4,7 +4,7 @@
 use super::{of_flows, sentence_of, sentences};
 use crate::layout::{Paint, labelled, limited, painted, stacked};
 use crate::value::clean;
-use crate::{Detail, Glyphs, Style, headline};
+use crate::{Detail, Glyphs, PATH_FILE, Style, headline};
 use linerate_record::run::RunReport;
 use linerate_record::tune::{Limit, TuneReport};
 use linerate_record::{Body, Record};
@@ -49,7 +49,9 @@ fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
                 "linerate stages KIND  # lists what the stage accepts and its drop \
                             reasons",
             ),
-            Limit::Processing => line("do", "linerate tune PATH.toml  # try other mappings"),
+            Limit::Processing => {
+                line("do", &format!("linerate tune {PATH_FILE}  # try other mappings"))
+            }
             Limit::Offered => line("do", "add --rate max to find the maximum rate"),
             Limit::CannotTell => String::new(),
         };

@@ -57,8 +57,8 @@ impl Elf {
         EMULATORS.iter().find(|(kind, _)| *kind == self.kind).map(|(_, name)| *name)
     }
 
-    /// Returns the directory in which programs of this architecture find their libraries, if it is
-    /// not `/`: `/usr/arm-linux-gnueabihf` on Debian.
+    /// Returns the sysroot of programs of this architecture, such as `/usr/arm-linux-gnueabihf` on
+    /// Debian; `None` if it is `/`, or if there is none.
     pub(super) fn root(&self) -> Option<PathBuf> {
         let linker = self.interpreter.as_ref()?;
         let has = |root: &Path| {

@@ -30,8 +30,9 @@ const SEGMENT_S: Cost = (0.2e-6, 1.0e-6, 2.0e-6);
 /// forces a copy that sendfile would avoid.
 const CHECKSUM_S: Cost = (0.05e-9, 0.2e-9, 0.5e-9);
 
-/// Seconds to set up and close a connection: 30 to 90 us of CPU time, part of which is spent in the
-/// client (nginx serves 26 to 42 k requests/s with keepalive, 9 to 20 k without).
+/// CPU time to set up and close a connection, in seconds. Client and server together take 30 to
+/// 90 us (nginx serves 26,000 to 42,000 requests/s with keepalive, 9,000 to 20,000 without); the
+/// lower bound is the program's share alone.
 const CONNECTION_S: Cost = (12e-6, 40e-6, 90e-6);
 
 /// Upper limit on estimates, as a fraction of a thread's time: a thread always does some other work

@@ -15,7 +15,7 @@ fn folder(name: &str, damage: impl FnOnce(&mut Vec<u8>), reseal: bool) -> Option
         return None;
     };
     let folder = std::env::temp_dir().join(format!("linerate-{}-{name}", std::process::id()));
-    fs::create_dir_all(&folder).expect("a folder can be made");
+    fs::create_dir_all(&folder).expect("a directory");
     let mut bytes = fs::read(built.join(name_of("so"))).expect("it is there");
     let seal = fs::read_to_string(built.join(name_of("seal"))).expect("it is there");
     damage(&mut bytes);
@@ -51,7 +51,7 @@ fn reports_missing_or_damaged_objects_with_the_rebuild_command() {
 #[test]
 fn nothing_above_the_folder_of_cargo_is_loaded() {
     let own = std::env::temp_dir().join(format!("linerate-{}-cargo", std::process::id()));
-    fs::create_dir_all(&own).expect("a folder can be made");
+    fs::create_dir_all(&own).expect("a directory");
     let deps = own.join("release/deps");
     assert_eq!(folders_of(&deps.join("program")), [deps.join("lwip")], "installed");
     fs::write(own.join("CACHEDIR.TAG"), "").expect("a file can be written");
