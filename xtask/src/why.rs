@@ -9,6 +9,7 @@ mod kept;
 mod scene;
 mod score;
 mod seeds;
+mod steal;
 
 use crate::Task;
 use crate::command::{cargo, output, program, root};

@@ -79,21 +79,22 @@ pub(crate) fn kpps(figure: &Figure) -> String {
     quoted(figure, |value| Kpps(value).to_string())
 }
 
-/// Formats the rate at the sink, and, compared with the line rate, the rate processed: packets that
-/// the path drops by design do not reach the sink.
+/// Formats the rate at which packets were processed, compared with the line rate, and how many of
+/// them reached the sink: a path may drop packets by design.
 fn throughput(report: &RunReport) -> String {
-    let sink = kpps(&report.throughput_kpps);
-    let processed = kpps(&report.processed_kpps);
-    let rate = match sink == processed {
-        true => sink,
-        false => format!("{sink}; processed, with packets dropped by design: {processed}"),
-    };
-    match (report.processed_kpps.as_number(), report.line_rate_kpps) {
+    let rate = kpps(&report.processed_kpps);
+    let rate = match (report.processed_kpps.as_number(), report.line_rate_kpps) {
         (Some(value), Some(line)) if line > 0.0 => {
             format!("{rate}, {} % of the line rate of {}", percent(value / line), Kpps(line))
         }
         (None, Some(line)) => format!("{rate}; the line rate is {}", Kpps(line)),
         _ => rate,
+    };
+    let text = |figure: &Figure| figure.as_number().map(|kpps| Kpps(kpps).to_string());
+    let at_sink = text(&report.throughput_kpps);
+    match at_sink.filter(|sink| Some(sink) != text(&report.processed_kpps).as_ref()) {
+        Some(sink) => format!("{rate}; {sink} at the sink, the rest dropped by design"),
+        None => rate,
     }
 }
 

@@ -6,6 +6,7 @@
 //! session, and is terminated at the end of the scene.
 
 use super::seeds::{QUOTA, RECEIVING_CPU, SETTINGS, Seed};
+use super::steal;
 use crate::command::{output, program, root};
 use linerate_record::figure::{Figure, Scalar};
 use linerate_record::{Body, Record};
@@ -44,6 +45,8 @@ pub(super) struct Ran {
     pub overhead_percent: Option<f64>,
     /// Units of work per second over the window, from the seed's counter.
     pub rate: Option<f64>,
+    /// Largest share of a CPU's time that the hypervisor took during the window, as read by xtask.
+    pub stolen: Option<f64>,
     /// Random parameter values, by name.
     pub variables: BTreeMap<String, String>,
 }
@@ -145,26 +148,27 @@ fn keep(
     written.map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// Parses a run's output: the rate on a line, or an empty line, then the record.
+/// Parses a run's output: a line with the rate and the steal time, `-` if unknown, then the record.
 pub(super) fn parse(text: &str) -> Result<Ran, String> {
-    let (rate, record) = stored(text)?;
-    Ok(Ran { rate, ..read(&record) })
+    let (measured, record) = stored(text)?;
+    Ok(Ran { rate: measured[0], stolen: measured[1], ..read(&record) })
 }
 
-/// Returns the rate and the record of a run's output.
-fn stored(text: &str) -> Result<(Option<f64>, Record), String> {
+/// Returns rate, steal time and record of a run's output.
+fn stored(text: &str) -> Result<([Option<f64>; 2], Record), String> {
     let (head, record) = text.split_once('\n').unwrap_or((text, ""));
     let record = Record::from_json(record).map_err(|error| error.to_string())?;
-    Ok((head.parse().ok(), record))
+    let mut words = head.split_whitespace().map(|word| word.parse().ok());
+    Ok(([words.next().flatten(), words.next().flatten()], record))
 }
 
 /// Like [`parse`], but with the findings of the current rules.
 pub(super) fn explained_again(text: &str) -> Result<Ran, String> {
-    let (rate, mut record) = stored(text)?;
+    let (measured, mut record) = stored(text)?;
     if let Body::Why(why) = &mut record.body {
         why.findings = linerate_explain::why::explain(&why.observation);
     }
-    Ok(Ran { rate, ..read(&record) })
+    Ok(Ran { rate: measured[0], stolen: measured[1], ..read(&record) })
 }
 
 /// Returns a command that runs in separate namespaces; the caller adds the program.
@@ -297,7 +301,7 @@ struct Stage {
     children: Vec<Child>,
 }
 
-/// Runs the part inside the namespaces. Prints the rate on a line, or an empty line, then the
+/// Runs the part inside the namespaces. Prints a line with the rate and the steal time, then the
 /// record.
 ///
 /// # Errors
@@ -316,8 +320,9 @@ pub(super) fn inside(
     stage.networks()?;
     let done = stage.play(seed, is_seeded, linerate);
     stage.clear();
-    let (rate, record) = done?;
-    println!("{}", rate.map(|rate| rate.to_string()).unwrap_or_default());
+    let ([rate, stolen], record) = done?;
+    let word = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    println!("{} {}", word(rate), word(stolen));
     print!("{record}");
     Ok(())
 }
@@ -358,7 +363,7 @@ impl Stage {
         seed: &Seed,
         is_seeded: bool,
         linerate: &Path,
-    ) -> Result<(Option<f64>, String), String> {
+    ) -> Result<([Option<f64>; 2], String), String> {
         if let Some(prepare) = &seed.prepare {
             self.shell(prepare)?;
         }
@@ -386,13 +391,15 @@ impl Stage {
             return Err(format!("{name} does not run"));
         }
         let before = self.count(seed)?;
+        let times = steal::cpu_times();
         let start = Instant::now();
         let record = self.explain(seed, &pids, linerate)?;
         let seconds = start.elapsed().as_secs_f64();
+        let stolen = steal::share(&times, &steal::cpu_times());
         let after = self.count(seed)?;
         self.check_running(first)?;
         let rate = before.zip(after).map(|(before, after)| (after - before) / seconds);
-        Ok((rate, record))
+        Ok(([rate, stolen], record))
     }
 
     /// Checks that the load and the interfering programs are still running; `first` is the index of

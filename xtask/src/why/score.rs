@@ -27,25 +27,36 @@ pub(super) struct Tried<'a> {
 pub(super) enum Worth {
     Right,
     CannotTell,
+    /// The answer is steal time, and the hypervisor did take CPU time: true, but not the seed.
+    Disturbed,
     /// The answer names another cause.
     Wrong,
 }
 
-fn of_seeded(seed: &Seed, finding: &str) -> Worth {
-    match finding {
+/// Returns whether the answer is steal time that xtask read as well.
+fn is_disturbed(ran: &Ran) -> bool {
+    /// Threshold of the rule for steal time.
+    const STOLEN: f64 = 0.05;
+    ran.finding == "stolen_cpu" && ran.stolen.is_some_and(|stolen| stolen >= STOLEN)
+}
+
+fn of_seeded(seed: &Seed, ran: &Ran) -> Worth {
+    match ran.finding.as_str() {
         finding if seed.causes.iter().any(|cause| cause == finding) => Worth::Right,
         CANNOT_TELL => Worth::CannotTell,
+        _ if is_disturbed(ran) => Worth::Disturbed,
         _ => Worth::Wrong,
     }
 }
 
 /// Scores a run without the seed. An answer that names a cause is a false alarm unless the seed
 /// lists that cause as a limit of the control run too.
-fn of_control(seed: &Seed, finding: &str) -> Worth {
-    match finding {
+fn of_control(seed: &Seed, ran: &Ran) -> Worth {
+    match ran.finding.as_str() {
         CANNOT_TELL => Worth::CannotTell,
         NOTHING_WRONG => Worth::Right,
         finding if seed.control.iter().any(|cause| cause == finding) => Worth::Right,
+        _ if is_disturbed(ran) => Worth::Disturbed,
         _ => Worth::Wrong,
     }
 }
@@ -76,7 +87,7 @@ impl Tried<'_> {
     }
 
     fn worths(&self) -> Vec<Worth> {
-        self.pairs.iter().map(|(with, _)| of_seeded(self.seed, &with.finding)).collect()
+        self.pairs.iter().map(|(with, _)| of_seeded(self.seed, with)).collect()
     }
 
     /// Returns whether more than half of the answers name the seed.
@@ -101,15 +112,14 @@ impl Tried<'_> {
         let controls = self.pairs.iter().filter_map(|(_, without)| without.as_ref());
         for control in controls {
             score.controls += 1;
-            score.false_alarms +=
-                u32::from(of_control(self.seed, &control.finding) == Worth::Wrong);
+            score.false_alarms += u32::from(of_control(self.seed, control) == Worth::Wrong);
         }
         // The predicted gain of a right answer is compared with the median measured gain, because a
         // single pair on a shared machine is not reliable. Both are rounded to whole percent, as
         // shown, because rates of equal runs differ by some tenths.
         let Some(measured) = median(&self.measured_gains()) else { return };
         for (with, _) in &self.pairs {
-            let is_right = of_seeded(self.seed, &with.finding) == Worth::Right;
+            let is_right = of_seeded(self.seed, with) == Worth::Right;
             if let (true, Some((_, low, high))) = (is_right, with.gain) {
                 score.gains += 1;
                 let held = low.round() <= measured.round() && measured.round() <= high.round();
@@ -165,6 +175,14 @@ pub(super) fn page(tried: &[Tried<'_>]) -> String {
     page
 }
 
+/// Returns the finding, and for steal time what xtask read itself.
+fn shown(ran: &Ran) -> String {
+    match ran.stolen.filter(|_| is_disturbed(ran)) {
+        Some(stolen) => format!("{} (the hypervisor took {:.0} %)", ran.finding, 100.0 * stolen),
+        None => ran.finding.clone(),
+    }
+}
+
 fn interval(low: f64, high: f64) -> String {
     match high.is_finite() {
         true => format!("{low:.0} to {high:.0} %"),
@@ -177,10 +195,10 @@ fn row(page: &mut String, tried: &Tried<'_>) {
         true => "-".to_owned(),
         false => words.join(", "),
     };
-    let answers = tried.pairs.iter().map(|(with, _)| with.finding.clone());
+    let answers = tried.pairs.iter().map(|(with, _)| shown(with));
     let answers = answers.chain(tried.failed.iter().map(|why| format!("failed: {why}"))).collect();
     let controls = tried.pairs.iter().filter_map(|(_, without)| without.as_ref());
-    let controls = controls.map(|ran| ran.finding.clone()).collect();
+    let controls = controls.map(shown).collect();
     let gains = tried.pairs.iter().filter_map(|(with, _)| with.gain);
     let gains = gains.map(|(_, low, high)| interval(low, high)).collect();
     let measured = median(&tried.measured_gains());
@@ -226,6 +244,22 @@ mod tests {
         assert_eq!((score.answers, score.right, score.wrong), (3, 1, 1));
         assert_eq!((score.controls, score.false_alarms), (3, 1));
         assert_eq!((score.gains, score.gains_held), (1, 1));
+    }
+
+    #[test]
+    fn steal_time_that_was_there_is_no_wrong_answer() {
+        let seeds = seeds::all().unwrap();
+        let quota = seeds.iter().find(|seed| seed.id == "3").unwrap();
+        let ran = |stolen| Ran { stolen, ..ran("stolen_cpu", 10.0, None) };
+        let pairs = |stolen| vec![(ran(stolen), Some(ran(stolen)))];
+        let disturbed = score(&[tried(quota, pairs(Some(0.2)))], Rights::User);
+        assert_eq!((disturbed.right, disturbed.wrong, disturbed.false_alarms), (0, 0, 0));
+        for stolen in [None, Some(0.01)] {
+            let wrong = score(&[tried(quota, pairs(stolen))], Rights::User);
+            assert_eq!((wrong.right, wrong.wrong, wrong.false_alarms), (0, 1, 1));
+        }
+        let text = page(&[tried(quota, pairs(Some(0.2)))]);
+        assert!(text.contains("stolen_cpu (the hypervisor took 20 %)"), "{text}");
     }
 
     #[test]

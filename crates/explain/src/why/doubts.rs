@@ -5,6 +5,8 @@
 
 use super::facts::Facts;
 use super::losses;
+use super::measure::Measure;
+use super::rules::TURNS;
 use super::waits::{self, Wait};
 use super::words::{label, percent};
 use linerate_record::units::{BitsPerSecond, grouped};
@@ -332,6 +334,36 @@ fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
             percent(longest)
         ),
         follow(thread),
+    )
+}
+
+/// Detects threads of the program that wait for one CPU in turns and sleep on the same futex.
+/// Behind a common lock, they would also take turns on several CPUs.
+pub(super) fn takes_turns(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Minimum share of time waiting for the CPU, as in the rule for contention.
+    const WAITING: f64 = 0.05;
+    let thread = facts.busiest()?;
+    let subject = super::facts::Subject::Thread(thread);
+    let waiting = thread.share_of(|state| state == ThreadState::Waiting);
+    let turns = Measure::TakesTurns.of(facts, subject)?.value;
+    if waiting < WAITING || turns < TURNS {
+        return None;
+    }
+    let cpu = thread.ran_on.first()?;
+    Doubt::new(
+        format!(
+            "Cannot tell cpu_contention and user_lock apart: thread {} waits {} % of the time for \
+             CPU {cpu}, on which other threads of the program run {} % of the time, and they sleep \
+             on the same futex. Behind a common lock, they would take turns on any number of CPUs.",
+            label(thread),
+            percent(waiting),
+            percent(turns)
+        ),
+        format!(
+            "Pin the thread to another CPU (taskset -cp CPU {}): if the rate stays the same, the \
+             threads take turns behind a lock",
+            thread.tid
+        ),
     )
 }
 

@@ -8,8 +8,8 @@ mod counts;
 pub(super) use self::counts::is_accepted;
 use self::counts::{
     asleep_for_packets, asleep_on_server, at_least_this, brief_processes, bytes, bytes_per_call,
-    bytes_per_packet, bytes_per_transmit, faults, is_off, others_instead, system_calls, throttled,
-    waits,
+    bytes_per_packet, bytes_per_transmit, faults, is_off, others_instead, system_calls,
+    takes_turns, throttled, waits,
 };
 use super::facts::{Facts, Subject, counted, sampled, share, share_of};
 use super::functions::Group;
@@ -41,6 +41,8 @@ pub enum Measure {
     OthersInstead,
     /// CPU time that the program's peers used on the thread's CPU, relative to the window length.
     PeersHere,
+    /// CPU time of the program's other threads on this CPU that sleep on the same futex.
+    TakesTurns,
     /// Idle time of the thread's CPU.
     IdleHere,
     /// Number of times per second that the thread waits for a CPU.
@@ -258,6 +260,7 @@ impl Measure {
                 (waits > 0).then(|| seconds.scale(1e6 / waits as f64))
             }
             Self::OthersInstead => others_instead(facts, thread),
+            Self::TakesTurns => Some(takes_turns(facts, thread)),
             Self::WaitsPerSecond => counted(waits(thread), thread.elapsed_s),
             Self::Throttled => Some(throttled(facts, thread)),
             Self::Stolen => state(ThreadState::Stolen)

@@ -56,6 +56,9 @@ pub(super) fn rest(
     if let Some((held, likely)) = doubtful {
         return inseparable(facts, held, likely);
     }
+    if let Some(doubt) = doubts::takes_turns(facts) {
+        return cannot_tell(facts, doubt.sentence, &doubt.next);
+    }
     let room = room(facts);
     if let (Room::Left | Room::Unknown, Some(doubt)) = (room, queues::queued(facts)) {
         return cannot_tell(facts, doubt.sentence, &doubt.next);

@@ -7,6 +7,8 @@ mod cpu;
 mod loss;
 mod network;
 
+pub(super) use cpu::TURNS;
+
 use super::facts::{Facts, Subject};
 use super::gain::GainModel;
 use super::measure::Measure;

@@ -24,6 +24,9 @@ impl Measure {
                 ("time waiting for a CPU while other programs ran on it", "ratio")
             }
             Self::PeersHere => ("CPU time of the peers on the same CPU", "ratio"),
+            Self::TakesTurns => {
+                ("CPU time of own threads on the same CPU that sleep on the same futex", "ratio")
+            }
             Self::IdleHere => ("idle time of the thread's CPU", "ratio"),
             Self::WaitsPerSecond => ("waits for a CPU", "1/s"),
             Self::Throttled => ("time throttled by a CPU quota", "ratio"),

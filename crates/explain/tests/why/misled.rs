@@ -2,10 +2,10 @@
 //! Programs whose symptoms are those of another cause.
 
 use crate::example::{observation, packets, socket, thread};
-use crate::seeds::{cpu_contention, interrupt_load, socket_buffer};
+use crate::seeds::{cpu_contention, interrupt_load, receive_window, socket_buffer};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
-use linerate_record::why::ThreadState::{Asleep, Kernel, User};
+use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
     Observation, PeerActivity, SleepTime, SocketCounts, SocketKind, TcpCounts, Unread,
 };
@@ -169,4 +169,49 @@ fn successive_connections_that_always_have_data_are_not_idle() {
     // Three at the same time, each of which waits half of its time for more data.
     let finding = &explain(&seen([57, 57, 57]))[0];
     assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+}
+
+/// Returns two threads of a process that share a CPU, and sleep now and then on these futexes.
+fn share_a_cpu(futexes: [&str; 2]) -> Observation {
+    let of = |(tid, futex): (u32, &str)| {
+        let mut thread = thread("server", tid, &[(User, 0.49), (Waiting, 0.48), (Asleep, 0.03)]);
+        thread.involuntary_switches = 5_000;
+        thread.asleep_on = vec![sleep("futex", Some(futex), 0.03)];
+        thread
+    };
+    let threads = vec![of((100, futexes[0])), of((101, futexes[1]))];
+    Observation { packets: packets(100_000, 10_000_000), ..observation(threads) }
+}
+
+#[test]
+fn threads_behind_a_lock_gain_nothing_from_another_cpu() {
+    let apart = share_a_cpu(["futex 0x1000", "futex 0x2000"]);
+    assert_eq!(explain(&apart)[0].cause, CpuContention);
+    let behind_a_lock = share_a_cpu(["futex 0x1000", "futex 0x1000"]);
+    let finding = &explain(&behind_a_lock)[0];
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("cpu_contention and user_lock apart"));
+    // Another process has a futex of its own at the same address.
+    let mut processes = behind_a_lock;
+    processes.threads[1].pid = 101;
+    processes.watched.pids.push(101);
+    assert_eq!(explain(&processes)[0].cause, CpuContention);
+}
+
+#[test]
+fn a_window_below_a_segment_may_be_a_small_buffer_or_a_slow_reader() {
+    let with_window = |window| {
+        let mut seen = receive_window();
+        let tcp = seen.sockets.iter_mut().find_map(|socket| socket.tcp.as_mut());
+        let tcp = tcp.expect("a connection");
+        (tcp.mss, tcp.peer_window_max) = (1448, Some(window));
+        explain(&seen).remove(0)
+    };
+    assert_eq!(with_window(16_384).cause, ReceiveWindow);
+    assert_eq!(with_window(6_000_000).cause, SlowReceiver);
+    let finding = with_window(1024);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    for cause in ["receive_window", "slow_receiver"] {
+        assert!(finding.sentence.contains(cause), "{}", finding.sentence);
+    }
 }

@@ -91,6 +91,10 @@ pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
     if most.peer_window_max == Some(0) {
         return Facts::readings(socket).map(|_| Estimate::exactly(ALWAYS_FULL));
     }
+    // Less than a segment is what a tiny buffer offers, but also a large one that is always full.
+    if most.peer_window_max? < most.mss.into() {
+        return None;
+    }
     let needed = most.bytes_acked as f64 / facts.elapsed() * most.min_rtt_s.max(SHORTEST_S);
     let over = most.peer_window_max? as f64 / needed.max(1.0);
     Some(Estimate { low: over / FACTOR, high: over * FACTOR, ..Estimate::exactly(over) })
@@ -186,6 +190,24 @@ pub(super) fn others_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Opti
     });
     let seconds: f64 = others.map(|one| one.seconds).sum();
     Some(share(seconds / thread.elapsed_s.max(1e-9)))
+}
+
+/// Returns the CPU time of the program's other threads that ran on the thread's CPU and sleep on
+/// the same futex. Behind a common lock, only one of them can run at a time.
+pub(super) fn takes_turns(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimate {
+    let others = facts.observation.threads.iter().filter(|other| {
+        let is_here = thread.ran_on.first().is_some_and(|cpu| other.ran_on.first() == Some(cpu));
+        (other.pid == thread.pid && other.tid != thread.tid)
+            && is_here
+            && futexes(thread).any(|own| futexes(other).any(|futex| futex == own))
+    });
+    share(others.map(|other| other.share_of(ThreadState::is_on_cpu)).sum())
+}
+
+/// Returns the futexes on which the thread sleeps.
+fn futexes(thread: &ThreadActivity) -> impl Iterator<Item = &str> {
+    let objects = thread.asleep_on.iter().filter_map(|sleep| sleep.object.as_deref());
+    objects.filter(|object| object.starts_with("futex "))
 }
 
 /// Kernel threads that move packets from interfaces to sockets.

@@ -17,6 +17,9 @@ const SHORT_US: f64 = 300.0;
 /// Processes per second that begin and end between two readings; see [`M::BriefProcesses`].
 const BRIEF_PER_S: f64 = 2.0;
 
+/// CPU time of threads behind the same lock from which they may be what the thread waits for.
+pub(in super::super) const TURNS: f64 = 0.1;
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::CpuContention,
@@ -30,6 +33,11 @@ pub(super) const RULES: &[Rule] = &[
                 "the fair scheduler's time slices are at least 0.75 ms",
             ),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),
+            at_most(
+                M::TakesTurns,
+                TURNS,
+                "threads that take turns behind a lock gain nothing from another CPU",
+            ),
             at_most(
                 M::BriefProcesses,
                 BRIEF_PER_S,

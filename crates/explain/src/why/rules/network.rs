@@ -73,7 +73,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::WindowLimited, 0.05, STALLED),
             at_least(M::PeerWindow, WINDOW, WINDOW_SOURCE),
         ],
-        symptoms: 0,
+        symptoms: 1,
         explained_by: &[Cause::RateLimiter, Cause::SoftwareChecksum, Cause::NoSegmentation],
         gain: GainModel::StallRemoved(M::WindowLimited),
         then_limited_by: Next::Is("the sender's CPU, or the path"),
