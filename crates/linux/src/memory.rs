@@ -165,8 +165,8 @@ pub fn advise_huge_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
         _ => Err(Error::last(
             "madvise",
             format!("MADV_HUGEPAGE, {bytes} bytes"),
-            "align the range to page boundaries, or continue without huge pages if the kernel has \
-             none",
+            "align the range to page boundaries, or continue without huge pages if the kernel \
+             does not support them",
         )),
     }
 }
@@ -184,8 +184,8 @@ pub fn advise_small_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
         _ => Err(Error::last(
             "madvise",
             format!("MADV_NOHUGEPAGE, {bytes} bytes"),
-            "align the range to page boundaries, or continue without huge pages if the kernel has \
-             none",
+            "align the range to page boundaries, or continue without huge pages if the kernel \
+             does not support them",
         )),
     }
 }

@@ -249,7 +249,7 @@ const ROUNDS_METHOD: &str = "median over interleaved rounds";
 fn rate_figure(rounds: &[Option<f64>]) -> Figure {
     let rates: Vec<f64> = rounds.iter().flatten().copied().collect();
     if rates.is_empty() {
-        let reason = "every window in every round was preempted";
+        let reason = "the workers were preempted in every window of every round";
         return Figure::absent("kpps", Tier::Sw, ROUNDS_METHOD, reason);
     }
     Figure::number("kpps", median_interval(&rates, CONFIDENCE), Tier::Sw, ROUNDS_METHOD)

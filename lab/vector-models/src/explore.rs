@@ -104,7 +104,7 @@ fn graph(machine: &Machine) -> (Graph, Vec<End>) {
     let mut at = 0;
     while at < graph.known.len() {
         let state = graph.known[at].state;
-        let place = u32::try_from(at).expect("states are numbered in 32 bits");
+        let place = u32::try_from(at).expect("fewer than 2^32 states");
         for Move { who, what, fault, completed, to } in machine.moves(&state) {
             let step = Step { who, what };
             let wrong = fault.map(|fault| match fault {
@@ -122,7 +122,7 @@ fn graph(machine: &Machine) -> (Graph, Vec<End>) {
             }
             let target = *places.entry(to).or_insert_with(|| {
                 graph.known.push(Known { state: to, from: Some((place, step)) });
-                u32::try_from(graph.known.len() - 1).expect("states are numbered in 32 bits")
+                u32::try_from(graph.known.len() - 1).expect("fewer than 2^32 states")
             });
             graph.edges.push((place, target, completed));
         }
@@ -150,7 +150,7 @@ fn stuck(machine: &Machine, graph: &Graph) -> Option<u32> {
         may.iter().position(|may| !may)
     };
     let first = (0..machine.contexts()).filter_map(first).min()?;
-    Some(u32::try_from(first).expect("states are numbered in 32 bits"))
+    Some(u32::try_from(first).expect("fewer than 2^32 states"))
 }
 
 /// Predecessors of each state.

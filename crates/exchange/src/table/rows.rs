@@ -210,7 +210,7 @@ fn of_stat(report: &StatReport, rows: &mut Vec<Row>) {
 }
 
 fn of_doctor(report: &DoctorReport, rows: &mut Vec<Row>) {
-    const METHOD: &str = "read from kernel files or probed";
+    const METHOD: &str = "read from /proc and /sys, or probed";
     for observation in &report.observations {
         let figure = match &observation.value {
             Some(value) => Figure::text(value, Tier::Sw, METHOD),

@@ -85,7 +85,7 @@ impl Measure {
                 ("time limited by the send buffer relative to time limited by the window", "ratio")
             }
             Self::WindowScaling => ("window scaling", "1 = yes"),
-            Self::HeldBack => ("readings with data held back", "ratio"),
+            Self::HeldBack => ("readings with small writes held back (Nagle)", "ratio"),
             Self::SenderPaused => ("time that the sender paused", "ratio"),
             Self::ReceiverPaused => ("time that the receiver paused", "ratio"),
             Self::PeerWindow => ("window relative to the bandwidth-delay product", "ratio"),

@@ -20,7 +20,7 @@
 //! The fit minimizes absolute deviations, so a single outlier does not move it. If several numbers
 //! of pages fit equally well because no number between them was measured, all of them are kept.
 
-/// Relative rise at a given number of pages.
+/// How far the time per load has risen at a given number of pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Risen {
     pub(super) pages: f64,

@@ -63,7 +63,7 @@ static COST: Section = Section {
         key(
             "state",
             Kind::Param(ParamKind::Word(&State::WORDS)),
-            Omitted::Means("the kind's default; global for kinds that this build does not have"),
+            Omitted::Means("the kind's default; 'global' for kinds that are not compiled in"),
             "State kept between packets; global state rules out replicas.",
             "",
         ),

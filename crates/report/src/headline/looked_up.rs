@@ -175,7 +175,7 @@ pub(super) fn of_regions(report: &RegionsReport) -> Vec<String> {
 /// Names the function with the most self samples, and says how many others may be as hot.
 pub(super) fn of_profile(report: &ProfileReport) -> Vec<String> {
     const NAME_COLUMNS: usize = 40;
-    /// Minimum number of samples: with fewer, the interval of any share is wider than 35 points.
+    /// Minimum number of samples: with fewer, every interval spans more than 35 percentage points.
     const MIN_SAMPLES: u64 = 30;
     let Some(first) = report.functions.first() else { return vec!["No samples".to_owned()] };
     if report.samples < MIN_SAMPLES {

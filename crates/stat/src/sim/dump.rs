@@ -50,7 +50,8 @@ pub(super) fn read(mut file: impl BufRead) -> Result<Option<Dump>, String> {
             is_last = trigger == "Program termination";
         }
         if let (Some(names), Some(numbers)) = (&names, text.strip_prefix("summary:")) {
-            let (first_block, last_block) = blocks.ok_or("the file has no time range")?;
+            let (first_block, last_block) =
+                blocks.ok_or("the file does not record its time range")?;
             let counts = counts(names, numbers)?;
             let command = command.unwrap_or_default();
             return Ok(Some(Dump { command, first_block, last_block, is_last, counts }));
@@ -148,7 +149,7 @@ summary: 5038683 1007084 1001481 721 247 217 424 161 121 1010385 1233 59
             ("721", "-1", "invalid count `-1`"),
             ("721", "18446744073709551616", "invalid count `18446744073709551616`"),
             ("Bcm ", "", "the file has no Bcm"),
-            ("Timerange", "Time", "the file has no time range"),
+            ("Timerange", "Time", "the file does not record its time range"),
         ] {
             assert_eq!(read_text(&HEAD.replace(from, to)), Err(reason.to_owned()), "{to}");
         }

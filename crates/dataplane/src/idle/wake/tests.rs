@@ -50,11 +50,11 @@ enum Neighbour {
 enum Order {
     /// The worker's barrier is one of all CPUs; the neighbour has none.
     Everywhere,
-    /// Each thread has a fence.
+    /// Both threads issue a fence between their store and their load.
     Fences,
-    /// The worker has a fence, the neighbour none.
+    /// Only the worker issues one.
     WorkerOnly,
-    /// The neighbour has a fence, the worker none.
+    /// Only the neighbour issues one.
     NeighbourOnly,
 }
 
