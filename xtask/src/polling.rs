@@ -36,9 +36,9 @@ const fn alone(name: &'static str, command: &'static str, most: f64) -> Poller {
     Poller { name, command, most, has_neighbor: false }
 }
 
-/// Programs to profile. In a command, `$POLL` is the poller lab/why/poll.c, `$SECONDS` its run time,
-/// `$LINERATE` linerate, and `$XDP` and `$PACKET` paths ([`PATH`]) of an AF_XDP socket and a packet
-/// socket.
+/// Programs to profile. In a command, `$POLL` is the poller lab/why/poll.c, `$SECONDS` its run
+/// time, `$LINERATE` linerate, and `$XDP` and `$PACKET` paths ([`PATH`]) of an AF_XDP socket and a
+/// packet socket.
 const POLLERS: [Poller; 9] = [
     alone("own ring, light", "$POLL v2 ring 500 $SECONDS", 400_000.0),
     alone("own ring, middle", "$POLL v2 ring 3000 $SECONDS", 150_000.0),

@@ -311,7 +311,7 @@ pub(crate) fn warn(record: &Record) {
 }
 
 /// Returns `No` if latency exceeds the limit, otherwise `met`. If the limit lies within the
-/// interval of the latency, the answer is that it cannot be told.
+/// interval of the latency, the result is an error: cannot tell.
 pub(crate) fn is_prompt(
     met: Answer,
     p99: &Figure,
@@ -336,8 +336,8 @@ pub(crate) fn is_prompt(
 
 /// Returns whether `rate` (in kpps) reaches the goal, if there is one. The rate includes packets
 /// dropped on purpose. A path in which no packet reaches the sink must therefore not pass, because
-/// it may drop all packets by mistake. If the goal lies within the rate's interval, the answer is
-/// that it cannot be told.
+/// it may drop all packets by mistake. If the goal lies within the rate's interval, the result is
+/// an error: cannot tell.
 pub(crate) fn reaches(
     goal_kpps: Option<f64>,
     rate: &Figure,

@@ -47,7 +47,8 @@ pub(crate) const KIND: StageKind = StageKind::new(
                 name: "next_hop_mac",
                 kind: ParamKind::Text,
                 default: Default::Text(""),
-                help: "MAC address of the default gateway, for IPv4 and IPv6; \"\" means no default route.",
+                help: "MAC address of the default gateway, for IPv4 and IPv6; \"\" means no \
+                       default route.",
             },
             ParamSpec {
                 name: "routes",

@@ -179,9 +179,9 @@ fn measured_handover(bench: &Bench<'_>, burst: u32) -> Option<Handover> {
     Some(Handover { producer_ticks: producer, consumer_ticks: consumer, burst })
 }
 
-/// Returns the fixed cost per burst, summed over the steps of a worker. Derived from the total cost at two
-/// burst sizes, since `t(b) = per packet + per burst / b`. Returns an assumed cost if it cannot be
-/// measured.
+/// Returns the fixed cost per burst, summed over the steps of a worker. Derived from the total cost
+/// at two burst sizes, since `t(b) = per packet + per burst / b`. Returns an assumed cost if it
+/// cannot be measured.
 fn burst_ticks(bench: &Bench<'_>, mapping: &Mapping, costs: &Costs, ticks_per_s: f64) -> Estimate {
     let burst = bench.path.run.burst;
     let other = if burst >= 16 { burst / 4 } else { burst * 4 };

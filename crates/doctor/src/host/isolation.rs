@@ -135,8 +135,8 @@ fn interrupts(host: &Host) -> Option<Observation> {
     );
     let sentence = match host.isolated.is_empty() {
         true => {
-            "each interrupt stops the worker on that CPU for some microseconds; leave the first core to \
-             the system"
+            "each interrupt stops the worker on that CPU for some microseconds; leave the first \
+             core to the system"
         }
         false => "each interrupt stops the worker on that CPU for some microseconds",
     };
