@@ -325,7 +325,7 @@ pub(crate) fn is_prompt(
     if let Some((low, high)) = within(limit_ns, p99) {
         return Err(Failure::new(format!(
             "cannot tell whether --p99 is met: {} lies within the interval of the measured \
-             latency, {} to {}; measure for longer",
+             latency, {} to {}; measure for longer (--time)",
             Nanos(limit_ns),
             Nanos(low),
             Nanos(high)
@@ -351,7 +351,8 @@ pub(crate) fn reaches(
     let kpps = rate.as_number().ok_or_else(|| cannot_tell(": no rate was measured"))?;
     if let Some((low, high)) = within(wanted, rate) {
         return Err(cannot_tell(&format!(
-            ": {} lies within the interval of the measured rate, {} to {}; measure for longer",
+            ": {} lies within the interval of the measured rate, {} to {}; measure for longer \
+             (--time)",
             Kpps(wanted),
             Kpps(low),
             Kpps(high)

@@ -210,7 +210,8 @@ fn used(stage: &StageReport, kernel: Kernel) -> Option<&KernelUse> {
 ///
 /// The two ways measure one after the other. In a virtual machine whose host runs others on the
 /// SMT sibling, the same calls take 1.7 times as long in one second as in the next. (On such a
-/// host, single runs were off by 7 to 70 %, the least of five by 1 to 16 %.)
+/// host, single runs were off by 7 to 70 %, the least of five by 1 to 16 %.) The least is that of
+/// the times, not of the errors: it does not depend on how well the two ways agree.
 fn three_and_six() -> Option<[[f64; 2]; 2]> {
     const RUNS: usize = 5;
     let least = |a: [[f64; 2]; 2], b: [[f64; 2]; 2]| {

@@ -163,6 +163,14 @@ pub(super) fn page(tried: &[Tried<'_>]) -> String {
             s.gains,
         );
     }
+    let runs = tried.iter().flat_map(|tried| &tried.pairs);
+    let disturbed = runs.flat_map(|(with, without)| std::iter::once(with).chain(without));
+    match disturbed.filter(|ran| is_disturbed(ran)).count() {
+        0 => {}
+        count => {
+            let _ = writeln!(page, "\nSet aside, as they name steal time that was there: {count}");
+        }
+    }
     let (right, missed): (Vec<_>, Vec<_>) = tried.iter().partition(|tried| tried.is_right());
     for (heading, tried) in [("Missed", missed), ("Named", right)] {
         let _ = writeln!(page, "\n**{heading}**\n");
@@ -260,6 +268,7 @@ mod tests {
         }
         let text = page(&[tried(quota, pairs(Some(0.2)))]);
         assert!(text.contains("stolen_cpu (the hypervisor took 20 %)"), "{text}");
+        assert!(text.contains("Set aside, as they name steal time that was there: 2"), "{text}");
     }
 
     #[test]

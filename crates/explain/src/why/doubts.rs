@@ -3,10 +3,10 @@
 //! spare may still be held up by something outside its time budget: packets lost without being
 //! counted, a peer that does not read, replies that it waits for.
 
-use super::facts::Facts;
+use super::facts::{Facts, Subject};
 use super::losses;
 use super::measure::Measure;
-use super::rules::TURNS;
+use super::rules::{TURNS, VISIBLE};
 use super::waits::{self, Wait};
 use super::words::{label, percent};
 use linerate_record::units::{BitsPerSecond, grouped};
@@ -340,13 +340,11 @@ fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
 /// Detects threads of the program that wait for one CPU in turns and sleep on the same futex.
 /// Behind a common lock, they would also take turns on several CPUs.
 pub(super) fn takes_turns(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum share of time waiting for the CPU, as in the rule for contention.
-    const WAITING: f64 = 0.05;
     let thread = facts.busiest()?;
-    let subject = super::facts::Subject::Thread(thread);
+    let subject = Subject::Thread(thread);
     let waiting = thread.share_of(|state| state == ThreadState::Waiting);
     let turns = Measure::TakesTurns.of(facts, subject)?.value;
-    if waiting < WAITING || turns < TURNS {
+    if waiting < VISIBLE || turns < TURNS {
         return None;
     }
     let cpu = thread.ran_on.first()?;
@@ -375,7 +373,7 @@ pub(super) fn shared_cpu(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum idle time on other CPUs, in CPUs.
     const ROOM: f64 = 0.3;
     let thread = facts.busiest()?;
-    let cpu = facts.cpu(super::facts::Subject::Thread(thread))?;
+    let cpu = facts.cpu(Subject::Thread(thread))?;
     let here = facts.observation.threads.iter().filter(|t| t.ran_on.first() == Some(&cpu.cpu));
     let own: f64 = here.map(|t| t.share_of(ThreadState::is_on_cpu)).sum();
     let others = cpu.user + cpu.system - own;

@@ -7,7 +7,7 @@ mod cpu;
 mod loss;
 mod network;
 
-pub(super) use cpu::TURNS;
+pub(super) use cpu::{TURNS, VISIBLE};
 
 use super::facts::{Facts, Subject};
 use super::gain::GainModel;

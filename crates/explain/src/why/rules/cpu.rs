@@ -7,7 +7,7 @@ use super::{Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::{Cause, ThreadState};
 
 /// Smallest share of lost time that sampled accounting can distinguish from zero.
-const VISIBLE: f64 = 0.05;
+pub(in super::super) const VISIBLE: f64 = 0.05;
 const VISIBLE_SOURCE: &str = "twice the error of the kernel's sampled accounting";
 
 /// Mean wait, in microseconds, up to which interrupt threads and timers are the likely reason. A
