@@ -129,9 +129,9 @@ const ISA: &str = "native/build/isa";
 const PORTS: &str = "native/build/ci-ports";
 /// Cargo's target directory, and those for other compilers.
 const TARGET: &str = "target";
-const TARGET_OWN: &str = "target of a user's crate";
-const TARGET_OLDEST: &str = "target of the oldest compiler";
-const TARGET_NIGHTLY: &str = "target of the nightly compiler";
+const TARGET_OWN: &str = "target directory of a user's crate";
+const TARGET_OLDEST: &str = "target directory of the oldest compiler";
+const TARGET_NIGHTLY: &str = "target directory of the nightly compiler";
 
 /// All steps. Those that run alone come first.
 const STEPS: &[Step] = &[
@@ -195,7 +195,7 @@ const STEPS: &[Step] = &[
     parallel(TARGET_OWN, "a stage of a user's own", own_stages::check),
     cached(
         PORTS,
-        "ports into lwIP and DPDK",
+        "ports to lwIP and DPDK",
         &["native", "xtask/src/ports.rs", "xtask/src/lwip.rs"],
         ports::check,
     ),
@@ -238,7 +238,7 @@ pub(crate) fn run(choice: Choice) -> Result<(), String> {
     let passed = reports.iter().filter(|report| report.is_passed).count();
     let skipped: usize = reports.iter().map(|report| report.skipped).sum();
     let earlier = reports.iter().filter(|report| report.is_earlier).count();
-    println!("{passed} passed ({earlier} of them before), {failed} failed, {skipped} skipped");
+    println!("{passed} passed ({earlier} in an earlier run), {failed} failed, {skipped} skipped");
     reports.iter().filter_map(|report| report.cause.as_ref()).for_each(|why| println!("\n{why}"));
     if failed == 0 { Ok(()) } else { Err(format!("{failed} steps failed")) }
 }
@@ -322,7 +322,7 @@ fn report(step: &'static Step, choice: &Choice) -> Report {
         Outcome::Passed(skips) => {
             report.is_passed = true;
             report.skipped = skips.len();
-            let unchanged = "  before, and nothing it reads has changed";
+            let unchanged = "  in an earlier run; inputs unchanged";
             report.lines.push(verdict("pass", if is_earlier { unchanged } else { "" }));
             report.lines.extend(skips.iter().map(|skip| format!("     {skip}")));
         }

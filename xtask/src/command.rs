@@ -78,14 +78,14 @@ pub(crate) fn shown(command: &Command) -> String {
 }
 
 /// Runs the command, with its output sent to the log if there is one, and returns its exit status.
-/// It is an error if the command could not be started or was ended by a signal.
+/// It is an error if the command could not be started or was killed by a signal.
 pub(crate) fn status(mut command: Command) -> Result<i32, String> {
     let shown = shown(&command);
     let start = |e: io::Error| format!("cannot start `{shown}`: {e}");
     say(&format!("$ {shown}")).map_err(start)?;
     logged(&mut command);
     let status = command.status().map_err(start)?;
-    status.code().ok_or_else(|| format!("`{shown}` was ended by a signal: {status}"))
+    status.code().ok_or_else(|| format!("`{shown}` was killed ({status})"))
 }
 
 /// Like [`status`], but also passes every stdout line to `line`.
@@ -105,7 +105,7 @@ pub(crate) fn status_with_lines(
         line(&text);
     }
     let status = child.wait().map_err(start)?;
-    status.code().ok_or_else(|| format!("`{shown}` was ended by a signal: {status}"))
+    status.code().ok_or_else(|| format!("`{shown}` was killed ({status})"))
 }
 
 /// Returns the command's stdout; `Err` if it cannot start or does not exit with 0.

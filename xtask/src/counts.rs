@@ -265,7 +265,7 @@ fn read(lines: &str, marks: &str) -> Result<Read, String> {
             not_run.push(variant.to_owned());
             continue;
         }
-        let wrong = || format!("cannot read `{line}` and its count");
+        let wrong = || format!("cannot parse `{line}` and its count");
         let mark = ends.next().ok_or_else(wrong)?;
         let [all, in_range, vector] = numbers::<3>(mark).ok_or_else(wrong)?;
         let outside = all - in_range;

@@ -48,9 +48,7 @@ pub(crate) fn lwip() -> Result<(), String> {
     }
     println!("{LWIP_ARCHIVE}: SHA-256 {found} as expected");
     unpack(&archive, &folder.join("lwip"))?;
-    println!(
-        "{FOLDER}/lwip: lwIP {LWIP_VERSION}; `linerate kernels` has it from the next build on"
-    );
+    println!("{FOLDER}/lwip: lwIP {LWIP_VERSION}; `linerate kernels` has it after the next build");
     let touch = |file: File| file.set_modified(SystemTime::now());
     let script = File::options().append(true).open(root().join(BUILD_SCRIPT));
     script.and_then(touch).map_err(|error| format!("{BUILD_SCRIPT}: {error}"))

@@ -74,11 +74,8 @@ name = "v2"
 io = "$IO"
 
 [[stage]]
-kind = "parse"
-other = "pass"
-
-[[stage]]
-kind = "count"
+kind = "work"
+adds = 6000
 
 [run]
 time = "10min"

@@ -30,8 +30,8 @@ const FRAMES: [u32; 8] = [64, 128, 256, 342, 512, 1024, 1280, 1518];
 
 const AFTER: &str = "\
 Frame sizes include the FCS; each frame takes 20 more bytes on the wire. IMIX is 64, 594 and 1518
-bytes at 7:4:1. Machines: t1, t2, this, or a TOML file like those in crates/cmt/data/processors.
-Only the clock of `this` is measured.
+bytes at 7:4:1. Machines: t1, t2, this (the local machine, of which only the clock frequency is
+measured), or a TOML file like those in crates/cmt/data/processors.
 Examples:
 
   linerate budget --line 25Gb/s

@@ -121,7 +121,7 @@ impl FromStr for Address4 {
     fn from_str(text: &str) -> Result<Self, String> {
         let address: Ipv4Addr = text
             .parse()
-            .map_err(|_| format!("\"{text}\" is not an IPv4 address, such as 192.0.2.1"))?;
+            .map_err(|_| format!("\"{text}\" is not an IPv4 address (example: 192.0.2.1)"))?;
         Ok(Self(address.into()))
     }
 }

@@ -73,7 +73,7 @@ pub enum Cause {
     /// No module has enabled user access to the PMU registers, or the access has been disabled
     /// again.
     RegistersClosed,
-    /// A thread that reads registers may run on more than one CPU.
+    /// The thread that would read the registers is not pinned to a single CPU.
     NotOnOneCpu,
     /// The module that opened the registers has selected other events.
     NotSelected,
@@ -180,7 +180,7 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// Start of a fix that requires hardware counters.
+/// First words of a suggested command that counts with hardware counters only.
 pub const BY_HARDWARE: &str = "linerate stat --tier hw";
 
 impl Explanation {

@@ -3,8 +3,8 @@
 //!
 //! - PROFILE_DUMP ver 2.0 of the Netra DPS profiler is read and written by [`profile_dump`];
 //!   [`totals`] converts our own records to the data that a dump can hold.
-//! - `perf stat -j`, `perf stat -x` and its plain text are read by [`perf_stat`], VPP's `show
-//!   runtime` by [`vpp`].
+//! - The output of `perf stat`, as JSON (`-j`), with separators (`-x`) or as plain text, is read by
+//!   [`perf_stat`], VPP's `show runtime` by [`vpp`].
 //! - Comma-separated values and Prometheus text are written by [`table`], folded stacks for flame
 //!   graphs by [`folded`], and profiles for other viewers by [`pprof`] and [`perf_script`].
 //! - [`detect`] identifies the program that produced a text.

@@ -92,8 +92,8 @@ pub fn slices(
     }
     if slices.iter().any(|slice| slice.count_lo > COUNT_MAX) {
         return Err(CannotWrite(
-            "an event would overflow its 32-bit counter within a slice, even though the \
-             instruction count does not"
+            "the count of an event would overflow its 32 bits within a slice, although the \
+             instruction count would not"
                 .to_owned(),
         ));
     }

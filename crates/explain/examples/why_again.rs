@@ -10,7 +10,7 @@ fn main() {
         let text = std::fs::read_to_string(&file).expect("a file that can be read");
         let (rate, record) = text.split_once('\n').expect("a rate, then a record");
         let record = Record::from_json(record).expect("a record");
-        let Body::Why(report) = record.body else { panic!("{file}: not a record of why") };
+        let Body::Why(report) = record.body else { panic!("{file} is no `why` record") };
         let name = file.rsplit('/').next().unwrap_or(&file);
         println!("{name} rate {rate}");
         for finding in explain(&report.observation) {

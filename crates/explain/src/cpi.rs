@@ -58,8 +58,8 @@ pub struct EventCost {
 /// memory-bound, without giving a number; 20 % is this project's choice.
 const NEAR_LIMIT: f64 = 1.2;
 
-/// Fraction of the cycles at which misses are conclusive without a rule: they then take as long as
-/// all other causes combined.
+/// If misses account for at least this fraction of the cycles, they are the cause even if the
+/// processor has no rule, because they cost as much as all other causes combined.
 const HALF: f64 = 0.5;
 
 /// Derives a processor's event costs from its latencies; `None` if it has no events.

@@ -36,7 +36,7 @@ use self::rules::{Next, Rule, Verdict, rules, subjects};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Cause, Observation, WhyFinding};
 
-/// A rule that holds, and the subject that it holds for.
+/// A rule that holds, at least on average, and the subject that it holds for.
 struct Held<'a> {
     rule: &'static Rule,
     subject: Subject<'a>,
@@ -80,12 +80,13 @@ fn findings(facts: &Facts<'_>) -> Vec<WhyFinding> {
     }
     let worth = if facts.is_lossy() { WORTH_OF_LOSS_PERCENT } else { WORTH_PERCENT };
     let is_worth = |held: &Held<'_>| held.gain.is_none_or(|gain| gain.high >= worth);
-    let Judged { held, suspects, doubtful } = judge(facts);
+    let Judged { held, suspects, doubtful, likely } = judge(facts);
     let mut findings: Vec<WhyFinding> = held.iter().map(|held| finding(facts, held)).collect();
     if !held.iter().any(is_worth) {
         let doubtful = doubtful.iter().find(|(held, _)| is_worth(held));
         let doubtful = doubtful.map(|(held, likely)| (held.rule.cause, *likely));
-        findings.insert(0, rest::rest(facts, &suspects, doubtful));
+        let likely = likely.iter().find(|likely| is_worth(likely));
+        findings.insert(0, rest::rest(facts, &suspects, doubtful, likely));
     }
     if let Some(observer) = rest::observer(facts) {
         // A removable cause comes first, because it gains more than the observer costs.
@@ -103,33 +104,36 @@ struct Judged<'a> {
     /// Rules that hold, each with another cause that would explain the same evidence and probably
     /// applies too.
     doubtful: Vec<(Held<'a>, Cause)>,
+    /// Rules that hold on average, but not with their entire intervals, by decreasing gain.
+    likely: Vec<Held<'a>>,
 }
 
 fn judge<'a>(facts: &Facts<'a>) -> Judged<'a> {
     let mut held: Vec<Held<'a>> = Vec::new();
     let mut suspects: Vec<Suspect> = Vec::new();
-    let mut likely: Vec<Cause> = Vec::new();
+    let mut likely: Vec<Held<'a>> = Vec::new();
     for rule in rules() {
-        let Applied { best, is_suspect, is_likely } = apply(rule, facts);
-        match best {
-            Some(best) => keep_larger(&mut held, best),
-            None if is_suspect => suspects.push(Suspect { rule }),
-            None if is_likely => likely.push(rule.cause),
-            None => {}
+        match apply(rule, facts) {
+            Applied { best: Some(best), .. } => keep_larger(&mut held, best),
+            Applied { is_suspect: true, .. } => suspects.push(Suspect { rule }),
+            Applied { likely: one, .. } => likely.extend(one),
         }
     }
     let found: Vec<Cause> = held.iter().map(|held| held.rule.cause).collect();
     let is_explained = |rule: &Rule| rule.explained_by.iter().any(|cause| found.contains(cause));
     held.retain(|held| !is_explained(held.rule) && !is_wanted(facts, held));
-    let explanation =
-        |rule: &Rule| rule.explained_by.iter().find(|cause| likely.contains(cause)).copied();
+    let is_likely = |cause: &&Cause| likely.iter().any(|likely| likely.rule.cause == **cause);
+    let explanation = |rule: &Rule| rule.explained_by.iter().find(is_likely).copied();
     let doubtful: Vec<(Held<'a>, Cause)> = held
         .extract_if(.., |held| explanation(held.rule).is_some())
         .filter_map(|held| explanation(held.rule).map(|cause| (held, cause)))
         .collect();
     suspects.retain(|suspect| !is_explained(suspect.rule) && !found.contains(&suspect.rule.cause));
-    held.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.rule.cause.cmp(&b.rule.cause)));
-    Judged { held, suspects, doubtful }
+    likely.retain(|likely| !is_explained(likely.rule) && !is_wanted(facts, likely));
+    for list in [&mut held, &mut likely] {
+        list.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.rule.cause.cmp(&b.rule.cause)));
+    }
+    Judged { held, suspects, doubtful, likely }
 }
 
 /// Returns a finding's sort key, which is its predicted gain. Unpredictable gains count as small.
@@ -143,31 +147,36 @@ struct Applied<'a> {
     best: Option<Held<'a>>,
     /// Whether the rule is a suspect for any subject.
     is_suspect: bool,
-    /// Whether, for any subject, only the width of an interval keeps the rule from holding.
-    is_likely: bool,
+    /// Subject with the largest gain among those for which only the width of an interval keeps the
+    /// rule from holding.
+    likely: Option<Held<'a>>,
 }
 
 /// Applies a rule to all subjects in its scope.
 fn apply<'a>(rule: &'static Rule, facts: &Facts<'a>) -> Applied<'a> {
-    let mut best: Option<Held<'a>> = None;
-    let (mut is_suspect, mut is_likely) = (false, false);
+    let (mut best, mut likely): (Option<Held<'a>>, Option<Held<'a>>) = (None, None);
+    let mut is_suspect = false;
+    let keep_best = |best: &mut Option<Held<'a>>, subject| {
+        let held = Held { rule, subject, gain: rule.gain.estimate(facts, subject) };
+        if best.as_ref().is_none_or(|best| is_before(&held, best)) {
+            *best = Some(held);
+        }
+    };
     for subject in subjects(rule.scope, facts) {
         let verdicts = rule.conditions.iter().map(|one| one.verdict(facts, subject));
         let verdicts: Vec<Verdict> = verdicts.collect();
         if verdicts.iter().all(|verdict| *verdict == Verdict::Holds) {
-            let gain = rule.gain.estimate(facts, subject);
-            let held = Held { rule, subject, gain };
-            let is_larger = best.as_ref().is_none_or(|best| is_before(&held, best));
-            best = if is_larger { Some(held) } else { best };
+            keep_best(&mut best, subject);
+        } else if rule.conditions.iter().all(|one| one.is_met_by_value(facts, subject)) {
+            keep_best(&mut likely, subject);
         }
         let symptoms = &verdicts[..rule.symptoms];
         is_suspect |= rule.symptoms > 0
             && symptoms.iter().all(|verdict| *verdict == Verdict::Holds)
             && !verdicts.contains(&Verdict::Fails)
             && verdicts.contains(&Verdict::Unread);
-        is_likely |= rule.conditions.iter().all(|one| one.is_met_by_value(facts, subject));
     }
-    Applied { best, is_suspect, is_likely }
+    Applied { best, is_suspect, likely }
 }
 
 /// Returns whether `one` sorts before `other`: by decreasing gain, then by name. This keeps the

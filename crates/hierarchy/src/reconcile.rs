@@ -214,7 +214,7 @@ fn too_close(number: u32, size: Estimate, before: u32) -> Unresolved {
     }
 }
 
-/// Returns the reported caches that have no detected level although the chains are long enough.
+/// Returns the reported caches for which no level was detected although the chains are long enough.
 fn unseen(levels: &[(u32, Level)], stated: &[Stated], longest: u64) -> Vec<Unresolved> {
     let is_seen = |number: u32| levels.iter().any(|(seen, _)| *seen == number);
     let missing = stated.iter().filter(|(number, bytes)| {

@@ -63,7 +63,7 @@ fn masked_loop() -> Peer {
 #[cfg(not(peer_masked_loop))]
 fn masked_loop() -> Peer {
     let reason = env!("PEER_MASKED_LOOP_REASON").to_owned();
-    Peer::checksum(MASKED_LOOP, "own code: one loop, masked tail", Err(reason))
+    Peer::checksum(MASKED_LOOP, "our own: one loop with a masked tail", Err(reason))
 }
 
 /// Returns loops that each contain a part of the checksum's inner loop: the first only its loads,

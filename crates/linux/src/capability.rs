@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Drops the calling thread's capabilities to open network interfaces.
+//! Takes from the calling thread the capabilities needed to open network interfaces.
 
 use crate::Error;
 

@@ -50,6 +50,15 @@ impl Mapping {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
+
+    /// Writes a zero to the start of every page. The first write to a page is a page fault, in
+    /// which the kernel allocates it.
+    pub fn touch(&mut self) {
+        for at in (0..self.bytes).step_by(page_bytes()) {
+            // SAFETY: within the mapping, which is exclusively borrowed; any byte may be written.
+            unsafe { self.start.as_ptr().add(at).write_volatile(0) };
+        }
+    }
 }
 
 impl Drop for Mapping {
@@ -239,6 +248,25 @@ mod tests {
             let error = advise(bytes[within..].as_mut_ptr(), 2 << 20);
             assert!(matches!(error, Err(Error::Call { errno: libc::EINVAL, .. })), "{error:?}");
         }
+    }
+
+    #[test]
+    fn touched_pages_are_in_memory() {
+        let page = page_bytes();
+        let mut mapping = Mapping::new(64 * page).unwrap();
+        advise_small_pages(mapping.start(), mapping.bytes()).ok();
+        let resident = |mapping: &Mapping| {
+            let mut pages = [0_u8; 64];
+            // SAFETY: the result has a byte for each of the 64 pages.
+            let status = unsafe {
+                libc::mincore(mapping.start().cast(), mapping.bytes(), pages.as_mut_ptr())
+            };
+            assert_eq!(status, 0);
+            pages.iter().filter(|page| **page & 1 == 1).count()
+        };
+        assert_eq!(resident(&mapping), 0);
+        mapping.touch();
+        assert_eq!(resident(&mapping), 64);
     }
 
     #[test]

@@ -3,10 +3,15 @@
 //! what the standard library offers.
 
 mod bulk;
+#[cfg(feature = "io-uring")]
+mod ring;
 
 pub use bulk::{
     Batch, Completions, completions, receive_batch, send_batch, send_file, send_zerocopy,
 };
+
+#[cfg(feature = "io-uring")]
+pub use ring::{Order, SendRing, Sent};
 
 use crate::Error;
 use crate::network::{SocketMemory, TcpInfo};

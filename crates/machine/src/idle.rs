@@ -89,7 +89,7 @@ fn load_between(before: &[Account], after: &[Account]) -> Result<Estimate, Error
         return Err(Error::CannotTell {
             what: "the load of these CPUs",
             reason: format!(
-                "the kernel accounted for only {total} ticks of 10 ms during the measurement"
+                "the kernel accounted for only {total} clock ticks of 10 ms during the measurement"
             ),
             advice: "watch for longer",
         });

@@ -76,8 +76,9 @@ impl Account {
         let all = now.all.saturating_sub(before.all);
         let stolen = now.stolen.saturating_sub(before.stolen);
         if all < 5 {
-            let reason =
-                format!("the kernel accounted for only {all} ticks during the measurement");
+            let reason = format!(
+                "the kernel accounted for only {all} clock ticks (USER_HZ) during the measurement"
+            );
             return Err(reason);
         }
         let share = |ticks: f64| (ticks / all as f64).clamp(0.0, 1.0);

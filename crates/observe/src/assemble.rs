@@ -84,6 +84,7 @@ pub(crate) fn assemble(
         slices: watching.wall_s.len() as u32,
         threads,
         threads_left_out,
+        ended_threads_cpus: ended_threads_cpus(root, watching, threads_left_out, window),
         quotas: watching.quotas.finish(),
         cpus,
         last_level_cache_bytes: last_level_cache(root),
@@ -95,6 +96,7 @@ pub(crate) fn assemble(
         events: profiled.events,
         shared_lines: profiled.shared_lines,
         arrivals: watching.arrivals.finish(),
+        event_costs: watching.event_costs.clone(),
         packets,
         packets_per_s,
         observer: Figure::exact(
@@ -127,6 +129,27 @@ fn activities(watching: &Watching) -> (Vec<ThreadActivity>, u32) {
         activity(thread, time, &watching.sleepers, &watching.sockets)
     };
     (all.iter().enumerate().map(activity).collect(), left_out)
+}
+
+/// Returns the CPU time of the observed processes beyond that of the threads that were read, in CPUs.
+/// A process's CPU time includes that of its ended threads. `None` if some threads were left out, or
+/// if a process has ended.
+fn ended_threads_cpus(
+    root: &Root,
+    watching: &Watching,
+    left_out: u32,
+    window: &Window,
+) -> Option<f64> {
+    /// USER_HZ.
+    const TICKS_PER_S: f64 = 100.0;
+    if left_out > 0 || watching.windows == Windows::Many || window.elapsed_s <= 0.0 {
+        return None;
+    }
+    let of_process = |pid: &u32| watching.family.cpu_time(root, *pid).map(|(_, seconds)| seconds);
+    let processes = watching.family.pids.iter().map(of_process).sum::<Option<f64>>()?;
+    let slices = watching.threads.all.iter().flat_map(|thread| &thread.slices);
+    let ticks: u64 = slices.map(|slice| slice.user_ticks + slice.system_ticks).sum();
+    Some((processes - ticks as f64 / TICKS_PER_S).max(0.0) / window.elapsed_s)
 }
 
 /// Returns the processes at the other end of connections, most CPU time first.
@@ -248,8 +271,9 @@ fn ends_per_segment(watching: &Watching) -> Option<u64> {
     (segments / ends > seen + seen / 10).then_some(ends)
 }
 
-/// Returns whether some of the program's connections are missed in a namespace that counts other
-/// processes' segments as well. No TCP counter then shows how many packets the program handled.
+/// Returns whether some of the program's connections were not observed, in a network namespace
+/// whose TCP counters include other processes' segments. In that case, no TCP counter shows how
+/// many packets the program handled.
 fn misses_segments(watching: &Watching) -> bool {
     let Some((segments, seen)) = tcp_of_namespace(watching) else { return false };
     if watching.sockets.tcp_share(segments) != Share::Unknown {

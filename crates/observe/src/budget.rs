@@ -155,7 +155,8 @@ fn parts(slices: &[Slice], around: &[Around], never_slept: bool, accounting: Acc
     parts
 }
 
-/// Returns the interrupt and stolen time in a slice: the CPU's shares, in proportion to run time.
+/// Returns the interrupt and stolen time attributed to the thread in a slice: the CPU's totals,
+/// apportioned by run time.
 fn shared_out(slice: &Slice, around: &Around) -> (f64, f64) {
     let run = slice.run_ns as f64;
     let stolen = around.cpu.stolen.clamp(0.0, 0.99);

@@ -16,6 +16,7 @@ mod command;
 mod cpus;
 mod duty;
 mod error;
+mod event_costs;
 mod hot;
 mod interfaces;
 mod live;

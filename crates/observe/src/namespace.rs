@@ -57,8 +57,8 @@ impl Namespace {
         let others: Vec<u32> = others.iter().filter(is_other).copied().collect();
         let Some(one) = others.first() else { return };
         let who = match others.len() {
-            1 => format!("process {one} is in a different network namespace"),
-            n => format!("{n} processes, including {one}, are in different network namespaces"),
+            1 => format!("process {one} is in another network namespace"),
+            n => format!("{n} processes, including {one}, are in other network namespaces"),
         };
         unread.push(Unread {
             what: "other_namespaces".to_owned(),

@@ -7,6 +7,7 @@ use crate::arrivals::Arrivals;
 use crate::budget::Accounting;
 use crate::command::Running;
 use crate::cpus::Cpus;
+use crate::event_costs::event_costs;
 use crate::interfaces::{Interfaces, Transport, links};
 use crate::namespace::Namespace;
 use crate::packets::Counts;
@@ -20,7 +21,7 @@ use crate::threads::Threads;
 use linerate_linux::monotonic_ns;
 use linerate_linux::network::Link;
 use linerate_machine::Root;
-use linerate_record::why::{SocketKind, Unread};
+use linerate_record::why::{EventCosts, SocketKind, Unread};
 
 /// Number of slices between searches for new sockets, each of which reads the kernel's entire
 /// socket table.
@@ -62,6 +63,8 @@ pub(crate) struct Watching {
     /// Time that the kernel excludes from run times.
     pub(crate) accounting: Accounting,
     pub(crate) windows: Windows,
+    /// Cost of kernel events; `None` if there are many windows.
+    pub(crate) event_costs: Option<EventCosts>,
     /// Number of slices read since the start.
     reads: u32,
     last_ns: u64,
@@ -123,6 +126,7 @@ impl Watching {
             program: None,
             accounting: Accounting::of(configuration(root).as_deref()),
             windows,
+            event_costs: (windows == Windows::One).then(event_costs),
             reads: 0,
             last_ns: 0,
             was_refused: false,

@@ -218,7 +218,7 @@ impl Default for CaptureRules {
 pub struct SourceUse {
     /// Kind of source, as registered by the program.
     pub kind: String,
-    /// The capture, relative to the path file.
+    /// Path of the capture file, relative to the path file.
     pub file: String,
     /// Buffer size in bytes, which limits the frame size.
     pub buffer_bytes: u32,

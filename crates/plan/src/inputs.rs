@@ -46,8 +46,8 @@ pub struct Inputs {
 pub struct Processors {
     /// Number of CPUs, at least 1.
     pub count: usize,
-    /// Whether the CPUs are virtual, in which case the hypervisor may run other guests on them at
-    /// any time.
+    /// Whether the CPUs are virtual, in which case the hypervisor may give their hardware threads
+    /// to other guests at any time.
     pub are_shared: bool,
     /// CPU quota in CPUs; `None` without a quota.
     pub quota: Option<f64>,

@@ -137,7 +137,7 @@ pub trait Planner: Predictor {
         false
     }
 
-    /// Returns a recommendation outside the model's settings, such as other kernels.
+    /// Returns a recommendation to change what the model does not vary, such as the kernels.
     fn beyond(&self) -> Option<Recommendation> {
         None
     }

@@ -135,8 +135,9 @@ fn bounded<P: Planner>(
     Ok((planner.placement(&predicted.setting), planner.bounds(predicted)?))
 }
 
-/// Returns the cheapest setting whose entire interval reaches line rate, that is, the one with the
-/// fewest workers, then the smallest burst. If there is none, returns the one that comes closest.
+/// Returns the cheapest setting whose rate reaches line rate even at the low end of its interval,
+/// that is, the one with the fewest workers, then the smallest burst. If there is none, returns the
+/// one that comes closest.
 fn line_hold<P: Planner>(
     path: &Path,
     planner: &P,
@@ -157,11 +158,11 @@ fn line_hold<P: Planner>(
     let burst = placement.burst;
     let sentence = match holder {
         Some(_) => format!(
-            "the smallest mapping whose entire interval reaches {line} needs {cpus}: {mapping}, \
-             burst {burst}"
+            "the smallest mapping whose predicted rate reaches {line} even at the low end of its \
+             interval needs {cpus}: {mapping}, burst {burst}"
         ),
         None => format!(
-            "no mapping is predicted to sustain {line} over its entire interval; the best is \
+            "no mapping is predicted to reach {line} at the low end of its interval; the best is \
              {mapping} on {cpus}, burst {burst}, with at least {low}"
         ),
     };

@@ -264,7 +264,8 @@ pub struct StreamUdp {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamMethod {
-    /// Name: `send`, `sendfile`, `zerocopy`, `udp_send`, `mmsg`, `gso`, `gso_gro` or `io_uring`.
+    /// Name: `send`, `sendfile`, `zerocopy`, `io_uring`, `udp_send`, `mmsg`, `udp_io_uring`, `gso`
+    /// or `gso_gro`.
     pub name: String,
     /// Plain method with which this one is compared; `null` for the plain method itself.
     pub compared_with: Option<String>,

@@ -177,7 +177,7 @@ pub struct TcpSet {
     pub round_trip_virtual_us: Figure,
     /// Rate relative to `off` (no checksums) in the same rounds.
     pub of_bound: Figure,
-    /// Rate relative to `document` (routines in C).
+    /// Rate relative to that of `document`, the set of routines in C.
     pub over_c: Figure,
     /// Rate relative to the set that uses no vector registers.
     pub over_scalar: Figure,

@@ -52,6 +52,10 @@ pub struct Observation {
     pub threads: Vec<ThreadActivity>,
     /// Number of threads omitted from `threads`.
     pub threads_left_out: u32,
+    /// CPU time of the program that is not in `threads`, because the threads that used it started
+    /// and ended within the window, in CPUs; `null` if it could not be determined.
+    #[serde(default)]
+    pub ended_threads_cpus: Option<f64>,
     /// CPU quotas of the program's processes; may be empty.
     pub quotas: Vec<Quota>,
     /// All online CPUs.
@@ -82,6 +86,9 @@ pub struct Observation {
     /// Size of the last-level cache in bytes, as reported by the kernel; `null` if unknown.
     #[serde(default)]
     pub last_level_cache_bytes: Option<u64>,
+    /// Cost of kernel events on this machine, measured before the window; `null` if not measured.
+    #[serde(default)]
+    pub event_costs: Option<EventCosts>,
     /// Packets received or sent by the program in the window, from the best available counter;
     /// `null` without one.
     pub packets: Option<PacketCount>,
@@ -92,6 +99,19 @@ pub struct Observation {
     pub observer: Figure,
     /// Values that could not be read, and why.
     pub unread: Vec<Unread>,
+}
+
+/// CPU time per kernel event on this machine, in nanoseconds, measured by a thread that does
+/// nothing else. In a program, events cost more, because caches are colder and locks are contended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EventCosts {
+    /// A system call that does next to nothing: writing a byte to /dev/null.
+    pub system_call: Figure,
+    /// A page fault: the first write to a page of a large mapping.
+    pub page_fault: Figure,
+    /// Mapping a page, writing to it, and unmapping it, as an allocator without a pool does.
+    pub page_mapping: Figure,
 }
 
 /// The program that is observed.

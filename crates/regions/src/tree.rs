@@ -188,7 +188,7 @@ pub(crate) struct Log {
     pub(crate) reading: &'static str,
     /// Measurement overhead, once calibrated.
     pub(crate) cost: OnceLock<Cost>,
-    /// The kernel's accounting of the thread just before the thread could enter its first region.
+    /// The kernel's accounting of the thread, taken before it could enter its first region.
     pub(crate) began: OnceLock<Account>,
     /// The kernel's accounting of the thread when it stopped counting; not set before that.
     pub(crate) ended: OnceLock<Account>,

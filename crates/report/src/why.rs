@@ -262,6 +262,8 @@ fn costs(observation: &Observation, packets: f64) -> String {
     let threads = &observation.threads;
     let seconds: f64 =
         threads.iter().map(|t| t.share_of(|state| state.is_on_cpu()) * t.elapsed_s).sum();
+    let ended = observation.ended_threads_cpus.unwrap_or(0.0) * observation.elapsed_s;
+    let seconds = seconds + ended;
     let polls = threads.iter().any(|t| t.share(ThreadState::Polling).is_some());
     let may_poll = threads.iter().any(|t| t.share_of(|state| state == ThreadState::Asleep) < 0.01);
     let polling = match (polls, may_poll) {

@@ -167,6 +167,7 @@ fn example() -> WhyReport {
         slices: 20,
         threads: threads(),
         threads_left_out: 0,
+        ended_threads_cpus: None,
         quotas: Vec::new(),
         cpus: vec![cpu(0, 0.3, 0.7), cpu(1, 1.0, 0.0)],
         interfaces: vec![interface()],
@@ -186,6 +187,7 @@ fn example() -> WhyReport {
         events: Vec::new(),
         shared_lines: Vec::new(),
         last_level_cache_bytes: None,
+        event_costs: None,
         arrivals: None,
         packets: Some(PacketCount {
             packets: 100_302,

@@ -103,7 +103,8 @@ impl Stage for Filter {
     fn idle(&self, packets: u64) -> Option<String> {
         (self.counts.default == packets).then(|| match self.rules {
             0 => "`rules` is empty".to_owned(),
-            rules => format!("no packet matches any of the `rules` (number: {rules})"),
+            1 => "no packet matches the only rule in `rules`".to_owned(),
+            rules => format!("no packet matches any of the {rules} `rules`"),
         })
     }
 }

@@ -37,8 +37,10 @@ pub(crate) const METHODS: &[Method] = &[
     tcp("send", Way::Plain),
     tcp("sendfile", Way::SendFile),
     tcp("zerocopy", Way::ZeroCopy),
+    tcp("io_uring", Way::Ring),
     udp("udp_send", Way::Plain),
     udp("mmsg", Way::Batches),
+    udp("udp_io_uring", Way::Ring),
     udp("gso", Way::Segment),
     udp("gso_gro", Way::SegmentAndGro),
 ];
@@ -96,25 +98,7 @@ pub(crate) fn compared(visits: &[Vec<Visit>], skipped: &[Skipped]) -> Vec<Stream
             note: visits.get(index).and_then(|visits| note(visits)),
         });
     }
-    if !all.is_empty() {
-        all.push(without_io_uring());
-    }
     all
-}
-
-fn without_io_uring() -> StreamMethod {
-    const WHY: &str = "not measured: linerate has no io_uring sender yet";
-    let absent = |unit: &str| Figure::absent(unit, Tier::Sw, "", WHY);
-    StreamMethod {
-        name: "io_uring".to_owned(),
-        compared_with: Some("send".to_owned()),
-        message_bytes: LARGE.into(),
-        gbps: absent("Gb/s"),
-        cpu_us_per_kb: absent("us/KB"),
-        speed: absent("ratio"),
-        demand: absent("ratio"),
-        note: Some(WHY.to_owned()),
-    }
 }
 
 fn figures(method: &Method, visits: &[Visit]) -> Option<StreamPoint> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Protocol version, which must be the same at both ends.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Default port of a server; not assigned by IANA.
 pub const PORT: u16 = 5210;
@@ -71,6 +71,8 @@ pub(crate) enum Way {
     ZeroCopy,
     /// sendmmsg and recvmmsg.
     Batches,
+    /// io_uring at the sender.
+    Ring,
     /// UDP_SEGMENT at the sender.
     Segment,
     /// UDP_SEGMENT at the sender, UDP_GRO at the receiver.

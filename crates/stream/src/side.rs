@@ -38,7 +38,7 @@ pub(crate) struct Side<'a> {
     pub(crate) cpu: Option<u32>,
     /// The sender has sent everything.
     pub(crate) is_sent: &'a (dyn Fn() -> bool + Sync),
-    /// The test must end now.
+    /// Returns whether the test must end now.
     pub(crate) is_aborted: &'a (dyn Fn() -> bool + Sync),
 }
 

@@ -156,8 +156,17 @@ fn methods_are_compared_with_plain_calls() {
     let request = Request { compare: true, rounds: 1, ..request(StreamMode::Tcp, 1000) };
     let report = server.report(&request);
     let names: Vec<&str> = report.methods.iter().map(|method| method.name.as_str()).collect();
-    let expected =
-        ["send", "sendfile", "zerocopy", "udp_send", "mmsg", "gso", "gso_gro", "io_uring"];
+    let expected = [
+        "send",
+        "sendfile",
+        "zerocopy",
+        "io_uring",
+        "udp_send",
+        "mmsg",
+        "udp_io_uring",
+        "gso",
+        "gso_gro",
+    ];
     assert_eq!(names, expected);
     for method in &report.methods {
         let has_reason = method.gbps.reason.is_some();

@@ -59,7 +59,7 @@ const SETTLED: u64 = 10;
 
 const METHOD: &str = "exponents: log-log least squares over all points and seeds; constant: \
                       median, given the equation's exponents; virtual time";
-const METHOD_POINT: &str = "median of bytes over virtual time";
+const METHOD_POINT: &str = "median of bytes per unit of virtual time";
 const STOPPED: &str = "stopped before all points were measured";
 
 /// Size of the experiment.

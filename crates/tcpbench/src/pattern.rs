@@ -98,7 +98,7 @@ const PRESETS: &[Preset] = &[
     (
         "bimodal",
         "Sinha, Papadopoulos, Heidemann, ISI-TR-2007-643: 40 % at 40 bytes, 20 % at 1500, \
-         another mode at 1300; the 10 % for that mode and a uniform rest are assumed",
+         another mode at 1300; assumed: 10 % for that mode, the rest distributed uniformly",
         &[
             (40, 40),
             (100, 5),

@@ -80,8 +80,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) traffic: &'a Traffic,
     /// CPUs available for pinning workers, best first.
     pub(crate) cpus: &'a [u32],
-    /// Whether the CPUs are virtual, in which case the hypervisor may run other guests on their
-    /// cores.
+    /// Whether the CPUs are virtual, in which case the hypervisor may give their hardware threads
+    /// to other guests at any time.
     pub(crate) is_guest: bool,
     /// Checksum and copy variants called by all workers.
     pub(crate) kernels: Kernels,

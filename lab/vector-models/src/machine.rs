@@ -94,7 +94,7 @@ pub enum Mover {
     Scheduler,
 }
 
-/// Defect that occurs in a step.
+/// Error detected in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A register does not contain the value that its user wrote.
@@ -378,7 +378,7 @@ impl<'a> Machine<'a> {
     /// Executes a scheduler step during a task switch.
     fn switch_step(&self, state: &State) -> Move {
         let mut to = *state;
-        let mut at = state.switching.expect("the scheduler is at work");
+        let mut at = state.switching.expect("the scheduler is running");
         let (from, next) = (usize::from(state.task), usize::from(at.to));
         let line = self.scheme.switch[usize::from(at.line)];
         let half = usize::from(at.half);

@@ -51,7 +51,7 @@ pub fn document(verdicts: &[Verdict]) -> String {
         let words: Vec<String> = of_scheme.iter().map(Verdict::words).collect();
         let _ = writeln!(text, "| {} | {} |", of_scheme[0].scheme.name, words.join(" | "));
     }
-    let _ = writeln!(text, "\nExplored: the note's stack holds {DEPTH} context here.\n");
+    let _ = writeln!(text, "\nIn these models, the stack of AN2581 holds {DEPTH} context.\n");
     let _ = writeln!(text, "| preemption | of | states, of all schemes |\n|---|---|--:|");
     for (i, preemption) in PREEMPTIONS.iter().enumerate() {
         let of = verdicts.iter().skip(i).step_by(PREEMPTIONS.len());
@@ -75,8 +75,8 @@ pub fn document(verdicts: &[Verdict]) -> String {
 
 fn verdict_word(wrong: Wrong) -> &'static str {
     match wrong {
-        Wrong::Corrupts => "A context reads registers of another",
-        Wrong::OverrunsStack => "Registers are written behind the stack",
-        Wrong::Stuck => "A context never gets the vectors again",
+        Wrong::Corrupts => "A context reads another's registers",
+        Wrong::OverrunsStack => "Registers are written past the end of the stack",
+        Wrong::Stuck => "A context never gets the vector registers again",
     }
 }

@@ -10,7 +10,7 @@ fn scheme(name: &str) -> Scheme {
     schemes().into_iter().find(|s| s.name == name).unwrap_or_else(|| panic!("no scheme {name}"))
 }
 
-const MENDED: &str = "note mended: pops first, full: scalar";
+const MENDED: &str = "AN2581 corrected, pops first; scalar code if the stack is full";
 const ENTER: &str = "enter";
 const ENTER_AND_NEST: &str = "enter; interrupts nest";
 const ALL_NEST: &str = "all nest";
@@ -55,20 +55,32 @@ fn each_reading_of_the_note_fails_as_expected() {
             .unwrap_or_else(|| panic!("no {scheme}, {preemption}"));
         row.found.wrong.iter().any(|(found, _)| *found == wrong)
     };
-    let appendix = "note's appendix: no semaphore, full unseen";
+    let appendix = "AN2581 appendix, no semaphore; stack overflow undetected";
     assert!(is(appendix, "nested interrupts", Wrong::OverrunsStack));
     // The count is decremented before the registers are popped.
-    assert!(is("note: no semaphore, full: scalar", "nested interrupts", Wrong::Corrupts));
-    assert!(!is("note: no semaphore, full: scalar", "nested interrupts", Wrong::Stuck));
+    assert!(is(
+        "AN2581, no semaphore; scalar code if the stack is full",
+        "nested interrupts",
+        Wrong::Corrupts
+    ));
+    assert!(!is(
+        "AN2581, no semaphore; scalar code if the stack is full",
+        "nested interrupts",
+        Wrong::Stuck
+    ));
     // With nested interrupts, spinning waits for a context that cannot run; with time slices, that
     // context can run.
-    assert!(is("note: no semaphore, full: spin", "nested interrupts", Wrong::Stuck));
-    assert!(!is("note: no semaphore, full: spin", "time slices", Wrong::Stuck));
-    let text = "note's text: semaphore spins, full: scalar";
+    assert!(is(
+        "AN2581, no semaphore; spins if the stack is full",
+        "nested interrupts",
+        Wrong::Stuck
+    ));
+    assert!(!is("AN2581, no semaphore; spins if the stack is full", "time slices", Wrong::Stuck));
+    let text = "AN2581 text, spinning semaphore; scalar code if the stack is full";
     assert!(is(text, "nested interrupts", Wrong::Stuck));
     assert!(is(text, "strict priorities", Wrong::Stuck));
     assert!(is(text, "time slices", Wrong::Corrupts));
-    let asleep = "note's text: semaphore sleeps, full: scalar";
+    let asleep = "AN2581 text, sleeping semaphore; scalar code if the stack is full";
     assert!(!is(asleep, "priorities, sleep inside", Wrong::Stuck));
 }
 
@@ -136,7 +148,7 @@ fn what_is_right_stays_right_with_another_task() {
 fn the_note_needs_a_third_user_to_go_wrong_under_interrupts() {
     let preemption = Preemption { tasks: 1, interrupts: 1, ..PREEMPTIONS[0] };
     assert_eq!(preemption.policy, Tasks::ByPriority { may_sleep: false });
-    let note = scheme("note: no semaphore, full: scalar");
+    let note = scheme("AN2581, no semaphore; scalar code if the stack is full");
     assert!(explore(&note, &preemption).wrong.is_empty());
     let preemption = Preemption { interrupts: 2, ..preemption };
     assert!(!explore(&note, &preemption).wrong.is_empty());
@@ -146,7 +158,8 @@ fn the_note_needs_a_third_user_to_go_wrong_under_interrupts() {
 fn traces_are_shortest_and_end_at_the_fault() {
     let preemption = &PREEMPTIONS[3];
     assert_eq!(preemption.name, "time slices");
-    let found = explore(&scheme("note: no semaphore, full: scalar"), preemption);
+    let found =
+        explore(&scheme("AN2581, no semaphore; scalar code if the stack is full"), preemption);
     let (wrong, trace) = &found.wrong[0];
     assert_eq!(*wrong, Wrong::Corrupts);
     let text = trace.to_string();

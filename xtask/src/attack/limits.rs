@@ -98,7 +98,7 @@ fn grouped(controller: &str, [unified, old]: [(&str, String); 2]) -> Result<Stri
     let tried = process::Command::new("bash").args(["-c", &shell, "bash", "true"]).output();
     match tried.is_ok_and(|tried| tried.status.success()) {
         true => Ok(shell),
-        false => Err(format!("cannot create a control group of `{controller}` here")),
+        false => Err(format!("cannot create a cgroup with the `{controller}` controller here")),
     }
 }
 

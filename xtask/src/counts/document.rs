@@ -30,12 +30,12 @@ pub(super) fn document(all: &[Counts], skips: &[String]) -> String {
 
 fn goals(all: &[Counts]) -> String {
     let mut text = "## Goals\n\n\
-        | where | variant | function, 1460 bytes | to | at most | reached |\n\
+        | where | variant | function, 1460 bytes | relative to | at most | reached |\n\
         |---|---|---|---|---|---|\n"
         .to_owned();
     for goal in GOALS {
         let Goal { target, variant, function, .. } = goal;
-        let place = if goal.offsets == 0 { "" } else { ", apart" };
+        let place = if goal.offsets == 0 { "" } else { ", unaligned" };
         let base = match goal.base {
             Base::Scalar => "scalar",
             Base::Reference => "reference",
@@ -60,7 +60,7 @@ fn goals(all: &[Counts]) -> String {
 
 fn archive(sizes: &Sizes) -> String {
     let mut text = format!(
-        "\n| archive for {G4} | text as `size` prints it | at most | of it code |\n\
+        "\n| archive for {G4} | text as `size` prints it | at most | code alone |\n\
          |---|---:|---:|---:|\n"
     );
     let sizes_of = [sizes.all, sizes.without_fault, sizes.small, sizes.small_without_fault];
@@ -95,7 +95,7 @@ fn table(counts: &Counts, function: &str) -> String {
     for bytes in LENGTHS {
         let _ = write!(text, " {bytes} |");
     }
-    text += " apart | vector | to scalar | to plain |\n|---|";
+    text += " unaligned | vector | / scalar | / plain |\n|---|";
     text += &"---:|".repeat(LENGTHS.len() + 4);
     text += "\n";
     for variant in &counts.variants {
@@ -117,8 +117,8 @@ fn row(counts: &Counts, variant: &Variant, function: &str) -> Option<String> {
         counts.ratio(name, base, function, BYTES, 0).map_or_else(|| NONE.to_owned(), ratio)
     };
     let to_scalar = counts.scalar(function).map_or_else(|| NONE.to_owned(), to);
-    let (apart, vector) = (at(BYTES, 1)?.all, payload.vector);
-    let _ = writeln!(text, " {apart} | {vector} | {to_scalar} | {} |", to("plain"));
+    let (unaligned, vector) = (at(BYTES, 1)?.all, payload.vector);
+    let _ = writeln!(text, " {unaligned} | {vector} | {to_scalar} | {} |", to("plain"));
     Some(text)
 }
 

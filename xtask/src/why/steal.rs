@@ -2,7 +2,7 @@
 //! Steal time: CPU time that the hypervisor gave to others. A run of a seed during which it took
 //! some has a second cause.
 
-/// Returns steal time and total time of each CPU since boot, in ticks.
+/// Returns the steal time and total time of each CPU since boot, in units of USER_HZ (/proc/stat).
 pub(super) fn cpu_times() -> Vec<[f64; 2]> {
     /// Position of steal time in a line, after user, nice, system, idle, iowait, irq and softirq.
     const STEAL: usize = 7;

@@ -37,8 +37,8 @@ fn holds_what_it_promises(outcome: &Outcome) -> bool {
 fn print_table(setting: Setting) -> Vec<Outcome> {
     println!("## Runs of {} s, {} of each load\n", setting.run_ms as f64 / 1000.0, setting.runs);
     println!(
-        "| load | by time: off | holds | per packet: off | holds | PTI: off | holds \
-         | rpistat: off | holds |"
+        "| load | by time: error | coverage | per packet: error | coverage | PTI: error | coverage \
+         | rpistat: error | coverage |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|");
     let outcomes: Vec<Outcome> = LOADS.iter().map(|load| outcome(load, setting)).collect();
@@ -62,7 +62,7 @@ fn cell(tally: &Tally) -> String {
 fn print_other_settings(runs: usize) {
     println!("## Other numbers of sets and lengths of slices\n");
     println!("Runs of 2 s, {runs} of each load: the least and the most over all loads.\n");
-    println!("| sets | slice | by time: off | holds | per packet: off | holds |");
+    println!("| sets | slice | by time: error | coverage | per packet: error | coverage |");
     println!("|--:|--:|--:|--:|--:|--:|");
     for (sets, slice_ms) in [(2, 2.0), (3, 2.0), (8, 2.0), (4, 0.5), (4, 1.0), (4, 4.0), (4, 10.0)]
     {

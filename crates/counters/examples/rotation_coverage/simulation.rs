@@ -162,7 +162,7 @@ pub(crate) const LOADS: [Load; 18] = [
     },
     Load {
         name: "ramp",
-        prose: "packets grow threefold from start to end, misses per packet twofold",
+        prose: "the packet rate triples from start to end, misses per packet double",
         draw: |d| {
             let whole = d.ms(d.steps);
             d.by_time(|ms| Rates {

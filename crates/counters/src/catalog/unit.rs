@@ -92,7 +92,7 @@ fn split(term: &str) -> Result<(&str, Option<u64>), String> {
         None => (term, None),
     };
     if !is_file_name(key) {
-        return Err(format!("invalid term `{term}`; an example is `event=0x3c`"));
+        return Err(format!("invalid term `{term}`; expected, for example, `event=0x3c`"));
     }
     let number = value.map(|value| {
         number(value).ok_or_else(|| match value {

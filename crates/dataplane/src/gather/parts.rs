@@ -151,8 +151,8 @@ fn stage_ledger(job: &Job<'_>, ended: &Ended<'_>, index: usize, reaching: Tally)
     }
 }
 
-/// Returns `all` without the packets and bytes of `some`. Wraps around if `some` is larger, which
-/// no conserved ledger survives.
+/// Returns `all` minus the packets and bytes of `some`. Wraps around if `some` is larger; the
+/// ledger then does not balance, which is reported.
 fn without(all: Tally, some: Tally) -> Tally {
     Tally {
         packets: all.packets.wrapping_sub(some.packets),

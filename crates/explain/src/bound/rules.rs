@@ -282,8 +282,8 @@ const OF_MEMORY: &[Rule] = &[
         symptoms: 5,
         explained_by: &[],
         sentence: "{subject} streams through {working_set} at {rate}, {of_memory} of one thread's \
-                   memory read bandwidth on this machine; {memory} of its samples wait for loads \
-                   and stores.",
+                   memory read bandwidth on this machine; {memory} of its samples are stalled on \
+                   loads and stores.",
         wrong_if: "with a tenth of the data, so that it fits in the cache, the time per byte does \
                    not fall",
         next: "work on blocks that fit in the cache; linerate memory shows the bandwidth of each \
@@ -305,8 +305,8 @@ const OF_CORE: &[Rule] = &[
         of_program: BUSY_ALONE,
         symptoms: 0,
         explained_by: &[],
-        sentence: "{subject} computes: {long} of its samples wait for multiplication, division, \
-                   floating-point or cipher instructions.",
+        sentence: "{subject} is compute-bound: in {long} of its samples, it waits for the result \
+                   of a multiply, divide, floating-point or crypto instruction.",
         wrong_if: "with all data in L1, the rate rises by more than 10 %",
         next: "linerate profile --details, to find the function; then break its dependency chains, \
                or use vector instructions",

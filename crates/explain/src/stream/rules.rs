@@ -110,8 +110,8 @@ pub const RULES: &[Rule] = &[
         conditions: &[at_least(M::OfQdisc, 0.75, RATE)],
         explained_by: &[],
         is_swept: false,
-        sentence: "The queueing discipline of {interface} limits the stream to {qdisc}; it reaches \
-                   {gbps}.",
+        sentence: "The queueing discipline on {interface} limits the stream to {qdisc}, and the \
+                   stream reaches {gbps}.",
         fix: "tc qdisc change dev {interface} with a higher rate, or tc qdisc del dev {interface} \
               root",
         wrong_if: "without the limit, the throughput stays the same",
@@ -125,7 +125,7 @@ pub const RULES: &[Rule] = &[
         ],
         explained_by: &[],
         is_swept: false,
-        sentence: "The queueing discipline of {interface} limits the stream to {qdisc}, and drops \
+        sentence: "The queueing discipline on {interface} limits the stream to {qdisc}, and drops \
                    packets above it: {retransmitted} of the segments were retransmitted, and the \
                    stream reaches {gbps}.",
         fix: "tc qdisc change dev {interface} with a higher rate or limit, or tc qdisc del dev \
@@ -264,7 +264,7 @@ pub const RULES: &[Rule] = &[
         limited_by: "cpu",
         conditions: &[
             at_least(M::SoftwareChecksum, 1.0, "TX checksum offload is switched off"),
-            at_least(M::SegmentBytes, 500.0, "for smaller segments, the cost per byte is small"),
+            at_least(M::SegmentBytes, 500.0, "below that, the cost per byte hardly matters"),
             at_least(M::BothDemand, 0.85, FULL),
         ],
         explained_by: STOPS,

@@ -3,6 +3,8 @@
 //! spare may still be held up by something outside its time budget: packets lost without being
 //! counted, a peer that does not read, replies that it waits for.
 
+mod unseen;
+
 use super::facts::{Facts, Subject};
 use super::losses;
 use super::measure::Measure;
@@ -26,7 +28,9 @@ impl Doubt {
 
 /// Returns the first doubt that applies.
 pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
-    vanished(facts)
+    unseen::unread_ring(facts)
+        .or_else(|| unseen::brief_threads(facts))
+        .or_else(|| vanished(facts))
         .or_else(|| too_large(facts))
         .or_else(|| dropped_elsewhere(facts))
         .or_else(|| resent(facts))
@@ -34,6 +38,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| delayed_acknowledgements(facts))
         .or_else(|| closed_window(facts))
         .or_else(|| path(facts))
+        .or_else(|| unseen::unanswered(facts))
         .or_else(|| asks_others(facts))
         .or_else(|| sleeps_without_packets(facts))
         .or_else(|| shared_cpu(facts))
@@ -338,7 +343,7 @@ fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
 }
 
 /// Detects threads of the program that wait for one CPU in turns and sleep on the same futex.
-/// Behind a common lock, they would also take turns on several CPUs.
+/// If that is a lock, they would also run one at a time on several CPUs.
 pub(super) fn takes_turns(facts: &Facts<'_>) -> Option<Doubt> {
     let thread = facts.busiest()?;
     let subject = Subject::Thread(thread);
@@ -351,8 +356,9 @@ pub(super) fn takes_turns(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell cpu_contention and user_lock apart: thread {} waits {} % of the time for \
-             CPU {cpu}, on which other threads of the program run {} % of the time, and they sleep \
-             on the same futex. Behind a common lock, they would take turns on any number of CPUs.",
+             CPU {cpu}, where other threads of the program run {} % of the time, and all of these \
+             threads sleep on the same futex. If that is a lock that they share, they run one at a \
+             time on any number of CPUs.",
             label(thread),
             percent(waiting),
             percent(turns)
@@ -421,7 +427,8 @@ fn full_machine(facts: &Facts<'_>) -> Option<Doubt> {
             percent(has)
         ),
         false => format!(
-            "thread {} gets all the CPU time that it needs ({} %), but the peers may not",
+            "thread {} gets all the CPU time that it needs ({} % of the time), but its peers may \
+             not",
             label(thread),
             percent(wants)
         ),

@@ -4,10 +4,10 @@
 //! time, and by the requested line rate.
 
 use super::facts::{Facts, Subject};
-use super::measure::{Measure, is_accepted};
+use super::measure::{Measure, is_accepted, share_of_strangers};
 use super::waits::{self, Wait};
 use linerate_record::stats::Estimate;
-use linerate_record::why::{Gain, RanInstead, SocketKind, TcpCounts, ThreadActivity, ThreadState};
+use linerate_record::why::{Gain, TcpCounts, ThreadState};
 use linerate_record::{Figure, Tier};
 
 /// How to predict a gain.
@@ -187,8 +187,9 @@ impl GainModel {
             }
             Self::PeersMove => {
                 /// Factor for the low end of the gain: either end of the connection may be limited
-                /// by the other.
-                const LEAST: f64 = 0.1;
+                /// by the other, and waking a thread on another CPU costs more (up to all of the
+                /// gain, as measured in guests).
+                const LEAST: f64 = 0.0;
                 /// Factor for the high end of the gain: packets that no longer wait are processed
                 /// in larger batches.
                 const MOST: f64 = 2.0;
@@ -365,8 +366,8 @@ fn wait_removed<'a>(facts: &Facts<'a>, subject: Subject<'a>, wait: Wait) -> Opti
     Some(Estimate { value, low: low.min(value), high: high.max(value), ..gain })
 }
 
-/// Returns the ratio of the largest segment size to the current segment size. The per-byte cost
-/// falls by this factor.
+/// Returns the ratio of the largest segment size to the current segment size. The cost of a
+/// segment, spread over its bytes, falls by this factor.
 fn larger_segments(facts: &Facts<'_>) -> f64 {
     /// Maximum segment size with segmentation offload.
     const LARGEST: f64 = 65_536.0;
@@ -416,6 +417,8 @@ fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) ->
     /// Relative error of the number of lost packets, as counters miss some packets and count others
     /// twice.
     const LOSS_ERROR: f64 = 0.1;
+    /// Factor for the high end of the idle time: other threads may use less of it than now.
+    const MORE_FREE: f64 = 2.0;
     let thread = facts.thread(subject)?;
     let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
     let gain = over_run(Facts::time(thread, |one| one == state)?, on_cpu);
@@ -431,31 +434,12 @@ fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) ->
     // less work, and the program's own peers may be among them.
     let idle = facts.idle_cpus().filter(|_| state == ThreadState::Waiting);
     let free = idle.map_or(f64::INFINITY, |idle| percent_of(idle, on_cpu.value));
-    let value = gain.value.min(free.max(gain.value * share_of_strangers(facts, thread)));
+    let at_most =
+        |gain: f64, free: f64| gain.min(free.max(gain * share_of_strangers(facts, thread)));
+    let value = at_most(gain.value, free);
     let low = if sleeps { 0.0 } else { gain.low.min(value) };
-    Some(Estimate { value, low, ..gain })
-}
-
-/// Of the time that a thread waited for its CPU, returns the fraction during which threads other
-/// than its peers ran, as far as known. Those other threads can run less without slowing the
-/// program down.
-fn share_of_strangers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
-    /// Maximum CPU time of peers that hardly run, in CPUs.
-    const HARDLY: f64 = 0.02;
-    let is_peer = |pid: u32| facts.observation.sockets.iter().any(|s| s.peer_pid == Some(pid));
-    let seconds = |is_counted: &dyn Fn(&RanInstead) -> bool| -> f64 {
-        let ran = thread.ran_instead.iter().filter(|one| is_counted(one));
-        ran.map(|one| one.seconds).sum()
-    };
-    let all = seconds(&|_| true);
-    if all > 0.0 {
-        return seconds(&|one| !one.pid.is_some_and(is_peer)) / all;
-    }
-    // The peers of datagram sockets are not known.
-    let has_datagrams =
-        facts.observation.sockets.iter().any(|socket| socket.kind == SocketKind::Udp);
-    let peers: f64 = facts.observation.peers.iter().map(|peer| peer.cpus).sum();
-    if peers <= HARDLY && !has_datagrams { 1.0 } else { 0.0 }
+    let high = at_most(gain.high, MORE_FREE * free).max(value);
+    Some(Estimate { value, low, high, ..gain })
 }
 
 /// Predicts the gain from lifting a quota: the CPU demand of the group's threads relative to the

@@ -5,12 +5,13 @@ mod connections;
 mod costs;
 mod counts;
 
-pub(super) use self::counts::is_accepted;
 use self::counts::{
-    asleep_for_packets, asleep_on_server, at_least_this, brief_processes, bytes, bytes_per_call,
-    bytes_per_packet, bytes_per_transmit, faults, is_off, others_instead, system_calls,
-    takes_turns, throttled, waits,
+    asleep_for_packets, asleep_in_faults, asleep_on_server, at_least_this, brief_processes, bytes,
+    bytes_per_call, bytes_per_packet, bytes_per_transmit, faults, is_off, major_faults,
+    others_await_input, others_instead, strangers_instead, system_calls, takes_turns, throttled,
+    waits,
 };
+pub(super) use self::counts::{is_accepted, share_of_strangers};
 use super::facts::{Facts, Subject, counted, sampled, share, share_of};
 use super::functions::Group;
 use super::losses::vanished;
@@ -108,8 +109,16 @@ pub enum Measure {
     BytesPerConnection,
     /// Page faults of all threads per second.
     FaultsPerSecond,
-    /// Estimated CPU time spent on page faults.
+    /// Estimated cost of page faults, relative to the program's CPU time.
     FaultTime,
+    /// Page faults per second for which the data had to be read from a disk.
+    MajorFaultsPerSecond,
+    /// Fraction of time that the thread sleeps in such faults.
+    AsleepInFaults,
+    /// Largest fraction of time that another thread of the program waits for input.
+    OthersAwaitInput,
+    /// Time waiting for a CPU while programs ran there that are not peers.
+    StrangersInstead,
     /// System calls per packet.
     CallsPerPacket,
     /// System calls per second.
@@ -276,7 +285,10 @@ impl Measure {
             Self::LockWaitOfRun => of_run(thread, share(thread.lock_wait?)).map(costs::at_most_all),
             Self::FalselyShared => facts.shared_lines(thread, false),
             Self::CommonBytes => facts.shared_lines(thread, true),
-            Self::CallTime => costs::calls(thread),
+            Self::CallTime => costs::calls(facts, thread),
+            Self::OthersAwaitInput => Some(share(others_await_input(facts, thread))),
+            Self::StrangersInstead => strangers_instead(facts, thread),
+            Self::AsleepInFaults => Some(share(asleep_in_faults(thread))),
             Self::ForeignOfRun => of_run(thread, Self::ForeignInterrupts.of(facts, subject)?),
             Self::ForeignInterrupts => {
                 let foreign = Self::ForeignPackets.of(facts, subject)?;
@@ -293,23 +305,6 @@ impl Measure {
                 counted(thread.voluntary_switches, packets as f64)
             }
             _ => self.of_instructions(facts, thread),
-        }
-    }
-
-    fn of_instructions(self, facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
-        if self == Self::CipherInstructions {
-            let of_library = facts.crypto(thread).filter(|crypto| crypto.value > 0.0)?;
-            return Some(Estimate::exactly(thread.cipher_instructions? / of_library.value));
-        }
-        let memory = thread.memory.as_ref()?;
-        match self {
-            Self::MemoryShare => Some(share(memory.share * memory.once_share)),
-            Self::WorkingSet => {
-                let cache = facts.observation.last_level_cache_bytes.filter(|bytes| *bytes > 0)?;
-                let used = memory.working_set_bytes.estimate()?;
-                Some(used.scale(1.0 / cache as f64))
-            }
-            _ => None,
         }
     }
 
@@ -340,9 +335,8 @@ impl Measure {
             }
             Self::WorkingThreads => Some(Estimate::exactly(facts.working().count() as f64)),
             Self::FaultsPerSecond => counted(faults(facts), facts.elapsed()),
-            Self::FaultTime => {
-                Some(costs::at(counted(faults(facts), facts.elapsed())?, costs::FAULT_S))
-            }
+            Self::FaultTime => costs::faults(facts),
+            Self::MajorFaultsPerSecond => counted(major_faults(facts), facts.elapsed()),
             Self::CallsPerPacket => {
                 let packets = facts.packets().filter(|packets| *packets > 0)? as f64;
                 let (least, most) = system_calls(facts)?;

@@ -105,7 +105,7 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
     /// to read as fast as it can.
     const WORKS: f64 = 0.5;
     let thread = facts.thread(super::facts::Subject::Socket(socket))?;
-    if thread.demand() > WORKS {
+    if thread.demand() > WORKS || is_read_at_once(socket, thread) {
         return None;
     }
     let lost = socket.drops.filter(|drops| *drops > 0);
@@ -129,6 +129,17 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
         ),
         next,
     )
+}
+
+/// Returns whether a connection's queue holds no more than one message, and the thread waits for
+/// input most of the time. It then wakes up for each message, and the observer, which wakes up for
+/// its readings on the same CPU, is only sometimes faster.
+fn is_read_at_once(socket: &SocketCounts, thread: &ThreadActivity) -> bool {
+    /// Messages in the queue, on average, that are more than one.
+    const MORE: f64 = 1.5;
+    let Some(tcp) = socket.tcp.as_ref().filter(|tcp| tcp.segments_in > 0) else { return false };
+    let message = tcp.bytes_received as f64 / tcp.segments_in as f64;
+    longest_wait(thread) == Some(Wait::Input) && socket.receive_queue_mean <= MORE * message
 }
 
 /// Returns what a thread waits for in the call in which it sleeps longest; `None` if that call

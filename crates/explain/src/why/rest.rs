@@ -4,8 +4,8 @@
 
 mod generator;
 mod nothing;
+mod varied;
 
-use super::Suspect;
 use super::doubts;
 use super::facts::{Facts, Subject, share, share_of};
 use super::functions::{Group, is_nameless};
@@ -13,12 +13,14 @@ use super::measure::Measure as M;
 use super::queues;
 use super::waits::{self, Wait};
 use super::words::{label, percent};
+use super::{Held, Suspect};
 use generator::{generator, generator_limit};
 use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, grouped};
 use linerate_record::why::{Cause, Gain, ThreadActivity, ThreadState, WhyFinding};
 use linerate_record::{Figure, Tier};
 use nothing::nothing_wrong;
+use varied::{inseparable, probable};
 
 const MODEL: &str = "headroom until the busiest thread is 100 % busy";
 
@@ -44,11 +46,13 @@ pub(super) fn observer(facts: &Facts<'_>) -> Option<WhyFinding> {
     })
 }
 
-/// Returns the finding when no rule with a worthwhile gain holds.
+/// Returns the finding when no rule with a worthwhile gain holds. `likely` is a rule with such a
+/// gain that holds on average, but not with its entire intervals.
 pub(super) fn rest(
     facts: &Facts<'_>,
     suspects: &[Suspect],
     doubtful: Option<(Cause, Cause)>,
+    likely: Option<&Held<'_>>,
 ) -> WhyFinding {
     if limit_reached(facts).is_some() {
         return nothing_wrong(facts);
@@ -76,6 +80,9 @@ pub(super) fn rest(
             suspected(facts, suspects)
         }
         Room::Left => idle(facts),
+        Room::Full | Room::Unknown if likely.is_some_and(|likely| likely.gain.is_some()) => {
+            likely.map_or_else(|| unknown(facts), |likely| probable(facts, likely))
+        }
         Room::Full => full(facts),
         Room::Unknown => unknown(facts),
     }
@@ -181,7 +188,7 @@ fn seen(facts: &Facts<'_>) -> Vec<Evidence> {
     if let Some(thread) = facts.busiest() {
         seen.push(evidence("CPU demand of the busiest thread", thread.demand(), "ratio"));
         if let Some(busy) = facts.busy(thread) {
-            seen.push(evidence("time that the busiest thread works", busy.value, "ratio"));
+            seen.push(evidence("time that the busiest thread spends working", busy.value, "ratio"));
         }
     }
     seen
@@ -285,18 +292,6 @@ fn busy_receiving(facts: &Facts<'_>, cpu: u32, share: f64) -> WhyFinding {
     cannot_tell(facts, sentence, &next)
 }
 
-/// Returns the finding if cause `held` is established, but cause `likely`, which would explain it,
-/// probably applies too.
-fn inseparable(facts: &Facts<'_>, held: Cause, likely: Cause) -> WhyFinding {
-    let sentence = format!(
-        "Cannot tell {held} and {likely} apart: both fit, and {likely} would explain {held}, but \
-         the evidence for {likely} varied too much within the window.",
-        held = held.name(),
-        likely = likely.name()
-    );
-    cannot_tell(facts, sentence, "Watch for longer (-t 30s), under a steady load")
-}
-
 /// Returns the finding for packets that a socket dropped while only an interface is observed.
 fn lost_at_socket(facts: &Facts<'_>) -> Option<WhyFinding> {
     if !facts.observation.threads.is_empty() {
@@ -331,7 +326,7 @@ fn suspected(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
     let mut next: Vec<&str> = suspects.iter().map(|one| one.rule.measure).collect();
     next.dedup();
     let thread = facts.busiest().map_or_else(String::new, |thread| {
-        format!(" Thread {} {}.", label(thread), doing(facts, thread))
+        format!(" Thread {} {}.{}", label(thread), doing(facts, thread), waiting(thread))
     });
     let sentence = match names.as_slice() {
         [one] => {
@@ -365,6 +360,18 @@ fn doing(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     )
 }
 
+/// Returns a sentence about the time that a thread waits for a CPU; empty if that hardly matters.
+fn waiting(thread: &ThreadActivity) -> String {
+    /// Share that is well above the error of kernel accounting.
+    const MATTERS: f64 = 0.1;
+    match thread.share_of(|state| state == ThreadState::Waiting) {
+        share if share >= MATTERS => {
+            format!(" It waits for a CPU {} % of the time.", percent(share))
+        }
+        _ => String::new(),
+    }
+}
+
 /// Returns the finding for a thread that is always busy with work that no rule covers.
 fn full(facts: &Facts<'_>) -> WhyFinding {
     let Some(thread) = facts.busiest() else { return unknown(facts) };
@@ -381,9 +388,10 @@ fn full(facts: &Facts<'_>) -> WhyFinding {
         _ => "Cannot tell processing_cost, cache_misses and false_sharing apart",
     };
     let sentence = format!(
-        "{doubt}. Thread {} {}, and is busy whenever it runs.",
+        "{doubt}. Thread {} {}, and is busy whenever it runs.{}",
         label(thread),
-        doing(facts, thread)
+        doing(facts, thread),
+        waiting(thread)
     );
     let threads = if facts.working().count() > 1 { " and with one thread" } else { "" };
     let next = format!(

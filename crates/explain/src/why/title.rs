@@ -65,7 +65,13 @@ impl Measure {
                 ("crypto library samples on AES and SHA instructions", "ratio")
             }
             Self::FaultsPerSecond => ("page faults", "1/s"),
-            Self::FaultTime => ("CPU time in page faults, estimated", "ratio"),
+            Self::MajorFaultsPerSecond => ("page faults that read from a disk", "1/s"),
+            Self::AsleepInFaults => ("time asleep in page faults that read from a disk", "ratio"),
+            Self::OthersAwaitInput => ("time that another thread waits for input", "ratio"),
+            Self::StrangersInstead => {
+                ("time waiting for a CPU while unrelated programs ran there", "ratio")
+            }
+            Self::FaultTime => ("time in page faults / CPU time, estimated", "ratio"),
             Self::CpuInterrupts => ("this CPU's time in interrupts and softirqs", "ratio"),
             Self::CpuUsed => ("this CPU's non-idle time", "ratio"),
             Self::FirewallOfUsed => {

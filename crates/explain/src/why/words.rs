@@ -180,8 +180,9 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
         "storage_fix" => Some(waits::storage_fix(thread).to_owned()),
         "line" => Some(line(facts, thread)),
         "working_set" => {
-            let bytes = thread.memory.as_ref()?.working_set_bytes.estimate()?.low;
-            Some(linerate_record::units::memory_size(bytes))
+            let bytes = thread.memory.as_ref()?.working_set_bytes.estimate()?;
+            let size = linerate_record::units::memory_size;
+            Some(format!("about {} (at least {})", size(bytes.value), size(bytes.low)))
         }
         _ => None,
     }
@@ -413,6 +414,8 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "kernel" => (M::KernelShare, Percent),
         "calls" => (M::CallsPerPacket, Calls),
         "faults" => (M::FaultsPerSecond, Number),
+        "major_faults" => (M::MajorFaultsPerSecond, Number),
+        "in_faults" => (M::AsleepInFaults, Percent),
         "fault_time" => (M::FaultTime, Percent),
         "lock_wait" => (M::LockWait, Percent),
         "futex" => (M::AsleepOnFutex, Percent),

@@ -83,6 +83,7 @@ fn observe(report: &RunReport) -> Observation {
         slices: 1,
         threads: threads.filter_map(|(number, worker)| activity(report, number, worker)).collect(),
         threads_left_out: 0,
+        ended_threads_cpus: None,
         quotas: Vec::new(),
         cpus: Vec::new(),
         interfaces: Vec::new(),
@@ -94,6 +95,7 @@ fn observe(report: &RunReport) -> Observation {
         shared_lines: Vec::new(),
         arrivals: None,
         last_level_cache_bytes: None,
+        event_costs: None,
         packets: packets.map(|kpps| PacketCount {
             packets: (kpps * 1e3 * report.elapsed_s) as u64,
             bytes: None,

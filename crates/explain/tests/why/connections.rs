@@ -8,14 +8,16 @@ use crate::example::{
 use crate::seeds::software_crypto;
 use crate::seeds::{copying_unprivileged, nothing_to_send, receive_window, socket_buffer};
 use linerate_explain::why::explain;
+use linerate_record::stats::Estimate;
 use linerate_record::why::Cause::{
     self, AcceptQueue, CannotTell, NagleDelay, NothingWrong, RateLimiter, ReceiveWindow,
     SlowReceiver, SocketBuffer, SoftwareCrypto, SystemCalls, TcpLoss, UnreadSocket, WaitingForPeer,
 };
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{
-    Observation, SleepTime, SocketCounts, SocketKind, TcpCounts, WhyFinding,
+    Observation, SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadTime, WhyFinding,
 };
+use linerate_record::{Figure, Tier};
 
 fn first(seen: &Observation) -> WhyFinding {
     explain(seen).swap_remove(0)
@@ -111,6 +113,31 @@ fn lost_segments_of_a_sender_with_more_to_send_are_a_cause() {
     let few =
         TcpCounts { busy_s: 5.0, retransmitted: 30, needless: Some(0), ..TcpCounts::default() };
     assert_ne!(first(&idle_sender(125_000_000, few)).cause, TcpLoss);
+}
+
+#[test]
+fn a_cause_that_fits_on_average_is_named_but_not_claimed() {
+    // The sender stalls for whole slices at a time, so its CPU demand is not known well.
+    let tcp = TcpCounts {
+        busy_s: 5.0,
+        retransmitted: 2_000,
+        needless: Some(0),
+        app_limited_share: 0.1,
+        ..TcpCounts::default()
+    };
+    let mut seen = idle_sender(125_000_000, tcp);
+    let wide = |value: f64| {
+        let estimate = Estimate { value, low: 0.05, high: 0.95, confidence: 0.95, n: 50 };
+        Figure::number("ratio", estimate, Tier::Sw, "by hand")
+    };
+    seen.threads[0].time = [(Kernel, 0.6), (Asleep, 0.4)]
+        .map(|(state, value)| ThreadTime { state, share: wide(value) })
+        .to_vec();
+    let finding = first(&seen);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("whether tcp_loss limits the rate"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("at most 90 % required"), "{}", finding.sentence);
+    assert_eq!(finding.gain.percent.as_number(), None);
 }
 
 #[test]

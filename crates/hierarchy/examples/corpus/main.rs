@@ -166,14 +166,14 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
         Way::Trace(_) => "trace-driven",
     };
     format!(
-        "{} {way} machines: count right {}, sizes within 10 % {}, latencies within 1 % {}, \
-         all of it {}\n\
+        "{} {way} machines, correct: number of levels {}, sizes within 10 % {}, latencies within \
+         1 % {}, all three {}\n\
          intervals that hold the truth: {covered} of {intervals} ({:.1} %); \
          latencies hidden by noise: {}; \
          moved: {moved}, reported: {}\n\
          size error, median and 90th percentile: {}; latency error: {}\n\
          sizes right, by page colours: {}\n\
-         machines whose pages are huge: {}\n\
+         machines whose pages are huge, {}\n\
          {}",
         verdicts.len(),
         share(&|verdict| verdict.is_count_right),
@@ -200,7 +200,7 @@ fn wrong_claims(verdicts: &[Verdict]) -> String {
             share_text(wrong.count(), verdicts.len())
         };
         format!(
-            "confidently wrong with {name}: invented level {}, level missing without a word {}\n",
+            "confidently wrong with {name}: levels invented: {}, levels silently missed: {}\n",
             wrong(|claims, place| claims.invented[place] > 0),
             wrong(|claims, place| claims.missing[place] > 0),
         )
@@ -229,7 +229,7 @@ fn of_huge_pages(verdicts: &[Verdict]) -> String {
         share_text(huge.iter().filter(|verdict| is_right(verdict)).count(), huge.len())
     };
     format!(
-        "count right {}, sizes {}, latencies {}, all of it {}",
+        "correct: number of levels {}, sizes {}, latencies {}, all three {}",
         right(|verdict| verdict.is_count_right),
         right(Verdict::is_size_right),
         right(Verdict::is_latency_right),

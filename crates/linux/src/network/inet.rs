@@ -139,6 +139,10 @@ pub struct TcpInfo {
     pub data_segments_out: u32,
     /// Payload bytes sent, retransmissions included; `None` before Linux 4.19.
     pub bytes_sent: Option<u64>,
+    /// Time since data was last sent, milliseconds, in steps of the kernel's clock tick.
+    pub data_sent_ms_ago: u32,
+    /// Time since data was last received, milliseconds, in steps of the kernel's clock tick.
+    pub data_received_ms_ago: u32,
 }
 
 impl TcpInfo {
@@ -167,6 +171,8 @@ impl TcpInfo {
             is_window_scaled: bytes.get(5)? & OPTION_WINDOW_SCALE != 0,
             data_segments_out: u32_at(bytes, 156)?,
             bytes_sent: u64_at(bytes, 200),
+            data_sent_ms_ago: u32_at(bytes, 44)?,
+            data_received_ms_ago: u32_at(bytes, 52)?,
         })
     }
 }

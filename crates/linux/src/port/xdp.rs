@@ -157,7 +157,7 @@ fn bind(socket: &OwnedFd, name: &str, interface: u32, number: u32) -> Result<(),
     };
     match status {
         0 => Ok(()),
-        _ => Err(Error::last("bind", format!("AF_XDP socket to queue {number} of {name}"), BUSY)),
+        _ => Err(Error::last("bind", format!("AF_XDP socket on queue {number} of {name}"), BUSY)),
     }
 }
 

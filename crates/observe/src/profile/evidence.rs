@@ -200,7 +200,7 @@ impl<'a> Found<'a> {
         hits
     }
 
-    /// Returns the share of samples that wait for memory, by kind of memory.
+    /// Returns, for each kind of memory, the share of samples taken while stalled on it.
     fn memory(&self, tier: Tier, regions: &Regions) -> Vec<MemoryShare> {
         let mut by_kind = BTreeMap::<MemoryKind, Vec<f64>>::new();
         for one in &self.operands {

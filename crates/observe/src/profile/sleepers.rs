@@ -57,7 +57,7 @@ impl Asleep {
         self.threads.finish(root, self.slices, monotonic_ns());
     }
 
-    /// Returns the system calls in which the threads slept, averaged over all threads.
+    /// Returns the fraction of time asleep in each system call, averaged over all threads.
     pub(super) fn asleep_on(&self) -> Vec<SleepTime> {
         let mut sums = BTreeMap::<(String, Option<String>), f64>::new();
         let threads: Vec<&Thread> = self.with_slices().collect();

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Kernel functions, from /proc/kallsyms.
 //!
-//! The list has 100,000 lines or more, and the kernel takes 40 ms to format them as they are read,
-//! which is more CPU time than all other readings take in one second. The first call after a boot
-//! therefore stores the whole list in a compact file ([`kept`]) that later calls use for lookups.
-//! Addresses that the file does not cover are looked up by reading the kernel's list up to the last
-//! of them. If the file cannot be written, this is done for all addresses:
+//! The list has 100,000 lines or more, and the kernel takes 40 ms to format it each time that it is
+//! read, which is more CPU time than all other readings take in one second. The first call after a
+//! boot therefore stores the whole list in a compact file ([`kept`]) that later calls use for
+//! lookups. Addresses that the file does not cover are looked up in the kernel's list, which is
+//! read up to the last of them; without the file, all addresses are. The list is not sorted, so a
+//! lookup takes one pass over it:
 //!
 //! ```text
-//! for each symbol of code, in the order of the list:
-//!     the lowest address at or after its start is in it, or in a symbol that starts later
-//! at the end: an address without its own symbol gets the symbol of the preceding address
+//! for each code symbol, in the order of the list:
+//!     find the lowest address that is looked up, at or after the symbol's start
+//!     the symbol is the candidate for that address, unless the present one starts later
+//! at the end: an address without a candidate gets that of the next lower address
 //! ```
 
 mod kept;

@@ -36,6 +36,7 @@ pub(super) struct Watched {
     pub(super) send_queue: u64,
     pub(super) app_limited: u64,
     pub(super) held: u64,
+    pub(super) unanswered: u64,
     pub(super) peer_window_max: Option<u32>,
 }
 
@@ -55,6 +56,14 @@ fn is_held(tcp: &TcpInfo) -> bool {
     let has_less_than_a_segment = (1..tcp.mss).contains(&tcp.not_sent);
     let has_room = tcp.unacked < tcp.cwnd && tcp.peer_window.is_none_or(|peer| peer >= tcp.mss);
     has_less_than_a_segment && tcp.unacked > 0 && has_room
+}
+
+/// Returns whether the last data was received, some time ago, and nothing was sent since.
+fn is_unanswered(tcp: &TcpInfo) -> bool {
+    /// The longest clock tick (CONFIG_HZ=250 and above): data that arrived this long ago is not
+    /// merely between two reads of the program.
+    const AGO_MS: u32 = 4;
+    tcp.data_received_ms_ago >= AGO_MS && tcp.data_received_ms_ago < tcp.data_sent_ms_ago
 }
 
 impl Watched {
@@ -105,6 +114,7 @@ impl Watched {
             send_queue: 0,
             app_limited: 0,
             held: 0,
+            unanswered: 0,
             peer_window_max: None,
         };
         let is_tcp = kind == SocketKind::Tcp;
@@ -122,6 +132,7 @@ impl Watched {
         if let Some(tcp) = tcp.filter(|_| is_tcp) {
             self.app_limited += u64::from(tcp.is_app_limited);
             self.held += u64::from(is_held(&tcp));
+            self.unanswered += u64::from(is_unanswered(&tcp));
             self.peer_window_max = self.peer_window_max.max(tcp.peer_window);
         }
         self.last = state;
@@ -132,6 +143,7 @@ impl Watched {
         self.first = Some(self.last.clone());
         (self.reads, self.waited, self.app_limited, self.held) = (0, 0, 0, 0);
         (self.receive_queue, self.receive_queue_max, self.send_queue) = (0, 0, 0);
+        self.unanswered = 0;
         self.peer_window_max = None;
     }
 
@@ -168,6 +180,7 @@ impl Watched {
             delivery_bytes_per_s: now.delivery_rate as f64,
             min_rtt_s: f64::from(now.min_rtt_us) / 1e6,
             held_share: Some(self.held as f64 / self.reads.max(1) as f64),
+            unanswered_share: Some(self.unanswered as f64 / self.reads.max(1) as f64),
             peer_window_max: self.peer_window_max.map(u64::from),
             pacing_limit_bytes_per_s: now.max_pacing_rate.map(|rate| rate as f64),
         }

@@ -148,7 +148,7 @@ pub enum BoundMeasure {
     /// Share that waits for divisions, multiplications, floating-point and cipher instructions
     /// without a memory operand.
     LongArithmetic,
-    /// Share that waits for other instructions without a memory operand.
+    /// Share that waits for instructions that have no memory operand and are in no other class.
     SimpleInstructions,
     /// Share that waits for atomic read-modify-write instructions.
     Atomics,

@@ -220,7 +220,7 @@ pub struct TcpCounts {
     /// because the originals were late rather than lost. `null` if the kernel does not report them.
     #[serde(default)]
     pub needless: Option<u64>,
-    /// Time that the connection had data to send or in flight, in seconds.
+    /// Time during which the connection had data to send or in flight, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub busy_s: f64,
     /// Part of `busy_s` in which the connection was limited by the receiver's window, in seconds.
@@ -250,6 +250,10 @@ pub struct TcpCounts {
     /// though the windows had room for it (Nagle's algorithm), 0 to 1; `null` in older records.
     #[serde(default)]
     pub held_share: Option<f64>,
+    /// Fraction of readings in which the last data was received, at least 4 ms ago, and nothing was
+    /// sent since, 0 to 1: the peer may be waiting for a reply. `null` in older records.
+    #[serde(default)]
+    pub unanswered_share: Option<f64>,
     /// Largest window advertised by the peer in any reading, in bytes; `null` if the kernel does
     /// not report it.
     #[serde(default)]

@@ -6,6 +6,7 @@ use super::{line, put};
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, painted, stacked};
 use crate::value::{clean, count, percent, significant};
+use linerate_record::Figure;
 use linerate_record::why::{Observation, WhyFinding, WhyReport};
 
 /// Formats all details.
@@ -18,6 +19,7 @@ pub(super) fn details(report: &WhyReport, style: &Style) -> String {
         cpus(observation, style),
         sockets(&observation.sockets, style),
         events(observation, style),
+        event_costs(observation, style),
         unread(observation, style),
     ])
 }
@@ -121,6 +123,25 @@ fn events(observation: &Observation, style: &Style) -> String {
         put(&mut protocols, vec![name.clone(), count(*value)]);
     }
     stacked(&[grid.render(style), protocols.render(style)])
+}
+
+/// Formats the cost of kernel events on this machine, from which the cost of those that were
+/// counted is estimated.
+fn event_costs(observation: &Observation, style: &Style) -> String {
+    let Some(costs) = &observation.event_costs else { return String::new() };
+    let all = [
+        ("a system call", &costs.system_call),
+        ("a page fault", &costs.page_fault),
+        ("mapping and unmapping a page", &costs.page_mapping),
+    ];
+    let one = |(name, cost): (&str, &Figure)| {
+        Some(format!("{} us for {name}", significant(cost.as_number()? / 1e3)))
+    };
+    let known: Vec<String> = all.into_iter().filter_map(one).collect();
+    match known.is_empty() {
+        true => String::new(),
+        false => line("at least", &format!("{} (measured)", known.join(", ")), style),
+    }
 }
 
 /// Lists what could not be read, why, and the command that fixes it.

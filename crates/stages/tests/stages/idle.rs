@@ -44,7 +44,7 @@ fn says_which_parameter_matches_no_packet() {
     let rules = [("rules", texts(&["permit tcp from any to any"]))];
     assert_eq!(
         idle_messages("filter", &rules, &udp(A, 1, B, 2, b""), Some(tcp(A, 1, B, 2, b""))),
-        [Some("no packet matches any of the `rules` (number: 1)".to_owned()), None]
+        [Some("no packet matches the only rule in `rules`".to_owned()), None]
     );
     let none = idle_messages("filter", &[], &udp(A, 1, B, 2, b""), None);
     assert_eq!(none[0].as_deref(), Some("`rules` is empty"));

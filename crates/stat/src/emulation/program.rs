@@ -86,7 +86,7 @@ pub(super) fn resolve(file: PathBuf, argv: &[OsString]) -> Result<Program, Strin
             return Ok(Program { file, argv, elf });
         }
         let (interpreter, argument) = interpreter(&head)
-            .ok_or_else(|| format!("{} is neither ELF nor a script", file.display()))?;
+            .ok_or_else(|| format!("{} is neither an ELF file nor a script", file.display()))?;
         argv[0] = file.into_os_string();
         argv.splice(0..0, [interpreter.clone()].into_iter().chain(argument));
         file = interpreter.into();
@@ -198,7 +198,7 @@ mod tests {
         let data = folder.path().join("data");
         std::fs::write(&data, "no program").unwrap();
         let reason = resolve(data, &["data".into()]).unwrap_err();
-        assert!(reason.contains("neither ELF nor a script"), "{reason}");
+        assert!(reason.contains("neither an ELF file nor a script"), "{reason}");
     }
 
     proptest! {

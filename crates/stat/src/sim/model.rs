@@ -16,7 +16,7 @@ pub enum LastLevel {
     None,
     /// The second level.
     Second,
-    /// A level beyond the second; the levels in between are not simulated.
+    /// The third or a later level; the levels between the first and this one are not simulated.
     Beyond,
 }
 

@@ -6,12 +6,12 @@ use crate::line::is_timeout;
 use crate::meter::Meter;
 use crate::protocol::{MAX_DATAGRAM, Test, Way};
 use linerate_linux::errno::ENOBUFS;
-use linerate_linux::socket::{self, Batch};
+use linerate_linux::socket::{self, Batch, Order, SendRing};
 use std::io;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-/// Messages per sendmmsg or recvmmsg call.
+/// Messages per sendmmsg, recvmmsg or io_uring_enter call.
 const BATCH: usize = 32;
 /// Maximum number of segments per call with UDP_SEGMENT (UDP_MAX_SEGMENTS before Linux 6.9).
 const MAX_SEGMENTS: u32 = 64;
@@ -86,6 +86,7 @@ pub(super) fn receive(side: &Side<'_>, udp: &UdpSocket, meter: &mut Meter<'_>) -
 struct Source {
     message: Vec<u8>,
     batch: Option<Batch>,
+    ring: Option<SendRing>,
     per_call: u64,
 }
 
@@ -107,15 +108,28 @@ impl Source {
             _ => 1,
         };
         let is_batch = test.way == Way::Batches;
+        let message = vec![0x5a; (test.message * segments) as usize];
+        let ring = match test.way {
+            Way::Ring => {
+                let ring = SendRing::new(message.clone(), BATCH as u32, Order::Any);
+                Some(ring.map_err(|error| failed(&error))?)
+            }
+            _ => None,
+        };
+        let has_many = is_batch || ring.is_some();
         Ok(Self {
-            message: vec![0x5a; (test.message * segments) as usize],
+            message,
             batch: is_batch.then(|| Batch::new(BATCH, test.message as usize)),
-            per_call: if is_batch { BATCH as u64 } else { u64::from(segments) },
+            ring,
+            per_call: if has_many { BATCH as u64 } else { u64::from(segments) },
         })
     }
 
     /// Returns the number of datagrams that the kernel accepted.
     fn send(&mut self, udp: &UdpSocket) -> io::Result<u64> {
+        if let Some(ring) = &mut self.ring {
+            return ring.send(udp, super::STEP).map(|sent| sent.messages);
+        }
         match &mut self.batch {
             Some(batch) => socket::send_batch(udp, batch).map(|count| count as u64),
             None => udp.send(&self.message).map(|_| self.per_call),

@@ -5,7 +5,7 @@ use super::Side;
 use crate::line::is_timeout;
 use crate::meter::Meter;
 use crate::protocol::{Test, Way};
-use linerate_linux::socket;
+use linerate_linux::socket::{self, Order, SendRing};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -49,11 +49,14 @@ struct Source {
     message: Vec<u8>,
     /// A file with the message, for sendfile.
     file: Option<File>,
+    ring: Option<SendRing>,
     way: Way,
     /// Zero-copy calls that have not completed.
     outstanding: u64,
 }
 
+/// Messages per io_uring_enter call.
+const PER_CALL: u32 = 4;
 /// Number of outstanding zero-copy calls at which completions are collected.
 const OUTSTANDING: u64 = 64;
 
@@ -68,12 +71,22 @@ impl Source {
         if test.way == Way::ZeroCopy {
             socket::allow_zerocopy(stream).map_err(failed)?;
         }
-        Ok(Self { message, file, way: test.way, outstanding: 0 })
+        let ring = match test.way {
+            Way::Ring => {
+                let ring = SendRing::new(message.clone(), PER_CALL, Order::Sequential);
+                Some(ring.map_err(failed)?)
+            }
+            _ => None,
+        };
+        Ok(Self { message, file, ring, way: test.way, outstanding: 0 })
     }
 
     fn send(&mut self, mut stream: &TcpStream, meter: &mut Meter<'_>) -> io::Result<usize> {
         if let Some(file) = &self.file {
             return socket::send_file(stream, file, 0, self.message.len());
+        }
+        if let Some(ring) = &mut self.ring {
+            return ring.send(stream, super::STEP).map(|sent| sent.bytes as usize);
         }
         if self.way != Way::ZeroCopy {
             return stream.write(&self.message);

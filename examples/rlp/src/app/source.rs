@@ -132,7 +132,7 @@ fn check(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
     if a10.naks > 0.0 && a10.direction == Direction::Reverse {
         misfits.push(Misfit {
             param: "naks",
-            message: "terminal NAK lists are possible only in the forward direction".into(),
+            message: "NAK lists from terminals require a source in the forward direction".into(),
             help: "remove 'naks'".into(),
         });
     }
@@ -142,7 +142,7 @@ fn check(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
 /// Direction of a session's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
-    /// To the terminal; the packets arrive in A10 envelopes.
+    /// To the terminal; the packets arrive encapsulated for A10 (GRE).
     Forward,
     /// From the terminal; the packets arrive in RLP frames.
     Reverse,

@@ -175,7 +175,7 @@ fn keys_that_make_no_sense_are_refused_with_what_to_write() {
         ("naks = 0.6", "'naks' is 0.6; it must be from 0 to 0.5"),
         (
             "naks = 0.1, direction = 'reverse'",
-            "terminal NAK lists are possible only in the forward direction; remove 'naks'",
+            "NAK lists from terminals require a source in the forward direction; remove 'naks'",
         ),
         ("direction = 'back'", "'direction' cannot be 'back'; valid: 'forward', 'reverse'"),
     ];

@@ -37,7 +37,7 @@ pub(super) fn no_reads(text: &str) -> Finding {
     let unread = text.lines().filter(|line| line.starts_with("unread ")).count();
     let counted = text.lines().filter(|line| line.starts_with("count ")).count();
     finding(match (unread, counted) {
-        (1.., 0) => Ok(format!("user mode reads nothing where it may not, {unread} times")),
+        (1.., 0) => Ok(format!("user mode was refused access to closed counters, {unread} times")),
         _ => Err(format!("{unread} reads by user mode were refused, {counted} were not")),
     })
 }
@@ -109,11 +109,12 @@ fn exact_of(event: &str, each: u64, pairs: &[(u64, u64)]) -> Result<String, Stri
     }
 }
 
-/// Checks the lines `between EVENT CASES OF`.
+/// Checks the lines `between EVENT CASES TOTAL`: all reads were between the kernel's own reads
+/// before and after.
 fn between(text: &str, event: &str) -> Result<String, String> {
     let lines = numbers(text, &format!("between {event}"));
     let Some([cases, of]) = lines.first().map(Vec::as_slice) else {
-        return Err(format!("{event}: was not compared with reads by the kernel"));
+        return Err(format!("{event} was not compared with the kernel's reads"));
     };
     let sentence =
         format!("{event}: {cases} of {of} reads are between the kernel's before and after");

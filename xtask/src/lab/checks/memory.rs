@@ -29,7 +29,7 @@ fn judged(answer: &Answer) -> Result<String, String> {
     let record = Record::from_json(output).map_err(|error| format!("memory: {error}"))?;
     let is_emulated = record.provenance.emulated == Some(true);
     let Body::Memory(report) = record.body else {
-        return Err("memory: not a record of memory".to_owned());
+        return Err("memory: not a `memory` record".to_owned());
     };
     let times = times(&report);
     let (Some(least), Some(most)) =

@@ -100,7 +100,7 @@ fn record_of(answer: &Answer) -> Result<Record, String> {
 fn stat_of(answer: &Answer) -> Result<StatReport, String> {
     match record_of(answer)?.body {
         Body::Stat(report) => Ok(*report),
-        _ => Err(format!("{}: not a record of stat", answer.name)),
+        _ => Err(format!("{}: not a `stat` record", answer.name)),
     }
 }
 
@@ -109,7 +109,7 @@ fn stat_of(answer: &Answer) -> Result<StatReport, String> {
 fn doctor(answer: &Answer) -> Result<String, String> {
     let Record { provenance, body, .. } = record_of(answer)?;
     let Body::Doctor(report) = body else {
-        return Err("doctor: not a record of doctor".to_owned());
+        return Err("doctor: not a `doctor` record".to_owned());
     };
     let Provenance { emulated, hypervisor, cpu, .. } = provenance;
     let DoctorReport { best_tier, .. } = *report;

@@ -129,7 +129,7 @@ fn events(console: &str) -> Result<(usize, usize), String> {
         _ => true,
     };
     if let Some((name, numbers)) = events.iter().find(is_wrong) {
-        return Err(format!("the event {name} with {numbers:?} is not as the emulator counts"));
+        return Err(format!("the event {name} with {numbers:?} differs from the emulator's count"));
     }
     let counted = events.iter().filter(|(_, numbers)| numbers[1] > 0).count();
     match counted == EMULATED.len() {

@@ -181,7 +181,7 @@ fn keeps_nothing(before: &Answer, then: &Answer, loads: usize) -> Result<(), Str
     match (areas(before), areas(then)) {
         (0, _) | (_, 0) => Err("the kernel does not report its memory use".to_owned()),
         (before, then) if then >= before + loads => {
-            Err(format!("memory leaked: {before} areas, then {then}"))
+            Err(format!("memory leak: {before} vmalloc areas before the test, {then} after it"))
         }
         _ => Ok(()),
     }

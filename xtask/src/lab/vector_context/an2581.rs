@@ -78,10 +78,10 @@ pub(super) fn section(costs: &Results) -> String {
 
 fn table_1(costs: &Results) -> String {
     let mut text =
-        "## Compared with table 1 of AN2581\n\nShare of context management in all instructions; in \
-         brackets what the table says: whether the overhead is lower with few interrupts, higher \
-         with many, low with large blocks. Rows without brackets are not the note's.\n\n| scheme | \
-         vectors in the kernel | needs the system |"
+        "## Compared with table 1 of AN2581\n\nContext management as a share of all instructions. \
+         In brackets: what the table says about the overhead with few interrupts, with many, and \
+         with large blocks. Rows without brackets are not in AN2581.\n\n| scheme | vectors in the \
+         kernel | needs the system |"
             .to_owned();
     for (name, _) in KINDS {
         let _ = write!(text, " {name} |");
@@ -103,12 +103,11 @@ fn table_1(costs: &Results) -> String {
 /// the background.
 fn figure_4(costs: &Results) -> String {
     let mut text =
-        "## Compared with figure 4 of AN2581\n\nThe note's share of the processor under \
-                    TCP traffic in VxWorks on an MPC7455 board, whose rate of interrupts it does \
-                    not say; ours under the traffic load at 20,000 interrupts/s, in percent of the \
-                    instructions that are not background: kernel, context management and tasks are \
-                    all of them.\n\n| scheme | the note | kernel | context | tasks \
-                    |\n|---|---|---:|---:|---:|\n"
+        "## Compared with figure 4 of AN2581\n\nAN2581 gives CPU shares under TCP traffic in \
+         VxWorks on an MPC7455 board, without the interrupt rate. Our shares are for the traffic \
+         load at 20,000 interrupts/s, relative to all instructions outside the background, which \
+         are those of kernel, context management and tasks.\n\n| scheme | the note | kernel | \
+         context | tasks |\n|---|---|---:|---:|---:|\n"
             .to_owned();
     for (scheme, note) in FIGURE_4 {
         let ran = find(costs, scheme, MANY);
@@ -122,6 +121,6 @@ fn figure_4(costs: &Results) -> String {
             100.0 - kernel - context
         );
     }
-    text + "\nA save of 32 registers is counted as instructions; what its cache lines cost on a \
-            board is in the note's figures and not in ours.\n\n"
+    text + "\nOur shares count the instructions that save 32 registers, but not the cost of the \
+            cache lines that they touch, which AN2581's figures include.\n\n"
 }

@@ -34,7 +34,7 @@ pub(super) fn document(
 /// Formats the number of tasks, and their work per packet.
 fn vector_tasks(s: &Settings) -> String {
     format!(
-        "{}, of which {} always have a packet; {}, {} instructions of path per packet",
+        "{}, of which {} always have a packet; {}, {} path instructions per packet",
         s.tasks,
         s.busy,
         s.pattern_name(),
@@ -56,15 +56,16 @@ fn settings(s: &Settings) -> String {
 /// Formats the table of corrupted registers, by owner.
 fn right(checks: &Results) -> String {
     let mut text = format!(
-        "## Leaks of registers between contexts\n\nEvery register of an interrupted context, v0 to \
-         v31 and VSCR, is copied, and compared when it continues: of contexts that have them, \
-         under `lazy` and `per-task` of all that have used them or are flagged. Sums are compared \
-         with known ones. An interrupt comes every 480 to 2,400 instructions, at random by a fixed \
-         seed. After {} switches of tasks and interrupts a run ends, after {} where harm is \
-         expected, and when no task has finished a packet for 20,000,000 instructions: `stalled`. \
-         `deepest`: interrupts above each other. `models`: what [they](vector-models.md) say; who \
-         does other harm than they say, or none where they say some, fails the run. What stalls \
-         shows nothing that would come later.\n",
+        "## Register leaks between contexts\n\nWhen a context is interrupted, its vector \
+         registers (v0 to v31 and VSCR) are copied, and compared when it continues. This covers \
+         contexts that own the registers; under `lazy` and `per-task`, all contexts that have \
+         used them or are flagged. Sums are compared with known sums. Interrupts arrive every 480 \
+         to 2,400 instructions, at random from a fixed seed. A run ends after {} task switches \
+         and interrupts, or after {} if corruption is expected; it also ends, as `stalled`, once \
+         no task has finished a packet for 20,000,000 instructions. `deepest` is the maximum \
+         nesting depth of interrupts, and `models` is the prediction of the \
+         [models](vector-models.md). A run fails if its defects are not those that the models \
+         predict. A run that stalls does not show what would have happened later.\n",
         grouped(MANY.0.into()),
         grouped(MANY.1.into())
     );
@@ -107,19 +108,21 @@ fn right(checks: &Results) -> String {
 fn load(name: &str, rows: &[Row], costs: &Results) -> String {
     let base = rows[0].settings;
     let mut text = format!(
-        "## Costs under the {name} load\n\n{}.\n\n{}. What a row does not name is as here.\n\n",
+        "## Costs under the {name} load\n\n{}.\n\n{}. Rows list only what differs from this.\n\n",
         if base.busy == 0 {
-            "Packets come with interrupts; the task that waits for one handles it, the rest is \
-             background"
+            "Each interrupt delivers a packet to the task that waits for it; the rest of the time \
+             is background"
         } else {
-            "All tasks but one always have packets and take turns; interrupts wake that one"
+            "All tasks but one always have packets and take turns; interrupts wake the remaining \
+             one"
         },
         settings(&base)
     );
-    text += "Shares are of all instructions: `context` what the scheme executes, `kernel` the \
-             other instructions of exceptions and scheduler, `background` what is left over. \
-             `saves made` are of all registers; `needed` are those that no scheme could do \
-             without: a context used vectors while another was between taking and giving back.\n\n";
+    text += "Shares are relative to all instructions: `context` is what the scheme executes, \
+             `kernel` the rest of the exception handlers and the scheduler, and `background` the \
+             remainder. Each of the `saves made` saves all registers; `needed` counts those that \
+             no scheme can avoid, because a context used vectors while another one owned \
+             them.\n\n";
     text += "| scheme | context | kernel | background | saves made | needed | restores | traps | \
              scalar instead | packets | worst latency |\n\
              |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
@@ -143,9 +146,9 @@ fn load(name: &str, rows: &[Row], costs: &Results) -> String {
             ran.latency()
         );
     }
-    text += "\nShare of context management in all instructions, and the worst latency of an \
-             interrupt in instructions: the longest stretch with interrupts disabled, plus the \
-             code before the service routine.\n\n";
+    text += "\nContext management as a share of all instructions, and worst-case interrupt \
+             latency in instructions: the longest stretch with interrupts disabled, plus the code \
+             before the service routine.\n\n";
     text += &table(rows, costs, |ran| format!("{:.3} % · {}", ran.share(), ran.latency()));
     if base.busy > 0 {
         text += "\nPackets handled, and saves made / needed:\n\n";
@@ -222,7 +225,9 @@ fn goals(sweeps: &[(&str, Vec<Row>)], costs: &Results) -> String {
 pub(super) fn goals_missed(rows: &[Row], costs: &Results) -> Option<String> {
     let ratio = ratio(costs, TRAFFIC);
     if ratio < LEAST_RATIO {
-        return Some(format!("per-task is {ratio:.1} times exclusive, not {LEAST_RATIO}"));
+        return Some(format!(
+            "per-task costs only {ratio:.1} times as much as exclusive; the goal is {LEAST_RATIO}"
+        ));
     }
     let missed = above(rows, costs).into_iter().find(|(_, why)| why.is_none());
     missed.map(|(what, _)| format!("above {MOST_PERCENT} %: {what}"))
@@ -232,8 +237,8 @@ fn unflagged_task(suspended: &Results) -> String {
     let ran = &suspended[&unflagged()];
     format!(
         "## A task that has not said that it uses vectors\n\nUnder `per-task` and the traffic \
-         load, one task of four not flagged: {} trap, {} task suspended; {} packets handled and {} \
-         dropped, for it handles none any more.\n",
+         load, one task of four not flagged: {} trap, {} task suspended; {} packets handled and \
+         {} dropped, because the suspended task handles no more.\n",
         ran.number("traps"),
         ran.number("suspended"),
         ran.number("packets"),

@@ -168,10 +168,11 @@ pub(super) fn judge(compared: &[Compared]) -> Result<(), Obstacle> {
 pub(super) fn section(compared: &[Compared]) -> String {
     let mut text = "## Linux compared with `lazy`\n\nLinux 6.1 on the same emulated processor \
                     (`lab/linux-7455`), with processes that use a vector register and yield, or \
-                    children that use one and end: how often it reaches `load_up_altivec` and \
-                    `save_altivec`, counted from outside; and the image `lazy` with tasks that do \
-                    the same. Per use of vectors.\n\n| | uses in Linux | traps | saves | traps of \
-                    `lazy` | saves of `lazy` | apart |\n|---|---:|---:|---:|---:|---:|---:|\n"
+                    child processes that use one and exit. Counted from outside the guest: how \
+                    often it calls `load_up_altivec` and `save_altivec`, per use of vectors, \
+                    compared with the image `lazy` with tasks that do the same.\n\n| | uses in \
+                    Linux | traps | saves | traps of `lazy` | saves of `lazy` | apart \
+                    |\n|---|---:|---:|---:|---:|---:|---:|\n"
         .to_owned();
     for case in compared {
         let [traps, saves] = case.linux.per_use();
@@ -184,8 +185,8 @@ pub(super) fn section(compared: &[Compared]) -> String {
             100.0 * case.difference()
         );
     }
-    text + "\nIn the fork storm every child traps once and is saved once, when it has ended and \
-            its registers are never needed again: AN2581 warns of this in section 2.1.\n"
+    text + "\nIn the fork storm, every child traps once, and its registers are saved once: when it \
+            exits and nothing needs them any more. AN2581 warns of this in section 2.1.\n"
 }
 
 #[cfg(test)]

@@ -9,9 +9,11 @@ use linerate_vector_models::{PREEMPTIONS, Verdict, Wrong, explore, schemes};
 /// Returns the scheme's name in the models.
 fn model(scheme: &str) -> Option<&'static str> {
     match scheme {
-        "note" => Some("note: no semaphore, full: scalar"),
-        "note-semaphore" => Some("note's text: semaphore spins, full: scalar"),
-        "note-spin" => Some("note: no semaphore, full: spin"),
+        "note" => Some("AN2581, no semaphore; scalar code if the stack is full"),
+        "note-semaphore" => {
+            Some("AN2581 text, spinning semaphore; scalar code if the stack is full")
+        }
+        "note-spin" => Some("AN2581, no semaphore; spins if the stack is full"),
         "exclusive" => Some("enter; interrupts nest"),
         "hooked" => Some("task_enter and switch; interrupts nest"),
         _ => None,

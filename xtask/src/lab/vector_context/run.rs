@@ -41,18 +41,17 @@ impl Mode {
         match self {
             Self::Load => "Interrupts wake tasks, which take turns",
             Self::Nested => {
-                "Interrupts let others in, and each copies and sums 256 to 1,279 bytes by vectors"
+                "Interrupts nest, and each copies and sums 256 to 1,279 bytes with vectors"
             }
-            Self::Priority => "Each task has a priority of its own; interrupts wake one at random",
-            Self::Sliced => "All tasks are ready; each interrupt ends a turn",
+            Self::Priority => "Each task has its own priority; each interrupt wakes a random one",
+            Self::Sliced => "All tasks are ready; each interrupt ends a time slice",
             Self::All => {
-                "Interrupts let others in and use vectors, end turns, and wake tasks that go first"
+                "Interrupts nest, use vectors, end time slices, and wake tasks of higher priority"
             }
             Self::Sleep => {
-                "Tasks let the others go first between taking the registers and using them, and \
-                 after each packet"
+                "Tasks yield between taking the registers and using them, and after each packet"
             }
-            Self::Yield => "Tasks let the others go first after each packet",
+            Self::Yield => "Tasks yield after each packet",
         }
     }
 }

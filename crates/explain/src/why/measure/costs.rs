@@ -3,23 +3,35 @@
 //! as its lowest, most likely and highest value. Unless stated otherwise, costs were measured on
 //! Linux 6.18 under KVM (EPYC), in runs with and without the events.
 
-use super::super::facts::{Facts, counted};
+use super::super::facts::{Facts, counted, share};
+use super::Measure;
 use super::counts::{bytes, opened};
+use linerate_record::Figure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{ThreadActivity, ThreadState};
 
 /// Cost of one event: lowest, most likely, highest.
 pub(super) type Cost = (f64, f64, f64);
 
-/// Seconds per page fault, including the system calls that usually come with it (mmap, munmap): 0.5
-/// us on bare metal, up to 12 us in a guest. In a guest, MALLOC_MMAP_THRESHOLD_=512 costs nginx 2.8
-/// more faults and 28 us more per request.
-pub(super) const FAULT_S: Cost = (0.5e-6, 3e-6, 12e-6);
+/// Seconds per page fault if the machine's own cost was not measured: 0.5 us on bare metal, up to
+/// 12 us in a guest with the system calls that come with it (mmap, munmap).
+const FAULT_S: Cost = (0.5e-6, 3e-6, 12e-6);
 
-/// Seconds per system call entry and exit. An empty call takes 0.1 us on bare metal and 0.3 us with
-/// the mitigations for processors from before 2019; with argument checks and the socket lock, a
-/// call takes up to 1 us.
+/// Seconds per system call entry and exit if the machine's own cost was not measured. An empty call
+/// takes 0.1 us on bare metal and 0.3 us with the mitigations for processors from before 2019; with
+/// argument checks and the socket lock, a call takes up to 1 us.
 const CALL_S: Cost = (0.1e-6, 0.4e-6, 1.0e-6);
+
+/// Cost of a system call in a program, relative to the measured cost of one that does next to
+/// nothing. With iperf3, sending a datagram by itself rather than in a batch costs 0.6 us more
+/// where such a call takes 0.13 us.
+const OF_CALL: Cost = (1.0, 3.0, 5.0);
+
+/// Cost of a page fault in a program, relative to the measured cost of a fault (lowest: memory is
+/// released in large blocks) or of mapping and unmapping a page (the others: each block is mapped,
+/// caches are cold). Measured with MALLOC_MMAP_THRESHOLD_=512, which makes each allocation of nginx
+/// a mapping: 11 us per fault where mapping and unmapping a page takes 4.6 us.
+const OF_FAULT: Cost = (1.0, 1.5, 4.0);
 
 /// Seconds to send a packet by itself rather than as part of a larger one, and to receive it over a
 /// veth pair: 1.1 us (without TSO and GSO, throughput drops from 8.1 to 4.9 Gb/s). Sending without
@@ -40,7 +52,7 @@ const CONNECTION_S: Cost = (12e-6, 40e-6, 90e-6);
 const MOST: f64 = 0.85;
 
 /// Returns the fraction of CPU time taken by events at this rate.
-pub(super) fn at(rate: Estimate, (low, likely, high): Cost) -> Estimate {
+fn at(rate: Estimate, (low, likely, high): Cost) -> Estimate {
     Estimate { low: rate.low * low, high: rate.high * high, ..rate.scale(likely) }
 }
 
@@ -51,6 +63,42 @@ pub(super) fn at_most_all(share: Estimate) -> Estimate {
     Estimate { value: most(value), low: most(low), high: most(high), ..share }
 }
 
+/// Returns a measured cost in seconds.
+fn measured(figure: &Figure) -> Option<f64> {
+    figure.as_number().filter(|ns| *ns > 0.0).map(|ns| ns / 1e9)
+}
+
+/// Returns the CPU time of a page fault in seconds, with the calls that come with it.
+fn fault_s(facts: &Facts<'_>) -> Cost {
+    let costs = facts.observation.event_costs.as_ref();
+    let found = costs.and_then(|c| measured(&c.page_fault).zip(measured(&c.page_mapping)));
+    let Some((fault, mapping)) = found else { return FAULT_S };
+    let (low, likely, high) = OF_FAULT;
+    (low * fault.min(mapping), likely * mapping, high * mapping)
+}
+
+/// Returns the CPU time of a system call in seconds, without what the call is for.
+fn call_s(facts: &Facts<'_>) -> Cost {
+    let costs = facts.observation.event_costs.as_ref();
+    let Some(call) = costs.and_then(|c| measured(&c.system_call)) else { return CALL_S };
+    let (low, likely, high) = OF_CALL;
+    (low * call, likely * call, high * call)
+}
+
+/// Returns the cost of page faults, which is at most the program's time in the kernel and in
+/// softirqs, where page tables are freed.
+pub(super) fn faults(facts: &Facts<'_>) -> Option<Estimate> {
+    /// Error of kernel accounting, as a fraction of CPU time.
+    const ERROR: f64 = 0.05;
+    let cost = of_used(facts, super::counts::faults(facts), fault_s(facts))?;
+    let threads = facts.observation.threads.iter();
+    let in_kernel = |s| matches!(s, ThreadState::Kernel | ThreadState::Interrupts);
+    let kernel: f64 = threads.map(|thread| thread.share_of(in_kernel)).sum();
+    let most = kernel / facts.used_cpus() + ERROR;
+    let Estimate { value, low, high, .. } = cost;
+    Some(Estimate { value: value.min(most), low: low.min(most), high: high.min(most), ..cost })
+}
+
 /// Returns the cost of events relative to the program's CPU time, capped at [`MOST`].
 fn of_used(facts: &Facts<'_>, events: u64, cost: Cost) -> Option<Estimate> {
     let used = facts.used_cpus() * facts.elapsed();
@@ -59,10 +107,10 @@ fn of_used(facts: &Facts<'_>, events: u64, cost: Cost) -> Option<Estimate> {
 
 /// Returns the cost of a thread's system calls. Without privileges, this is a lower bound based on
 /// its I/O calls.
-pub(super) fn calls(thread: &ThreadActivity) -> Option<Estimate> {
+pub(super) fn calls(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
     let on_cpu = Facts::on_cpu(thread)?.value * thread.elapsed_s;
     let calls = thread.system_calls.or(thread.io_calls)?;
-    Some(at_most_all(at(counted(calls, on_cpu)?, CALL_S)))
+    Some(at_most_all(at(counted(calls, on_cpu)?, call_s(facts))))
 }
 
 /// Returns the cost of the packets that the program's connections sent beyond the number that
@@ -96,4 +144,28 @@ pub(super) fn kernel(thread: &ThreadActivity) -> Option<Estimate> {
     let Some((user, on_cpu)) = user.zip(on_cpu) else { return Some(share) };
     let low = share.low.max(1.0 - user.high.max(0.0) / on_cpu.low).min(share.value);
     Some(Estimate { low, high: share.high.min(1.0).max(share.value), ..share })
+}
+
+impl Measure {
+    /// Returns a measure that is derived from sampled instructions.
+    pub(super) fn of_instructions(
+        self,
+        facts: &Facts<'_>,
+        thread: &ThreadActivity,
+    ) -> Option<Estimate> {
+        if self == Self::CipherInstructions {
+            let of_library = facts.crypto(thread).filter(|crypto| crypto.value > 0.0)?;
+            return Some(Estimate::exactly(thread.cipher_instructions? / of_library.value));
+        }
+        let memory = thread.memory.as_ref()?;
+        match self {
+            Self::MemoryShare => Some(share(memory.share * memory.once_share)),
+            Self::WorkingSet => {
+                let cache = facts.observation.last_level_cache_bytes.filter(|bytes| *bytes > 0)?;
+                let used = memory.working_set_bytes.estimate()?;
+                Some(used.scale(1.0 / cache as f64))
+            }
+            _ => None,
+        }
+    }
 }

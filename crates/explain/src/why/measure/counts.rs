@@ -6,7 +6,7 @@ use super::super::waits::{Wait, time_in, wait_of};
 use super::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
-    InterfaceCounts, SocketCounts, SocketKind, ThreadActivity, ThreadState,
+    InterfaceCounts, RanInstead, SocketCounts, SocketKind, ThreadActivity, ThreadState,
 };
 
 /// Returns the mean packet size in bytes, from the packet counter or else from the interface with
@@ -137,6 +137,27 @@ pub(super) fn faults(facts: &Facts<'_>) -> u64 {
     facts.observation.threads.iter().map(|thread| thread.minor_faults + thread.major_faults).sum()
 }
 
+/// Returns the number of page faults, over all threads, for which data was read from a disk.
+pub(super) fn major_faults(facts: &Facts<'_>) -> u64 {
+    facts.observation.threads.iter().map(|thread| thread.major_faults).sum()
+}
+
+/// Returns the fraction of time that a thread sleeps in page faults that read from a disk: each one
+/// is a sleep, and all sleeps are assumed to be equally long.
+pub(super) fn asleep_in_faults(thread: &ThreadActivity) -> f64 {
+    let sleeps = thread.voluntary_switches.max(thread.major_faults).max(1);
+    let asleep = thread.share_of(|state| state == ThreadState::Asleep);
+    asleep * thread.major_faults as f64 / sleeps as f64
+}
+
+/// Returns the largest fraction of time that another thread of the same process waits for input.
+pub(super) fn others_await_input(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
+    let is_other = |other: &&ThreadActivity| other.pid == thread.pid && other.tid != thread.tid;
+    let others = facts.observation.threads.iter().filter(is_other);
+    let works = others.filter(|other| other.share_of(ThreadState::is_on_cpu) > 0.0);
+    works.filter_map(|other| time_in(other, Wait::Input)).fold(0.0, f64::max)
+}
+
 /// Returns the number of bytes transferred on the program's TCP connections or, if it has none, the
 /// number of bytes in its packets.
 pub(super) fn bytes(facts: &Facts<'_>) -> Option<u64> {
@@ -190,6 +211,40 @@ pub(super) fn others_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Opti
     });
     let seconds: f64 = others.map(|one| one.seconds).sum();
     Some(share(seconds / thread.elapsed_s.max(1e-9)))
+}
+
+/// Like [`others_instead`], but without the program's peers.
+pub(super) fn strangers_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
+    let is_peer = |pid| facts.observation.sockets.iter().any(|socket| socket.peer_pid == Some(pid));
+    let of_peers = thread.ran_instead.iter().filter(|one| one.pid.is_some_and(is_peer));
+    let seconds: f64 = of_peers.map(|one| one.seconds).sum();
+    let others = others_instead(facts, thread)?;
+    Some(share(others.value - seconds / thread.elapsed_s.max(1e-9)))
+}
+
+/// Of the time that a thread waited for its CPU, returns the fraction during which other programs
+/// than its peers ran, as far as known. Those other threads can run less without slowing the
+/// program down.
+pub(in super::super) fn share_of_strangers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
+    /// Maximum CPU time of peers that hardly run, in CPUs.
+    const HARDLY: f64 = 0.02;
+    let is_peer = |pid: u32| {
+        facts.observation.watched.pids.contains(&pid)
+            || facts.observation.sockets.iter().any(|s| s.peer_pid == Some(pid))
+    };
+    let seconds = |is_counted: &dyn Fn(&RanInstead) -> bool| -> f64 {
+        let ran = thread.ran_instead.iter().filter(|one| is_counted(one));
+        ran.map(|one| one.seconds).sum()
+    };
+    let all = seconds(&|_| true);
+    if all > 0.0 {
+        return seconds(&|one| !one.pid.is_some_and(is_peer)) / all;
+    }
+    // The peers of datagram sockets are not known.
+    let has_datagrams =
+        facts.observation.sockets.iter().any(|socket| socket.kind == SocketKind::Udp);
+    let peers: f64 = facts.observation.peers.iter().map(|peer| peer.cpus).sum();
+    if peers <= HARDLY && !has_datagrams { 1.0 } else { 0.0 }
 }
 
 /// Returns the CPU time of the program's other threads that ran on the thread's CPU and sleep on

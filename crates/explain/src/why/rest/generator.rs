@@ -2,6 +2,7 @@
 //! A traffic generator on this machine that is itself the limit.
 
 use super::super::facts::Facts;
+use super::super::measure::is_accepted;
 use super::{evidence, not_predicted, seen};
 use linerate_record::why::{Cause, ThreadState, WhyFinding};
 
@@ -14,7 +15,8 @@ pub(super) fn generator(facts: &Facts<'_>) -> Option<u32> {
     const PEERS: f64 = 0.7;
     let rate = facts.packet_rate().unwrap_or(0.0);
     let is_local = facts.observation.sockets.iter().any(|socket| socket.peer_pid.is_some());
-    let sends_itself = facts.connections().filter_map(|socket| socket.tcp.as_ref());
+    let opened = facts.connections().filter(|socket| !is_accepted(facts, socket));
+    let sends_itself = opened.filter_map(|socket| socket.tcp.as_ref());
     let sends =
         sends_itself.map(|tcp| tcp.bytes_acked as i64 - tcp.bytes_received as i64).sum::<i64>();
     let is_source = sends > 0;

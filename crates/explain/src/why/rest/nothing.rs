@@ -8,7 +8,7 @@ use super::super::words::{label, percent};
 use super::{limit_reached, seen, sends_less};
 use linerate_record::stats::Estimate;
 use linerate_record::units::{Kpps, grouped};
-use linerate_record::why::{Cause, Gain, WhyFinding};
+use linerate_record::why::{Cause, Gain, SocketCounts, SocketKind, WhyFinding};
 use linerate_record::{Figure, Tier};
 
 /// Returns the finding that nothing is wrong: the limit is the offered load, the peer, or a
@@ -56,14 +56,22 @@ pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
         }
         (None, Some(rate)) if rate >= 1.0 => {
             let (rate, losses) = (Kpps(rate / 1e3), losses(facts));
-            if sends_less(facts) {
+            if streams(facts) {
                 format!(
                     "Nothing is wrong: the program sends what it has to send, at {rate}, unless it \
-                     holds data back on purpose, and {losses}.{}",
+                     limits itself (as with nginx's limit_rate), and {losses}.{}",
                     servers(facts)
                 )
+            } else if let Some(server) = asks_only(facts) {
+                format!(
+                    "Nothing is wrong in the program: as a client, it sets the rate itself, {rate}, \
+                     or waits for {server}, and {losses}."
+                )
             } else {
-                format!("Nothing is wrong: the offered load sets the rate, {rate}, and {losses}.")
+                format!(
+                    "Nothing is wrong: the offered load sets the rate, {rate}, and {losses}.{}",
+                    servers(facts)
+                )
             }
         }
         _ if observation.threads.is_empty() => {
@@ -111,6 +119,35 @@ fn change(packets_per_s: &[f64]) -> String {
          load.",
         rates.collect::<Vec<_>>().join(", ")
     )
+}
+
+/// Returns whether most bytes are sent on connections that send much more than they receive, and
+/// that the program leaves idle for much of the time.
+fn streams(facts: &Facts<'_>) -> bool {
+    /// Ratio of bytes sent to bytes received, above that of small requests and replies.
+    const MORE: u64 = 20;
+    let tcps = || facts.connections().filter_map(|socket| socket.tcp.as_ref());
+    let sent: u64 = tcps().map(|tcp| tcp.bytes_acked).sum();
+    let received: u64 = tcps().map(|tcp| tcp.bytes_received).sum();
+    sends_less(facts) && sent >= MORE * received
+}
+
+/// Returns the server of a program that only opens connections, and therefore has no offered load:
+/// it sends at its own pace, or at that of the server's replies.
+fn asks_only<'a>(facts: &Facts<'a>) -> Option<&'a str> {
+    let sockets = &facts.observation.sockets;
+    let serves = |socket: &SocketCounts| match socket.kind {
+        SocketKind::TcpListen | SocketKind::Packet | SocketKind::Xdp | SocketKind::Raw => true,
+        SocketKind::Udp => socket.remote.is_none(),
+        SocketKind::Tcp | SocketKind::Unix => false,
+    };
+    let most = |socket: &&SocketCounts| {
+        socket.tcp.as_ref().map_or(0, |tcp| tcp.bytes_received + tcp.bytes_acked)
+    };
+    if sockets.iter().any(serves) {
+        return None;
+    }
+    facts.connections().max_by_key(most)?.remote.as_deref()
 }
 
 /// Returns a sentence about the servers that the program asks on behalf of its clients; empty if

@@ -131,15 +131,15 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::FaultsPerSecond, 2000.0, "0.6 % of a CPU at 3 us per fault"),
-            at_least(M::FaultTime, 0.01, "1 % of a CPU, even at the lowest cost per fault"),
+            at_least(M::FaultTime, 0.01, "1 % of the CPU time, even at the lowest cost per fault"),
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.2]),
+        gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.0]),
         then_limited_by: Next::Is("the thread's own work"),
-        sentence: "{faults} page faults per second take an estimated {fault_time} of a CPU: memory \
-                   is constantly allocated from and returned to the kernel.",
+        sentence: "{faults} page faults per second take an estimated {fault_time} of the CPU time: \
+                   memory is constantly allocated from and returned to the kernel.",
         fix: "Reuse memory: leave MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ unset or \
               large, use a pool, or map with MAP_POPULATE",
         workaround: Some("huge pages reduce faults by a factor of 512"),
@@ -372,9 +372,9 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::CostRemoved(M::MemoryShare, [0.2, 0.6, 1.0]),
         then_limited_by: Next::Is("the instructions executed"),
-        sentence: "The working set of thread {thread} is at least {working_set} \
-                   ({over_cache} times the last-level cache): {memory_share} of the thread's \
-                   samples hit cache lines that no other sample hit.",
+        sentence: "The working set of thread {thread} is {working_set}, {over_cache} times the \
+                   last-level cache: {memory_share} of the thread's samples hit cache lines that \
+                   no other sample hit.",
         fix: "Shrink the working set: use fewer buffers (mbufs, descriptors) and reuse them in \
               LIFO order, or use smaller tables; otherwise, prefetch",
         workaround: Some("use huge pages, which reduce TLB misses"),

@@ -41,7 +41,8 @@ pub(super) const RULES: &[Rule] = &[
             at_most(
                 M::BriefProcesses,
                 BRIEF_PER_S,
-                "more of them may be what ran instead, and they belong to the program",
+                "beyond that, what ran instead may have been the program's own short-lived \
+                 processes",
             ),
         ],
         symptoms: 0,
@@ -85,6 +86,32 @@ pub(super) const RULES: &[Rule] = &[
         fix: "Move the other programs to another CPU (taskset -acp CPUS PID), or move the thread \
               (taskset -cp CPUS {tid})",
         workaround: None,
+        wrong_if: "with CPU {cpu} to itself, the thread still waits more than 5 % of the time, or \
+                   the rate stays the same",
+        measure: "what ran instead, with scheduler tracepoints (as root)",
+    },
+    // An unrelated program that a thread preempts at each wake-up runs in short time slices, too.
+    Rule {
+        cause: Cause::CpuContention,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(
+                M::StrangersInstead,
+                0.15,
+                "three times the smallest share that accounting resolves",
+            ),
+            at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
+            at_least(M::Demand, 0.3, "below that, the thread has headroom"),
+            at_least(M::SleepsPerSecond, 100.0, "below that, the cause is short_interruptions"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota, Cause::SocketBuffer],
+        gain: GainModel::CpuToItself,
+        then_limited_by: Next::LoadOr("the thread's own work"),
+        sentence: "Thread {thread} waited {waiting} of the time for CPU {cpu}, {mean_wait} at a \
+                   time; {who}.",
+        fix: "Keep other threads off CPU {cpu}: {move_others}",
+        workaround: Some("chrt -f -p 1 {tid} gives the thread priority over others"),
         wrong_if: "with CPU {cpu} to itself, the thread still waits more than 5 % of the time, or \
                    the rate stays the same",
         measure: "what ran instead, with scheduler tracepoints (as root)",

@@ -254,6 +254,26 @@ pub(super) const RULES: &[Rule] = &[
         measure: "/proc/PID/task/TID/syscall, sampled",
     },
     Rule {
+        cause: Cause::WaitingForStorage,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::MajorFaultsPerSecond, 100.0, "1 % of the time at 0.1 ms per read"),
+            at_least(M::AsleepInFaults, 0.1, "below that, the gain is within the noise"),
+            at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::StallRemoved(M::AsleepInFaults),
+        then_limited_by: Next::Is("the thread's own work"),
+        sentence: "Thread {thread} sleeps {in_faults} of the time in {major_faults} major page \
+                   faults per second: memory that it uses was evicted, and is read back from disk.",
+        fix: "Raise the memory limit (memory.max of its cgroup), add memory, or use less of it; \
+              mlock keeps hot data in memory",
+        workaround: Some("a faster disk or zram shortens each fault"),
+        wrong_if: "with enough memory, major faults disappear and the rate rises by less than 10 %",
+        measure: "major faults in /proc/PID/stat",
+    },
+    Rule {
         cause: Cause::TimerSleep,
         scope: Scope::Program,
         conditions: &[
@@ -267,6 +287,11 @@ pub(super) const RULES: &[Rule] = &[
                 "a thread that polls for requests on a timer sleeps more often",
             ),
             at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
+            at_most(
+                M::OthersAwaitInput,
+                0.5,
+                "if another thread waits for requests, this one may work in the background",
+            ),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota, Cause::RateLimiter],

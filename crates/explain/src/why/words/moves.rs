@@ -21,16 +21,28 @@ pub(super) fn command(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Stri
     let most = others.max_by(|a, b| a.seconds.total_cmp(&b.seconds));
     let family = &facts.observation.watched.pids;
     Some(match most.and_then(|one| Some((one, one.pid?))) {
-        Some((one, pid)) if family.contains(&pid) => {
+        Some((one, pid)) if family.contains(&pid) && has_room(facts) => {
             let tid = one.tid.unwrap_or(pid);
             format!("taskset -cp {to} {tid} moves {}, a thread of the program", one.name)
         }
+        Some((one, pid)) if family.contains(&pid) => format!(
+            "the program's own threads, such as {}, compete for all CPUs: use fewer of them, give \
+             them less work (garbage collection, logging), or more CPUs",
+            one.name
+        ),
         Some((one, pid)) => format!("sudo taskset -acp {to} {pid} moves {}", one.name),
         None => format!(
             "find them (ps -eLo psr,pcpu,pid,comm --sort -pcpu) and move them (sudo taskset -acp \
              {to} PID)"
         ),
     })
+}
+
+/// Returns whether there is idle CPU time for a thread that is moved.
+fn has_room(facts: &Facts<'_>) -> bool {
+    /// Idle CPUs.
+    const ROOM: f64 = 0.5;
+    facts.idle_cpus().is_none_or(|idle| idle >= ROOM)
 }
 
 /// Returns the CPUs other than this one, as a list for `taskset`; `None` if there are none.

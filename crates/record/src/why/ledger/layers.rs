@@ -57,7 +57,7 @@ pub(super) fn driver(interface: &InterfaceCounts) -> Option<LedgerRow> {
         .collect();
     let driver = interface.driver.as_deref().unwrap_or("driver");
     let of = format!("{} ({driver})", interface.name);
-    let none = "ethtool -S: delivered packets are not counted";
+    let none = "ethtool -S has no counter of delivered packets";
     (!losses.is_empty()).then(|| row(Layer::Driver, &of, None, none, losses))
 }
 

@@ -178,7 +178,7 @@ impl Answers {
             self.fails(name)?;
         }
         for said in [
-            "perf or another holds counters",
+            "perf or another program holds the counters",
             "the nearest is INST_RETIRED",
             "8 events for ",
             "events have numbers up to 0xffff",

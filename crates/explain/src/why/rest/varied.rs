@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Causes that fit on average, but whose evidence varied too much within the window.
+
+use super::super::Held;
+use super::super::facts::Facts;
+use super::super::rules::{Bound, Condition, Verdict};
+use super::super::words::{self, percent};
+use super::cannot_tell;
+use linerate_record::units::three_digits;
+use linerate_record::why::{Cause, WhyFinding};
+
+const LONGER: &str = "Watch for longer (-t 30s), under a steady load";
+
+/// Returns the finding if cause `held` is established, but cause `likely`, which would explain it,
+/// probably applies too.
+pub(super) fn inseparable(facts: &Facts<'_>, held: Cause, likely: Cause) -> WhyFinding {
+    let sentence = format!(
+        "Cannot tell {held} and {likely} apart: both fit, and {likely} would explain {held}, but \
+         the evidence for {likely} varied too much within the window.",
+        held = held.name(),
+        likely = likely.name()
+    );
+    cannot_tell(facts, sentence, LONGER)
+}
+
+/// Returns the finding if nothing holds, but `likely` would if its measures were certain.
+pub(super) fn probable(facts: &Facts<'_>, likely: &Held<'_>) -> WhyFinding {
+    let Held { rule, subject, .. } = likely;
+    let unmet = |one: &&Condition| one.verdict(facts, *subject) == Verdict::Fails;
+    let unmet = rule.conditions.iter().find(unmet);
+    let interval = unmet.and_then(|one| {
+        let measured = one.measure.of(facts, *subject)?;
+        let (name, unit) = one.measure.title();
+        let shown = |value: f64| match unit {
+            "ratio" => format!("{} %", percent(value.max(0.0))),
+            _ => format!("{} {unit}", three_digits(value)),
+        };
+        let (side, at) = match one.bound {
+            Bound::AtLeast(at) => ("at least", at),
+            Bound::AtMost(at) => ("at most", at),
+        };
+        Some(format!(
+            " But one of its conditions is uncertain: {name} {} to {}, {side} {} required.",
+            shown(measured.low),
+            shown(measured.high),
+            shown(at)
+        ))
+    });
+    let sentence = format!(
+        "Cannot tell whether {} limits the rate. The averages are consistent with it: {}{}",
+        rule.cause.name(),
+        words::fill(rule.sentence, facts, *subject),
+        interval.unwrap_or_default()
+    );
+    let fix = words::fill(rule.fix, facts, *subject);
+    let next = format!("{LONGER}; or try whether this helps: {fix}");
+    WhyFinding {
+        evidence: words::evidence(rule, facts, *subject),
+        ..cannot_tell(facts, sentence, &next)
+    }
+}
