@@ -131,9 +131,9 @@ fn activities(watching: &Watching) -> (Vec<ThreadActivity>, u32) {
     (all.iter().enumerate().map(activity).collect(), left_out)
 }
 
-/// Returns the CPU time of the observed processes beyond that of the threads that were read, in CPUs.
-/// A process's CPU time includes that of its ended threads. `None` if some threads were left out, or
-/// if a process has ended.
+/// Returns the CPU time of the observed processes beyond that of the threads that were read, in
+/// CPUs. A process's CPU time includes that of its ended threads. `None` if some threads were left
+/// out, or if a process has ended.
 fn ended_threads_cpus(
     root: &Root,
     watching: &Watching,

@@ -64,7 +64,7 @@ pub(crate) struct StreamArgs {
     /// Send small segments at once (TCP_NODELAY)
     #[arg(long, conflicts_with = "udp")]
     nodelay: bool,
-    /// Also compare sendfile, MSG_ZEROCOPY, sendmmsg, UDP GSO and GRO with plain calls
+    /// Also compare sendfile, MSG_ZEROCOPY, io_uring, sendmmsg, UDP GSO and GRO with plain calls
     #[arg(long, conflicts_with_all = ["server", "reverse"])]
     compare: bool,
     /// Write each request with this number of calls

@@ -438,7 +438,11 @@ fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) ->
         |gain: f64, free: f64| gain.min(free.max(gain * share_of_strangers(facts, thread)));
     let value = at_most(gain.value, free);
     let low = if sleeps { 0.0 } else { gain.low.min(value) };
-    let high = at_most(gain.high, MORE_FREE * free).max(value);
+    // Without tracepoints, those threads may all have been unrelated.
+    let high = match thread.ran_instead.is_empty() {
+        true => gain.high,
+        false => at_most(gain.high, MORE_FREE * free).max(value),
+    };
     Some(Estimate { value, low, high, ..gain })
 }
 

@@ -16,3 +16,4 @@ mod seeds;
 mod sharing;
 mod sleeping;
 mod table;
+mod unseen;

@@ -88,7 +88,7 @@ fn a_line_that_is_met_now_and_then_limits_nothing() {
 fn distinguishes_memory_beyond_the_cache_from_memory_in_it() {
     let (cause, sentence) = found(&buffers(400.0, 0.9));
     assert_eq!(cause, CacheMisses, "{sentence}");
-    assert!(sentence.contains("is at least 280 MiB (12.5 times"), "{sentence}");
+    assert!(sentence.contains("is about 400 MiB (at least 280 MiB), 12.5 times"), "{sentence}");
     // The buffers fit in the cache, do not certainly exceed it, or are rarely reused.
     for seen in [buffers(6.0, 0.9), buffers(40.0, 0.9), buffers(400.0, 0.2)] {
         assert_eq!(found(&seen).0, CannotTell);

@@ -135,6 +135,8 @@ pub struct TcpInfo {
     pub peer_window: Option<u32>,
     /// Whether window scaling is in use; without it, a window is at most 64 KiB (RFC 7323).
     pub is_window_scaled: bool,
+    /// Segments with payload received. Wraps at 32 bits.
+    pub data_segments_in: u32,
     /// Segments with payload sent. The kernel's counter is 32 bits wide.
     pub data_segments_out: u32,
     /// Payload bytes sent, retransmissions included; `None` before Linux 4.19.
@@ -143,6 +145,8 @@ pub struct TcpInfo {
     pub data_sent_ms_ago: u32,
     /// Time since data was last received, milliseconds, in steps of the kernel's clock tick.
     pub data_received_ms_ago: u32,
+    /// Time since an acknowledgement was last received, milliseconds, in the same steps.
+    pub ack_received_ms_ago: u32,
 }
 
 impl TcpInfo {
@@ -169,10 +173,12 @@ impl TcpInfo {
             max_pacing_rate: u64_at(bytes, 112).filter(|rate| !is_unlimited(*rate)),
             peer_window: u32_at(bytes, 228),
             is_window_scaled: bytes.get(5)? & OPTION_WINDOW_SCALE != 0,
+            data_segments_in: u32_at(bytes, 152)?,
             data_segments_out: u32_at(bytes, 156)?,
             bytes_sent: u64_at(bytes, 200),
             data_sent_ms_ago: u32_at(bytes, 44)?,
             data_received_ms_ago: u32_at(bytes, 52)?,
+            ack_received_ms_ago: u32_at(bytes, 56)?,
         })
     }
 }

@@ -83,7 +83,8 @@ impl SendRing {
     ///
     /// # Errors
     /// Returns the first error if nothing could be sent: `TimedOut` if the time passed. Returns
-    /// `ResourceBusy` if the kernel does not complete cancelled requests; the ring is then unusable.
+    /// `ResourceBusy` if the kernel does not complete cancelled requests, in which case the ring is
+    /// unusable.
     pub fn send(&mut self, socket: &impl AsFd, within: Duration) -> io::Result<Sent> {
         self.submit(socket)?;
         let mut sent = Sent::default();

@@ -36,7 +36,9 @@ pub(super) struct Watched {
     pub(super) send_queue: u64,
     pub(super) app_limited: u64,
     pub(super) held: u64,
-    pub(super) unanswered: u64,
+    /// Readings in which data was received last, and those in which either may have come last.
+    received_last: u64,
+    either_last: u64,
     pub(super) peer_window_max: Option<u32>,
 }
 
@@ -58,12 +60,31 @@ fn is_held(tcp: &TcpInfo) -> bool {
     has_less_than_a_segment && tcp.unacked > 0 && has_room
 }
 
-/// Returns whether the last data was received, some time ago, and nothing was sent since.
-fn is_unanswered(tcp: &TcpInfo) -> bool {
+/// What came last on a connection, some time ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    /// Data was received.
+    Received,
+    /// Data was received and sent within the same clock tick, and all data is acknowledged. As a
+    /// request that follows a reply acknowledges it, the request came last, unless the peer
+    /// acknowledges replies by themselves.
+    Either,
+    /// Data was sent, or something happened just now.
+    Other,
+}
+
+fn last(tcp: &TcpInfo) -> Last {
     /// The longest clock tick (CONFIG_HZ=250 and above): data that arrived this long ago is not
     /// merely between two reads of the program.
     const AGO_MS: u32 = 4;
-    tcp.data_received_ms_ago >= AGO_MS && tcp.data_received_ms_ago < tcp.data_sent_ms_ago
+    let (received, sent) = (tcp.data_received_ms_ago, tcp.data_sent_ms_ago);
+    let is_acknowledged = tcp.unacked == 0 && tcp.ack_received_ms_ago >= received;
+    match received {
+        ..AGO_MS => Last::Other,
+        _ if received < sent => Last::Received,
+        _ if received == sent && is_acknowledged => Last::Either,
+        _ => Last::Other,
+    }
 }
 
 impl Watched {
@@ -114,7 +135,8 @@ impl Watched {
             send_queue: 0,
             app_limited: 0,
             held: 0,
-            unanswered: 0,
+            received_last: 0,
+            either_last: 0,
             peer_window_max: None,
         };
         let is_tcp = kind == SocketKind::Tcp;
@@ -132,7 +154,8 @@ impl Watched {
         if let Some(tcp) = tcp.filter(|_| is_tcp) {
             self.app_limited += u64::from(tcp.is_app_limited);
             self.held += u64::from(is_held(&tcp));
-            self.unanswered += u64::from(is_unanswered(&tcp));
+            self.received_last += u64::from(last(&tcp) == Last::Received);
+            self.either_last += u64::from(last(&tcp) == Last::Either);
             self.peer_window_max = self.peer_window_max.max(tcp.peer_window);
         }
         self.last = state;
@@ -143,7 +166,7 @@ impl Watched {
         self.first = Some(self.last.clone());
         (self.reads, self.waited, self.app_limited, self.held) = (0, 0, 0, 0);
         (self.receive_queue, self.receive_queue_max, self.send_queue) = (0, 0, 0);
-        self.unanswered = 0;
+        (self.received_last, self.either_last) = (0, 0);
         self.peer_window_max = None;
     }
 
@@ -163,10 +186,16 @@ impl Watched {
         let before = self.first.as_ref().and_then(of).unwrap_or_default();
         let seconds = |now: u64, before: u64| now.saturating_sub(before) as f64 / 1e6;
         let more = |now: u32, before: u32| u64::from(now.wrapping_sub(before));
+        let with_data = more(now.data_segments_in, before.data_segments_in);
+        let segments_in = more(now.segments_in, before.segments_in);
+        // Replies that are acknowledged by themselves need a segment without data each.
+        let acknowledges_by_itself = 2 * segments_in.saturating_sub(with_data) > with_data;
+        let either = if acknowledges_by_itself { 0 } else { self.either_last };
+        let unanswered = self.received_last + either;
         TcpCounts {
             bytes_received: now.bytes_received.saturating_sub(before.bytes_received),
             bytes_acked: now.bytes_acked.saturating_sub(before.bytes_acked),
-            segments_in: more(now.segments_in, before.segments_in),
+            segments_in,
             segments_out: more(now.segments_out, before.segments_out),
             retransmitted: more(now.retransmitted, before.retransmitted),
             needless: now.needless.map(|needless| more(needless, before.needless.unwrap_or(0))),
@@ -180,7 +209,7 @@ impl Watched {
             delivery_bytes_per_s: now.delivery_rate as f64,
             min_rtt_s: f64::from(now.min_rtt_us) / 1e6,
             held_share: Some(self.held as f64 / self.reads.max(1) as f64),
-            unanswered_share: Some(self.unanswered as f64 / self.reads.max(1) as f64),
+            unanswered_share: Some(unanswered as f64 / self.reads.max(1) as f64),
             peer_window_max: self.peer_window_max.map(u64::from),
             pacing_limit_bytes_per_s: now.max_pacing_rate.map(|rate| rate as f64),
         }
@@ -208,5 +237,35 @@ impl Watched {
             drops: self.drops().filter(|_| self.ring_bytes.is_none()),
             tcp: has_tcp.then(|| self.tcp()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the state of a connection on which data was received, data sent, and an
+    /// acknowledgement received this many milliseconds ago.
+    fn state(received: u32, sent: u32, acknowledged: u32, unacked: u32) -> TcpInfo {
+        TcpInfo {
+            data_received_ms_ago: received,
+            data_sent_ms_ago: sent,
+            ack_received_ms_ago: acknowledged,
+            unacked,
+            ..TcpInfo::default()
+        }
+    }
+
+    #[test]
+    fn a_request_without_a_reply_came_last() {
+        assert_eq!(last(&state(20, 40, 20, 0)), Last::Received);
+        // The request followed the previous reply at once, and acknowledged it.
+        assert_eq!(last(&state(20, 20, 20, 0)), Last::Either);
+        // The reply is in flight, or was acknowledged 40 ms later.
+        assert_eq!(last(&state(20, 20, 20, 1)), Last::Other);
+        assert_eq!(last(&state(60, 60, 20, 0)), Last::Other);
+        assert_eq!(last(&state(60, 20, 20, 0)), Last::Other);
+        // A moment ago: the program may be about to read it.
+        assert_eq!(last(&state(0, 40, 0, 0)), Last::Other);
     }
 }

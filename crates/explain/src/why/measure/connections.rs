@@ -96,8 +96,8 @@ fn sums(facts: &Facts<'_>, of: impl Fn(&TcpCounts) -> (u64, u64)) -> (u64, u64) 
     tcps.map(of).fold((0, 0), |(a, b), (one, other)| (a + one, b + other))
 }
 
-/// Returns the fraction of readings in which a connection held back a small segment. On a connection
-/// that sends many segments per second, the next acknowledgement soon releases it.
+/// Returns the fraction of readings in which a connection held back a small segment. On a
+/// connection that sends many segments per second, the next acknowledgement soon releases it.
 fn held(socket: &SocketCounts, elapsed: f64) -> Option<Estimate> {
     /// Segments per second. With stalls of 40 ms, there are 25 exchanges per second, each of a few
     /// segments.

@@ -14,8 +14,8 @@ use linerate_record::why::{ThreadActivity, ThreadState};
 pub(super) type Cost = (f64, f64, f64);
 
 /// Seconds per page fault if the machine's own cost was not measured: 0.5 us on bare metal, up to
-/// 12 us in a guest with the system calls that come with it (mmap, munmap).
-const FAULT_S: Cost = (0.5e-6, 3e-6, 12e-6);
+/// 15 us in a guest with the system calls that come with it (mmap, munmap).
+const FAULT_S: Cost = (0.5e-6, 3e-6, 15e-6);
 
 /// Seconds per system call entry and exit if the machine's own cost was not measured. An empty call
 /// takes 0.1 us on bare metal and 0.3 us with the mitigations for processors from before 2019; with
@@ -88,8 +88,9 @@ fn call_s(facts: &Facts<'_>) -> Cost {
 /// Returns the cost of page faults, which is at most the program's time in the kernel and in
 /// softirqs, where page tables are freed.
 pub(super) fn faults(facts: &Facts<'_>) -> Option<Estimate> {
-    /// Error of kernel accounting, as a fraction of CPU time.
-    const ERROR: f64 = 0.05;
+    /// Error of kernel accounting, and cost of colder caches in user mode, as a fraction of CPU
+    /// time.
+    const ERROR: f64 = 0.1;
     let cost = of_used(facts, super::counts::faults(facts), fault_s(facts))?;
     let threads = facts.observation.threads.iter();
     let in_kernel = |s| matches!(s, ThreadState::Kernel | ThreadState::Interrupts);

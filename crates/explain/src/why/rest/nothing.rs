@@ -64,8 +64,8 @@ pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
                 )
             } else if let Some(server) = asks_only(facts) {
                 format!(
-                    "Nothing is wrong in the program: as a client, it sets the rate itself, {rate}, \
-                     or waits for {server}, and {losses}."
+                    "Nothing is wrong in the program: as a client, it sets the rate itself, \
+                     {rate}, or waits for {server}, and {losses}."
                 )
             } else {
                 format!(

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs of which the observation shows too little to say that nothing is wrong: found by a user
+//! who knew the causes.
+
+use crate::example::{cpu, observation, packets, poller, privileged, socket, testpmd, thread};
+use linerate_explain::why::explain;
+use linerate_record::why::Cause::*;
+use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
+use linerate_record::why::{
+    Observation, PeerActivity, RanInstead, SleepTime, SocketCounts, SocketKind, TcpCounts,
+    ThreadActivity, WhyFinding,
+};
+
+fn first(seen: &Observation) -> WhyFinding {
+    explain(seen).remove(0)
+}
+
+fn sleep(on: &str, share: f64) -> SleepTime {
+    SleepTime { on: on.to_owned(), share, object: None }
+}
+
+#[test]
+fn losses_that_only_the_program_can_read_are_not_ruled_out() {
+    let mut sniffer = thread("tcpdump", 100, &[(User, 0.02), (Kernel, 0.12), (Asleep, 0.86)]);
+    sniffer.asleep_on = vec![sleep("poll", 0.86)];
+    let mut seen = testpmd(poller(0.0, None), 100_000, 100_000);
+    seen.threads = vec![sniffer];
+    seen.program = None;
+    seen.packets.as_mut().unwrap().counter = "v2 rx_packets".to_owned();
+    let finding = first(&seen);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("PACKET_STATISTICS"), "{}", finding.sentence);
+    seen.sockets[0].drops = Some(0);
+    assert_eq!(first(&seen).cause, NothingWrong);
+}
+
+/// Returns a server whose thread waits for requests most of the time.
+fn idle_server() -> Observation {
+    let mut server = thread("server", 100, &[(User, 0.01), (Kernel, 0.01), (Asleep, 0.98)]);
+    server.asleep_on = vec![sleep("epoll_wait", 0.98)];
+    server.voluntary_switches = 2000;
+    let connection = |number: u32| SocketCounts {
+        tcp: Some(TcpCounts {
+            bytes_received: 50_000,
+            bytes_acked: 50_000,
+            segments_in: 1000,
+            segments_out: 1000,
+            app_limited_share: 1.0,
+            unanswered_share: Some(0.0),
+            ..TcpCounts::default()
+        }),
+        ..socket(SocketKind::Tcp, "10.0.0.1:80", Some(&format!("10.0.0.2:{}", 4000 + number)))
+    };
+    let sockets = [socket(SocketKind::TcpListen, "10.0.0.1:80", None)]
+        .into_iter()
+        .chain((0..4).map(connection));
+    Observation {
+        sockets: sockets.collect(),
+        packets: packets(8000, 800_000),
+        ..observation(vec![server])
+    }
+}
+
+#[test]
+fn requests_that_wait_for_replies_are_not_called_an_offered_load() {
+    let mut seen = idle_server();
+    assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
+    for socket in &mut seen.sockets {
+        if let Some(tcp) = &mut socket.tcp {
+            tcp.unanswered_share = Some(0.9);
+        }
+    }
+    let finding = first(&seen);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("90 % of the readings of 4"), "{}", finding.sentence);
+    // Uploads: data arrives without replies.
+    for socket in &mut seen.sockets {
+        if let Some(tcp) = &mut socket.tcp {
+            tcp.bytes_acked = 0;
+        }
+    }
+    assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
+}
+
+#[test]
+fn threads_that_end_before_they_are_read_are_missed() {
+    let mut seen = idle_server();
+    seen.ended_threads_cpus = Some(0.02);
+    assert_eq!(first(&seen).cause, NothingWrong);
+    seen.ended_threads_cpus = Some(0.8);
+    let finding = first(&seen);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("use 0.8 CPUs"), "{}", finding.sentence);
+}
+
+#[test]
+fn a_timer_in_the_background_delays_no_reply() {
+    let mut seen = idle_server();
+    let mut timer = thread("maintenance", 101, &[(User, 0.02), (Asleep, 0.98)]);
+    timer.asleep_on = vec![sleep("clock_nanosleep", 0.98)];
+    timer.voluntary_switches = 5000;
+    seen.threads.insert(0, timer);
+    assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
+    // Without a thread that waits for requests, it is the one that handles them.
+    seen.threads.truncate(1);
+    assert_eq!(first(&seen).cause, TimerSleep, "{}", first(&seen).sentence);
+}
+
+#[test]
+fn memory_that_is_read_back_from_disk_is_named() {
+    let mut seen = idle_server();
+    let mut reader = thread("server", 100, &[(User, 0.1), (Kernel, 0.4), (Asleep, 0.5)]);
+    (reader.major_faults, reader.voluntary_switches) = (80_000, 82_000);
+    seen.threads = vec![reader];
+    let finding = first(&seen);
+    assert_eq!(finding.cause, WaitingForStorage, "{}", finding.sentence);
+    assert!(finding.sentence.contains("16,000 major page faults"), "{}", finding.sentence);
+    seen.threads[0].major_faults = 80;
+    assert_ne!(first(&seen).cause, WaitingForStorage);
+}
+
+/// Returns a thread that waits half of the time for a CPU on which this process runs instead, in
+/// short time slices.
+fn preempted(pid: u32) -> ThreadActivity {
+    let mut thread =
+        thread("server", 100, &[(User, 0.05), (Kernel, 0.4), (Waiting, 0.47), (Asleep, 0.08)]);
+    thread.asleep_on = vec![sleep("epoll_wait", 0.08)];
+    thread.ran_instead = vec![RanInstead {
+        name: "other".to_owned(),
+        pid: Some(pid),
+        tid: Some(pid),
+        seconds: 2.3,
+        times: 11_000,
+        longest_s: 0.004,
+    }];
+    (thread.voluntary_switches, thread.involuntary_switches) = (9000, 2000);
+    thread.waits_us_log2 = vec![0, 0, 0, 0, 0, 0, 0, 11_000];
+    thread
+}
+
+#[test]
+fn an_unrelated_program_in_short_time_slices_is_contention() {
+    let mut seen = privileged(idle_server());
+    seen.cpus = vec![cpu(0, 0.5, 0.4, 0.05), cpu(1, 0.5, 0.4, 0.05)];
+    seen.threads = vec![preempted(900)];
+    let finding = first(&seen);
+    assert_eq!(finding.cause, CpuContention, "{}", finding.sentence);
+    assert!(finding.gain.percent.as_number().unwrap() > 50.0, "{:?}", finding.gain.percent);
+    // Its clients need that time too.
+    seen.threads = vec![preempted(200)];
+    seen.sockets.iter_mut().for_each(|socket| socket.peer_pid = Some(200));
+    let gain = first(&seen).gain.percent.as_number().unwrap_or(0.0);
+    assert!(gain < 20.0, "{gain}");
+}
+
+#[test]
+fn the_clients_of_a_server_are_the_generator() {
+    let mut seen = idle_server();
+    for socket in &mut seen.sockets {
+        socket.peer_pid = Some(200);
+        if let Some(tcp) = &mut socket.tcp {
+            tcp.bytes_acked = 100_000;
+        }
+    }
+    seen.packets = packets(100_000, 10_000_000);
+    seen.cpus = vec![cpu(0, 0.5, 0.5, 0.0), cpu(1, 0.1, 0.2, 0.05)];
+    seen.peers = vec![PeerActivity { pid: 200, name: "client".to_owned(), cpus: 0.97, cpu: None }];
+    assert_eq!(first(&seen).cause, GeneratorLimit, "{}", first(&seen).sentence);
+}
+
+#[test]
+fn a_client_has_no_offered_load() {
+    let mut seen = idle_server();
+    seen.sockets.remove(0);
+    let finding = first(&seen);
+    assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+    assert!(finding.sentence.contains("as a client"), "{}", finding.sentence);
+}
+
+#[test]
+fn a_connection_that_sends_many_segments_is_not_stalled_by_nagle() {
+    let mut seen = idle_server();
+    let hold = |seen: &mut Observation, segments_out: u64| {
+        for tcp in seen.sockets.iter_mut().filter_map(|socket| socket.tcp.as_mut()) {
+            (tcp.held_share, tcp.segments_out) = (Some(0.95), segments_out);
+        }
+    };
+    hold(&mut seen, 200);
+    assert_eq!(first(&seen).cause, NagleDelay, "{}", first(&seen).sentence);
+    hold(&mut seen, 60_000);
+    assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
+}
