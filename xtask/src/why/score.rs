@@ -3,7 +3,6 @@
 
 use super::scene::{Ran, Rights};
 use super::seeds::Seed;
-use linerate_record::stats::median;
 use std::fmt::Write;
 
 /// Answer without a claim.
@@ -76,14 +75,13 @@ pub(super) struct Score {
 }
 
 impl Tried<'_> {
-    /// Returns the gain measured when the seed was removed, in percent, for each pair with two
-    /// rates.
-    fn measured_gains(&self) -> Vec<f64> {
-        let gain = |(with, without): &(Ran, Option<Ran>)| {
+    /// Returns the gain measured when the seed was removed, in percent, for each pair; `None`
+    /// without two rates.
+    fn measured_gains(&self) -> impl Iterator<Item = Option<f64>> {
+        self.pairs.iter().map(|(with, without)| {
             let (with, without) = (with.rate?, without.as_ref()?.rate?);
             (with > 0.0).then(|| (without / with - 1.0) * 100.0)
-        };
-        self.pairs.iter().filter_map(gain).collect()
+        })
     }
 
     fn worths(&self) -> Vec<Worth> {
@@ -114,13 +112,12 @@ impl Tried<'_> {
             score.controls += 1;
             score.false_alarms += u32::from(of_control(self.seed, control) == Worth::Wrong);
         }
-        // The predicted gain of a right answer is compared with the median measured gain, because a
-        // single pair on a shared machine is not reliable. Both are rounded to whole percent, as
-        // shown, because rates of equal runs differ by some tenths.
-        let Some(measured) = median(&self.measured_gains()) else { return };
-        for (with, _) in &self.pairs {
+        // The predicted gain of a right answer is compared with the gain measured in the same pair:
+        // the parameters of pairs differ. Both are rounded to whole percent, as shown, because
+        // rates of equal runs differ by some tenths.
+        for ((with, _), measured) in self.pairs.iter().zip(self.measured_gains()) {
             let is_right = of_seeded(self.seed, with) == Worth::Right;
-            if let (true, Some((_, low, high))) = (is_right, with.gain) {
+            if let (true, Some((_, low, high)), Some(measured)) = (is_right, with.gain, measured) {
                 score.gains += 1;
                 let held = low.round() <= measured.round() && measured.round() <= high.round();
                 score.gains_held += u32::from(held);
@@ -209,8 +206,7 @@ fn row(page: &mut String, tried: &Tried<'_>) {
     let controls = controls.map(shown).collect();
     let gains = tried.pairs.iter().filter_map(|(with, _)| with.gain);
     let gains = gains.map(|(_, low, high)| interval(low, high)).collect();
-    let measured = median(&tried.measured_gains());
-    let measured = measured.map_or_else(|| "-".to_owned(), |gain| format!("{gain:.0} %"));
+    let measured = tried.measured_gains().flatten().map(|gain| format!("{gain:.0} %")).collect();
     let _ = writeln!(
         page,
         "| {} {} | {} | {} | {} | {} | {} |",
@@ -220,7 +216,7 @@ fn row(page: &mut String, tried: &Tried<'_>) {
         list(answers),
         list(controls),
         list(gains),
-        measured,
+        list(measured),
     );
 }
 
@@ -252,6 +248,23 @@ mod tests {
         assert_eq!((score.answers, score.right, score.wrong), (3, 1, 1));
         assert_eq!((score.controls, score.false_alarms), (3, 1));
         assert_eq!((score.gains, score.gains_held), (1, 1));
+    }
+
+    #[test]
+    fn a_gain_is_compared_with_that_of_its_own_pair() {
+        let seeds = seeds::all().unwrap();
+        let quota = seeds.iter().find(|seed| seed.id == "3").unwrap();
+        let pair = |gain, rate| {
+            (ran("cpu_quota", 10.0, Some(gain)), Some(ran("nothing_wrong", rate, None)))
+        };
+        // Gains of 100 %, 900 % and 400 %.
+        let pairs = vec![
+            pair((90.0, 80.0, 120.0), 20.0),
+            pair((800.0, 700.0, 1000.0), 100.0),
+            pair((90.0, 80.0, 120.0), 50.0),
+        ];
+        let score = score(&[tried(quota, pairs)], Rights::User);
+        assert_eq!((score.gains, score.gains_held), (3, 2));
     }
 
     #[test]
