@@ -64,9 +64,6 @@ impl Measure {
             Self::CipherInstructions => {
                 ("crypto library samples on AES and SHA instructions", "ratio")
             }
-            Self::FaultsPerSecond => ("page faults", "1/s"),
-            Self::MajorFaultsPerSecond => ("page faults that read from a disk", "1/s"),
-            Self::AsleepInFaults => ("time asleep in page faults that read from a disk", "ratio"),
             Self::OthersAwaitInput => ("time that another thread waits for input", "ratio"),
             Self::StrangersInstead => {
                 ("time waiting for a CPU while unrelated programs ran there", "ratio")
@@ -88,6 +85,7 @@ impl Measure {
 
     fn title_of_packets(self) -> (&'static str, &'static str) {
         match self {
+            Self::MajorFaultsPerSecond => ("page faults that read from a disk", "1/s"),
             Self::ForeignPackets => ("other programs' packets on the thread's CPU", "ratio"),
             Self::BytesPerConnection => ("bytes per connection", "bytes"),
             Self::CallsPerPacket => ("system calls per packet", "calls"),

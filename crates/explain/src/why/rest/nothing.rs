@@ -50,7 +50,22 @@ pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
         ),
         _ => String::new(),
     };
-    let sentence = match (limit_reached(facts), rate) {
+    let percent = Figure::exact("percent", 0.0, Tier::Model, "there is no bottleneck to remove");
+    let next = "with a higher offered load, the rate stays the same or packets are lost";
+    WhyFinding {
+        cause: Cause::NothingWrong,
+        sentence: claim(facts, rate) + &left + &change(&observation.packets_per_s),
+        evidence: seen(facts),
+        gain: Gain { percent, then_limited_by: Some("the offered load".to_owned()) },
+        fix: None,
+        workaround: None,
+        wrong_if: next.to_owned(),
+    }
+}
+
+/// Returns the claim: what sets the rate, and what was lost.
+fn claim(facts: &Facts<'_>, rate: Option<f64>) -> String {
+    match (limit_reached(facts), rate) {
         (Some(line), _) => {
             format!("Nothing is wrong: the program reaches the requested line rate, {line}.")
         }
@@ -74,24 +89,13 @@ pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
                 )
             }
         }
-        _ if observation.threads.is_empty() => {
+        _ if facts.observation.threads.is_empty() => {
             "Nothing is wrong: no loss counter shows a lost packet.".to_owned()
         }
         _ if rate == Some(0.0) => {
             format!("Nothing is wrong: no packet reached the program, and {}.", losses(facts))
         }
         _ => "Nothing is wrong: the program has headroom and no more work to do.".to_owned(),
-    };
-    let percent = Figure::exact("percent", 0.0, Tier::Model, "there is no bottleneck to remove");
-    let next = "with a higher offered load, the rate stays the same or packets are lost";
-    WhyFinding {
-        cause: Cause::NothingWrong,
-        sentence: sentence + &left + &change(&observation.packets_per_s),
-        evidence: seen(facts),
-        gain: Gain { percent, then_limited_by: Some("the offered load".to_owned()) },
-        fix: None,
-        workaround: None,
-        wrong_if: next.to_owned(),
     }
 }
 
