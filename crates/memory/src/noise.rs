@@ -295,7 +295,7 @@ mod tests {
         let before = account(root.path(), "cpu0 100 0 0 100\n");
         assert!(before.stolen().unwrap_err().contains("no usable line for CPU 0"));
         let before = account(root.path(), "cpu0 100 0 0 100 0 0 0 0\n");
-        assert!(before.stolen().unwrap_err().contains("0 ticks"));
+        assert!(before.stolen().unwrap_err().contains("0 clock ticks"));
         account(root.path(), "cpu0 100 0 0 200 0 0 0 0\n");
         assert_eq!(before.stolen().unwrap().value, 0.0);
         // If the host has never stolen any time, the guest cannot know whether steal time is

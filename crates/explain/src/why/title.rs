@@ -86,6 +86,8 @@ impl Measure {
     fn title_of_packets(self) -> (&'static str, &'static str) {
         match self {
             Self::MajorFaultsPerSecond => ("page faults that read from a disk", "1/s"),
+            Self::AsleepInFaults => ("time asleep in page faults that read from a disk", "ratio"),
+            Self::FaultsPerSecond => ("page faults", "1/s"),
             Self::ForeignPackets => ("other programs' packets on the thread's CPU", "ratio"),
             Self::BytesPerConnection => ("bytes per connection", "bytes"),
             Self::CallsPerPacket => ("system calls per packet", "calls"),

@@ -56,10 +56,10 @@ impl Quantity {
     /// Returns the text that precedes the quantity's figure on the page.
     fn label(self) -> &'static str {
         match self {
-            Self::Count => "count right ",
+            Self::Count => "number of levels ",
             Self::Sizes => "sizes within 10 % ",
             Self::Latencies => "latencies within 1 % ",
-            Self::All => "all of it ",
+            Self::All => "all three ",
             Self::Intervals => "intervals that hold the truth: ",
         }
     }
@@ -89,8 +89,8 @@ impl Quantity {
         let trials = match self {
             // "1102 of 1184"
             Self::Intervals => number(after.split_once(" of ")?.1)?,
-            // "200 analytic machines: count right 189"
-            _ => number(before.rsplit_once(" analytic machines: ")?.0.lines().last()?)?,
+            // "200 analytic machines, correct: number of levels 189"
+            _ => number(before.rsplit_once(" analytic machines, correct: ")?.0.lines().last()?)?,
         };
         Some(Share { hits, trials })
     }

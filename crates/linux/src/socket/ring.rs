@@ -246,8 +246,9 @@ mod tests {
         let (sender, receiver) = connected();
         let sent = ring.send(&sender, Duration::from_millis(50)).unwrap();
         assert!(sent.bytes > 0 && sent.bytes < 128 << 20, "{sent:?}");
-        let error = ring.send(&sender, Duration::from_millis(50)).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        // The window may open a little further.
+        let error = (0..100).find_map(|_| ring.send(&sender, Duration::from_millis(50)).err());
+        assert_eq!(error.map(|error| error.kind()), Some(io::ErrorKind::TimedOut));
         drop(receiver);
         assert!(ring.send(&sender, Duration::from_secs(5)).is_err());
     }
