@@ -39,10 +39,12 @@ pub(super) fn probable(facts: &Facts<'_>, likely: &Held<'_>) -> WhyFinding {
             Bound::AtLeast(at) => ("at least", at),
             Bound::AtMost(at) => ("at most", at),
         };
+        let range = match measured.high.is_finite() {
+            true => format!("{} to {}", shown(measured.low), shown(measured.high)),
+            false => format!("{} or more", shown(measured.low)),
+        };
         Some(format!(
-            " But one of its conditions is uncertain: {name} {} to {}, {side} {} required.",
-            shown(measured.low),
-            shown(measured.high),
+            " But one of its conditions is uncertain: {name} {range}, {side} {} required.",
             shown(at)
         ))
     });
