@@ -247,7 +247,7 @@ static int take(unsigned int number, struct opened *cpu)
 	cpu->enabled = LR_ARM_READ(pmcntenset);
 	cpu->interrupts = LR_ARM_READ_INTERRUPTS();
 	if (cpu->enabled || cpu->interrupts) {
-		pr_err("CPU %u: perf or another holds counters %#x (interrupts %#x); end it first\n",
+		pr_err("CPU %u: perf or another program holds the counters %#x (interrupts %#x): end it first\n",
 		       number, (u32)cpu->enabled, (u32)cpu->interrupts);
 		return -EBUSY;
 	}
