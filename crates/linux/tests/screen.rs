@@ -49,8 +49,18 @@ fn main() {
     println!("screen: ok");
 }
 
+/// Undoes what `nohup` and the background jobs of a shell do: they ignore signals, which programs
+/// inherit.
+fn receive_signals() {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+        // SAFETY: no handler is installed yet, and the default one touches no memory.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 /// The program on the pseudoterminal.
 fn end(how: &str) {
+    receive_signals();
     let stop = stop_flag_of_screen().expect("signals can be handled");
     let screen = Screen::enter().expect("the modes can be set").expect("it is a terminal");
     screen.draw(&["drawn".to_owned()]).expect("it can be written");
