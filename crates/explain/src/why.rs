@@ -85,7 +85,7 @@ fn findings(facts: &Facts<'_>) -> Vec<WhyFinding> {
     if !held.iter().any(is_worth) {
         let doubtful = doubtful.iter().find(|(held, _)| is_worth(held));
         let doubtful = doubtful.map(|(held, likely)| (held.rule.cause, *likely));
-        let likely = likely.iter().find(|likely| is_worth(likely));
+        let likely = likely.iter().find(|likely| likely.gain.is_some() && is_worth(likely));
         findings.insert(0, rest::rest(facts, &suspects, doubtful, likely));
     }
     if let Some(observer) = rest::observer(facts) {

@@ -53,7 +53,8 @@ pub struct Observation {
     /// Number of threads omitted from `threads`.
     pub threads_left_out: u32,
     /// CPU time of the program that is not in `threads`, because the threads that used it started
-    /// and ended within the window, in CPUs; `null` if it could not be determined.
+    /// and ended within the window, in CPUs. Accounted in 10 ms ticks; `null` if it could not be
+    /// determined.
     #[serde(default)]
     pub ended_threads_cpus: Option<f64>,
     /// CPU quotas of the program's processes; may be empty.

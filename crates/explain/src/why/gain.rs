@@ -186,10 +186,6 @@ impl GainModel {
                 Some(Estimate { low: SURE * gain.low, high, ..gain })
             }
             Self::PeersMove => {
-                /// Factor for the low end of the gain: either end of the connection may be limited
-                /// by the other, and waking a thread on another CPU costs more (up to all of the
-                /// gain, as measured in guests).
-                const LEAST: f64 = 0.0;
                 /// Factor for the high end of the gain: packets that no longer wait are processed
                 /// in larger batches.
                 const MOST: f64 = 2.0;
@@ -197,7 +193,9 @@ impl GainModel {
                 let own = Facts::on_cpu(thread).filter(|own| own.value > 0.0)?;
                 let peers = Measure::PeersHere.of(facts, subject)?;
                 let value = 100.0 * peers.value / own.value;
-                Some(Estimate { value, low: LEAST * value, high: MOST * value, ..peers })
+                // Either end of the connection may be limited by the other, and waking a thread on
+                // another CPU may cost as much as is gained.
+                Some(Estimate { value, low: 0.0, high: MOST * value, ..peers })
             }
             Self::CpusWanted => cpus_wanted(facts, subject),
             Self::LossRecovered(loss) => {

@@ -4,6 +4,7 @@
 mod connections;
 mod costs;
 mod counts;
+mod instructions;
 
 use self::counts::{
     asleep_for_packets, asleep_in_faults, asleep_on_server, at_least_this, brief_processes, bytes,

@@ -70,21 +70,18 @@ pub(super) fn rest(
     if let (Room::Unknown, Some(doubt)) = (room, doubts::shared_cpu(facts)) {
         return cannot_tell(facts, doubt.sentence, &doubt.next);
     }
-    match room {
-        Room::Left if suspects.is_empty() => match (generator(facts), receiving(facts)) {
+    if !suspects.is_empty() {
+        return suspected(facts, suspects);
+    }
+    match (room, likely) {
+        (Room::Left, _) => match (generator(facts), receiving(facts)) {
             (Some(cpu), _) => generator_limit(facts, cpu),
             (None, Some((cpu, share))) => busy_receiving(facts, cpu, share),
             (None, None) => idle(facts),
         },
-        Room::Left | Room::Full | Room::Unknown if !suspects.is_empty() => {
-            suspected(facts, suspects)
-        }
-        Room::Left => idle(facts),
-        Room::Full | Room::Unknown if likely.is_some_and(|likely| likely.gain.is_some()) => {
-            likely.map_or_else(|| unknown(facts), |likely| probable(facts, likely))
-        }
-        Room::Full => full(facts),
-        Room::Unknown => unknown(facts),
+        (Room::Full | Room::Unknown, Some(likely)) => probable(facts, likely),
+        (Room::Full, None) => full(facts),
+        (Room::Unknown, None) => unknown(facts),
     }
 }
 

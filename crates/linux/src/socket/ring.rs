@@ -27,8 +27,8 @@ pub struct Sent {
     pub messages: u64,
     /// Number of bytes.
     pub bytes: u64,
-    /// Number of system calls.
-    pub calls: u64,
+    /// Number of messages that a full queue refused (ENOBUFS).
+    pub refused: u64,
 }
 
 /// Sends copies of a message, several per system call.
@@ -53,7 +53,7 @@ impl SendRing {
     /// Creates a ring for `per_call` copies of `message` per call, at least 1.
     ///
     /// # Errors
-    /// Returns an error if the kernel is older than 5.19, or if io_uring is disabled or forbidden,
+    /// Returns an error if the kernel is older than 5.11, or if io_uring is disabled or forbidden,
     /// as it is in many containers.
     pub fn new(message: Vec<u8>, per_call: u32, order: Order) -> Result<Self, Error> {
         let per_call = per_call.max(1);
@@ -83,14 +83,13 @@ impl SendRing {
     ///
     /// # Errors
     /// Returns the first error if nothing could be sent: `TimedOut` if the time passed. Returns
-    /// `ResourceBusy` if the kernel does not complete cancelled requests, in which case the ring is
-    /// unusable.
+    /// `ResourceBusy` if the kernel does not complete cancelled requests, which it cannot cancel
+    /// before Linux 5.19; the ring is then unusable.
     pub fn send(&mut self, socket: &impl AsFd, within: Duration) -> io::Result<Sent> {
         self.submit(socket)?;
         let mut sent = Sent::default();
         let (mut first_error, mut timeouts) = (None, 0);
         while self.outstanding > 0 && timeouts < TIMEOUTS {
-            sent.calls += 1;
             let is_late = self.wait(within)?;
             self.collect(&mut sent, &mut first_error);
             timeouts += u32::from(is_late);
@@ -158,6 +157,7 @@ impl SendRing {
                 // Also cancelled: requests linked to one that failed.
                 Err(_) if done.result() == -libc::ECANCELED => {}
                 Err(_) => {
+                    sent.refused += u64::from(done.result() == -libc::ENOBUFS);
                     first_error.get_or_insert(-done.result());
                 }
             }

@@ -34,10 +34,11 @@ pub(super) fn send(side: &Side<'_>, udp: &UdpSocket, meter: &mut Meter<'_>) -> i
             }
         }
         match source.send(udp) {
-            Ok(count) => {
-                sent += count;
-                meter.moved(count * size);
-                meter.thread.datagrams += count;
+            Ok(Passed { datagrams, refused }) => {
+                sent += datagrams + refused;
+                meter.moved(datagrams * size);
+                meter.thread.datagrams += datagrams;
+                meter.thread.refused += refused;
             }
             Err(error) if error.raw_os_error() == Some(ENOBUFS) => {
                 sent += source.per_call;
@@ -82,6 +83,12 @@ pub(super) fn receive(side: &Side<'_>, udp: &UdpSocket, meter: &mut Meter<'_>) -
     Ok(())
 }
 
+/// Datagrams that the kernel accepted in a call, and those that a full queue refused.
+struct Passed {
+    datagrams: u64,
+    refused: u64,
+}
+
 /// The datagrams to send.
 struct Source {
     message: Vec<u8>,
@@ -109,13 +116,10 @@ impl Source {
         };
         let is_batch = test.way == Way::Batches;
         let message = vec![0x5a; (test.message * segments) as usize];
-        let ring = match test.way {
-            Way::Ring => {
-                let ring = SendRing::new(message.clone(), BATCH as u32, Order::Any);
-                Some(ring.map_err(|error| failed(&error))?)
-            }
-            _ => None,
-        };
+        let ring = (test.way == Way::Ring)
+            .then(|| SendRing::new(message.clone(), BATCH as u32, Order::Any))
+            .transpose()
+            .map_err(|error| failed(&error))?;
         let has_many = is_batch || ring.is_some();
         Ok(Self {
             message,
@@ -125,15 +129,17 @@ impl Source {
         })
     }
 
-    /// Returns the number of datagrams that the kernel accepted.
-    fn send(&mut self, udp: &UdpSocket) -> io::Result<u64> {
+    /// Sends with one call.
+    fn send(&mut self, udp: &UdpSocket) -> io::Result<Passed> {
         if let Some(ring) = &mut self.ring {
-            return ring.send(udp, super::STEP).map(|sent| sent.messages);
+            let sent = ring.send(udp, super::STEP)?;
+            return Ok(Passed { datagrams: sent.messages, refused: sent.refused });
         }
-        match &mut self.batch {
-            Some(batch) => socket::send_batch(udp, batch).map(|count| count as u64),
-            None => udp.send(&self.message).map(|_| self.per_call),
-        }
+        let datagrams = match &mut self.batch {
+            Some(batch) => socket::send_batch(udp, batch)? as u64,
+            None => udp.send(&self.message).map(|_| self.per_call)?,
+        };
+        Ok(Passed { datagrams, refused: 0 })
     }
 }
 

@@ -71,13 +71,10 @@ impl Source {
         if test.way == Way::ZeroCopy {
             socket::allow_zerocopy(stream).map_err(failed)?;
         }
-        let ring = match test.way {
-            Way::Ring => {
-                let ring = SendRing::new(message.clone(), PER_CALL, Order::Sequential);
-                Some(ring.map_err(failed)?)
-            }
-            _ => None,
-        };
+        let ring = (test.way == Way::Ring)
+            .then(|| SendRing::new(message.clone(), PER_CALL, Order::Sequential))
+            .transpose()
+            .map_err(failed)?;
         Ok(Self { message, file, ring, way: test.way, outstanding: 0 })
     }
 

@@ -25,8 +25,8 @@ pub(super) fn unread_ring(facts: &Facts<'_>) -> Option<Doubt> {
     });
     Doubt::new(
         format!(
-            "Cannot tell how many packets are lost at the packet socket on {}: \
-             only the program can read that count (PACKET_STATISTICS).{works}",
+            "Cannot tell how many packets are lost at the packet socket on {}: only the program \
+             can read that count (PACKET_STATISTICS).{works}",
             socket.local
         ),
         "Read the program's own count of dropped packets (tcpdump prints it when it ends), or see \
@@ -34,8 +34,8 @@ pub(super) fn unread_ring(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Detects threads that start and end within the window, such as one per connection, and use more
-/// CPU time than those that could be observed.
+/// Detects threads that start and end within the window, such as one per connection, and use a
+/// large part of the program's CPU time.
 pub(super) fn brief_threads(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum CPU time in CPUs, and minimum fraction of the program's CPU time.
     const CPUS: f64 = 0.05;
@@ -65,13 +65,13 @@ pub(super) fn brief_threads(facts: &Facts<'_>) -> Option<Doubt> {
 pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum fraction of readings in which a reply is due.
     const SHARE: f64 = 0.3;
-    /// Maximum ratio of bytes between the directions: beyond it, one end streams.
+    /// Maximum ratio of bytes received to bytes sent: beyond it, the peer uploads.
     const ONE_WAY: u64 = 1000;
     let asks = |tcp: &TcpCounts| {
         let (received, sent) = (tcp.bytes_received, tcp.bytes_acked);
         received > 0 && sent > 0 && received / sent.max(1) < ONE_WAY
     };
-    let due = |socket: &'_ SocketCounts| {
+    let due = |socket: &SocketCounts| {
         let tcp = socket.tcp.as_ref().filter(|tcp| asks(tcp))?;
         Facts::readings(socket).and(tcp.unanswered_share)
     };

@@ -3,8 +3,7 @@
 //! as its lowest, most likely and highest value. Unless stated otherwise, costs were measured on
 //! Linux 6.18 under KVM (EPYC), in runs with and without the events.
 
-use super::super::facts::{Facts, counted, share};
-use super::Measure;
+use super::super::facts::{Facts, counted};
 use super::counts::{bytes, opened};
 use linerate_record::Figure;
 use linerate_record::stats::Estimate;
@@ -145,28 +144,4 @@ pub(super) fn kernel(thread: &ThreadActivity) -> Option<Estimate> {
     let Some((user, on_cpu)) = user.zip(on_cpu) else { return Some(share) };
     let low = share.low.max(1.0 - user.high.max(0.0) / on_cpu.low).min(share.value);
     Some(Estimate { low, high: share.high.min(1.0).max(share.value), ..share })
-}
-
-impl Measure {
-    /// Returns a measure that is derived from sampled instructions.
-    pub(super) fn of_instructions(
-        self,
-        facts: &Facts<'_>,
-        thread: &ThreadActivity,
-    ) -> Option<Estimate> {
-        if self == Self::CipherInstructions {
-            let of_library = facts.crypto(thread).filter(|crypto| crypto.value > 0.0)?;
-            return Some(Estimate::exactly(thread.cipher_instructions? / of_library.value));
-        }
-        let memory = thread.memory.as_ref()?;
-        match self {
-            Self::MemoryShare => Some(share(memory.share * memory.once_share)),
-            Self::WorkingSet => {
-                let cache = facts.observation.last_level_cache_bytes.filter(|bytes| *bytes > 0)?;
-                let used = memory.working_set_bytes.estimate()?;
-                Some(used.scale(1.0 / cache as f64))
-            }
-            _ => None,
-        }
-    }
 }
