@@ -76,7 +76,8 @@ pub(crate) struct ProfileArgs {
     /// Sample for this long, e.g. 500ms (default: 5s)
     #[arg(long, short = 't', value_name = "TIME", value_parser = duration)]
     time: Option<f64>,
-    /// Samples per second of each running thread, 1 to 20000 (default: 999)
+    /// Samples per second of each running thread, 1 to 20000 (default: 999, or fewer if they would
+    /// take more than 2 % of its time)
     #[arg(
         long, short = 'F', value_name = "HZ", conflicts_with = "period",
         value_parser = clap::value_parser!(u64).range(1..=20_000)
@@ -146,7 +147,8 @@ impl ProfileArgs {
     fn request(&self) -> ProfileRequest {
         let rate = match (self.frequency, self.period) {
             (_, Some(period)) => SampleRate::Nanoseconds(period),
-            (frequency, None) => SampleRate::PerSecond(frequency.unwrap_or(RATE)),
+            (Some(frequency), None) => SampleRate::PerSecond(frequency),
+            (None, None) => SampleRate::AtMost(RATE),
         };
         let target = match &self.name {
             Some(name) => ProfileTarget::Name(name.clone()),

@@ -16,6 +16,7 @@ mod netlink;
 mod packet;
 mod pair;
 mod qdisc;
+mod unix;
 
 pub use buffer::set_receive_buffer;
 pub use ethtool::Driver;
@@ -23,6 +24,7 @@ pub use inet::{InetProtocol, InetSocket, Listed, SocketMemory, TcpInfo};
 pub use links::Link;
 pub use packet::{PacketRing, PacketSocket};
 pub use qdisc::{HtbClass, Qdisc};
+pub use unix::UnixSocket;
 
 use crate::Error;
 use std::os::fd::{FromRawFd, OwnedFd};

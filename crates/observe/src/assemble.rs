@@ -6,9 +6,10 @@ use crate::budget::{Around, budget};
 use crate::cpus::Cpus;
 use crate::packets::{Counts, choose};
 use crate::procfs;
-use crate::profiling::Profiled;
+use crate::profiling::{Profiled, Profiling};
 use crate::quotas::Quotas;
 use crate::refusal::as_root;
+use crate::sample_cost;
 use crate::sampler::CpuProfile;
 use crate::sleep::{Object, Sleepers, describe, socket_inode};
 use crate::sockets::{Share, Sockets};
@@ -17,8 +18,8 @@ use crate::threads::{FOLLOWED_MAX, Thread};
 use crate::watching::{Watching, Windows};
 use linerate_machine::Root;
 use linerate_record::why::{
-    CpuCounts, Observation, PeerActivity, SleepTime, SocketCounts, SocketKind, ThreadActivity,
-    ThreadState, ThreadTime, Unread, Watched,
+    CpuCounts, EventCosts, Observation, PeerActivity, SleepTime, SocketCounts, SocketKind,
+    ThreadActivity, ThreadState, ThreadTime, Unread, Watched,
 };
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,6 +67,7 @@ pub(crate) fn assemble(
         Windows::One => watching.sockets.peers(root, watching.namespace.network.as_ref()),
         Windows::Many => BTreeMap::new(),
     };
+    let requests = watching.sockets.requests(window.elapsed_s);
     let sockets = watching.sockets.finish(root, &other_ends);
     let peers = peers(root, &watching.family, &sockets, window.elapsed_s);
     let pids = watching.family.pids.clone();
@@ -85,18 +87,20 @@ pub(crate) fn assemble(
         threads,
         threads_left_out,
         ended_threads_cpus: ended_threads_cpus(root, watching, threads_left_out, window),
+        full_descriptors: watching.sockets.descriptors.finish(),
         quotas: watching.quotas.finish(),
         cpus,
         last_level_cache_bytes: last_level_cache(root),
         interfaces: found.interfaces,
         protocols: found.protocols,
         sockets,
+        requests,
         peers,
         program,
         events: profiled.events,
         shared_lines: profiled.shared_lines,
         arrivals: watching.arrivals.finish(),
-        event_costs: watching.event_costs.clone(),
+        event_costs: event_costs(watching),
         packets,
         packets_per_s,
         observer: Figure::exact(
@@ -109,6 +113,13 @@ pub(crate) fn assemble(
     };
     watching.begin_window();
     observation
+}
+
+/// Returns the cost of kernel events on this machine, samples included.
+fn event_costs(watching: &Watching) -> Option<EventCosts> {
+    let cost_ns = watching.profiling.as_ref().and_then(Profiling::sample_cost_ns);
+    let sample = Some(sample_cost::figure(cost_ns));
+    watching.event_costs.clone().map(|costs| EventCosts { sample, ..costs })
 }
 
 /// Returns the threads that wanted a CPU most, in descending order, and the number of threads left

@@ -42,6 +42,7 @@ pub(crate) fn event_costs() -> EventCosts {
             page_mapping.as_deref(),
             "median CPU time to map a page, write to it, and unmap it",
         ),
+        sample: None,
     }
 }
 

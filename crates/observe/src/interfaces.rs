@@ -3,7 +3,7 @@
 
 use crate::namespace::Namespace;
 use crate::procfs::net::{
-    grown, parse_dev, parse_snmp, parse_snmp_lines, parse_snmp6, parse_snmp6_lines,
+    grown, parse_conntrack, parse_dev, parse_snmp, parse_snmp_lines, parse_snmp6, parse_snmp6_lines,
 };
 use crate::reader::Reader;
 use linerate_linux::network::{Link, Network, Qdisc};
@@ -53,6 +53,7 @@ pub(crate) fn protocols(root: &Root, namespace: &Namespace) -> BTreeMap<String, 
     let mut counters = parse_snmp(&text("snmp"));
     counters.extend(parse_snmp(&text("netstat")));
     counters.extend(parse_snmp6(&text("snmp6")));
+    counters.extend(parse_conntrack(&text("stat/nf_conntrack")));
     counters
 }
 

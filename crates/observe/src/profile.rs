@@ -40,6 +40,7 @@ mod annotate;
 
 use crate::ObserveError;
 use crate::command::{Running, Waiting};
+use crate::sample_cost::sample_cost_ns;
 use crate::target::{Family, check, named, stat_of};
 use events::Events;
 use limits::limits;
@@ -121,6 +122,8 @@ const STACK_TICK: Duration = Duration::from_millis(10);
 /// no samples.
 pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileReport, ObserveError> {
     let root = &Root::new(Path::new("/"));
+    let cost_ns = sample_cost_ns();
+    let request = &ProfileRequest { rate: request.rate.fixed(cost_ns), ..request.clone() };
     let waiting = match &request.target {
         ProfileTarget::Command(command) => Some(Waiting::new(command)?),
         ProfileTarget::Pids(_) | ProfileTarget::Name(_) => None,
@@ -181,6 +184,7 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
         began_ns,
         elapsed_s: (monotonic_ns() - began_ns) as f64 / 1e9,
         own_s: (thread_cpu_time_ns() - own_ns) as f64 / 1e9,
+        cost_ns,
     };
     drop(running);
     let mut report = result::report(request, &program, (&mut events, stacks, &mut meter), &window)?;

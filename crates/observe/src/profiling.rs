@@ -66,6 +66,12 @@ impl Profiling {
         Self { sampler, tracing: None, handed: ids.len(), is_late: vec![false], unread }
     }
 
+    /// Returns the CPU time that a sample takes from the sampled thread, in nanoseconds; `None` if
+    /// sampling is not permitted.
+    pub(crate) fn sample_cost_ns(&self) -> Option<Estimate> {
+        self.sampler.cost_ns()
+    }
+
     /// Begins the next window with these threads.
     pub(crate) fn begin_window(&mut self, threads: &Threads) {
         self.sampler.forget(|id| threads.has(id.pid, id.tid));

@@ -23,12 +23,14 @@ pub(crate) use accesses::number_of as register_number;
 
 use crate::procfs::task::SchedStat;
 use crate::refusal::explain;
+use crate::sample_cost::{affordable, sample_cost_ns};
 use crate::sparing::Sparing;
 use accesses::Decoder;
 use cpus::SampledCpus;
 use linerate_linux::monotonic_ns;
 use linerate_linux::perf::{OpenError, Request, SOFTWARE, Selector, Target};
 use linerate_linux::sample::{self, Fields, Ring, Sampling};
+use linerate_record::stats::Estimate;
 use linerate_record::why::{SharedLine, Unread};
 use names::{Resolver, Spots};
 use std::collections::HashMap;
@@ -46,9 +48,13 @@ pub struct ThreadId {
 pub(crate) const CPU_CLOCK_NAME: &str = "cpu-clock";
 /// `PERF_COUNT_SW_CPU_CLOCK`.
 pub(crate) const CPU_CLOCK: Selector = Selector::new(SOFTWARE, 0);
-/// Samples per second while a thread is running. Not a multiple of timer rates. In a virtual
-/// machine, a sample takes 16 us, mostly outside the guest, which is 0.8 % of the thread's time.
+/// Samples per second while a thread is running, unless they cost more than [`THREAD_SHARE`]. Not a
+/// multiple of timer rates.
 const RATE: u64 = 499;
+/// Maximum share of a thread's time that its samples may take, unless that leaves fewer than
+/// [`RATE_MIN`] per second, too few for the share of a function.
+const THREAD_SHARE: f64 = 0.01;
+const RATE_MIN: u64 = 97;
 /// Maximum number of samples per second, summed over all threads.
 const MAX_RATE: u64 = 4000;
 /// Maximum number of sampled threads.
@@ -94,6 +100,8 @@ pub struct Sampler {
     separating: Sparing,
     /// CPU time between two samples of a thread, in nanoseconds.
     period_ns: u64,
+    /// CPU time that a sample takes, in nanoseconds; `None` if not measured.
+    cost_ns: Option<Estimate>,
     has_kernel: bool,
     slices: usize,
     left_out: usize,
@@ -125,7 +133,9 @@ impl Sampler {
     ) -> (Self, Vec<Unread>) {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let at_once = threads.len().clamp(1, cpus) as u64;
-        let rate = RATE.min(MAX_RATE / at_once).max(1);
+        let cost_ns = sample_cost_ns();
+        let most = RATE.min(MAX_RATE / at_once).max(1);
+        let rate = affordable(cost_ns, THREAD_SHARE, RATE_MIN.min(most), most);
         let mut sampler = Self {
             threads: Vec::new(),
             cpus: SampledCpus::default(),
@@ -135,6 +145,7 @@ impl Sampler {
             extent,
             separating: Sparing::new(SEPARATING_SHARE),
             period_ns: 1_000_000_000 / rate,
+            cost_ns,
             has_kernel: true,
             slices: 0,
             left_out: 0,
@@ -142,8 +153,14 @@ impl Sampler {
         let mut unread = sampler.watch(threads);
         let has_registers = extent.has_registers && accesses::IS_POSSIBLE;
         let fields = Fields { has_registers, ..Fields::default() };
-        unread.extend(sampler.cpus.open(sampled_cpus, fields));
+        unread.extend(sampler.cpus.open(sampled_cpus, fields, cost_ns));
         (sampler, unread)
+    }
+
+    /// Returns the CPU time that a sample takes from the sampled thread, in nanoseconds; `None` if
+    /// sampling is not permitted.
+    pub(crate) fn cost_ns(&self) -> Option<Estimate> {
+        self.cost_ns
     }
 
     /// Adds threads, which are sampled from the current slice on. Skips those that are already

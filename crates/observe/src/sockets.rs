@@ -7,22 +7,29 @@
 
 mod census;
 mod neighbours;
+mod peers;
+mod requests;
+mod turns;
+mod unix;
 mod watched;
 
 pub(crate) use census::Share;
 
+use crate::descriptors::Descriptors;
 use crate::namespace::Namespace;
 use crate::procfs::net::parse_sockets;
 use crate::sleep::socket_inode;
 use crate::sparing::Sparing;
-use crate::target::{all_pids, stat_of};
+use crate::target::stat_of;
 use census::Census;
 use linerate_linux::network::{InetProtocol, InetSocket, Network, PacketSocket};
 use linerate_machine::Root;
-use linerate_record::why::{SocketCounts, SocketKind};
+use linerate_record::why::{RequestCounts, SocketCounts, SocketKind};
 use neighbours::Neighbours;
+use peers::owners_of;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use unix::UnixSockets;
 use watched::{State, Watched, state_of};
 
 /// Maximum number of descriptors to read, over all processes, when searching for peers.
@@ -35,6 +42,9 @@ const PER_SLICE: usize = 32;
 /// Maximum share of a CPU spent listing UDP sockets. In a network namespace with few sockets,
 /// listing them takes about 1 ms, so it is done about 25 times in a window of 5 s.
 const LISTING_SHARE: f64 = 0.005;
+
+/// Maximum share of a CPU spent listing Unix domain sockets at the ends of slices.
+const UNIX_LISTING_SHARE: f64 = 0.002;
 
 /// Maximum share of a CPU spent listing TCP sockets within the window. The kernel walks a hash
 /// table whose size depends on the installed memory: with 24 GiB, this takes 7 ms.
@@ -72,9 +82,15 @@ pub(crate) struct Sockets {
     listing: Sparing,
     /// Schedule for listing TCP sockets within the window.
     tcp_listing: Sparing,
+    unix: UnixSockets,
+    /// Descriptors that the processes have open.
+    pub(crate) descriptors: Descriptors,
+    unix_listing: Sparing,
     /// Position at which the next slice continues if there are too many sockets to read in one
     /// slice.
     next: usize,
+    /// Number of the current slice. Sockets that are read in the same slice are compared.
+    tick: u32,
 }
 
 impl Sockets {
@@ -92,7 +108,11 @@ impl Sockets {
             listed: BTreeSet::new(),
             listing: Sparing::new(LISTING_SHARE),
             tcp_listing: Sparing::new(TCP_LISTING_SHARE),
+            unix: UnixSockets::default(),
+            descriptors: Descriptors::default(),
+            unix_listing: Sparing::new(UNIX_LISTING_SHARE),
             next: 0,
+            tick: 0,
         }
     }
 
@@ -107,8 +127,13 @@ impl Sockets {
     ) {
         let is_start = moment == Moment::Start;
         for &pid in pids {
-            for inode in socket_inodes(root, pid) {
+            let (inodes, open) = open_sockets(root, pid);
+            for inode in inodes {
                 self.owners.entry(inode).or_insert(pid);
+            }
+            // None is open if they may not be read.
+            if open > 0 {
+                self.descriptors.take(root, pid, open);
             }
         }
         if self.owners.is_empty() && !self.is_all {
@@ -116,6 +141,9 @@ impl Sockets {
         }
         let is_new = self.is_all || self.owners.keys().any(|inode| !self.listed.contains(inode));
         let is_needed = moment != Moment::Within || is_new;
+        if is_needed && !self.is_all {
+            self.read_unix(namespace);
+        }
         if !is_needed && !self.has(SocketKind::Tcp) && !self.has(SocketKind::TcpListen) {
             return;
         }
@@ -152,6 +180,8 @@ impl Sockets {
 
     /// Reads the known sockets.
     pub(crate) fn read(&mut self, root: &Root, namespace: &Namespace) {
+        self.tick = self.tick.wrapping_add(1);
+        let tick = self.tick;
         let has_udp = self.has(SocketKind::Udp);
         let Some(network) = &namespace.network else {
             if has_udp && self.listing.is_due() {
@@ -165,14 +195,14 @@ impl Sockets {
         self.next = first.wrapping_add(PER_SLICE);
         for (watched, found) in self.one_by_one(network, first, TCP) {
             match found {
-                Some(socket) => watched.take(state_of(&socket), socket.tcp.is_some()),
+                Some(socket) => watched.take(state_of(&socket), tick),
                 None => watched.is_closed = true,
             }
         }
         let mut is_hidden = false;
         for (watched, found) in self.one_by_one(network, first, &[SocketKind::Udp]) {
             match found {
-                Some(socket) => watched.take(state_of(&socket), false),
+                Some(socket) => watched.take(state_of(&socket), tick),
                 // Another socket has the same address (SO_REUSEPORT), or this one was closed.
                 None => is_hidden = true,
             }
@@ -184,6 +214,17 @@ impl Sockets {
         }
         if self.has(SocketKind::Packet) {
             self.take_packet(network.packet_sockets().unwrap_or_default(), false);
+        }
+        if !self.unix.is_empty() && self.unix_listing.is_due() {
+            let began = self.unix_listing.begin();
+            self.read_unix(namespace);
+            self.unix_listing.end(began);
+        }
+    }
+
+    fn read_unix(&mut self, namespace: &Namespace) {
+        if let Some(network) = &namespace.network {
+            self.unix.read(network, |inode| self.owners.contains_key(&inode));
         }
     }
 
@@ -305,6 +346,9 @@ impl Sockets {
 
     /// Describes a socket: `udp 0.0.0.0:53`.
     pub(crate) fn describe(&self, inode: u64) -> Option<String> {
+        if self.unix.has(inode) {
+            return self.unix.describe(inode);
+        }
         let watched = self.watched.get(&inode)?;
         let kind = match watched.kind {
             SocketKind::Tcp | SocketKind::TcpListen => "tcp",
@@ -332,10 +376,11 @@ impl Sockets {
             }
             return;
         }
+        let tick = self.tick;
         match self.watched.get_mut(&inode) {
-            Some(watched) => watched.take(state, socket.tcp.is_some()),
+            Some(watched) => watched.take(state, tick),
             None => {
-                let watched = Watched::new_inet(socket, state, is_start);
+                let watched = Watched::new_inet(socket, state, is_start, tick);
                 self.watched.insert(inode, watched);
             }
         }
@@ -351,15 +396,22 @@ impl Sockets {
             let memory = socket.memory;
             let state = State { receive_queue: 0, send_queue: 0, memory, drops, inet: None };
             match self.watched.get_mut(&inode) {
-                Some(watched) => watched.take(state, false),
+                Some(watched) => watched.take(state, self.tick),
                 None => {
                     let any = || "all interfaces".to_owned();
                     let local = self.names.get(&socket.interface).cloned().unwrap_or_else(any);
-                    let watched = Watched::new_packet(&socket, local, state, is_start);
+                    let watched = Watched::new_packet(&socket, local, state, is_start, self.tick);
                     self.watched.insert(inode, watched);
                 }
             }
         }
+    }
+
+    /// Returns the requests on the program's TCP connections over a window of `elapsed_s`; `None` if
+    /// it accepted no connections.
+    pub(crate) fn requests(&self, elapsed_s: f64) -> Option<RequestCounts> {
+        let sockets = self.watched.values().filter(|_| !self.is_all);
+        requests::requests(sockets, elapsed_s)
     }
 
     /// Returns each socket's counts over the window and, for a connection, the process at the other
@@ -386,7 +438,9 @@ impl Sockets {
             }
             _ => true,
         };
-        let found = self.watched.iter().filter(|(_, watched)| moved(watched)).map(counts).collect();
+        let moved = self.watched.iter().filter(|(_, watched)| moved(watched));
+        let mut found: Vec<SocketCounts> = moved.map(counts).collect();
+        found.extend(self.unix.finish(owners, peers));
         self.watched.retain(|_, watched| !watched.is_closed);
         self.watched.values_mut().for_each(Watched::begin_window);
         self.census.begin_window();
@@ -398,64 +452,7 @@ impl Sockets {
         }
         found
     }
-
-    /// Returns the process at the other end of each connection within this machine, by the inode at
-    /// this end. For a connection that has since been closed, returns the process that now has
-    /// connections open between the same addresses to the same port, if there is only one such
-    /// process.
-    pub(crate) fn peers(&self, root: &Root, network: Option<&Network>) -> BTreeMap<u64, u32> {
-        let Some(network) = network.filter(|_| self.has(SocketKind::Tcp)) else {
-            return BTreeMap::new();
-        };
-        let pair = |socket: &InetSocket| (canonical(socket.local), canonical(socket.remote));
-        let ends: BTreeMap<(SocketAddr, SocketAddr), u64> = dump(network, InetProtocol::Tcp)
-            .iter()
-            .map(|socket| (pair(socket), u64::from(socket.inode)))
-            .collect();
-        let tcp = self.watched.iter().filter(|(_, watched)| watched.kind == SocketKind::Tcp);
-        let tcp =
-            tcp.filter_map(|(inode, watched)| Some((*inode, pair(watched.last.inet.as_ref()?))));
-        let of_watched: BTreeMap<u64, (SocketAddr, SocketAddr)> = tcp.collect();
-        let others = other_ends(&of_watched, &ends);
-        let wanted: BTreeSet<u64> = others.values().flatten().copied().collect();
-        if wanted.is_empty() {
-            return BTreeMap::new();
-        }
-        let owners = owners_of(root, &wanted, DESCRIPTORS_MAX);
-        let known = |(inode, ends): (u64, Vec<u64>)| {
-            let pids: BTreeSet<u32> =
-                ends.iter().filter_map(|end| owners.get(end)).copied().collect();
-            (pids.len() == 1).then(|| pids.first().map(|pid| (inode, *pid)))?
-        };
-        others.into_iter().filter_map(known).collect()
-    }
 }
-
-/// Returns the sockets that are, or may be, the other ends of connections, given the connections'
-/// addresses (local, remote) and those of all open sockets.
-fn other_ends(
-    watched: &BTreeMap<u64, (SocketAddr, SocketAddr)>,
-    open: &BTreeMap<(SocketAddr, SocketAddr), u64>,
-) -> BTreeMap<u64, Vec<u64>> {
-    let mut between = BTreeMap::<(IpAddr, SocketAddr), Vec<u64>>::new();
-    for ((local, remote), inode) in open.iter().filter(|(_, inode)| **inode != 0) {
-        let ends = between.entry((local.ip(), *remote)).or_default();
-        if ends.len() < OPEN_ENDS_MAX {
-            ends.push(*inode);
-        }
-    }
-    let ends_of = |(inode, (local, remote)): (&u64, &(SocketAddr, SocketAddr))| {
-        let ends = match open.get(&(*remote, *local)) {
-            Some(&end) => vec![end],
-            None => between.get(&(remote.ip(), *local)).cloned()?,
-        };
-        Some((*inode, ends))
-    };
-    watched.iter().filter_map(ends_of).collect()
-}
-
-/// Maximum number of open connections between the same two addresses whose owners are looked up.
-const OPEN_ENDS_MAX: usize = 16;
 
 /// Converts an IPv4-mapped IPv6 address to the IPv4 address.
 fn canonical(address: SocketAddr) -> SocketAddr {
@@ -469,31 +466,21 @@ fn dump(network: &Network, protocol: InetProtocol) -> Vec<InetSocket> {
     sockets
 }
 
-/// Returns the inodes of a process's sockets.
-fn socket_inodes(root: &Root, pid: u32) -> impl Iterator<Item = u64> {
+/// Returns the inodes of a process's sockets, and how many descriptors it has open.
+fn open_sockets(root: &Root, pid: u32) -> (Vec<u64>, u64) {
     let entries = std::fs::read_dir(root.path(&format!("proc/{pid}/fd")));
-    entries.into_iter().flatten().flatten().filter_map(|entry| {
-        let link = std::fs::read_link(entry.path()).ok()?;
-        socket_inode(link.to_str()?)
-    })
+    let (mut inodes, mut open) = (Vec::new(), 0);
+    for entry in entries.into_iter().flatten().flatten() {
+        open += 1;
+        let link = std::fs::read_link(entry.path()).ok();
+        inodes.extend(link.and_then(|link| socket_inode(link.to_str()?)));
+    }
+    (inodes, open)
 }
 
-/// Returns the processes that have the `wanted` sockets open, as far as permissions allow.
-fn owners_of(root: &Root, wanted: &BTreeSet<u64>, most: usize) -> BTreeMap<u64, u32> {
-    let mut owners = BTreeMap::new();
-    let mut read = 0;
-    for pid in all_pids(root) {
-        if owners.len() == wanted.len() || read > most {
-            break;
-        }
-        for inode in socket_inodes(root, pid) {
-            read += 1;
-            if wanted.contains(&inode) {
-                owners.entry(inode).or_insert(pid);
-            }
-        }
-    }
-    owners
+/// Returns the inodes of a process's sockets.
+fn socket_inodes(root: &Root, pid: u32) -> impl Iterator<Item = u64> {
+    open_sockets(root, pid).0.into_iter()
 }
 
 #[cfg(test)]

@@ -130,6 +130,10 @@ pub struct SamplingMethod {
     /// stack was deeper than the copied part or unwind rows are missing. `null` with frame
     /// pointers, where this is unknown.
     pub incomplete_chains: Option<u64>,
+    /// CPU time that a sample takes from the sampled thread, measured before the window; more if
+    /// stacks are copied. `null` in older records.
+    #[serde(default)]
+    pub sample_cost: Option<Figure>,
 }
 
 impl SamplingMethod {

@@ -13,8 +13,8 @@ mod threads;
 
 pub use findings::{Cause, Gain, WhyFinding};
 pub use packets::{
-    Arrivals, CpuCounts, InterfaceCounts, KernelEvent, ProgramCounts, QdiscCounts, SocketCounts,
-    SocketKind, TcpCounts,
+    Arrivals, CpuCounts, InterfaceCounts, KernelEvent, ProgramCounts, QdiscCounts, RequestCounts,
+    SocketCounts, SocketKind, TcpCounts,
 };
 pub use threads::{
     FunctionTime, LineUse, MemoryUse, Quota, RanInstead, SharedLine, SleepTime, ThreadActivity,
@@ -57,6 +57,9 @@ pub struct Observation {
     /// determined.
     #[serde(default)]
     pub ended_threads_cpus: Option<f64>,
+    /// Processes that had as many descriptors open as they may in at least one reading.
+    #[serde(default)]
+    pub full_descriptors: Vec<FullDescriptors>,
     /// CPU quotas of the program's processes; may be empty.
     pub quotas: Vec<Quota>,
     /// All online CPUs.
@@ -69,6 +72,10 @@ pub struct Observation {
     pub protocols: BTreeMap<String, u64>,
     /// The program's listening sockets, and its sockets with traffic or losses.
     pub sockets: Vec<SocketCounts>,
+    /// Requests on the TCP connections that the program accepted; `null` if it accepted none, and in
+    /// older records.
+    #[serde(default)]
+    pub requests: Option<RequestCounts>,
     /// Local processes at the other end of the program's connections, most CPU time first.
     #[serde(default)]
     pub peers: Vec<PeerActivity>,
@@ -102,6 +109,19 @@ pub struct Observation {
     pub unread: Vec<Unread>,
 }
 
+/// A process that could not open files or sockets at times, because it reached its limit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FullDescriptors {
+    /// Process ID.
+    pub pid: u32,
+    /// Limit on open descriptors (RLIMIT_NOFILE).
+    pub limit: u64,
+    /// Fraction of readings in which all of them were open, 0 to 1.
+    #[serde(serialize_with = "crate::finite")]
+    pub share: f64,
+}
+
 /// CPU time per kernel event on this machine, in nanoseconds, measured by a thread that does
 /// nothing else. In a program, events cost more, because caches are colder and locks are contended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -113,6 +133,10 @@ pub struct EventCosts {
     pub page_fault: Figure,
     /// Mapping a page, writing to it, and unmapping it, as an allocator without a pool does.
     pub page_mapping: Figure,
+    /// A cpu-clock sample, which takes this CPU time from the sampled thread; `null` in older
+    /// records.
+    #[serde(default)]
+    pub sample: Option<Figure>,
 }
 
 /// The program that is observed.

@@ -113,8 +113,13 @@ fn sampled(report: &ProfileReport) -> String {
     let method = &report.sampling;
     let kernel = if method.has_kernel { "user and kernel" } else { "user mode only" };
     let by_cpu = if method.is_by_cpu { " per CPU" } else { "" };
+    let cost_ns = method.sample_cost.as_ref().and_then(Figure::as_number);
+    let cost = cost_ns.map_or_else(String::new, |ns| {
+        let share = 100.0 * (ns * 1e-9 * method.rate_hz).min(1.0);
+        format!(", {} % overhead", significant(share))
+    });
     format!(
-        "{}, {}, {}: {} samples of {} ({}/s{by_cpu}), {kernel}{ended}",
+        "{}, {}, {}: {} samples of {} ({}/s{by_cpu}{cost}), {kernel}{ended}",
         sampled.name,
         processes(&sampled.pids),
         counted(report.threads.len() as u64, "thread"),

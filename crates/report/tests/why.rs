@@ -168,6 +168,8 @@ fn example() -> WhyReport {
         threads: threads(),
         threads_left_out: 0,
         ended_threads_cpus: None,
+        full_descriptors: Vec::new(),
+        requests: None,
         quotas: Vec::new(),
         cpus: vec![cpu(0, 0.3, 0.7), cpu(1, 1.0, 0.0)],
         interfaces: vec![interface()],

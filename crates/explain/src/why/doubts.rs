@@ -39,6 +39,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| closed_window(facts))
         .or_else(|| path(facts))
         .or_else(|| unseen::unanswered(facts))
+        .or_else(|| unseen::taking_turns(facts))
         .or_else(|| asks_others(facts))
         .or_else(|| sleeps_without_packets(facts))
         .or_else(|| shared_cpu(facts))
@@ -322,7 +323,8 @@ fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
 fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
     const MOST: f64 = 0.3;
     let thread = facts.busiest()?;
-    let held = [Wait::Timer, Wait::Storage, Wait::Other].map(|wait| waits::time_in(thread, wait));
+    let held = [Wait::Timer, Wait::Storage, Wait::Lock, Wait::Other]
+        .map(|wait| waits::time_in(thread, wait));
     let longest = held.into_iter().flatten().fold(0.0, f64::max);
     let packets = facts.packets();
     if packets.is_some_and(|packets| packets > 0) || longest < MOST {
@@ -408,7 +410,7 @@ pub(super) fn shared_cpu(facts: &Facts<'_>) -> Option<Doubt> {
 }
 
 /// Detects a machine without idle CPU time, on which senders or responders may be starved.
-fn full_machine(facts: &Facts<'_>) -> Option<Doubt> {
+pub(super) fn full_machine(facts: &Facts<'_>) -> Option<Doubt> {
     /// Maximum idle fraction over all CPUs, and minimum fraction of a CPU used by the program.
     const IDLE: f64 = 0.05;
     const USES: f64 = 0.3;

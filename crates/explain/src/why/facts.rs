@@ -387,6 +387,17 @@ impl<'a> Facts<'a> {
         received > 0 && sent <= 2 * received && received <= 2 * sent
     }
 
+    /// Returns whether the program has UDP sockets, and hardly any datagrams are sent in its network
+    /// namespace.
+    pub fn only_receives_datagrams(&self) -> bool {
+        /// Maximum ratio of datagrams sent to datagrams received.
+        const ANSWERS: f64 = 0.05;
+        let has_udp = self.observation.sockets.iter().any(|socket| socket.kind == SocketKind::Udp);
+        let counts = ["Udp.InDatagrams", "Udp.OutDatagrams"].map(|name| self.protocol(name));
+        let [Some(received), Some(sent)] = counts else { return false };
+        has_udp && received > 0 && sent as f64 <= ANSWERS * received as f64
+    }
+
     /// Returns how many times a socket's counters were read; `None` if there are too few readings
     /// to compute shares and means, as for short-lived connections.
     pub fn readings(socket: &SocketCounts) -> Option<u64> {

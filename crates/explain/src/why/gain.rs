@@ -3,6 +3,9 @@
 //! includes model error. Predictions are capped by the offered load, if known, by the available CPU
 //! time, and by the requested line rate.
 
+mod caps;
+
+use self::caps::{line_cap, offered_cap};
 use super::facts::{Facts, Subject};
 use super::measure::{Measure, is_accepted, share_of_strangers};
 use super::waits::{self, Wait};
@@ -59,6 +62,8 @@ pub enum GainModel {
     WaitRemoved(Wait),
     /// Idle CPUs take over part of the work, less the overhead of splitting it.
     MoreCpus,
+    /// The threads that wait for a lock work instead; at worst, what they do under it cannot overlap.
+    LockReleased,
     /// Each client keeps one request in flight, as far as the thread and the servers have time
     /// (Little's law).
     MoreOnTheWay,
@@ -125,6 +130,9 @@ impl GainModel {
             Self::MoreCpus => {
                 "idle CPUs / CPUs used, assuming that between none and all of the idle CPUs can be \
                  used"
+            }
+            Self::LockReleased => {
+                "upper bound: threads that wait for the lock / threads that do not"
             }
             Self::MoreOnTheWay => "client connections / server connections (Little's law)",
             Self::AsMeasured(_, source) => source,
@@ -243,6 +251,7 @@ impl GainModel {
                 let value = 0.7 * high;
                 Some(Estimate { value, low: least * high, high, ..Estimate::exactly(0.0) })
             }
+            Self::LockReleased => lock_released(facts, subject),
             Self::MoreOnTheWay => more_on_the_way(facts, subject),
             Self::AsMeasured([low, value, high], _) => {
                 Some(Estimate { value, low, high, ..Estimate::exactly(value) })
@@ -289,6 +298,13 @@ fn limit_raised<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate>
     }
     let known = (100.0 * dropped).min(room.high);
     Some(Estimate { value: known, low: known.min(room.low), ..room })
+}
+
+/// Predicts the gain from releasing a lock that one thread at a time holds.
+fn lock_released<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
+    let room = room(facts, subject).map_or(f64::INFINITY, |room| room.high);
+    let value = (100.0 * Measure::LockQueue.of(facts, subject)?.value).min(room);
+    Some(Estimate { value, low: 0.0, high: 1.2 * value, ..Estimate::exactly(value) })
 }
 
 /// Predicts the gain from keeping one request in flight per client.
@@ -371,26 +387,6 @@ fn larger_segments(facts: &Facts<'_>) -> f64 {
     const LARGEST: f64 = 65_536.0;
     let present = Measure::BytesPerTransmit.of(facts, Subject::Program);
     present.map_or(1.0, |bytes| (LARGEST / bytes.value.max(1.0)).clamp(1.0, 32.0))
-}
-
-/// Returns the gain in percent at which the requested line rate is reached.
-fn line_cap(facts: &Facts<'_>) -> Option<f64> {
-    let line = facts.observation.watched.line_bits_per_s?;
-    let bytes = facts.observation.packets.as_ref()?.bytes?;
-    let rate = 8.0 * bytes as f64 / facts.elapsed();
-    (rate > 0.0).then(|| (100.0 * (line / rate - 1.0)).max(0.0))
-}
-
-/// Returns the gain in percent at which a receiver of datagrams or frames receives everything that
-/// is sent to it; `None` if no losses show how much is sent.
-fn offered_cap(facts: &Facts<'_>) -> Option<f64> {
-    /// Minimum fraction of packets lost. Below it, the senders may be waiting for replies.
-    const LOST: f64 = 0.05;
-    /// Factor that allows for the error of the counts and for a load that differs between runs.
-    const ERROR: f64 = 1.2;
-    let lost = facts.receive_loss().filter(|lost| lost.low >= LOST)?;
-    let has_streams = facts.connections().next().is_some();
-    (!has_streams).then(|| ERROR * returned(lost.high))
 }
 
 /// Returns `share` as a percentage of `on_cpu`. Both are times, given as fractions of the elapsed

@@ -51,6 +51,28 @@ pub(super) fn vanished(facts: &Facts<'_>) -> Option<Vanished> {
     Some(Vanished { received, left, by_firewall })
 }
 
+/// Packets that programs of the network namespace sent, but IP discarded.
+pub(super) struct Discarded {
+    /// Packets passed to IP.
+    pub(super) sent: u64,
+    /// Discarded packets that firewall rules dropped; `None` if unknown, as for [`Vanished::by_firewall`].
+    pub(super) by_firewall: Option<u64>,
+}
+
+/// Returns the packets that IP discarded on output; `None` if IP counters were not read.
+pub(super) fn discarded(facts: &Facts<'_>) -> Option<Discarded> {
+    /// As for [`vanished`].
+    const MOST: f64 = 0.8;
+    let qdiscs = facts.observation.interfaces.iter().flat_map(|interface| &interface.qdiscs);
+    let by_qdiscs: u64 = qdiscs.map(|qdisc| qdisc.drops).sum();
+    let lost = facts.protocol("Ip.OutDiscards")?.saturating_sub(by_qdiscs);
+    let sent = facts.protocol("Ip.OutRequests")?.max(lost);
+    let by_firewall = dropped_for(facts, "NETFILTER_DROP")
+        .filter(|dropped| lost > 0 && *dropped as f64 >= MOST * lost as f64)
+        .map(|dropped| dropped.min(lost));
+    Some(Discarded { sent, by_firewall })
+}
+
 /// Returns how many packets the kernel dropped for a reason, such as `QDISC_DROP`, in all network
 /// namespaces; `None` if drop reasons were not read.
 pub(super) fn dropped_for(facts: &Facts<'_>, reason: &str) -> Option<u64> {

@@ -5,20 +5,21 @@ mod connections;
 mod costs;
 mod counts;
 mod instructions;
+mod packets;
 
 use self::counts::{
     asleep_for_packets, asleep_in_faults, asleep_on_server, at_least_this, brief_processes, bytes,
-    bytes_per_call, bytes_per_packet, bytes_per_transmit, faults, is_off, major_faults,
-    others_await_input, others_instead, strangers_instead, system_calls, takes_turns, throttled,
-    waits,
+    bytes_per_call, faults, major_faults, others_await_input, others_instead, strangers_instead,
+    system_calls, takes_turns, throttled, waits,
 };
-pub(super) use self::counts::{is_accepted, share_of_strangers};
-use super::facts::{Facts, Subject, counted, sampled, share, share_of};
+pub(super) use self::counts::{is_accepted, on_servers, share_of_strangers};
+use super::facts::{Facts, Subject, counted, share, share_of};
 use super::functions::Group;
-use super::losses::vanished;
+use super::locks;
+use super::requests;
 use super::waits::{self, Wait};
 use linerate_record::stats::Estimate;
-use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
+use linerate_record::why::{ThreadActivity, ThreadState};
 
 /// A measure. Shares range from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +151,13 @@ pub enum Measure {
     QueueWaits,
     /// Packets dropped by firewall rules relative to packets that reached IP.
     FirewallLoss,
+    /// Packets dropped by firewall rules on output, relative to packets sent.
+    OutputFirewallLoss,
+    /// Packets dropped because the connection tracking table was full, relative to those that
+    /// reached IP.
+    ConntrackLoss,
+    /// Fraction of readings in which a process had as many descriptors open as it may.
+    DescriptorsFull,
     /// Mean fill level of a socket's receive queue, relative to its size.
     QueueFull,
     /// Mean fill level of an accept queue across all readings, relative to its size.
@@ -219,6 +227,13 @@ pub enum Measure {
     ClientsPerServer,
     /// Time asleep in calls that wait on a connection opened by the program.
     AsleepOnServer,
+    /// Time in which a reply is due, but no thread of the program runs or waits for a CPU.
+    RepliesDelayed,
+    /// Fraction of readings in which a client waits for a reply and, at the same time, the program
+    /// for one from another server.
+    AwaitingServers,
+    /// Mean number of threads that wait for a lock.
+    LockQueue,
     /// Time waiting for kernel locks.
     LockWait,
     /// Time waiting for kernel locks relative to CPU time.
@@ -363,119 +378,14 @@ impl Measure {
             }
             Self::BriefProcesses => counted(brief_processes(facts), facts.elapsed()),
             Self::IdleCpus => Some(share(facts.idle_cpus()?)),
+            Self::DescriptorsFull => {
+                let shares = observation.full_descriptors.iter().map(|full| full.share);
+                Some(Estimate::exactly(shares.fold(0.0, f64::max)))
+            }
+            Self::RepliesDelayed => requests::delayed(facts),
+            Self::AwaitingServers => requests::awaiting_servers(facts),
+            Self::LockQueue => locks::waiting(facts).map(Estimate::exactly),
             Self::Observer => share_of(&observation.observer),
-            _ => None,
-        }
-    }
-
-    fn of_packets<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-        match (self, subject) {
-            (Self::BytesPerPacket, _) => Some(Estimate::exactly(bytes_per_packet(facts)?)),
-            (Self::PacketRate, _) => Some(Estimate::exactly(facts.packet_rate()?)),
-            (Self::RingLoss, _) => {
-                let (lost, received) = facts.ring_loss()?;
-                counted(lost, (lost + received).max(1) as f64)
-            }
-            (Self::SocketLoss, Subject::Socket(socket)) => {
-                let drops = socket.drops?;
-                counted(drops, (drops + facts.packets()?).max(1) as f64)
-            }
-            (Self::QueueWaits, Subject::Socket(socket)) => {
-                Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?))
-            }
-            (Self::FirewallLoss, _) => {
-                let vanished = vanished(facts)?;
-                counted(vanished.by_firewall?, vanished.received as f64)
-            }
-            (Self::QueueFull, Subject::Socket(socket)) => {
-                let buffer = socket.receive_buffer.filter(|bytes| *bytes > 0)?;
-                // The last packet may exceed the buffer size.
-                let full = (socket.receive_queue_mean / buffer as f64).min(1.0);
-                Some(sampled(full, Facts::readings(socket)?))
-            }
-            (Self::AcceptQueueFull, Subject::Socket(socket)) => {
-                let size = Some(socket.send_queue_mean).filter(|size| *size > 0.0)?;
-                let full = (socket.receive_queue_mean / size).min(1.0);
-                Some(sampled(full, Facts::readings(socket)?))
-            }
-            (Self::AcceptLoss, Subject::Socket(socket)) => {
-                let drops = socket.drops?;
-                let accepted = facts.protocol("Tcp.PassiveOpens")?;
-                counted(drops, (drops + accepted).max(1) as f64)
-            }
-            (Self::CardLoss, Subject::Interface(of)) => {
-                counted(of.rx_missed, (of.rx_missed + of.rx_packets).max(1) as f64)
-            }
-            (Self::SentBytes, Subject::Interface(of)) => counted(of.tx_bytes, facts.elapsed()),
-            (Self::ChecksumOff, Subject::Interface(of)) => {
-                let off = is_off(of, &["tx-checksum-ip-generic", "tx-checksum-ipv4"])?;
-                Some(Estimate::exactly(f64::from(off)))
-            }
-            (Self::SegmentationOff, Subject::Interface(of)) => {
-                let off = is_off(of, &["tx-tcp-segmentation"])?;
-                Some(Estimate::exactly(f64::from(off)))
-            }
-            (Self::OfLimit, Subject::Qdisc(_, qdisc)) => {
-                let limit = qdisc.rate_bits_per_s.filter(|rate| *rate > 0.0)?;
-                Some(share(8.0 * qdisc.bytes as f64 / facts.elapsed() / limit))
-            }
-            (Self::OverlimitsPerPacket, Subject::Qdisc(_, qdisc)) => {
-                counted(qdisc.overlimits, (qdisc.packets + qdisc.drops).max(1) as f64)
-            }
-            (Self::BytesPerTransmit, _) => Some(Estimate::exactly(bytes_per_transmit(facts)?)),
-            (Self::Datagrams, _) => {
-                let is = |kind| matches!(kind, SocketKind::Udp | SocketKind::Packet);
-                let sockets = &facts.observation.sockets;
-                Some(Estimate::exactly(f64::from(sockets.iter().any(|s| is(s.kind)))))
-            }
-            _ => self.of_cpus(facts, subject),
-        }
-    }
-
-    fn of_cpus<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-        let cpu = facts.cpu(subject)?;
-        let cpus = &facts.observation.cpus;
-        let received = cpu.backlog_processed + cpu.backlog_dropped;
-        match self {
-            Self::BacklogLoss => counted(cpu.backlog_dropped, received.max(1) as f64),
-            Self::Squeezed => counted(cpu.time_squeezed, cpu.net_rx.max(1) as f64),
-            Self::SqueezedPerSecond => counted(cpu.time_squeezed, facts.elapsed()),
-            Self::ReceivedHere => {
-                let all: u64 = cpus.iter().map(|cpu| cpu.backlog_processed).sum();
-                (all > 0).then(|| share(cpu.backlog_processed as f64 / all as f64))
-            }
-            Self::CpuInterrupts => Some(share(cpu.interrupts)),
-            Self::CpuUsed => Some(share(1.0 - cpu.idle)),
-            Self::IdleHere => Some(share(cpu.idle)),
-            Self::PeersHere => {
-                let peers = facts.observation.peers.iter();
-                let here = peers.filter(|peer| peer.cpu == Some(cpu.cpu));
-                Some(share(here.map(|peer| peer.cpus).sum::<f64>().min(1.0)))
-            }
-            Self::FirewallOfUsed => {
-                let rules = facts.cpu_functions(cpu, Group::Firewall)?;
-                Some(rules.scale(1.0 / (1.0 - cpu.idle).max(0.1)))
-            }
-            Self::CpuFunctions(group) => facts.cpu_functions(cpu, group),
-            Self::PacketsPerSqueeze => {
-                let squeezes = cpu.time_squeezed.max(1);
-                counted(cpu.backlog_processed, squeezes as f64)
-            }
-            Self::IdleElsewhere => {
-                let others = cpus.iter().filter(|other| other.cpu != cpu.cpu);
-                others.map(|other| other.idle).max_by(f64::total_cmp).map(share)
-            }
-            Self::ForeignPackets => {
-                let own = facts.observation.packets.as_ref().map_or(0, |count| count.packets);
-                let has_own = !facts.observation.sockets.is_empty();
-                // A user who may not read the system calls cannot see the sockets either.
-                let is_hidden = !has_own && facts.is_unread("system_calls_asleep");
-                if (has_own || is_hidden) && facts.observation.packets.is_none() {
-                    return None;
-                }
-                let all = cpu.backlog_processed;
-                (all > 0).then(|| share(1.0 - (own.min(all) as f64 / all as f64)))
-            }
             _ => None,
         }
     }

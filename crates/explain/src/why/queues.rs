@@ -9,6 +9,7 @@ use super::waits::{self, Wait};
 use super::words::{label, percent};
 use linerate_record::units::grouped;
 use linerate_record::why::{SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadActivity};
+use std::collections::BTreeMap;
 
 /// Fraction of readings in which a queue must be non-empty to show that work is held up. A queue
 /// that is read as soon as input arrives is empty in most readings.
@@ -52,7 +53,9 @@ fn stalled_connection(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects a listening socket whose accept queue is hardly ever empty.
 fn unaccepted(facts: &Facts<'_>) -> Option<Doubt> {
-    let listeners = facts.observation.sockets.iter().filter(|s| s.kind == SocketKind::TcpListen);
+    let is_listener =
+        |s: &&SocketCounts| matches!(s.kind, SocketKind::TcpListen | SocketKind::UnixListen);
+    let listeners = facts.observation.sockets.iter().filter(is_listener);
     let (socket, share) = fullest(listeners)?;
     let waiting = format!(
         "Cannot tell why connections wait to be accepted: the accept queue of {} was not empty in \
@@ -71,12 +74,14 @@ fn unread(facts: &Facts<'_>) -> Option<Doubt> {
     let tcp = of_kind(SocketKind::Tcp).count();
     let waiting = of_kind(SocketKind::Tcp).filter(|socket| waits(socket).is_some()).count();
     let connections = of_kind(SocketKind::Tcp).filter(|_| 2 * waiting >= tcp);
-    let (socket, share) = fullest(of_kind(SocketKind::Udp).chain(connections))?;
+    let unix = of_kind(SocketKind::Unix);
+    let (socket, share) = fullest(of_kind(SocketKind::Udp).chain(connections).chain(unix))?;
     let waiting = format!(
         "Cannot tell why the program does not read {} {} sooner: data waited in its receive queue \
          in {} % of readings ({:.0} bytes on average)",
         match socket.kind {
             SocketKind::Tcp => "TCP connection",
+            SocketKind::Unix => "Unix domain socket",
             _ => "UDP socket",
         },
         socket.local,
@@ -113,7 +118,9 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
         .map_or(String::new(), |drops| format!(", and {} packets were dropped", grouped(drops)));
     let asleep = thread.asleep_on.iter().max_by(|a, b| a.share.total_cmp(&b.share));
     let asleep = asleep.map_or(String::new(), |sleep| asleep_in(facts, thread, sleep));
+    let (workers, advice) = workers(facts, thread);
     let next = match longest_wait(thread) {
+        _ if advice.is_some() => advice.unwrap_or_default(),
         Some(Wait::Thread) => format!(
             "Find out which thread holds the lock and for how long (strace -f -k -T -e futex -p \
              {}); shorten the critical section, or split the lock",
@@ -123,12 +130,48 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
     };
     Doubt::new(
         format!(
-            "{waiting}{lost}, while thread {} is running or runnable {} % of the time{asleep}.",
+            "{waiting}{lost}, while thread {} is running or runnable {} % of the time{asleep}.{workers}",
             label(thread),
             percent(thread.demand())
         ),
         next,
     )
+}
+
+/// Describes what the program's other processes do, if the one that owns the socket only waits: those
+/// of a server with worker processes share it. Also returns what to do, if that follows.
+fn workers(facts: &Facts<'_>, owner: &ThreadActivity) -> (String, Option<String>) {
+    /// Minimum fraction of a worker's time in a call.
+    const MOST: f64 = 0.5;
+    let longest = |thread: &ThreadActivity| {
+        let longest = thread.asleep_on.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
+        (longest.share >= MOST).then(|| (longest.on.clone(), waits::wait_of(longest)))
+    };
+    if longest_wait(owner) != Some(Wait::Input) {
+        return (String::new(), None);
+    }
+    let others = facts.observation.threads.iter().filter(|other| other.pid != owner.pid);
+    let mut calls = BTreeMap::<(String, bool), Vec<u32>>::new();
+    for (thread, (on, wait)) in others.filter_map(|other| Some((other, longest(other)?))) {
+        calls.entry((on, wait == Wait::Input)).or_default().push(thread.pid);
+    }
+    let Some(((on, is_input), pids)) = calls.into_iter().max_by_key(|(_, pids)| pids.len()) else {
+        return (String::new(), None);
+    };
+    let processes = match pids.len() {
+        1 => "One other process sleeps".to_owned(),
+        many => format!("{many} other processes sleep"),
+    };
+    let advice = match is_input {
+        true => "If they wait for further requests on idle connections, close these sooner \
+                 (keep-alive timeout); or run more worker processes"
+            .to_owned(),
+        false => format!(
+            "Shorten that wait, or run more worker processes; strace -f -T -p {} shows each call",
+            pids[0]
+        ),
+    };
+    (format!(" {processes} in {on} most of the time."), Some(advice))
 }
 
 /// Returns whether a connection's queue holds no more than one message, and the thread waits for

@@ -3,6 +3,7 @@
 //! single cause stands out.
 
 mod generator;
+mod held_up;
 mod nothing;
 mod varied;
 
@@ -11,10 +12,10 @@ use super::facts::{Facts, Subject, share, share_of};
 use super::functions::{Group, is_nameless};
 use super::measure::Measure as M;
 use super::queues;
-use super::waits::{self, Wait};
 use super::words::{label, percent};
 use super::{Held, Suspect};
 use generator::{generator, generator_limit};
+use held_up::held_up;
 use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, grouped};
 use linerate_record::why::{Cause, Gain, ThreadActivity, ThreadState, WhyFinding};
@@ -189,48 +190,6 @@ fn seen(facts: &Facts<'_>) -> Vec<Evidence> {
         }
     }
     seen
-}
-
-/// Returns a finding for a thread that sleeps on something other than input, which may be the limit
-/// although it has time to spare.
-fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
-    /// Minimum fraction of time that the thread sleeps on something other than input.
-    const MUCH: f64 = 0.3;
-    /// Maximum number of sleeps per packet. A program that merely checks for packets on a timer
-    /// sleeps more often.
-    const SLEEPS_PER_PACKET: f64 = 3.0;
-    let thread = facts.busiest()?;
-    let packets = facts.packets().filter(|packets| *packets > 0)?;
-    let time_in = |wait| waits::time_in(thread, wait).unwrap_or(0.0);
-    let sleeps = thread.voluntary_switches as f64 / packets as f64;
-    let wait = [Wait::Timer, Wait::Storage, Wait::Other];
-    let wait = wait.into_iter().find(|wait| time_in(*wait) >= MUCH)?;
-    let (on, cause) = match wait {
-        Wait::Timer => {
-            let paces = sleeps <= SLEEPS_PER_PACKET && !sends_less(facts);
-            (paces.then_some("on a timer")?.to_owned(), "timer_sleep")
-        }
-        Wait::Storage => {
-            (format!("in {}", waits::longest_in(thread, wait)?), "waiting_for_storage")
-        }
-        _ => {
-            let on = waits::longest_in(thread, wait)?;
-            // Connections have their own rules: windows, buffers, limiters.
-            (!on.contains("(tcp ")).then_some((format!("in {on}"), "another wait"))?
-        }
-    };
-    let sentence = format!(
-        "Cannot tell whether {cause} limits the rate or nothing does (nothing_wrong): thread {} \
-         sleeps {on} {} % of the time ({sleeps:.2} times per packet), which is not a wait for \
-         input.",
-        label(thread),
-        percent(time_in(wait))
-    );
-    let next = format!(
-        "Shorten that wait and compare the rates; strace -f -T -p {} shows each call",
-        thread.tid
-    );
-    Some(cannot_tell(facts, sentence, &next))
 }
 
 /// Returns the requested line rate if the program has reached it.
@@ -443,6 +402,9 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
     let always = runs.value >= 0.5 && facts.busy(thread).is_none();
     if let Some(finding) = unknown_datagrams(facts, thread, &lost) {
         return finding;
+    }
+    if let (true, Some(doubt)) = (lost.is_empty() && !always, doubts::full_machine(facts)) {
+        return cannot_tell(facts, doubt.sentence, &doubt.next);
     }
     let (why, next) = match (always, facts.packets()) {
         (true, None) => (

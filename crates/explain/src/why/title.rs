@@ -37,6 +37,16 @@ impl Measure {
             Self::Asleep => ("time asleep", "ratio"),
             Self::AsleepOnFutex => ("time asleep on futexes", "ratio"),
             Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
+            Self::RepliesDelayed => {
+                ("time in which a reply is due, but all threads sleep", "ratio")
+            }
+            Self::OutputFirewallLoss => ("packets dropped by firewall rules on output", "ratio"),
+            Self::ConntrackLoss => ("packets dropped by connection tracking", "ratio"),
+            Self::DescriptorsFull => ("time with all descriptors open", "ratio"),
+            Self::LockQueue => ("threads that wait for a lock", "threads"),
+            Self::AwaitingServers => {
+                ("time in which clients and program wait for replies", "ratio")
+            }
             Self::AsleepForPackets => ("time asleep between packet reads", "ratio"),
             Self::AsleepIn(Wait::Input) => ("time asleep waiting for input", "ratio"),
             Self::AsleepIn(Wait::Thread) => ("time asleep waiting for other threads", "ratio"),

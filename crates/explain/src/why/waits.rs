@@ -13,6 +13,8 @@ pub enum Wait {
     Input,
     /// Another thread (for work or a lock), or another process.
     Thread,
+    /// A lock, and nothing else.
+    Lock,
     /// A timer set by the program.
     Timer,
     /// A disk or file system.
@@ -69,6 +71,18 @@ const STORAGE: &[&str] = &[
     "jbd2_log_wait_commit",
 ];
 
+/// Calls that wait for a lock that another process or thread holds. fcntl only sleeps for locks.
+const LOCK: &[&str] = &[
+    "fcntl",
+    "fcntl64",
+    "flock",
+    "flock_lock_inode_wait",
+    "posix_lock_inode_wait",
+    "semop",
+    "semtimedop",
+    "semtimedop_time64",
+];
+
 /// Calls that wait for storage when made on a file.
 const OF_FILES: &[&str] =
     &["pread64", "preadv", "pwrite64", "pwritev", "read", "readv", "write", "writev"];
@@ -85,6 +99,8 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
         Wait::Timer
     } else if is_in(THREAD) {
         Wait::Thread
+    } else if is_in(LOCK) {
+        Wait::Lock
     } else if is_in(STORAGE) || is_in(OF_FILES) && is_file && !is_device {
         Wait::Storage
     } else if is_in(INPUT) || ["read", "readv"].contains(&sleep.on.as_str()) {
@@ -156,6 +172,7 @@ mod tests {
         assert_eq!(wait("read", Some("/dev/pts/0")), Wait::Input);
         assert_eq!(wait("read", Some("/var/lib/zones")), Wait::Storage);
         assert_eq!(wait("futex", Some("futex 0x7f00")), Wait::Thread);
+        assert_eq!(wait("fcntl", Some("/run/lock")), Wait::Lock);
         assert_eq!(wait("fsync", Some("/var/log/requests")), Wait::Storage);
         assert_eq!(wait("clock_nanosleep", None), Wait::Timer);
         assert_eq!(wait("write", Some("tcp 10.0.0.1:80")), Wait::Other);

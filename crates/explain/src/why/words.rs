@@ -2,11 +2,15 @@
 //! Fills in the placeholders in rule texts.
 
 mod moves;
+mod servers;
 
+use self::servers::{lock_holder, watch_peer, watch_server};
 use super::facts::{Facts, Subject};
 use super::functions::Group;
-use super::losses::vanished;
+use super::locks;
+use super::losses::{discarded, vanished};
 use super::measure::Measure as M;
+use super::requests;
 use super::rules::{Bound, Rule};
 use super::waits::{self, Wait, longest_in};
 use linerate_record::answers::Evidence;
@@ -66,6 +70,13 @@ pub(super) const NAMES: &[&str] = &[
     "move_others",
     "meanwhile_waits",
     "or_move_others",
+    "awaited_server",
+    "watch_server",
+    "lock_call",
+    "lock_holder",
+    "discarded_lost",
+    "conntrack_lost",
+    "descriptors",
 ];
 
 fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
@@ -117,6 +128,13 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
             })
         }
         ("watch_peer", _) => Some(watch_peer(facts)),
+        ("discarded_lost", _) => Some(grouped(discarded(facts)?.by_firewall?)),
+        ("conntrack_lost", _) => Some(grouped(facts.protocol("Conntrack.drop")?)),
+        ("descriptors", _) => Some(grouped(facts.observation.full_descriptors.first()?.limit)),
+        ("lock_call", _) => Some(locks::queue(facts)?.call),
+        ("lock_holder", _) => Some(lock_holder(facts)),
+        ("watch_server", _) => Some(watch_server(facts)),
+        ("awaited_server", _) => requests::server(facts).map(str::to_owned),
         ("loss_place", _) => Some(match facts.ledger.largest() {
             Some(place) => {
                 format!(
@@ -240,19 +258,6 @@ fn meanwhile_waits<'a>(
             who(facts, thread)
         )),
         _ => None,
-    }
-}
-
-/// Returns the command that diagnoses the peer that stalls the program.
-fn watch_peer(facts: &Facts<'_>) -> String {
-    let stalled = |tcp: &linerate_record::why::TcpCounts| tcp.rwnd_limited_s;
-    let sockets = facts.connections().filter(|socket| socket.tcp.is_some());
-    let order =
-        |socket: &&linerate_record::why::SocketCounts| socket.tcp.as_ref().map_or(0.0, stalled);
-    let most = sockets.max_by(|a, b| order(a).total_cmp(&order(b)));
-    match most.and_then(|socket| socket.peer_pid) {
-        Some(pid) => format!("linerate why {pid}"),
-        None => "linerate why PID, on the peer's machine".to_owned(),
     }
 }
 
@@ -380,6 +385,8 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "idle_elsewhere" => (M::IdleElsewhere, Percent),
         "lost_share" => (M::RingLoss, Percent),
         "firewall_loss" => (M::FirewallLoss, Percent),
+        "output_loss" => (M::OutputFirewallLoss, Percent),
+        "descriptors_full" => (M::DescriptorsFull, Percent),
         "received_here" => (M::ReceivedHere, Percent),
         "cpu_interrupts" => (M::CpuInterrupts, Percent),
         "squeezed" => (M::SqueezedPerSecond, Number),
@@ -397,6 +404,8 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "on_timer" => (M::AsleepIn(Wait::Timer), Percent),
         "sleeps_per_packet" => (M::SleepsPerPacket, Number),
         "asleep_on_server" => (M::AsleepOnServer, Percent),
+        "lock_queue" => (M::LockQueue, Number),
+        "awaiting_servers" => (M::AwaitingServers, Percent),
         "checksum" => (M::Functions(Group::Checksum), Percent),
         "kernel_copy" => (M::Functions(Group::KernelCopy), Percent),
         "kernel_lock" => (M::Functions(Group::KernelLock), Percent),
@@ -436,7 +445,7 @@ pub(super) fn percent(share: f64) -> String {
     if percent.abs() >= 1.0 { format!("{percent:.0}") } else { three_digits(percent) }
 }
 
-fn milliseconds(ms: f64) -> String {
+pub(super) fn milliseconds(ms: f64) -> String {
     match ms {
         ms if ms < 1.0 => format!("{} us", three_digits(ms * 1e3)),
         ms if ms >= 1e3 => format!("{} s", three_digits(ms / 1e3)),

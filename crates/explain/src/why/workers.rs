@@ -84,6 +84,8 @@ fn observe(report: &RunReport) -> Observation {
         threads: threads.filter_map(|(number, worker)| activity(report, number, worker)).collect(),
         threads_left_out: 0,
         ended_threads_cpus: None,
+        full_descriptors: Vec::new(),
+        requests: None,
         quotas: Vec::new(),
         cpus: Vec::new(),
         interfaces: Vec::new(),

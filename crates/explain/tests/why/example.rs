@@ -90,6 +90,8 @@ pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
         threads,
         threads_left_out: 0,
         ended_threads_cpus: None,
+        full_descriptors: Vec::new(),
+        requests: None,
         quotas: Vec::new(),
         cpus: vec![cpu(0, 0.1, 0.05, 0.01), cpu(1, 0.5, 0.1, 0.01)],
         interfaces: Vec::new(),

@@ -7,8 +7,8 @@ use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
-    Observation, PeerActivity, RanInstead, SleepTime, SocketCounts, SocketKind, TcpCounts,
-    ThreadActivity, WhyFinding,
+    Observation, PeerActivity, RanInstead, RequestCounts, SleepTime, SocketCounts, SocketKind,
+    TcpCounts, ThreadActivity, WhyFinding,
 };
 
 fn first(seen: &Observation) -> WhyFinding {
@@ -46,7 +46,6 @@ fn idle_server() -> Observation {
             segments_in: 1000,
             segments_out: 1000,
             app_limited_share: 1.0,
-            unanswered_share: Some(0.0),
             ..TcpCounts::default()
         }),
         ..socket(SocketKind::Tcp, "10.0.0.1:80", Some(&format!("10.0.0.2:{}", 4000 + number)))
@@ -61,25 +60,70 @@ fn idle_server() -> Observation {
     }
 }
 
+/// Returns requests whose replies are due in this fraction of 50 readings, and replies of another
+/// server in the second fraction.
+fn requests(pending_share: f64, awaiting_share: f64) -> Option<RequestCounts> {
+    Some(RequestCounts {
+        readings: 50,
+        connections: 4,
+        pending_share,
+        pending_mean: 4.0 * pending_share,
+        late_share: 0.0,
+        awaiting_share,
+        awaiting_mean: awaiting_share,
+        server: (awaiting_share > 0.0).then(|| "10.0.0.9:5432".to_owned()),
+        silent: 0,
+        requests: 2000,
+        reply_s: Some(0.0015),
+    })
+}
+
 #[test]
 fn requests_that_wait_for_replies_are_not_called_an_offered_load() {
     let mut seen = idle_server();
     assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
-    for socket in &mut seen.sockets {
-        if let Some(tcp) = &mut socket.tcp {
-            tcp.unanswered_share = Some(0.9);
-        }
-    }
+    seen.requests = requests(0.9, 0.0);
+    let mut worker = thread("worker", 102, &[(User, 0.01), (Asleep, 0.99)]);
+    worker.asleep_on = vec![sleep("futex", 0.9)];
+    seen.threads.push(worker);
     let finding = first(&seen);
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
-    assert!(finding.sentence.contains("90 % of the readings of 4"), "{}", finding.sentence);
-    // Uploads: data arrives without replies.
-    for socket in &mut seen.sockets {
-        if let Some(tcp) = &mut socket.tcp {
-            tcp.bytes_acked = 0;
-        }
+    assert!(finding.sentence.contains("87 % of the time"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("1.5 ms on average. One thread sleeps in futex"));
+    // The threads work on the requests.
+    for thread in &mut seen.threads {
+        thread.time.clone_from(&idle_worker(0.3).time);
     }
     assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
+}
+
+/// Returns a thread that works this fraction of the time.
+fn idle_worker(works: f64) -> ThreadActivity {
+    thread("worker", 102, &[(User, works), (Asleep, 1.0 - works)])
+}
+
+#[test]
+fn the_time_that_it_takes_to_wake_up_is_no_delay() {
+    let mut seen = idle_server();
+    seen.requests = requests(0.9, 0.0);
+    seen.requests.as_mut().unwrap().requests = 100_000;
+    assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
+    // Too few readings.
+    seen.requests = requests(0.9, 0.0);
+    seen.requests.as_mut().unwrap().readings = 5;
+    assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
+}
+
+#[test]
+fn a_server_that_waits_for_another_names_it() {
+    let mut seen = idle_server();
+    seen.requests = requests(0.9, 0.86);
+    let finding = first(&seen);
+    assert_eq!(finding.cause, WaitingForPeer, "{}", finding.sentence);
+    assert!(finding.sentence.contains("10.0.0.9:5432"), "{}", finding.sentence);
+    // The replies are due for another reason most of the time.
+    seen.requests = requests(0.9, 0.3);
+    assert_eq!(first(&seen).cause, CannotTell, "{}", first(&seen).sentence);
 }
 
 #[test]

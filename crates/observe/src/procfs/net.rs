@@ -60,6 +60,23 @@ pub(crate) fn parse_snmp_lines<'a>(lines: impl Iterator<Item = &'a str>) -> BTre
     counters
 }
 
+/// Parses the counters in /proc/PID/net/stat/nf_conntrack, which has a line of names and a line of
+/// hexadecimal values per CPU: `Conntrack.drop`. Values are summed over CPUs.
+pub(crate) fn parse_conntrack(text: &str) -> BTreeMap<String, u64> {
+    let mut counters = BTreeMap::new();
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().unwrap_or_default().split_ascii_whitespace().collect();
+    for line in lines {
+        for (name, value) in names.iter().zip(line.split_ascii_whitespace()) {
+            // The number of entries is not a counter, and the same for each CPU.
+            if let (Ok(value), false) = (u64::from_str_radix(value, 16), *name == "entries") {
+                *counters.entry(format!("Conntrack.{name}")).or_default() += value;
+            }
+        }
+    }
+    counters
+}
+
 /// Parses the counters in /proc/PID/net/snmp6, such as `Udp6RcvbufErrors 0`. Names are as from
 /// [`parse_snmp`]: `Udp6.RcvbufErrors`.
 pub(crate) fn parse_snmp6(text: &str) -> BTreeMap<String, u64> {

@@ -11,6 +11,16 @@ const STAT: &str = "11340 (bash) S 11337 11340 11340 0 -1 4194560 3725 43711 7 2
                     0 17 1 0 0 0 0 0 1 1 1 1 1 1 1 0";
 
 #[test]
+fn connection_tracking_is_summed_over_cpus() {
+    let text = "entries  found drop early_drop\n00000040  00000002 0000000a 00000000\n\
+                00000040  00000001 00000006 00000001\n";
+    let counters = super::net::parse_conntrack(text);
+    assert_eq!(counters["Conntrack.drop"], 16);
+    assert_eq!((counters["Conntrack.found"], counters.get("Conntrack.entries")), (3, None));
+    assert!(super::net::parse_conntrack("").is_empty());
+}
+
+#[test]
 fn a_thread_is_read_whatever_its_name() {
     let stat = Stat::parse(STAT).unwrap();
     assert_eq!((stat.name.as_str(), stat.state, stat.parent), ("bash", 'S', 11337));

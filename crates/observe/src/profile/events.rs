@@ -7,6 +7,7 @@ use super::switching::switches_often;
 use crate::ObserveError;
 use crate::procfs::task::Stat;
 use crate::refusal::explain;
+use crate::sample_cost::affordable;
 use crate::sampler::maps::Mapping;
 use crate::sampler::{CPU_CLOCK, CPU_CLOCK_NAME};
 use linerate_linux::errno::{EACCES, EPERM, ESRCH};
@@ -14,6 +15,7 @@ use linerate_linux::perf::{self, Event, HARDWARE, OpenError, Request, SOFTWARE, 
 use linerate_linux::sample::{Change, Every, Fields, Record, Registers, Ring, open_chains};
 use linerate_machine::Root;
 use linerate_record::random::Random;
+use linerate_record::stats::Estimate;
 use linerate_record::why::Unread;
 
 /// Sampling rate while a thread is running.
@@ -23,13 +25,29 @@ pub enum SampleRate {
     PerSecond(u64),
     /// CPU time between samples, in nanoseconds.
     Nanoseconds(u64),
+    /// At most this many samples per second, and fewer if samples are expensive.
+    AtMost(u64),
 }
 
 impl SampleRate {
+    /// Returns a fixed rate, given the CPU time that a sample takes in nanoseconds.
+    pub(super) fn fixed(self, cost_ns: Option<Estimate>) -> Self {
+        /// Maximum share of a thread's time that its samples may take, unless that leaves fewer than
+        /// `LEAST` per second.
+        const SHARE: f64 = 0.02;
+        const LEAST: u64 = 97;
+        match self {
+            Self::AtMost(most) => {
+                Self::PerSecond(affordable(cost_ns, SHARE, LEAST.min(most), most))
+            }
+            fixed => fixed,
+        }
+    }
+
     /// Returns the CPU time between samples, in nanoseconds.
     pub(super) fn period_ns(self) -> u64 {
         match self {
-            Self::PerSecond(rate) => 1_000_000_000 / rate.max(1),
+            Self::PerSecond(rate) | Self::AtMost(rate) => 1_000_000_000 / rate.max(1),
             Self::Nanoseconds(period) => period,
         }
     }
@@ -211,7 +229,9 @@ impl Events {
     ) -> Result<Self, ObserveError> {
         let clock = Kind::new(CPU_CLOCK, CPU_CLOCK_NAME);
         let kinds = match rate {
-            SampleRate::PerSecond(_) => &[Kind::new(CYCLES, "cycles"), clock][..],
+            SampleRate::PerSecond(_) | SampleRate::AtMost(_) => {
+                &[Kind::new(CYCLES, "cycles"), clock][..]
+            }
             SampleRate::Nanoseconds(_) => &[clock],
         };
         let mut unread = Vec::new();

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 pub(super) struct Polling {
     threads: Vec<Thread>,
     places: Vec<Place>,
+    /// Share of the CPU time that sampling takes, of which there are no samples.
+    overhead: f64,
     /// Function to which unsampled time is attributed.
     unsampled: Option<u32>,
 }
@@ -45,8 +47,8 @@ const METHOD: &str = "linear fit of samples per slice against packets per slice"
 const SEED: u64 = 0x706f_6c6c;
 
 impl Polling {
-    pub(super) fn new(resolved: &Resolved, meter: &Meter, missing: Missing) -> Self {
-        let mut polling = Self::of_places(resolved);
+    pub(super) fn new(resolved: &Resolved, meter: &Meter, missing: Missing, overhead: f64) -> Self {
+        let mut polling = Self { overhead, ..Self::of_places(resolved) };
         let of = |(number, thread): (u32, &ThreadSamples)| {
             let Some(metered) = meter.of_thread(thread.tid).filter(|_| meter.has_packets()) else {
                 let why = match meter.has_packets() {
@@ -77,7 +79,7 @@ impl Polling {
         let mut places = names.places.clone();
         let function = unsampled.unwrap_or(names.functions.len() as u32);
         places.push(Place { function, is_kernel: true });
-        Self { threads: Vec::new(), places, unsampled }
+        Self { threads: Vec::new(), places, overhead: 0.0, unsampled }
     }
 
     fn slices(
@@ -101,6 +103,7 @@ impl Polling {
                 let due = (run_ns as f64 / period_ns.max(1) as f64).round() as u32;
                 counts.insert(unsampled, due.saturating_sub(counts.values().sum()));
             }
+            let run_ns = (run_ns as f64 * (1.0 - self.overhead)) as u64;
             Slice { run_ns, packets, counts: counts.into_iter().collect() }
         };
         metered.slices.iter().enumerate().map(slice).collect()

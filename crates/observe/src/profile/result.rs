@@ -9,6 +9,7 @@ use super::stacks::{Resolved, Stacks};
 use super::timeline;
 use super::{ProfileRequest, Program};
 use crate::ObserveError;
+use crate::sample_cost;
 use linerate_record::profile::{
     CallNode, ClassCost, CostClass, FunctionCost, MachineLimits, ProfileReport, SampledProgram,
     SampledThread, SamplingMethod,
@@ -23,6 +24,8 @@ pub(super) struct Window {
     pub(super) began_ns: u64,
     pub(super) elapsed_s: f64,
     pub(super) own_s: f64,
+    /// CPU time that a sample takes, in nanoseconds; `None` if not measured.
+    pub(super) cost_ns: Option<Estimate>,
 }
 
 /// The samples behind a report.
@@ -50,7 +53,12 @@ fn sampled(program: &Program, resolved: &Resolved) -> SampledProgram {
     }
 }
 
-fn method(request: &ProfileRequest, events: &Events, resolved: &Resolved) -> SamplingMethod {
+fn method(
+    request: &ProfileRequest,
+    events: &Events,
+    resolved: &Resolved,
+    cost_ns: Option<Estimate>,
+) -> SamplingMethod {
     SamplingMethod {
         event: events.name().to_owned(),
         rate_hz: 1e9 / request.rate.period_ns().max(1) as f64,
@@ -59,6 +67,7 @@ fn method(request: &ProfileRequest, events: &Events, resolved: &Resolved) -> Sam
         slices: resolved.slices.len() as u32,
         stack_bytes: events.stack_bytes(),
         incomplete_chains: events.stack_bytes().map(|_| resolved.incomplete),
+        sample_cost: Some(sample_cost::figure(cost_ns)),
     }
 }
 
@@ -80,11 +89,13 @@ pub(super) fn report(
         (false, true) => Missing::Kernel,
         (false, false) => Missing::Unknown,
     };
-    let polling = Polling::new(&resolved, meter, missing);
+    let cost_ns = window.cost_ns.map_or(0.0, |cost| cost.value);
+    let overhead = (cost_ns / request.rate.period_ns().max(1) as f64).min(0.9);
+    let polling = Polling::new(&resolved, meter, missing, overhead);
     let mut report = ProfileReport {
         sampled: sampled(program, &resolved),
         elapsed_s: window.elapsed_s,
-        sampling: method(request, events, &resolved),
+        sampling: method(request, events, &resolved, window.cost_ns),
         cpu_s,
         samples: resolved.samples,
         lost_samples: events.lost(),

@@ -6,14 +6,21 @@
 use super::names::{KERNEL, Names, Spots};
 use super::{CPU_CLOCK, CPU_CLOCK_NAME};
 use crate::refusal::explain;
+use crate::sample_cost::affordable;
 use linerate_linux::monotonic_ns;
 use linerate_linux::perf::{Event, Request, Target};
 use linerate_linux::sample::{self, Fields, Record, Ring, Sample, Sampling};
+use linerate_record::stats::Estimate;
 use linerate_record::why::{FunctionTime, Unread};
 use std::collections::{BTreeMap, HashMap};
 
-/// Samples per second and CPU, fewer than for threads because all CPUs are sampled.
+/// Samples per second and CPU, fewer than for threads because all CPUs are sampled, unless they cost
+/// more than [`CPU_SHARE`].
 const RATE: u64 = 199;
+/// Maximum share of a CPU's time that its samples may take, unless that leaves fewer than
+/// [`RATE_MIN`] per second.
+const CPU_SHARE: f64 = 0.004;
+const RATE_MIN: u64 = 47;
 /// Maximum number of sampled CPUs.
 const MAX_CPUS: usize = 64;
 /// Maximum number of functions to list.
@@ -36,6 +43,8 @@ pub struct CpuProfile {
 #[derive(Debug, Default)]
 pub(super) struct SampledCpus {
     cpus: Vec<SampledCpu>,
+    /// Samples per second of each CPU.
+    rate: u64,
     began_ns: u64,
 }
 
@@ -51,10 +60,16 @@ struct SampledCpu {
 impl SampledCpus {
     /// Starts sampling CPUs. Stops at the first one that the kernel refuses, and returns the
     /// reason.
-    pub(super) fn open(&mut self, cpus: &[u32], fields: Fields) -> Option<Unread> {
+    pub(super) fn open(
+        &mut self,
+        cpus: &[u32],
+        fields: Fields,
+        cost_ns: Option<Estimate>,
+    ) -> Option<Unread> {
+        self.rate = affordable(cost_ns, CPU_SHARE, RATE_MIN, RATE);
         self.began_ns = monotonic_ns();
         let request = Request { disabled: false, ..Request::new(CPU_CLOCK) };
-        let sampling = Sampling { period: 1_000_000_000 / RATE, fields, skips_idle: true };
+        let sampling = Sampling { period: 1_000_000_000 / self.rate, fields, skips_idle: true };
         for &cpu in cpus.iter().take(MAX_CPUS) {
             let target = Target::Cpu(cpu);
             let event = match sample::open(&request, &sampling, target) {
@@ -97,7 +112,7 @@ impl SampledCpus {
         let now_ns = monotonic_ns();
         let window_ns = now_ns.saturating_sub(self.began_ns).max(1);
         self.began_ns = now_ns;
-        let per_sample = 1e9 / RATE as f64 / window_ns as f64;
+        let per_sample = 1e9 / self.rate.max(1) as f64 / window_ns as f64;
         let profile = |cpu: &mut SampledCpu| {
             let mut counts = BTreeMap::<&str, u64>::new();
             for (spot, count) in cpu.counts.drain() {

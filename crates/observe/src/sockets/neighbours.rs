@@ -4,8 +4,9 @@
 //! The kernel counts datagrams per namespace. All of them can be attributed to the program if the
 //! processes that own the other sockets hardly ran, since every datagram costs CPU time.
 
-use super::{all_pids, socket_inodes};
+use super::socket_inodes;
 use crate::procfs::task::SchedStat;
+use crate::target::all_pids;
 use linerate_machine::Root;
 use std::collections::{BTreeMap, BTreeSet};
 

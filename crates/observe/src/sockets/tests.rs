@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+use super::peers::other_ends;
 use super::*;
 use linerate_linux::network::{Listed, SocketMemory};
 

@@ -2,6 +2,7 @@
 //! A socket: its readings, and the resulting counts over the window.
 
 use super::canonical;
+use super::turns::{Asks, Reading, Turns};
 use linerate_linux::network::{InetProtocol, InetSocket, PacketSocket, SocketMemory, TcpInfo};
 use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
 
@@ -36,9 +37,8 @@ pub(super) struct Watched {
     pub(super) send_queue: u64,
     pub(super) app_limited: u64,
     pub(super) held: u64,
-    /// Readings in which data was received last, and those in which either may have come last.
-    received_last: u64,
-    either_last: u64,
+    /// Readings of a TCP connection, at most [`READINGS_MAX`].
+    readings: Vec<Reading>,
     pub(super) peer_window_max: Option<u32>,
 }
 
@@ -60,35 +60,11 @@ fn is_held(tcp: &TcpInfo) -> bool {
     has_less_than_a_segment && tcp.unacked > 0 && has_room
 }
 
-/// What came last on a connection, some time ago.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Last {
-    /// Data was received.
-    Received,
-    /// Data was received and sent within the same clock tick, and all data is acknowledged. As a
-    /// request that follows a reply acknowledges it, the request came last, unless the peer
-    /// acknowledges replies by themselves.
-    Either,
-    /// Data was sent, or something happened just now.
-    Other,
-}
-
-fn last(tcp: &TcpInfo) -> Last {
-    /// The longest clock tick (CONFIG_HZ=250 and above): data that arrived this long ago is not
-    /// merely between two reads of the program.
-    const AGO_MS: u32 = 4;
-    let (received, sent) = (tcp.data_received_ms_ago, tcp.data_sent_ms_ago);
-    let is_acknowledged = tcp.unacked == 0 && tcp.ack_received_ms_ago >= received;
-    match received {
-        ..AGO_MS => Last::Other,
-        _ if received < sent => Last::Received,
-        _ if received == sent && is_acknowledged => Last::Either,
-        _ => Last::Other,
-    }
-}
+/// Maximum number of readings of a connection in which its turns are determined.
+const READINGS_MAX: usize = 4096;
 
 impl Watched {
-    pub(super) fn new_inet(socket: &InetSocket, state: State, is_start: bool) -> Self {
+    pub(super) fn new_inet(socket: &InetSocket, state: State, is_start: bool, tick: u32) -> Self {
         let kind = match (socket.protocol, socket.is_listening) {
             (InetProtocol::Tcp, false) => SocketKind::Tcp,
             (InetProtocol::Tcp, true) => SocketKind::TcpListen,
@@ -96,7 +72,7 @@ impl Watched {
         };
         let remote = (socket.remote.port() != 0).then(|| canonical(socket.remote).to_string());
         let local = canonical(socket.local).to_string();
-        Self::new(kind, local, remote, state, is_start)
+        Self::new(kind, local, remote, state, is_start, tick)
     }
 
     pub(super) fn new_packet(
@@ -104,11 +80,12 @@ impl Watched {
         local: String,
         state: State,
         is_start: bool,
+        tick: u32,
     ) -> Self {
         Self {
             ring_bytes: socket.receive_ring.map(|ring| ring.bytes()),
             interface: socket.interface,
-            ..Self::new(SocketKind::Packet, local, None, state, is_start)
+            ..Self::new(SocketKind::Packet, local, None, state, is_start, tick)
         }
     }
 
@@ -118,6 +95,7 @@ impl Watched {
         remote: Option<String>,
         state: State,
         is_start: bool,
+        tick: u32,
     ) -> Self {
         let mut watched = Self {
             kind,
@@ -135,30 +113,40 @@ impl Watched {
             send_queue: 0,
             app_limited: 0,
             held: 0,
-            received_last: 0,
-            either_last: 0,
+            readings: Vec::new(),
             peer_window_max: None,
         };
-        let is_tcp = kind == SocketKind::Tcp;
-        watched.take(state, is_tcp);
+        watched.take(state, tick);
         watched
     }
 
-    pub(super) fn take(&mut self, state: State, is_tcp: bool) {
+    /// Adds a reading. `tick` is the same for sockets that are read together.
+    pub(super) fn take(&mut self, state: State, tick: u32) {
         self.reads += 1;
         self.receive_queue += state.receive_queue;
         self.receive_queue_max = self.receive_queue_max.max(state.receive_queue);
         self.waited += u64::from(state.receive_queue > 0);
         self.send_queue += state.send_queue;
         let tcp = state.inet.as_ref().and_then(|socket| socket.tcp);
-        if let Some(tcp) = tcp.filter(|_| is_tcp) {
+        if let Some(tcp) = tcp.filter(|_| self.kind == SocketKind::Tcp) {
             self.app_limited += u64::from(tcp.is_app_limited);
             self.held += u64::from(is_held(&tcp));
-            self.received_last += u64::from(last(&tcp) == Last::Received);
-            self.either_last += u64::from(last(&tcp) == Last::Either);
+            if self.readings.len() < READINGS_MAX {
+                self.readings.push(Reading::new(tick, &tcp));
+            }
             self.peer_window_max = self.peer_window_max.max(tcp.peer_window);
         }
         self.last = state;
+    }
+
+    /// Returns the local port.
+    pub(super) fn port(&self) -> Option<u16> {
+        self.last.inet.as_ref().map(|socket| socket.local.port())
+    }
+
+    /// Returns whether the socket was open for the whole window.
+    pub(super) fn is_whole(&self) -> bool {
+        self.first.is_some() && !self.is_closed
     }
 
     /// Begins the next window, starting from the last readings.
@@ -166,7 +154,7 @@ impl Watched {
         self.first = Some(self.last.clone());
         (self.reads, self.waited, self.app_limited, self.held) = (0, 0, 0, 0);
         (self.receive_queue, self.receive_queue_max, self.send_queue) = (0, 0, 0);
-        (self.received_last, self.either_last) = (0, 0);
+        self.readings.clear();
         self.peer_window_max = None;
     }
 
@@ -186,16 +174,10 @@ impl Watched {
         let before = self.first.as_ref().and_then(of).unwrap_or_default();
         let seconds = |now: u64, before: u64| now.saturating_sub(before) as f64 / 1e6;
         let more = |now: u32, before: u32| u64::from(now.wrapping_sub(before));
-        let with_data = more(now.data_segments_in, before.data_segments_in);
-        let segments_in = more(now.segments_in, before.segments_in);
-        // Replies that are acknowledged by themselves need a segment without data each.
-        let acknowledges_by_itself = 2 * segments_in.saturating_sub(with_data) > with_data;
-        let either = if acknowledges_by_itself { 0 } else { self.either_last };
-        let unanswered = self.received_last + either;
         TcpCounts {
             bytes_received: now.bytes_received.saturating_sub(before.bytes_received),
             bytes_acked: now.bytes_acked.saturating_sub(before.bytes_acked),
-            segments_in,
+            segments_in: more(now.segments_in, before.segments_in),
             segments_out: more(now.segments_out, before.segments_out),
             retransmitted: more(now.retransmitted, before.retransmitted),
             needless: now.needless.map(|needless| more(needless, before.needless.unwrap_or(0))),
@@ -209,10 +191,22 @@ impl Watched {
             delivery_bytes_per_s: now.delivery_rate as f64,
             min_rtt_s: f64::from(now.min_rtt_us) / 1e6,
             held_share: Some(self.held as f64 / self.reads.max(1) as f64),
-            unanswered_share: Some(unanswered as f64 / self.reads.max(1) as f64),
+            unanswered_share: Some(self.turns(Asks::Peer).share()),
             peer_window_max: self.peer_window_max.map(u64::from),
             pacing_limit_bytes_per_s: now.max_pacing_rate.map(|rate| rate as f64),
         }
+    }
+
+    /// Returns whose turn it was in each reading, given the end that sends requests.
+    pub(super) fn turns(&self, asks: Asks) -> Turns {
+        let of = |state: &State| state.inet.as_ref().and_then(|socket| socket.tcp);
+        let now = of(&self.last).unwrap_or_default();
+        let before = self.first.as_ref().and_then(of).unwrap_or_default();
+        let with_data = now.data_segments_in.wrapping_sub(before.data_segments_in);
+        let segments = now.segments_in.wrapping_sub(before.segments_in);
+        // Replies that are acknowledged by themselves need a segment without data each.
+        let acknowledges_by_itself = 2 * (segments - with_data.min(segments)) > with_data;
+        Turns::of(&self.readings, asks, acknowledges_by_itself)
     }
 
     pub(super) fn counts(&self, inode: u64, pid: u32, peer: Option<&u32>) -> SocketCounts {
@@ -237,35 +231,5 @@ impl Watched {
             drops: self.drops().filter(|_| self.ring_bytes.is_none()),
             tcp: has_tcp.then(|| self.tcp()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the state of a connection on which data was received, data sent, and an
-    /// acknowledgement received this many milliseconds ago.
-    fn state(received: u32, sent: u32, acknowledged: u32, unacked: u32) -> TcpInfo {
-        TcpInfo {
-            data_received_ms_ago: received,
-            data_sent_ms_ago: sent,
-            ack_received_ms_ago: acknowledged,
-            unacked,
-            ..TcpInfo::default()
-        }
-    }
-
-    #[test]
-    fn a_request_without_a_reply_came_last() {
-        assert_eq!(last(&state(20, 40, 20, 0)), Last::Received);
-        // The request followed the previous reply at once, and acknowledged it.
-        assert_eq!(last(&state(20, 20, 20, 0)), Last::Either);
-        // The reply is in flight, or was acknowledged 40 ms later.
-        assert_eq!(last(&state(20, 20, 20, 1)), Last::Other);
-        assert_eq!(last(&state(60, 60, 20, 0)), Last::Other);
-        assert_eq!(last(&state(60, 20, 20, 0)), Last::Other);
-        // A moment ago: the program may be about to read it.
-        assert_eq!(last(&state(0, 40, 0, 0)), Last::Other);
     }
 }

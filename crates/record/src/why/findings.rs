@@ -65,8 +65,12 @@ pub enum Cause {
     UnreadSocket,
     /// A firewall rule drops packets.
     FirewallDrop,
+    /// The connection tracking table is full, so new connections are dropped.
+    ConntrackFull,
     /// The accept queue of a listening socket overflows.
     AcceptQueue,
+    /// The program has as many files and sockets open as it may.
+    DescriptorLimit,
     /// The receiver's window limits the sender.
     ReceiveWindow,
     /// The receiver reads more slowly than the sender sends.
@@ -125,7 +129,7 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the published order.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 42] = [
         Self::CpuContention,
         Self::ShortInterruptions,
         Self::CpuQuota,
@@ -138,7 +142,9 @@ impl Cause {
         Self::SocketBuffer,
         Self::UnreadSocket,
         Self::FirewallDrop,
+        Self::ConntrackFull,
         Self::AcceptQueue,
+        Self::DescriptorLimit,
         Self::ReceiveWindow,
         Self::SlowReceiver,
         Self::SendBuffer,
@@ -183,7 +189,9 @@ impl Cause {
             Self::SocketBuffer => "socket_buffer",
             Self::UnreadSocket => "unread_socket",
             Self::FirewallDrop => "firewall_drop",
+            Self::ConntrackFull => "conntrack_full",
             Self::AcceptQueue => "accept_queue",
+            Self::DescriptorLimit => "descriptor_limit",
             Self::ReceiveWindow => "receive_window",
             Self::SlowReceiver => "slow_receiver",
             Self::SendBuffer => "send_buffer",

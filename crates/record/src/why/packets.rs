@@ -141,6 +141,8 @@ pub enum SocketKind {
     Xdp,
     /// A Unix domain socket (AF_UNIX).
     Unix,
+    /// A listening Unix domain socket, which queues connections.
+    UnixListen,
     /// A raw IP socket.
     Raw,
 }
@@ -155,6 +157,7 @@ impl SocketKind {
             Self::Packet => "packet",
             Self::Xdp => "xdp",
             Self::Unix => "unix",
+            Self::UnixListen => "unix listen",
             Self::Raw => "raw",
         }
     }
@@ -250,8 +253,9 @@ pub struct TcpCounts {
     /// though the windows had room for it (Nagle's algorithm), 0 to 1; `null` in older records.
     #[serde(default)]
     pub held_share: Option<f64>,
-    /// Fraction of readings in which the last data was received, at least 4 ms ago, and nothing was
-    /// sent since, 0 to 1: the peer may be waiting for a reply. `null` in older records.
+    /// Fraction of readings in which a request of the peer had no reply yet, 0 to 1. If requests and
+    /// replies do not take regular numbers of segments, only those that have waited for 4 ms or
+    /// longer count. `null` in older records.
     #[serde(default)]
     pub unanswered_share: Option<f64>,
     /// Largest window advertised by the peer in any reading, in bytes; `null` if the kernel does
@@ -261,6 +265,44 @@ pub struct TcpCounts {
     /// Pacing limit set by the program (SO_MAX_PACING_RATE), in bytes per second; `null` if none.
     #[serde(default)]
     pub pacing_limit_bytes_per_s: Option<f64>,
+}
+
+/// Requests on TCP connections: readings of all connections at once, about 10 per second. With more
+/// than 32 connections, they take turns, and the shares are lower bounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RequestCounts {
+    /// Number of readings with at least one accepted connection.
+    pub readings: u64,
+    /// Number of accepted connections that were read and carry requests and replies.
+    pub connections: u64,
+    /// Fraction of readings in which at least one client was waiting for a reply, 0 to 1.
+    #[serde(serialize_with = "crate::finite")]
+    pub pending_share: f64,
+    /// Mean number of connections on which a client was waiting for a reply.
+    #[serde(serialize_with = "crate::finite")]
+    pub pending_mean: f64,
+    /// Fraction of readings in which a client had been waiting for 4 ms or longer, 0 to 1.
+    #[serde(serialize_with = "crate::finite")]
+    pub late_share: f64,
+    /// Fraction of readings in which a client was waiting for a reply and, at the same time, the
+    /// program for one from a server to which it had opened a connection, 0 to 1.
+    #[serde(serialize_with = "crate::finite")]
+    pub awaiting_share: f64,
+    /// Mean number of connections on which the program was waiting for a server's reply.
+    #[serde(serialize_with = "crate::finite")]
+    pub awaiting_mean: f64,
+    /// Address of the server for whose replies the program waited most often; `null` if none.
+    pub server: Option<String>,
+    /// Number of connections without traffic in the window on which the client sent last: it has
+    /// been waiting for a reply since before the window, or expects none. 0 if no connection had
+    /// traffic, as all of them then count as waiting.
+    pub silent: u64,
+    /// Number of requests on connections where each exchange takes a fixed number of segments.
+    pub requests: u64,
+    /// Mean time from such a request to its reply, in seconds (Little's law); `null` without such
+    /// requests.
+    pub reply_s: Option<f64>,
 }
 
 /// The program's own counters. A counter that the program or its driver does not maintain is

@@ -130,12 +130,13 @@ fn events(observation: &Observation, style: &Style) -> String {
 fn event_costs(observation: &Observation, style: &Style) -> String {
     let Some(costs) = &observation.event_costs else { return String::new() };
     let all = [
-        ("a system call", &costs.system_call),
-        ("a page fault", &costs.page_fault),
-        ("mapping and unmapping a page", &costs.page_mapping),
+        ("a system call", Some(&costs.system_call)),
+        ("a page fault", Some(&costs.page_fault)),
+        ("mapping and unmapping a page", Some(&costs.page_mapping)),
+        ("a sample", costs.sample.as_ref()),
     ];
-    let one = |(name, cost): (&str, &Figure)| {
-        Some(format!("{} us for {name}", significant(cost.as_number()? / 1e3)))
+    let one = |(name, cost): (&str, Option<&Figure>)| {
+        Some(format!("{} us for {name}", significant(cost?.as_number()? / 1e3)))
     };
     let known: Vec<String> = all.into_iter().filter_map(one).collect();
     match known.is_empty() {

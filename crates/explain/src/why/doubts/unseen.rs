@@ -3,11 +3,14 @@
 //! before they are read, and requests whose replies are due.
 
 use super::super::facts::Facts;
-use super::super::measure::is_accepted;
-use super::super::words::{label, percent};
+use super::super::locks;
+use super::super::requests;
+use super::super::waits::{Wait, wait_of};
+use super::super::words::{label, milliseconds, percent};
 use super::Doubt;
 use linerate_record::units::three_digits;
-use linerate_record::why::{SocketCounts, SocketKind, TcpCounts, ThreadState};
+use linerate_record::why::{SocketKind, ThreadState};
+use std::collections::BTreeMap;
 
 /// Detects a packet socket whose losses only its owner can read. The packets of the interface are
 /// then counted as those of the program, which may never have received them.
@@ -61,45 +64,98 @@ pub(super) fn brief_threads(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Detects clients that wait for replies while the program sleeps.
+/// Detects clients that wait for replies while all threads of the program sleep.
 pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of readings in which a reply is due.
-    const SHARE: f64 = 0.3;
-    /// Maximum ratio of bytes received to bytes sent: beyond it, the peer uploads.
-    const ONE_WAY: u64 = 1000;
-    let asks = |tcp: &TcpCounts| {
-        let (received, sent) = (tcp.bytes_received, tcp.bytes_acked);
-        received > 0 && sent > 0 && received / sent.max(1) < ONE_WAY
+    /// Minimum fraction of time.
+    const DELAYED: f64 = 0.3;
+    let Some(delayed) = requests::delayed(facts).filter(|delayed| delayed.low >= DELAYED) else {
+        return long_work(facts);
     };
-    let due = |socket: &SocketCounts| {
-        let tcp = socket.tcp.as_ref().filter(|tcp| asks(tcp))?;
-        Facts::readings(socket).and(tcp.unanswered_share)
-    };
-    let accepted = facts.connections().filter(|socket| is_accepted(facts, socket));
-    let shares: Vec<f64> = accepted.filter_map(due).collect();
-    let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
-    if mean < SHARE {
-        return None;
-    }
+    let counts = facts.observation.requests.as_ref()?;
     let thread = facts.busiest()?;
-    let mut opened = facts.connections().filter(|socket| !is_accepted(facts, socket));
-    let server = opened.find_map(|socket| socket.remote.as_deref()).map_or_else(
+    let time = counts.reply_s.map_or_else(String::new, |seconds| {
+        format!(" A reply takes {} on average.", milliseconds(1e3 * seconds))
+    });
+    let other = requests::server(facts).map_or_else(
         || "a lock, a timer, a disk or another program".to_owned(),
-        |server| format!("the server {server} that it asks, a lock, a timer or a disk"),
+        |server| format!("a lock, a timer, a disk or the server {server} that it asks"),
     );
+    let asleep = asleep_together(facts).unwrap_or_default();
     Doubt::new(
         format!(
-            "Cannot tell what delays the replies: in {} % of the readings of {} connections, a \
-             request had been waiting for 4 ms or longer, while the busiest thread, {}, works {} % \
-             of the time. The program may be waiting for {server}.",
-            percent(mean),
-            shares.len(),
-            label(thread),
-            percent(thread.share_of(ThreadState::is_on_cpu))
+            "Cannot tell what delays the replies: {} % of the time, a client waits for one while \
+             all threads of the program sleep.{time}{asleep} They may be waiting for {other}.",
+            percent(delayed.value)
         ),
         format!(
             "See what the program does between request and reply: strace -f -T -p {}",
             thread.pid
         ),
     )
+}
+
+/// Detects requests that wait for milliseconds although the program has time to spare: its work
+/// comes in long pieces, each of which delays all other requests.
+fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Minimum fraction of readings in which a request had waited for 4 ms or longer.
+    const LATE: f64 = 0.2;
+    let counts = requests::counts(facts).filter(|counts| counts.late_share >= LATE)?;
+    let thread = facts.busiest()?;
+    Doubt::new(
+        format!(
+            "Cannot tell whether replies are late: in {} % of the readings, a request had been \
+             waiting for 4 ms or longer, while the busiest thread, {}, works {} % of the time. If \
+             other requests are answered at once, its work comes in long pieces (a slow request, \
+             a long callback, garbage collection), each of which delays all others.",
+            percent(counts.late_share),
+            label(thread),
+            percent(thread.share_of(ThreadState::is_on_cpu))
+        ),
+        format!(
+            "Find the long pieces: linerate profile --timeline {}, or the program's log of slow \
+             requests",
+            thread.pid
+        ),
+    )
+}
+
+/// Detects threads that sleep on one futex, all but one at a time, in a program whose requests are
+/// not counted.
+pub(super) fn taking_turns(facts: &Facts<'_>) -> Option<Doubt> {
+    let queue = locks::one_at_a_time(facts)?;
+    let thread = facts.busiest()?;
+    let holder = queue.holder.map_or_else(String::new, |call| format!(", which sleeps in {call}"));
+    Doubt::new(
+        format!(
+            "Cannot tell whether threads wait for a lock (user_lock) or for work (nothing_wrong): \
+             on average, {} threads sleep in {}, and all but one at a time{holder}.",
+            three_digits(queue.waiting),
+            queue.call
+        ),
+        format!(
+            "Find out which thread holds the lock and for how long: strace -f -k -T -e futex -p {}",
+            thread.pid
+        ),
+    )
+}
+
+/// Returns a sentence about the call, other than for input, in which most threads sleep for most of
+/// the time; `None` if there is none.
+fn asleep_together(facts: &Facts<'_>) -> Option<String> {
+    /// Minimum fraction of a thread's time.
+    const MOST: f64 = 0.5;
+    let mut groups = BTreeMap::<(&str, Option<&str>), usize>::new();
+    for thread in &facts.observation.threads {
+        let longest = thread.asleep_on.iter().max_by(|a, b| a.share.total_cmp(&b.share));
+        let longest = longest.filter(|sleep| sleep.share >= MOST);
+        if let Some(sleep) = longest.filter(|sleep| wait_of(sleep) != Wait::Input) {
+            *groups.entry((&sleep.on, sleep.object.as_deref())).or_default() += 1;
+        }
+    }
+    let ((on, object), threads) = groups.into_iter().max_by_key(|(_, threads)| *threads)?;
+    let object = object.map_or_else(String::new, |object| format!(" ({object})"));
+    Some(match threads {
+        1 => format!(" One thread sleeps in {on}{object} most of the time."),
+        many => format!(" {many} threads sleep in {on}{object} most of the time."),
+    })
 }

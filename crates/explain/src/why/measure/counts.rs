@@ -100,17 +100,26 @@ pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
     Some(Estimate { low: over / FACTOR, high: over * FACTOR, ..Estimate::exactly(over) })
 }
 
-/// Returns the time that a thread sleeps in calls that wait on connections opened by the program,
-/// either TCP or UDP with one reply per request.
+/// Like [`on_servers`]; `None` if the calls could not be read.
 pub(super) fn asleep_on_server(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
+    (!thread.asleep_on.is_empty()).then(|| share(on_servers(facts, thread)))
+}
+
+/// Returns the fraction of time that a thread waits for replies of servers: on connections that the
+/// program opened, or on UDP sockets with one reply per request.
+pub(in super::super) fn on_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
+    /// How the objects of connections to servers on Unix domain sockets begin.
+    const UNIX: &str = "unix to ";
     let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket));
     let udp = facts.asks_by_udp().then(|| asking_sockets(facts)).into_iter().flatten();
     let opened: Vec<&str> = tcp.chain(udp).map(|socket| socket.local.as_str()).collect();
-    let waits = |object: &str| opened.iter().any(|local| object.contains(local));
+    let waits = |object: &str| {
+        object.starts_with(UNIX) || opened.iter().any(|local| object.contains(local))
+    };
     // A call that sends is waiting for buffer space.
     let inputs = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Input);
     let of_server = inputs.filter(|sleep| sleep.object.as_deref().is_some_and(waits));
-    (!thread.asleep_on.is_empty()).then(|| share(of_server.map(|sleep| sleep.share).sum()))
+    of_server.map(|sleep| sleep.share).sum()
 }
 
 /// Returns the UDP sockets connected to a server, except those whose local address is shared with

@@ -7,7 +7,7 @@ use super::super::measure::is_accepted;
 use super::super::words::{label, percent};
 use super::{limit_reached, seen, sends_less};
 use linerate_record::stats::Estimate;
-use linerate_record::units::{Kpps, grouped};
+use linerate_record::units::{Kpps, grouped, three_digits};
 use linerate_record::why::{Cause, Gain, SocketCounts, SocketKind, WhyFinding};
 use linerate_record::{Figure, Tier};
 
@@ -84,8 +84,10 @@ fn claim(facts: &Facts<'_>, rate: Option<f64>) -> String {
                 )
             } else {
                 format!(
-                    "Nothing is wrong: the offered load sets the rate, {rate}, and {losses}.{}",
-                    servers(facts)
+                    "Nothing is wrong: the offered load sets the rate, {rate}, and {losses}.{}{}{}",
+                    servers(facts),
+                    round_trips(facts),
+                    silent(facts)
                 )
             }
         }
@@ -141,7 +143,8 @@ fn streams(facts: &Facts<'_>) -> bool {
 fn asks_only<'a>(facts: &Facts<'a>) -> Option<&'a str> {
     let sockets = &facts.observation.sockets;
     let serves = |socket: &SocketCounts| match socket.kind {
-        SocketKind::TcpListen | SocketKind::Packet | SocketKind::Xdp | SocketKind::Raw => true,
+        SocketKind::TcpListen | SocketKind::UnixListen => true,
+        SocketKind::Packet | SocketKind::Xdp | SocketKind::Raw => true,
         SocketKind::Udp => socket.remote.is_none(),
         SocketKind::Tcp | SocketKind::Unix => false,
     };
@@ -166,6 +169,39 @@ fn servers(facts: &Facts<'_>) -> String {
              long, watch that one."
         ),
         None => String::new(),
+    }
+}
+
+/// Returns a sentence about clients that are far away; empty if they are near. With one request in
+/// flight each, the round trip limits their rate.
+fn round_trips(facts: &Facts<'_>) -> String {
+    /// Round trip that matters, in seconds: 500 requests per second.
+    const LONG_S: f64 = 0.002;
+    let accepted = facts.connections().filter(|socket| is_accepted(facts, socket));
+    let times = accepted.filter_map(|socket| socket.tcp.as_ref()).map(|tcp| tcp.min_rtt_s);
+    let mut times: Vec<f64> = times.filter(|seconds| *seconds > 0.0).collect();
+    times.sort_by(f64::total_cmp);
+    match times.get(times.len() / 2) {
+        Some(&median) if median >= LONG_S => format!(
+            " Its clients are {} ms away (round trip), which limits those that wait for each reply.",
+            three_digits(1e3 * median)
+        ),
+        _ => String::new(),
+    }
+}
+
+/// Returns a sentence about connections on which the client has been waiting for the whole window;
+/// empty if there are none.
+fn silent(facts: &Facts<'_>) -> String {
+    match facts.observation.requests.as_ref().map_or(0, |counts| counts.silent) {
+        0 => String::new(),
+        1 => " On 1 other connection, the client has sent something and received nothing since: a \
+              long poll, or a request that waits."
+            .to_owned(),
+        silent => format!(
+            " On {silent} other connections, the clients have sent something and received nothing \
+             since: long polls, or requests that wait."
+        ),
     }
 }
 

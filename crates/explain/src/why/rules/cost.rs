@@ -29,6 +29,7 @@ const SPECIFIC: &[Cause] = &[
     Cause::CacheMisses,
     Cause::FalseSharing,
     Cause::OneReceiveCpu,
+    Cause::DescriptorLimit,
 ];
 
 const FULL: &str = "fully busy, within the 10 % error of kernel accounting";
@@ -209,6 +210,25 @@ pub(super) const RULES: &[Rule] = &[
         workaround: Some("use fewer threads, which contend less"),
         wrong_if: "with one thread, futex sleeps disappear and the rate falls by more than 20 %",
         measure: "futex calls, with `perf trace -s -p PID` or `strace -c -f -e futex -p PID`",
+    },
+    Rule {
+        cause: Cause::UserLock,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::LockQueue, 0.5, "below that, the effect is negligible"),
+            at_most(M::Demand, 0.7, "above that, the work under the lock matters more"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::LockReleased,
+        then_limited_by: Next::Is("what the threads do under the lock"),
+        sentence: "Threads of {program} wait for a lock: on average, {lock_queue} of them sleep in \
+                   {lock_call}{lock_holder}.",
+        fix: "Do not hold the lock while sleeping; shorten the critical section, or split the lock \
+              (one per connection or per table shard)",
+        workaround: Some("make what is done under the lock faster"),
+        wrong_if: "with a single worker thread, the rate falls by more than 10 %",
+        measure: "futex calls with their duration, with `strace -f -T -e futex -p PID`",
     },
     Rule {
         cause: Cause::UserLock,

@@ -250,6 +250,7 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[
             Cause::CpuQuota,
             Cause::CpuContention,
+            Cause::DescriptorLimit,
             Cause::InterruptLoad,
             Cause::SoftwareCrypto,
             Cause::PageFaults,

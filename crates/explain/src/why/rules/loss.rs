@@ -74,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::AsleepForPackets, 0.05, "a thread that waits for packets has headroom"),
         ],
         symptoms: 1,
-        explained_by: &[Cause::CpuQuota, Cause::UnreadSocket],
+        explained_by: &[Cause::CpuQuota, Cause::UnreadSocket, Cause::UserLock],
         gain: GainModel::LossRecovered(M::SocketLoss),
         then_limited_by: Next::LoadOr("the receiving thread"),
         sentence: "{socket} dropped {drops} packets because its receive buffer ({buffer}) was \
@@ -95,7 +95,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::Demand, 0.5, "a busy thread already reads as fast as it can"),
         ],
         symptoms: 0,
-        explained_by: &[Cause::CpuQuota, Cause::TimerSleep],
+        explained_by: &[Cause::CpuQuota, Cause::TimerSleep, Cause::UserLock],
         gain: GainModel::LossRecovered(M::SocketLoss),
         then_limited_by: Next::LoadOr("the receiving thread"),
         sentence: "{socket} is not being read: its receive queue stayed {queue_full} full, and \
@@ -157,6 +157,57 @@ pub(super) const RULES: &[Rule] = &[
         measure: "drop reasons, with the tracepoint skb:kfree_skb (as root)",
     },
     Rule {
+        cause: Cause::FirewallDrop,
+        scope: Scope::Program,
+        conditions: &[at_least(M::OutputFirewallLoss, 0.002, "one reply in 500 is missing")],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::LossPerhapsRecovered(M::OutputFirewallLoss),
+        then_limited_by: Next::Is("the offered load"),
+        sentence: "Firewall rules dropped {discarded_lost} packets ({output_loss}) that programs \
+                   in the network namespace of {program} sent.",
+        fix: "Find the rule whose counter grows (nft list ruleset; iptables -vnL OUTPUT) and accept \
+              the packets that {program} sends",
+        workaround: Some("if the drops are intended, do not send the packets"),
+        wrong_if: "with the rule removed, IpOutDiscards in `nstat` still grows",
+        measure: "drop reasons, with the tracepoint skb:kfree_skb (as root)",
+    },
+    Rule {
+        cause: Cause::ConntrackFull,
+        scope: Scope::Program,
+        conditions: &[at_least(M::ConntrackLoss, 0.0005, "one client in 1000 waits for a second")],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::LossPerhapsRecovered(M::ConntrackLoss),
+        then_limited_by: Next::Is("the offered load"),
+        sentence: "The connection tracking table in the network namespace of {program} is full: \
+                   {conntrack_lost} packets of new connections were dropped.",
+        fix: "Raise net.netfilter.nf_conntrack_max, or exempt the traffic from tracking (an nft rule \
+              with notrack in a raw prerouting chain)",
+        workaround: Some(
+            "shorter timeouts (net.netfilter.nf_conntrack_tcp_timeout_time_wait and others) free \
+             entries sooner",
+        ),
+        wrong_if: "with a larger table, `drop` in `conntrack -S` still grows",
+        measure: "`drop` in `conntrack -S`",
+    },
+    Rule {
+        cause: Cause::DescriptorLimit,
+        scope: Scope::Program,
+        conditions: &[at_least(M::DescriptorsFull, 0.5, "most of the time")],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::Unknown("the number of connections that would be accepted is not known"),
+        then_limited_by: Next::LoadOr("the program's own CPU"),
+        sentence: "{program} has as many descriptors open as it may ({descriptors}) {descriptors_full} \
+                   of the time: it cannot accept or open connections (EMFILE), and may retry in a loop.",
+        fix: "Raise the limit (ulimit -n, LimitNOFILE= of systemd, or an option of the program such as \
+              worker_rlimit_nofile), or close idle connections sooner",
+        workaround: None,
+        wrong_if: "with a higher limit, no more descriptors are open",
+        measure: "`ls /proc/PID/fd | wc -l` and \"Max open files\" in /proc/PID/limits",
+    },
+    Rule {
         cause: Cause::AcceptQueue,
         scope: Scope::Listeners,
         conditions: &[
@@ -165,7 +216,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::AcceptQueueFull, 0.9, "a queue that is always full is not being drained"),
         ],
         symptoms: 1,
-        explained_by: &[Cause::CpuQuota, Cause::CpuContention],
+        explained_by: &[Cause::CpuQuota, Cause::CpuContention, Cause::DescriptorLimit],
         gain: GainModel::UpToFullCpu,
         then_limited_by: Next::LoadOr("the accepting thread"),
         sentence: "{socket} dropped {drops} connection attempts: its accept queue holds \

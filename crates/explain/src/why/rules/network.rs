@@ -19,6 +19,17 @@ const STALLS: &[Cause] = &[
     Cause::NagleDelay,
 ];
 
+/// Causes for which requests wait before they are sent to a server.
+const STALLS_AND_LOCKS: &[Cause] = &[
+    Cause::UserLock,
+    Cause::RateLimiter,
+    Cause::ReceiveWindow,
+    Cause::SlowReceiver,
+    Cause::SendBuffer,
+    Cause::TcpLoss,
+    Cause::NagleDelay,
+];
+
 /// Threshold for the ratio of the peer's receive window to the bandwidth-delay product (rate times
 /// minimum RTT): above it, the receiver reads too slowly; below it, the window is too small.
 const WINDOW: f64 = 8.0;
@@ -200,7 +211,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::ClientsPerServer, 2.0, "two or more clients wait for each connection"),
         ],
         symptoms: 0,
-        explained_by: STALLS,
+        explained_by: STALLS_AND_LOCKS,
         gain: GainModel::MoreOnTheWay,
         then_limited_by: Next::Is("the servers, or the program's own CPU"),
         sentence: "{program} sleeps {asleep} of the time and has {clients_per_server} clients per \
@@ -225,12 +236,32 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the peer"),
         sentence: "Thread {thread} waits for a peer's reply {asleep_on_server} of the time: its \
                    connection carries one request at a time.",
-        fix: "Keep several requests in flight: pipeline them, or open more connections",
+        fix: "Keep several requests in flight: pipeline them, or use more connections (and threads)",
         workaround: Some(
             "make the peer faster, or use a closer one; to see its limit: {watch_peer}",
         ),
         wrong_if: "with two requests in flight, the rate rises by less than 10 %",
         measure: "the peer's response time, from `ss -ti` (rtt) and the peer's log",
+    },
+    Rule {
+        cause: Cause::WaitingForPeer,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::AwaitingServers, 0.5, "more than half of the time"),
+            at_least(M::RepliesDelayed, 0.3, "otherwise the program's own work may take that long"),
+        ],
+        symptoms: 0,
+        explained_by: STALLS,
+        gain: GainModel::MoreInFlight,
+        then_limited_by: Next::Is("the server that it asks, or the program's own CPU"),
+        sentence: "{program} waits for replies of the server that it asks, {awaited_server}: in \
+                   {awaiting_servers} of the readings, a client's request waited for one of them.",
+        fix: "Find out why that server is slow: {watch_server}; or answer from a cache",
+        workaround: Some(
+            "if it answers one request at a time, open more connections to it, or use more servers",
+        ),
+        wrong_if: "with a server that answers at once, the rate rises by less than 10 %",
+        measure: "the server's response time, from its log",
     },
     Rule {
         cause: Cause::WaitingForStorage,
@@ -259,7 +290,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::MajorFaultsPerSecond, 100.0, "1 % of the time at 0.1 ms per read"),
             at_least(M::AsleepInFaults, 0.1, "below that, the gain is within the noise"),
-            at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
+            at_least(M::IdleCpus, 0.2, "below that, the CPUs are the limit"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],

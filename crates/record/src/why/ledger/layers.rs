@@ -72,12 +72,15 @@ pub(super) fn backlog(observation: &Observation) -> Option<LedgerRow> {
 }
 
 const LISTEN_DROPS: &str = "TcpExt.ListenDrops";
+const OUT_DISCARDS: &str = "Ip.OutDiscards";
 
 /// Protocol counters of packets lost at this layer, with reason and owner.
-const PROTOCOL_LOSSES: [(&str, &str, Whose); 9] = [
+const PROTOCOL_LOSSES: [(&str, &str, Whose); 11] = [
     ("Ip.InDiscards", "discarded by IP", Whose::Shared),
     ("Ip.InHdrErrors", "bad IP header", Whose::NoProgram),
     ("Ip.InAddrErrors", "not addressed to this machine", Whose::NoProgram),
+    (OUT_DISCARDS, "not sent by IP, as by a firewall rule on output", Whose::Shared),
+    ("Conntrack.drop", "connection tracking table full", Whose::Shared),
     ("Ip.OutNoRoutes", "no route", Whose::NoProgram),
     ("Udp.NoPorts", "no socket on the port", Whose::NoProgram),
     ("Udp.InCsumErrors", "bad checksum", Whose::Shared),
@@ -99,13 +102,20 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
         .filter_map(|(name, reason, whose)| {
             let is_known = *name == LISTEN_DROPS && listens;
             let whose = if is_known { Whose::CountedElsewhere } else { *whose };
-            loss(count(name)?, reason, name, whose)
+            let elsewhere = if *name == OUT_DISCARDS { dropped_by_qdiscs(observation) } else { 0 };
+            loss(count(name)?.saturating_sub(elsewhere), reason, name, whose)
         })
         .collect();
     losses.extend(drop_reasons(observation));
     let counter = "Udp.InDatagrams + Tcp.InSegs of the network namespace";
     let is_there = packets.is_some() || !losses.is_empty();
     is_there.then(|| row(Layer::Protocol, "UDP and TCP", packets, counter, losses))
+}
+
+/// Returns the packets that queueing disciplines dropped, which IP counts as discarded too.
+fn dropped_by_qdiscs(observation: &Observation) -> u64 {
+    let qdiscs = observation.interfaces.iter().flat_map(|interface| &interface.qdiscs);
+    qdiscs.map(|qdisc| qdisc.drops).sum()
 }
 
 /// Drop reasons of packets that are not lost: queues emptied when a socket closes, duplicates.

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Threads that wait for a lock whose holder sleeps: in a request to another server, in a disk write
+//! or on a timer. No CPU is busy then, and each thread looks idle. (Threads that contend for a lock
+//! around CPU work sleep briefly and often, for which there is a rule of its own.)
+//!
+//! Some calls wait for nothing but a lock (flock, semop). A futex may also be a condition variable
+//! on which an idle thread waits for work. They are told apart by the requests without a reply: an
+//! idle thread has none, but each thread that waits for a lock holds up one:
+//!
+//! ```text
+//! group    = threads that wait in lock calls, or in futexes, and handle requests: they share the
+//!            futex, or also block on sockets, and sleep about once per request
+//! waiting  = sum of their shares of time in these calls
+//! holding  = sum of their other time, except waiting for requests
+//! a lock   if requests pending >= max(holding, requests at other servers) + waiting / 2
+//!          and holding >= 0.4, because one of the threads holds the lock
+//! ```
+//!
+//! With idle threads, as many requests are pending as are being handled, which is `holding`. Without
+//! TCP, the requests are unknown: a datagram socket whose queue is never empty while its readers
+//! sleep on the same futex shows the same, and so do lock calls unless the holder waits for requests
+//! (as with a lock around accept).
+
+use super::facts::{Facts, Subject};
+use super::measure::on_servers;
+use super::requests;
+use super::waits::{self, Wait, wait_of};
+use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity};
+use std::collections::BTreeMap;
+
+/// Minimum fraction of time in a call for a thread to belong to the group.
+const MEMBER: f64 = 0.1;
+/// Minimum of `waiting`, and of `holding`.
+const WAITING: f64 = 0.5;
+const HOLDING: f64 = 0.4;
+
+/// A queue of threads behind a lock.
+pub(super) struct Queue {
+    /// Mean number of threads that wait.
+    pub(super) waiting: f64,
+    /// The call in which most of them wait, with its object.
+    pub(super) call: String,
+    /// What the holder sleeps in most of the time; `None` if it mostly runs.
+    pub(super) holder: Option<String>,
+}
+
+/// Returns the threads that wait for a lock; `None` if there are none, or if they may be idle.
+pub(super) fn queue(facts: &Facts<'_>) -> Option<Queue> {
+    let group = group(facts);
+    let (waiting, holding) = (group.waiting(), group.holding(facts));
+    if group.threads.len() < 2 || waiting < WAITING || holding < HOLDING {
+        return None;
+    }
+    let is_locked = match requests::counts(facts) {
+        Some(counts) => {
+            let active = holding.max(counts.awaiting_mean);
+            group.handles(facts) && counts.pending_mean >= active + 0.5 * waiting
+        }
+        None => group.leaves_input(facts) || group.is_of_lock_calls(facts),
+    };
+    is_locked.then(|| group.queue(facts, waiting))
+}
+
+/// Returns the threads of a group that sleep on one futex, all but one at a time, although it is
+/// unknown whether they handle requests.
+pub(super) fn one_at_a_time(facts: &Facts<'_>) -> Option<Queue> {
+    /// Range of the mean number of threads that are not waiting.
+    const ONE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
+    /// Minimum number of threads, and of sleeps of all of them per second.
+    const THREADS: usize = 3;
+    const SLEEPS: f64 = 100.0;
+    let group = group(facts);
+    let not_waiting = group.threads.len() as f64 - group.waiting();
+    let sleeps: u64 = group.threads.iter().map(|one| one.thread.voluntary_switches).sum();
+    let is_it = requests::counts(facts).is_none()
+        && group.threads.len() >= THREADS
+        && group.shares_futex()
+        && ONE.contains(&not_waiting)
+        && group.holding(facts) >= HOLDING
+        && sleeps as f64 >= SLEEPS * facts.elapsed();
+    is_it.then(|| group.queue(facts, group.waiting()))
+}
+
+/// A thread that may wait for a lock.
+struct Member<'a> {
+    thread: &'a ThreadActivity,
+    /// The call in which it may wait for a lock longest.
+    longest: &'a SleepTime,
+    /// Fraction of time in such calls.
+    waits: f64,
+}
+
+struct Group<'a> {
+    threads: Vec<Member<'a>>,
+}
+
+fn may_be_lock(sleep: &&SleepTime) -> bool {
+    wait_of(sleep) == Wait::Lock || sleep.on.contains("futex")
+}
+
+fn group<'a>(facts: &Facts<'a>) -> Group<'a> {
+    let member = |thread: &'a ThreadActivity| {
+        let sleeps = || thread.asleep_on.iter().filter(may_be_lock);
+        let longest = sleeps().max_by(|a, b| a.share.total_cmp(&b.share))?;
+        let waits = sleeps().map(|sleep| sleep.share).sum();
+        (waits >= MEMBER).then_some(Member { thread, longest, waits })
+    };
+    let threads: Vec<Member<'a>> = facts.observation.threads.iter().filter_map(member).collect();
+    let mut users = BTreeMap::<(u32, &str), usize>::new();
+    for one in &threads {
+        *users.entry((one.thread.pid, object(one.longest))).or_default() += 1;
+    }
+    let is_shared = |one: &Member<'_>| users.get(&(one.thread.pid, object(one.longest))) > Some(&1);
+    let handles =
+        |one: &Member<'_>| wait_of(one.longest) == Wait::Lock || blocks_on_socket(one.thread);
+    let chosen: Vec<bool> = threads.iter().map(|one| is_shared(one) || handles(one)).collect();
+    let chosen = threads.into_iter().zip(chosen);
+    Group { threads: chosen.filter_map(|(one, is_chosen)| is_chosen.then_some(one)).collect() }
+}
+
+fn object(sleep: &SleepTime) -> &str {
+    sleep.object.as_deref().unwrap_or_default()
+}
+
+/// Returns whether a thread waits for data of a single socket, as those do that serve one
+/// connection at a time.
+fn blocks_on_socket(thread: &ThreadActivity) -> bool {
+    let is_socket = |sleep: &SleepTime| {
+        ["tcp ", "unix", "udp "].iter().any(|kind| object(sleep).starts_with(kind))
+    };
+    thread.asleep_on.iter().any(is_socket)
+}
+
+impl Group<'_> {
+    fn waiting(&self) -> f64 {
+        self.threads.iter().map(|one| one.waits).sum()
+    }
+
+    /// Returns the mean number of threads that neither wait nor have nothing to do.
+    fn holding(&self, facts: &Facts<'_>) -> f64 {
+        let of = |one: &Member<'_>| {
+            let input = waits::time_in(one.thread, Wait::Input).unwrap_or(0.0);
+            (1.0 - one.waits - (input - on_servers(facts, one.thread)).max(0.0)).max(0.0)
+        };
+        self.threads.iter().map(of).sum()
+    }
+
+    /// Returns whether the threads sleep often enough to do so for each request.
+    fn handles(&self, facts: &Facts<'_>) -> bool {
+        /// Minimum number of sleeps per request.
+        const SLEEPS: f64 = 0.5;
+        let requests = requests::counts(facts).map_or(0, |counts| counts.requests);
+        let sleeps: u64 = self.threads.iter().map(|one| one.thread.voluntary_switches).sum();
+        requests > 0 && sleeps as f64 >= SLEEPS * requests as f64
+    }
+
+    /// Returns whether a datagram socket is left unread while its readers wait for the lock.
+    fn leaves_input(&self, facts: &Facts<'_>) -> bool {
+        /// Minimum fraction of readings with unread data.
+        const UNREAD: f64 = 0.9;
+        let is_unread = |socket: &&SocketCounts| {
+            Facts::readings(socket).is_some()
+                && socket.receive_queue_share.is_some_and(|share| share >= UNREAD)
+        };
+        let sockets = facts.observation.sockets.iter();
+        let mut unread = sockets
+            .filter(|s| matches!(s.kind, SocketKind::Udp | SocketKind::Unix))
+            .filter(is_unread);
+        self.shares_futex()
+            && unread.any(|socket| {
+                let reader = facts.thread(Subject::Socket(socket));
+                reader.is_some_and(|reader| {
+                    self.threads.iter().any(|one| one.thread.tid == reader.tid && one.waits >= 0.5)
+                })
+            })
+    }
+
+    /// Returns whether most of the time waiting is in calls that wait for nothing but a lock, and
+    /// the holder does not wait for requests.
+    fn is_of_lock_calls(&self, facts: &Facts<'_>) -> bool {
+        let calls = self.threads.iter().filter_map(|one| waits::time_in(one.thread, Wait::Lock));
+        let rest = self.threads.len() as f64 - self.waiting();
+        calls.sum::<f64>() >= 0.5 * self.waiting() && self.holding(facts) >= 0.5 * rest
+    }
+
+    /// Returns whether all threads of the group wait on the same futex most of the time.
+    fn shares_futex(&self) -> bool {
+        let Some(first) = self.threads.first() else { return false };
+        let is_same = |one: &Member<'_>| {
+            !object(one.longest).is_empty()
+                && object(one.longest) == object(first.longest)
+                && one.longest.share >= MEMBER
+        };
+        self.threads.iter().all(is_same)
+    }
+
+    fn queue(&self, facts: &Facts<'_>, waiting: f64) -> Queue {
+        let longest = self.threads.iter().map(|one| one.longest);
+        let longest = longest.max_by(|a, b| a.share.total_cmp(&b.share));
+        Queue { waiting, call: longest.map_or_else(String::new, named), holder: self.holder(facts) }
+    }
+
+    /// Returns what the threads sleep in, other than the lock and their requests, if they do so
+    /// more than they run.
+    fn holder(&self, facts: &Facts<'_>) -> Option<String> {
+        let mut sleeps = BTreeMap::<String, f64>::new();
+        for one in &self.threads {
+            let on_server = on_servers(facts, one.thread) > 0.0;
+            let others = one.thread.asleep_on.iter().filter(|sleep| !may_be_lock(sleep));
+            for sleep in others.filter(|sleep| wait_of(sleep) != Wait::Input || on_server) {
+                *sleeps.entry(named(sleep)).or_default() += sleep.share;
+            }
+        }
+        let runs: f64 = self.threads.iter().map(|one| one.thread.demand()).sum();
+        let (call, share) = sleeps.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        (share > runs).then_some(call)
+    }
+}
+
+fn named(sleep: &SleepTime) -> String {
+    match &sleep.object {
+        Some(object) => format!("{} ({object})", sleep.on),
+        None => sleep.on.clone(),
+    }
+}
+
+/// Returns the mean number of threads that wait for a lock.
+pub(super) fn waiting(facts: &Facts<'_>) -> Option<f64> {
+    queue(facts).map(|queue| queue.waiting)
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measures of packets, and of the CPUs that receive them.
+
+use super::super::facts::{Facts, Subject, counted, sampled, share};
+use super::super::functions::Group;
+use super::super::losses::{discarded, vanished};
+use super::Measure;
+use super::counts::{bytes_per_packet, bytes_per_transmit, is_off};
+use linerate_record::stats::Estimate;
+use linerate_record::why::SocketKind;
+
+impl Measure {
+    pub(super) fn of_packets<'a>(
+        self,
+        facts: &Facts<'a>,
+        subject: Subject<'a>,
+    ) -> Option<Estimate> {
+        match (self, subject) {
+            (Self::BytesPerPacket, _) => Some(Estimate::exactly(bytes_per_packet(facts)?)),
+            (Self::PacketRate, _) => Some(Estimate::exactly(facts.packet_rate()?)),
+            (Self::RingLoss, _) => {
+                let (lost, received) = facts.ring_loss()?;
+                counted(lost, (lost + received).max(1) as f64)
+            }
+            (Self::SocketLoss, Subject::Socket(socket)) => {
+                let drops = socket.drops?;
+                counted(drops, (drops + facts.packets()?).max(1) as f64)
+            }
+            (Self::QueueWaits, Subject::Socket(socket)) => {
+                Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?))
+            }
+            (Self::FirewallLoss, _) => {
+                let vanished = vanished(facts)?;
+                counted(vanished.by_firewall?, vanished.received as f64)
+            }
+            (Self::OutputFirewallLoss, _) => {
+                let discarded = discarded(facts)?;
+                counted(discarded.by_firewall?, discarded.sent.max(1) as f64)
+            }
+            (Self::ConntrackLoss, _) => {
+                let drops = facts.protocol("Conntrack.drop")?;
+                let received = facts.protocol("Ip.InReceives")?;
+                counted(drops, received.max(drops).max(1) as f64)
+            }
+            (Self::QueueFull, Subject::Socket(socket)) => {
+                let buffer = socket.receive_buffer.filter(|bytes| *bytes > 0)?;
+                // The last packet may exceed the buffer size.
+                let full = (socket.receive_queue_mean / buffer as f64).min(1.0);
+                Some(sampled(full, Facts::readings(socket)?))
+            }
+            (Self::AcceptQueueFull, Subject::Socket(socket)) => {
+                let size = Some(socket.send_queue_mean).filter(|size| *size > 0.0)?;
+                let full = (socket.receive_queue_mean / size).min(1.0);
+                Some(sampled(full, Facts::readings(socket)?))
+            }
+            (Self::AcceptLoss, Subject::Socket(socket)) => {
+                let drops = socket.drops?;
+                let accepted = facts.protocol("Tcp.PassiveOpens")?;
+                counted(drops, (drops + accepted).max(1) as f64)
+            }
+            (Self::CardLoss, Subject::Interface(of)) => {
+                counted(of.rx_missed, (of.rx_missed + of.rx_packets).max(1) as f64)
+            }
+            (Self::SentBytes, Subject::Interface(of)) => counted(of.tx_bytes, facts.elapsed()),
+            (Self::ChecksumOff, Subject::Interface(of)) => {
+                let off = is_off(of, &["tx-checksum-ip-generic", "tx-checksum-ipv4"])?;
+                Some(Estimate::exactly(f64::from(off)))
+            }
+            (Self::SegmentationOff, Subject::Interface(of)) => {
+                let off = is_off(of, &["tx-tcp-segmentation"])?;
+                Some(Estimate::exactly(f64::from(off)))
+            }
+            (Self::OfLimit, Subject::Qdisc(_, qdisc)) => {
+                let limit = qdisc.rate_bits_per_s.filter(|rate| *rate > 0.0)?;
+                Some(share(8.0 * qdisc.bytes as f64 / facts.elapsed() / limit))
+            }
+            (Self::OverlimitsPerPacket, Subject::Qdisc(_, qdisc)) => {
+                counted(qdisc.overlimits, (qdisc.packets + qdisc.drops).max(1) as f64)
+            }
+            (Self::BytesPerTransmit, _) => Some(Estimate::exactly(bytes_per_transmit(facts)?)),
+            (Self::Datagrams, _) => {
+                let is = |kind| matches!(kind, SocketKind::Udp | SocketKind::Packet);
+                let sockets = &facts.observation.sockets;
+                Some(Estimate::exactly(f64::from(sockets.iter().any(|s| is(s.kind)))))
+            }
+            _ => self.of_cpus(facts, subject),
+        }
+    }
+
+    fn of_cpus<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
+        let cpu = facts.cpu(subject)?;
+        let cpus = &facts.observation.cpus;
+        let received = cpu.backlog_processed + cpu.backlog_dropped;
+        match self {
+            Self::BacklogLoss => counted(cpu.backlog_dropped, received.max(1) as f64),
+            Self::Squeezed => counted(cpu.time_squeezed, cpu.net_rx.max(1) as f64),
+            Self::SqueezedPerSecond => counted(cpu.time_squeezed, facts.elapsed()),
+            Self::ReceivedHere => {
+                let all: u64 = cpus.iter().map(|cpu| cpu.backlog_processed).sum();
+                (all > 0).then(|| share(cpu.backlog_processed as f64 / all as f64))
+            }
+            Self::CpuInterrupts => Some(share(cpu.interrupts)),
+            Self::CpuUsed => Some(share(1.0 - cpu.idle)),
+            Self::IdleHere => Some(share(cpu.idle)),
+            Self::PeersHere => {
+                let peers = facts.observation.peers.iter();
+                let here = peers.filter(|peer| peer.cpu == Some(cpu.cpu));
+                Some(share(here.map(|peer| peer.cpus).sum::<f64>().min(1.0)))
+            }
+            Self::FirewallOfUsed => {
+                let rules = facts.cpu_functions(cpu, Group::Firewall)?;
+                Some(rules.scale(1.0 / (1.0 - cpu.idle).max(0.1)))
+            }
+            Self::CpuFunctions(group) => facts.cpu_functions(cpu, group),
+            Self::PacketsPerSqueeze => {
+                let squeezes = cpu.time_squeezed.max(1);
+                counted(cpu.backlog_processed, squeezes as f64)
+            }
+            Self::IdleElsewhere => {
+                let others = cpus.iter().filter(|other| other.cpu != cpu.cpu);
+                others.map(|other| other.idle).max_by(f64::total_cmp).map(share)
+            }
+            Self::ForeignPackets => {
+                let own = facts.observation.packets.as_ref().map_or(0, |count| count.packets);
+                let has_own = !facts.observation.sockets.is_empty();
+                // A user who may not read the system calls cannot see the sockets either.
+                let is_hidden = !has_own && facts.is_unread("system_calls_asleep");
+                if (has_own || is_hidden) && facts.observation.packets.is_none() {
+                    return None;
+                }
+                let all = cpu.backlog_processed;
+                (all > 0).then(|| share(1.0 - (own.min(all) as f64 / all as f64)))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests that wait although the program has time to spare.
+//!
+//! While a client waits for a reply, a thread of the program works on the request, or waits for a
+//! CPU to do so, unless something else delays the reply: a lock, a timer, a disk, another server.
+//! The fraction of time in which a reply is due but all threads sleep is therefore at least the
+//! fraction in which any reply is due, minus the CPU demand of all threads together.
+
+use super::facts::{Facts, sampled};
+use linerate_record::stats::Estimate;
+use linerate_record::why::{RequestCounts, ThreadActivity};
+
+/// Minimum number of readings for shares.
+const READINGS_MIN: u64 = 20;
+
+/// Shortest mean delay per request that is reported, in seconds. Waking a thread takes up to this
+/// long on a virtual machine with idle CPUs, and is not part of the thread's CPU demand.
+const SHORTEST_S: f64 = 2e-4;
+
+/// Returns the requests of an observation with enough readings.
+pub(super) fn counts<'a>(facts: &Facts<'a>) -> Option<&'a RequestCounts> {
+    facts.observation.requests.as_ref().filter(|counts| counts.readings >= READINGS_MIN)
+}
+
+/// Returns the fraction of time in which a reply is due while all threads sleep; 0 if a request
+/// waits only for a moment, and `None` without enough readings.
+pub(super) fn delayed(facts: &Facts<'_>) -> Option<Estimate> {
+    let counts = counts(facts)?;
+    let pending = sampled(counts.pending_share, counts.readings);
+    let ended = facts.observation.ended_threads_cpus.unwrap_or(0.0);
+    let demand: f64 = facts.observation.threads.iter().map(ThreadActivity::demand).sum();
+    let without = |share: f64| (share - demand - ended).max(0.0);
+    let each_s = without(pending.value) * facts.elapsed() / counts.requests.max(1) as f64;
+    if counts.requests > 0 && each_s < SHORTEST_S {
+        return Some(Estimate::exactly(0.0));
+    }
+    let Estimate { value, low, high, .. } = pending;
+    Some(Estimate { value: without(value), low: without(low), high: without(high), ..pending })
+}
+
+/// Returns the fraction of time in which a client waits for a reply while the program waits for one
+/// from another server.
+pub(super) fn awaiting_servers(facts: &Facts<'_>) -> Option<Estimate> {
+    let counts = counts(facts)?;
+    Some(sampled(counts.awaiting_share, counts.readings))
+}
+
+/// Returns the server whose replies the program awaits most often.
+pub(super) fn server<'a>(facts: &Facts<'a>) -> Option<&'a str> {
+    counts(facts)?.server.as_deref()
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Threads that sleep on something other than input, so that they may be the limit although they
+//! have time to spare.
+
+use super::super::facts::Facts;
+use super::super::waits::{self, Wait};
+use super::super::words::{label, percent};
+use super::{cannot_tell, sends_less};
+use linerate_record::why::{ThreadActivity, WhyFinding};
+
+/// Returns a finding for a thread that sleeps on something other than input, which may be the limit
+/// although it has time to spare.
+pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
+    /// Minimum fraction of time that the thread sleeps on something other than input.
+    const MUCH: f64 = 0.3;
+    /// Maximum number of sleeps per packet. A program that merely checks for packets on a timer
+    /// sleeps more often.
+    const SLEEPS_PER_PACKET: f64 = 3.0;
+    let thread = facts.busiest()?;
+    let packets = facts.packets().filter(|packets| *packets > 0)?;
+    let time_in = |wait| waits::time_in(thread, wait).unwrap_or(0.0);
+    let sleeps = thread.voluntary_switches as f64 / packets as f64;
+    let wait = [Wait::Timer, Wait::Storage, Wait::Lock, Wait::Other];
+    let wait = wait.into_iter().find(|wait| time_in(*wait) >= MUCH)?;
+    let (on, cause) = match wait {
+        Wait::Timer => {
+            let paces = sleeps <= SLEEPS_PER_PACKET && !sends_less(facts);
+            (paces.then_some("on a timer")?.to_owned(), "timer_sleep")
+        }
+        Wait::Storage => {
+            (format!("in {}", waits::longest_in(thread, wait)?), "waiting_for_storage")
+        }
+        Wait::Lock => (format!("in {}", waits::longest_in(thread, wait)?), "user_lock"),
+        _ => {
+            let on = waits::longest_in(thread, wait)?;
+            if on == STOPPED {
+                return Some(stopped(facts, thread, time_in(wait)));
+            }
+            // Connections have their own rules: windows, buffers, limiters.
+            (!on.contains("(tcp ")).then_some((format!("in {on}"), "another wait"))?
+        }
+    };
+    let sentence = format!(
+        "Cannot tell whether {cause} limits the rate or nothing does (nothing_wrong): thread {} \
+         sleeps {on} {} % of the time ({sleeps:.2} times per packet), which is not a wait for \
+         input.",
+        label(thread),
+        percent(time_in(wait))
+    );
+    let next = format!(
+        "Shorten that wait and compare the rates; strace -f -T -p {} shows each call",
+        thread.tid
+    );
+    Some(cannot_tell(facts, sentence, &next))
+}
+
+/// Reported for a thread that a signal or debugger has stopped.
+const STOPPED: &str = "stopped";
+
+/// Returns the finding for a thread that is stopped for part of the time.
+fn stopped(facts: &Facts<'_>, thread: &ThreadActivity, share: f64) -> WhyFinding {
+    let sentence = format!(
+        "Cannot tell how fast the program would be on its own: thread {} is stopped {} % of the \
+         time, by a debugger, a tracer such as strace, or a signal (SIGSTOP).",
+        label(thread),
+        percent(share)
+    );
+    let next = format!(
+        "See which process traces it (grep TracerPid /proc/{}/status), and watch the program again \
+         without it",
+        thread.tid
+    );
+    cannot_tell(facts, sentence, &next)
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Determines whose turn it is on a connection that carries requests and replies. Pure functions.
+//!
+//! If a request takes `a` segments and its reply `b`, then after each complete exchange the
+//! difference
+//!
+//! ```text
+//! d = b * (segments of requests) - a * (segments of replies)
+//! ```
+//!
+//! has the same value, and while a request has no reply, it is larger by `a b`. The constant depends
+//! on how the connection began (a greeting, a TLS handshake), and is known once both states have
+//! been read. `a` and `b` follow from the segments of many exchanges. If the difference drifts, or
+//! more than [`IN_FLIGHT`] requests are in flight, requests and replies do not alternate in this
+//! manner. The times of the last segments then show only waits of several milliseconds:
+//!
+//! ```text
+//! (a, b) = the ratio of the segments in the window, with a = 1 or b = 1
+//! d[i]   = b asked[i] - a answered[i]          for each reading i
+//! if max d - min d is between a b and IN_FLIGHT a b:  pending[i] = d[i] - min d >= a b
+//! otherwise:                                          pending[i] = the request came last, a while ago
+//! ```
+//!
+//! `min d` is too high if a request was pending in every reading of a connection with several in
+//! flight, so that the number of pending requests is a lower bound.
+
+use linerate_linux::network::TcpInfo;
+
+/// Maximum number of requests in flight.
+const IN_FLIGHT: i64 = 3;
+/// Minimum number of exchanges from which `a` and `b` are determined.
+const EXCHANGES_MIN: u32 = 20;
+/// Maximum number of segments of a request or reply.
+const SEGMENTS_MAX: u32 = 16;
+
+/// The end that sends requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// The peer.
+    Peer,
+    /// The program.
+    Program,
+}
+
+/// A reading of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// Number of the reading; the same for all connections that are read together.
+    pub(super) tick: u32,
+    /// Segments with data, since the connection was opened.
+    received: u32,
+    sent: u32,
+    last: Last,
+}
+
+impl Reading {
+    pub(super) fn new(tick: u32, tcp: &TcpInfo) -> Self {
+        Self {
+            tick,
+            received: tcp.data_segments_in,
+            sent: tcp.data_segments_out,
+            last: Last::of(tcp),
+        }
+    }
+}
+
+/// What came last on a connection, some time ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    /// Data was received.
+    Received,
+    /// Data was sent.
+    Sent,
+    /// Data was received and sent within the same clock tick, and all data is acknowledged. As a
+    /// request that follows a reply acknowledges it, the request came last, unless the peer
+    /// acknowledges replies by themselves.
+    Either,
+    /// Something happened just now.
+    Now,
+}
+
+impl Last {
+    fn of(tcp: &TcpInfo) -> Self {
+        /// The longest clock tick (CONFIG_HZ=250 and above): data that arrived this long ago is not
+        /// merely between two reads of the program.
+        const AGO_MS: u32 = 4;
+        let (received, sent) = (tcp.data_received_ms_ago, tcp.data_sent_ms_ago);
+        let is_acknowledged = tcp.unacked == 0 && tcp.ack_received_ms_ago >= received;
+        match received.min(sent) {
+            ..AGO_MS => Self::Now,
+            _ if received < sent => Self::Received,
+            _ if received == sent && is_acknowledged => Self::Either,
+            _ => Self::Sent,
+        }
+    }
+}
+
+/// Whose turn it was in a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// Number of the reading.
+    pub(super) tick: u32,
+    /// Whether a request had no reply.
+    pub(super) is_pending: bool,
+    /// Whether it had waited for 4 ms or longer.
+    pub(super) is_late: bool,
+}
+
+/// Whose turn it was in each reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Turns {
+    pub(super) all: Vec<Turn>,
+    /// Number of exchanges; `None` if requests and replies do not alternate in a regular manner.
+    pub(super) exchanges: Option<u32>,
+}
+
+impl Turns {
+    /// Determines the turns from the readings of a connection. `acknowledges_by_itself` is whether
+    /// the peer acknowledges replies by segments without data.
+    pub(super) fn of(readings: &[Reading], asks: Asks, acknowledges_by_itself: bool) -> Self {
+        by_segments(readings, asks).unwrap_or_else(|| Self {
+            all: readings
+                .iter()
+                .map(|reading| turn(reading, is_last(reading, asks, acknowledges_by_itself)))
+                .collect(),
+            exchanges: None,
+        })
+    }
+
+    /// Returns the fraction of readings in which a request had no reply.
+    pub(super) fn share(&self) -> f64 {
+        let pending = self.all.iter().filter(|turn| turn.is_pending).count();
+        pending as f64 / self.all.len().max(1) as f64
+    }
+}
+
+fn turn(reading: &Reading, is_pending: bool) -> Turn {
+    Turn { tick: reading.tick, is_pending, is_late: is_pending && reading.last != Last::Now }
+}
+
+fn of_requests_and_replies(reading: &Reading, asks: Asks) -> (u32, u32) {
+    match asks {
+        Asks::Peer => (reading.received, reading.sent),
+        Asks::Program => (reading.sent, reading.received),
+    }
+}
+
+/// Determines the turns from segment counts; `None` if the counts do not alternate regularly.
+fn by_segments(readings: &[Reading], asks: Asks) -> Option<Turns> {
+    let first = of_requests_and_replies(readings.first()?, asks);
+    let since = |reading: &Reading| {
+        let (asked, answered) = of_requests_and_replies(reading, asks);
+        (asked.wrapping_sub(first.0), answered.wrapping_sub(first.1))
+    };
+    let (asked, answered) = since(readings.last()?);
+    let (of_request, of_reply) = match (asked, answered) {
+        (0, _) | (_, 0) => return None,
+        (asked, answered) if answered >= asked => (1, rounded(answered, asked)),
+        (asked, answered) => (rounded(asked, answered), 1),
+    };
+    let exchanges = asked / of_request;
+    if exchanges < EXCHANGES_MIN || of_request.max(of_reply) > SEGMENTS_MAX {
+        return None;
+    }
+    let difference = |reading: &Reading| {
+        let (asked, answered) = since(reading);
+        i64::from(of_reply) * i64::from(asked) - i64::from(of_request) * i64::from(answered)
+    };
+    let differences: Vec<i64> = readings.iter().map(difference).collect();
+    let (least, most) = (*differences.iter().min()?, *differences.iter().max()?);
+    let one = i64::from(of_request * of_reply);
+    if most - least < one || most - least > IN_FLIGHT * one {
+        return None;
+    }
+    let all = readings.iter().zip(&differences);
+    Some(Turns {
+        all: all.map(|(reading, d)| turn(reading, d - least >= one)).collect(),
+        exchanges: Some(exchanges),
+    })
+}
+
+fn rounded(larger: u32, smaller: u32) -> u32 {
+    (f64::from(larger) / f64::from(smaller)).round() as u32
+}
+
+/// Returns whether a request came last, by the times of the last segments.
+fn is_last(reading: &Reading, asks: Asks, acknowledges_by_itself: bool) -> bool {
+    let (asked, answered) = of_requests_and_replies(reading, asks);
+    let is_first = answered == 0 && (1..=SEGMENTS_MAX).contains(&asked);
+    is_first
+        || match (reading.last, asks) {
+            (Last::Received, Asks::Peer) | (Last::Sent, Asks::Program) => true,
+            (Last::Either, Asks::Peer) => !acknowledges_by_itself,
+            _ => false,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(tick: u32, received: u32, sent: u32) -> Reading {
+        Reading { tick, received, sent, last: Last::Now }
+    }
+
+    fn pending(readings: &[Reading], asks: Asks) -> Option<Vec<bool>> {
+        let turns = by_segments(readings, asks)?;
+        Some(turns.all.into_iter().map(|turn| turn.is_pending).collect())
+    }
+
+    #[test]
+    fn a_request_without_reply_is_one_segment_ahead() {
+        // A greeting, then 10 exchanges between readings.
+        let readings =
+            [(10, 11), (21, 21), (30, 31), (41, 41)].map(|(received, sent)| (received, sent));
+        let readings: Vec<Reading> =
+            (0..).zip(readings).map(|(tick, (r, s))| reading(tick, r, s)).collect();
+        let expected = Some(vec![false, true, false, true]);
+        assert_eq!(pending(&readings, Asks::Peer), expected);
+        assert_eq!(Turns::of(&readings, Asks::Peer, false).share(), 0.5);
+        assert_eq!(Turns::of(&readings, Asks::Peer, false).exchanges, Some(31));
+        // The other end sees the same, with sent and received exchanged.
+        let swapped = readings.iter().map(|one| reading(one.tick, one.sent, one.received));
+        assert_eq!(pending(&swapped.collect::<Vec<_>>(), Asks::Program), expected);
+    }
+
+    #[test]
+    fn requests_and_replies_may_take_several_segments() {
+        let replies_of_three =
+            [reading(0, 10, 30), reading(1, 21, 60), reading(2, 30, 89), reading(3, 40, 120)];
+        // The third reply is on its way: two of its three segments have been sent.
+        assert_eq!(pending(&replies_of_three, Asks::Peer), Some(vec![false, true, false, false]));
+        let requests_of_two = [reading(0, 20, 10), reading(1, 42, 20), reading(2, 61, 30)];
+        assert_eq!(pending(&requests_of_two, Asks::Peer), Some(vec![false, true, false]));
+    }
+
+    #[test]
+    fn counters_wrap() {
+        let readings = [reading(0, u32::MAX, u32::MAX), reading(1, 20, 19), reading(2, 40, 40)];
+        assert_eq!(pending(&readings, Asks::Peer), Some(vec![false, true, false]));
+    }
+
+    #[test]
+    fn other_traffic_has_no_turns() {
+        // A reply takes 1 or 2 segments.
+        let drifting: Vec<Reading> = (0..50).map(|n| reading(n, 10 * n, 13 * n)).collect();
+        assert_eq!(pending(&drifting, Asks::Peer), None);
+        // An upload, too few exchanges, and only one of the two states.
+        let upload: Vec<Reading> = (0..50).map(|n| reading(n, 1000 * n, 0)).collect();
+        assert_eq!(pending(&upload, Asks::Peer), None);
+        assert_eq!(pending(&[reading(0, 0, 0), reading(1, 9, 8)], Asks::Peer), None);
+        assert_eq!(pending(&[reading(0, 0, 0), reading(1, 90, 90)], Asks::Peer), None);
+        assert_eq!(pending(&[], Asks::Peer), None);
+    }
+
+    /// Returns what came last on a connection on which data was received, data sent, and an
+    /// acknowledgement received this many milliseconds ago.
+    fn last(received: u32, sent: u32, acknowledged: u32, unacked: u32) -> Last {
+        Last::of(&TcpInfo {
+            data_received_ms_ago: received,
+            data_sent_ms_ago: sent,
+            ack_received_ms_ago: acknowledged,
+            unacked,
+            ..TcpInfo::default()
+        })
+    }
+
+    #[test]
+    fn a_request_without_a_reply_came_last() {
+        assert_eq!(last(20, 40, 20, 0), Last::Received);
+        // The request followed the previous reply at once, and acknowledged it.
+        assert_eq!(last(20, 20, 20, 0), Last::Either);
+        // The reply is in flight, or was acknowledged 40 ms later.
+        assert_eq!(last(20, 20, 20, 1), Last::Sent);
+        assert_eq!(last(60, 60, 20, 0), Last::Sent);
+        assert_eq!(last(60, 20, 20, 0), Last::Sent);
+        // A moment ago: the program may be about to read it.
+        assert_eq!(last(0, 40, 0, 0), Last::Now);
+        assert_eq!(last(40, 0, 0, 0), Last::Now);
+    }
+
+    #[test]
+    fn long_waits_show_in_the_times_of_the_last_segments() {
+        let of = |received, sent, last| Reading { tick: 0, received, sent, last };
+        let share = |one: Reading, asks| Turns::of(&[one], asks, false).share();
+        assert_eq!(share(of(5, 5, Last::Received), Asks::Peer), 1.0);
+        assert!(Turns::of(&[of(5, 5, Last::Received)], Asks::Peer, false).all[0].is_late);
+        assert!(!Turns::of(&[of(1, 0, Last::Now)], Asks::Peer, false).all[0].is_late);
+        assert_eq!(share(of(5, 5, Last::Sent), Asks::Peer), 0.0);
+        assert_eq!(share(of(5, 5, Last::Sent), Asks::Program), 1.0);
+        assert_eq!(share(of(5, 5, Last::Either), Asks::Peer), 1.0);
+        assert_eq!(Turns::of(&[of(5, 5, Last::Either)], Asks::Peer, true).share(), 0.0);
+        // The first request of a connection.
+        assert_eq!(share(of(1, 0, Last::Now), Asks::Peer), 1.0);
+        assert_eq!(share(of(0, 1, Last::Now), Asks::Program), 1.0);
+        assert_eq!(share(of(5000, 0, Last::Now), Asks::Peer), 0.0);
+    }
+}
