@@ -21,6 +21,7 @@ mod measure;
 mod queues;
 mod requests;
 mod rest;
+mod roles;
 pub mod rules;
 mod title;
 mod waits;

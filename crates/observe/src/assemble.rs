@@ -9,8 +9,8 @@ use crate::procfs;
 use crate::profiling::{Profiled, Profiling};
 use crate::quotas::Quotas;
 use crate::refusal::as_root;
-use crate::sample_cost;
 use crate::sampler::CpuProfile;
+use crate::sampler::cost;
 use crate::sleep::{Object, Sleepers, describe, socket_inode};
 use crate::sockets::{Share, Sockets};
 use crate::target::{Family, last_cpu_of};
@@ -70,18 +70,8 @@ pub(crate) fn assemble(
     let requests = watching.sockets.requests(window.elapsed_s);
     let sockets = watching.sockets.finish(root, &other_ends);
     let peers = peers(root, &watching.family, &sockets, window.elapsed_s);
-    let pids = watching.family.pids.clone();
     let observation = Observation {
-        watched: Watched {
-            name: main_name(&threads, &pids).unwrap_or_else(|| watching.name.clone()),
-            pids,
-            interface: watching.interface.clone(),
-            is_in_other_namespace: !watching.namespace.is_own,
-            line_bits_per_s: request.line_bits_per_s,
-            is_command: matches!(request.target, crate::Target::Command(_)),
-            ended: watching.ended.clone(),
-            interrupted: window.interrupted,
-        },
+        watched: watched(watching, request, window, &threads),
         elapsed_s: window.elapsed_s,
         slices: watching.wall_s.len() as u32,
         threads,
@@ -115,10 +105,30 @@ pub(crate) fn assemble(
     observation
 }
 
+/// Describes the program that was observed.
+fn watched(
+    watching: &Watching,
+    request: &Request,
+    window: &Window,
+    threads: &[ThreadActivity],
+) -> Watched {
+    let pids = watching.family.pids.clone();
+    Watched {
+        name: main_name(threads, &pids).unwrap_or_else(|| watching.name.clone()),
+        pids,
+        interface: watching.interface.clone(),
+        is_in_other_namespace: !watching.namespace.is_own,
+        line_bits_per_s: request.line_bits_per_s,
+        is_command: matches!(request.target, crate::Target::Command(_)),
+        ended: watching.ended.clone(),
+        interrupted: window.interrupted,
+    }
+}
+
 /// Returns the cost of kernel events on this machine, samples included.
 fn event_costs(watching: &Watching) -> Option<EventCosts> {
     let cost_ns = watching.profiling.as_ref().and_then(Profiling::sample_cost_ns);
-    let sample = Some(sample_cost::figure(cost_ns));
+    let sample = Some(cost::figure(cost_ns));
     watching.event_costs.clone().map(|costs| EventCosts { sample, ..costs })
 }
 

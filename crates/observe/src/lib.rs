@@ -30,7 +30,6 @@ mod profiling;
 mod quotas;
 mod reader;
 mod refusal;
-mod sample_cost;
 pub mod sampler;
 mod sleep;
 mod sockets;

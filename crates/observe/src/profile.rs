@@ -40,7 +40,7 @@ mod annotate;
 
 use crate::ObserveError;
 use crate::command::{Running, Waiting};
-use crate::sample_cost::sample_cost_ns;
+use crate::sampler::cost::sample_cost_ns;
 use crate::target::{Family, check, named, stat_of};
 use events::Events;
 use limits::limits;

@@ -6,6 +6,7 @@
 //! appears as a kernel function, `[not in user mode]`, so that shares are relative to all CPU time.
 
 pub(crate) mod accesses;
+pub(crate) mod cost;
 mod cpus;
 pub(crate) mod functions;
 mod kernel;
@@ -23,9 +24,9 @@ pub(crate) use accesses::number_of as register_number;
 
 use crate::procfs::task::SchedStat;
 use crate::refusal::explain;
-use crate::sample_cost::{affordable, sample_cost_ns};
 use crate::sparing::Sparing;
 use accesses::Decoder;
+use cost::{affordable, sample_cost_ns};
 use cpus::SampledCpus;
 use linerate_linux::monotonic_ns;
 use linerate_linux::perf::{OpenError, Request, SOFTWARE, Selector, Target};

@@ -407,8 +407,8 @@ impl Sockets {
         }
     }
 
-    /// Returns the requests on the program's TCP connections over a window of `elapsed_s`; `None` if
-    /// it accepted no connections.
+    /// Returns the requests on the program's TCP connections over a window of `elapsed_s`; `None`
+    /// if it accepted no connections.
     pub(crate) fn requests(&self, elapsed_s: f64) -> Option<RequestCounts> {
         let sockets = self.watched.values().filter(|_| !self.is_all);
         requests::requests(sockets, elapsed_s)

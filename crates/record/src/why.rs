@@ -72,8 +72,8 @@ pub struct Observation {
     pub protocols: BTreeMap<String, u64>,
     /// The program's listening sockets, and its sockets with traffic or losses.
     pub sockets: Vec<SocketCounts>,
-    /// Requests on the TCP connections that the program accepted; `null` if it accepted none, and in
-    /// older records.
+    /// Requests on the TCP connections that the program accepted; `null` if it accepted none, and
+    /// in older records.
     #[serde(default)]
     pub requests: Option<RequestCounts>,
     /// Local processes at the other end of the program's connections, most CPU time first.

@@ -387,8 +387,8 @@ impl<'a> Facts<'a> {
         received > 0 && sent <= 2 * received && received <= 2 * sent
     }
 
-    /// Returns whether the program has UDP sockets, and hardly any datagrams are sent in its network
-    /// namespace.
+    /// Returns whether the program has UDP sockets, and hardly any datagrams are sent in its
+    /// network namespace.
     pub fn only_receives_datagrams(&self) -> bool {
         /// Maximum ratio of datagrams sent to datagrams received.
         const ANSWERS: f64 = 0.05;

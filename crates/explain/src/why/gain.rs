@@ -7,7 +7,8 @@ mod caps;
 
 use self::caps::{line_cap, offered_cap};
 use super::facts::{Facts, Subject};
-use super::measure::{Measure, is_accepted, share_of_strangers};
+use super::measure::{Measure, share_of_strangers};
+use super::roles::is_accepted;
 use super::waits::{self, Wait};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Gain, TcpCounts, ThreadState};
@@ -62,7 +63,8 @@ pub enum GainModel {
     WaitRemoved(Wait),
     /// Idle CPUs take over part of the work, less the overhead of splitting it.
     MoreCpus,
-    /// The threads that wait for a lock work instead; at worst, what they do under it cannot overlap.
+    /// The threads that wait for a lock work instead; at worst, what they do under it cannot
+    /// overlap.
     LockReleased,
     /// Each client keeps one request in flight, as far as the thread and the servers have time
     /// (Little's law).

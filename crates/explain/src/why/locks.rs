@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads that wait for a lock whose holder sleeps: in a request to another server, in a disk write
-//! or on a timer. No CPU is busy then, and each thread looks idle. (Threads that contend for a lock
-//! around CPU work sleep briefly and often, for which there is a rule of its own.)
+//! Threads that wait for a lock whose holder sleeps: in a request to another server, in a disk
+//! write or on a timer. No CPU is busy then, and each thread looks idle. (Threads that contend for
+//! a lock around CPU work sleep briefly and often, for which there is a rule of its own.)
 //!
 //! Some calls wait for nothing but a lock (flock, semop). A futex may also be a condition variable
-//! on which an idle thread waits for work. They are told apart by the requests without a reply: an
-//! idle thread has none, but each thread that waits for a lock holds up one:
+//! on which an idle thread waits for work. They are distinguished by the requests without a reply:
+//! an idle thread has none, but each thread that waits for a lock holds up one:
 //!
 //! ```text
 //! group    = threads that wait in lock calls, or in futexes, and handle requests: they share the
@@ -16,14 +16,14 @@
 //!          and holding >= 0.4, because one of the threads holds the lock
 //! ```
 //!
-//! With idle threads, as many requests are pending as are being handled, which is `holding`. Without
-//! TCP, the requests are unknown: a datagram socket whose queue is never empty while its readers
-//! sleep on the same futex shows the same, and so do lock calls unless the holder waits for requests
-//! (as with a lock around accept).
+//! With idle threads, as many requests are pending as are being handled, which is `holding`.
+//! Without TCP, the requests are unknown: a datagram socket whose queue is never empty while its
+//! readers sleep on the same futex shows the same, and so do lock calls unless the holder waits for
+//! requests (as with a lock around accept).
 
 use super::facts::{Facts, Subject};
-use super::measure::on_servers;
 use super::requests;
+use super::roles::on_servers;
 use super::waits::{self, Wait, wait_of};
 use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity};
 use std::collections::BTreeMap;

@@ -55,7 +55,8 @@ pub(super) fn vanished(facts: &Facts<'_>) -> Option<Vanished> {
 pub(super) struct Discarded {
     /// Packets passed to IP.
     pub(super) sent: u64,
-    /// Discarded packets that firewall rules dropped; `None` if unknown, as for [`Vanished::by_firewall`].
+    /// Discarded packets that firewall rules dropped; `None` if unknown, as for
+    /// [`Vanished::by_firewall`].
     pub(super) by_firewall: Option<u64>,
 }
 

@@ -7,12 +7,12 @@ mod counts;
 mod instructions;
 mod packets;
 
+pub(super) use self::counts::share_of_strangers;
 use self::counts::{
     asleep_for_packets, asleep_in_faults, asleep_on_server, at_least_this, brief_processes, bytes,
     bytes_per_call, faults, major_faults, others_await_input, others_instead, strangers_instead,
     system_calls, takes_turns, throttled, waits,
 };
-pub(super) use self::counts::{is_accepted, on_servers, share_of_strangers};
 use super::facts::{Facts, Subject, counted, share, share_of};
 use super::functions::Group;
 use super::locks;

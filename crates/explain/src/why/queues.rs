@@ -130,7 +130,8 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
     };
     Doubt::new(
         format!(
-            "{waiting}{lost}, while thread {} is running or runnable {} % of the time{asleep}.{workers}",
+            "{waiting}{lost}, while thread {} is running or runnable {} % of the \
+             time{asleep}.{workers}",
             label(thread),
             percent(thread.demand())
         ),
@@ -138,8 +139,8 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
     )
 }
 
-/// Describes what the program's other processes do, if the one that owns the socket only waits: those
-/// of a server with worker processes share it. Also returns what to do, if that follows.
+/// Describes what the program's other processes do, if the one that owns the socket only waits:
+/// those of a server with worker processes share it. Also returns what to do, if that follows.
 fn workers(facts: &Facts<'_>, owner: &ThreadActivity) -> (String, Option<String>) {
     /// Minimum fraction of a worker's time in a call.
     const MOST: f64 = 0.5;

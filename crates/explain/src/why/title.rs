@@ -8,7 +8,8 @@ use super::waits::Wait;
 impl Measure {
     /// Returns the title and unit under which the measure is listed as evidence.
     pub fn title(self) -> (&'static str, &'static str) {
-        self.title_of_time().unwrap_or_else(|| self.title_of_packets())
+        let of_time = self.title_of_time().or_else(|| self.title_of_waits());
+        of_time.unwrap_or_else(|| self.title_of_packets())
     }
 
     fn title_of_time(self) -> Option<(&'static str, &'static str)> {
@@ -35,24 +36,6 @@ impl Measure {
             Self::Interrupts => ("time in interrupts and softirqs", "ratio"),
             Self::KernelShare => ("share of CPU time in the kernel", "ratio"),
             Self::Asleep => ("time asleep", "ratio"),
-            Self::AsleepOnFutex => ("time asleep on futexes", "ratio"),
-            Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
-            Self::RepliesDelayed => {
-                ("time in which a reply is due, but all threads sleep", "ratio")
-            }
-            Self::OutputFirewallLoss => ("packets dropped by firewall rules on output", "ratio"),
-            Self::ConntrackLoss => ("packets dropped by connection tracking", "ratio"),
-            Self::DescriptorsFull => ("time with all descriptors open", "ratio"),
-            Self::LockQueue => ("threads that wait for a lock", "threads"),
-            Self::AwaitingServers => {
-                ("time in which clients and program wait for replies", "ratio")
-            }
-            Self::AsleepForPackets => ("time asleep between packet reads", "ratio"),
-            Self::AsleepIn(Wait::Input) => ("time asleep waiting for input", "ratio"),
-            Self::AsleepIn(Wait::Thread) => ("time asleep waiting for other threads", "ratio"),
-            Self::AsleepIn(Wait::Timer) => ("time asleep on a timer", "ratio"),
-            Self::AsleepIn(Wait::Storage) => ("time asleep waiting for storage", "ratio"),
-            Self::AsleepIn(Wait::Other) => ("time asleep for other reasons", "ratio"),
             Self::SleepsPerPacket => ("sleeps per packet", "1/packet"),
             Self::Answers => ("connections carry data both ways", "1 = yes"),
             Self::WorkingThreads => ("threads with a demand of 0.3 CPUs or more", "threads"),
@@ -93,6 +76,29 @@ impl Measure {
         })
     }
 
+    fn title_of_waits(self) -> Option<(&'static str, &'static str)> {
+        Some(match self {
+            Self::AsleepOnFutex => ("time asleep on futexes", "ratio"),
+            Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
+            Self::RepliesDelayed => {
+                ("time in which a reply is due, but all threads sleep", "ratio")
+            }
+            Self::DescriptorsFull => ("time with all descriptors open", "ratio"),
+            Self::LockQueue => ("threads that wait for a lock", "threads"),
+            Self::AwaitingServers => {
+                ("time in which clients and program wait for replies", "ratio")
+            }
+            Self::AsleepForPackets => ("time asleep between packet reads", "ratio"),
+            Self::AsleepIn(Wait::Input) => ("time asleep waiting for input", "ratio"),
+            Self::AsleepIn(Wait::Thread) => ("time asleep waiting for other threads", "ratio"),
+            Self::AsleepIn(Wait::Timer) => ("time asleep on a timer", "ratio"),
+            Self::AsleepIn(Wait::Lock) => ("time asleep waiting for a lock", "ratio"),
+            Self::AsleepIn(Wait::Storage) => ("time asleep waiting for storage", "ratio"),
+            Self::AsleepIn(Wait::Other) => ("time asleep for other reasons", "ratio"),
+            _ => return None,
+        })
+    }
+
     fn title_of_packets(self) -> (&'static str, &'static str) {
         match self {
             Self::MajorFaultsPerSecond => ("page faults that read from a disk", "1/s"),
@@ -115,6 +121,8 @@ impl Measure {
             Self::SocketLoss => ("packets dropped by the socket", "ratio"),
             Self::QueueWaits => ("readings with a non-empty receive queue", "ratio"),
             Self::FirewallLoss => ("packets dropped by firewall rules", "ratio"),
+            Self::OutputFirewallLoss => ("packets dropped by firewall rules on output", "ratio"),
+            Self::ConntrackLoss => ("packets dropped by connection tracking", "ratio"),
             Self::AcceptQueueFull => ("mean occupancy of the accept queue", "ratio"),
             Self::AcceptLoss => ("connections dropped at the listening socket", "ratio"),
             Self::QueueFull => ("fill level of the socket's receive queue", "ratio"),

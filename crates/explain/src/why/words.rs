@@ -127,14 +127,6 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
                 }
             })
         }
-        ("watch_peer", _) => Some(watch_peer(facts)),
-        ("discarded_lost", _) => Some(grouped(discarded(facts)?.by_firewall?)),
-        ("conntrack_lost", _) => Some(grouped(facts.protocol("Conntrack.drop")?)),
-        ("descriptors", _) => Some(grouped(facts.observation.full_descriptors.first()?.limit)),
-        ("lock_call", _) => Some(locks::queue(facts)?.call),
-        ("lock_holder", _) => Some(lock_holder(facts)),
-        ("watch_server", _) => Some(watch_server(facts)),
-        ("awaited_server", _) => requests::server(facts).map(str::to_owned),
         ("loss_place", _) => Some(match facts.ledger.largest() {
             Some(place) => {
                 format!(
@@ -161,6 +153,21 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
         ("backlog_lost", Subject::Cpu(cpu)) => Some(grouped(cpu.backlog_dropped)),
         ("lost", _) => Some(grouped(facts.ring_loss()?.0)),
         ("firewall_lost", _) => Some(grouped(vanished(facts)?.by_firewall?)),
+        _ => of_program(name, facts),
+    }
+}
+
+/// Returns values that do not depend on the subject.
+fn of_program(name: &str, facts: &Facts<'_>) -> Option<String> {
+    match name {
+        "discarded_lost" => Some(grouped(discarded(facts)?.by_firewall?)),
+        "conntrack_lost" => Some(grouped(facts.protocol("Conntrack.drop")?)),
+        "descriptors" => Some(grouped(facts.observation.full_descriptors.first()?.limit)),
+        "lock_call" => Some(locks::queue(facts)?.call),
+        "lock_holder" => Some(lock_holder(facts)),
+        "watch_peer" => Some(watch_peer(facts)),
+        "watch_server" => Some(watch_server(facts)),
+        "awaited_server" => requests::server(facts).map(str::to_owned),
         _ => None,
     }
 }

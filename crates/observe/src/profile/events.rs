@@ -7,7 +7,7 @@ use super::switching::switches_often;
 use crate::ObserveError;
 use crate::procfs::task::Stat;
 use crate::refusal::explain;
-use crate::sample_cost::affordable;
+use crate::sampler::cost::affordable;
 use crate::sampler::maps::Mapping;
 use crate::sampler::{CPU_CLOCK, CPU_CLOCK_NAME};
 use linerate_linux::errno::{EACCES, EPERM, ESRCH};
@@ -32,8 +32,8 @@ pub enum SampleRate {
 impl SampleRate {
     /// Returns a fixed rate, given the CPU time that a sample takes in nanoseconds.
     pub(super) fn fixed(self, cost_ns: Option<Estimate>) -> Self {
-        /// Maximum share of a thread's time that its samples may take, unless that leaves fewer than
-        /// `LEAST` per second.
+        /// Maximum share of a thread's time that its samples may take, unless that leaves fewer
+        /// than `LEAST` per second.
         const SHARE: f64 = 0.02;
         const LEAST: u64 = 97;
         match self {

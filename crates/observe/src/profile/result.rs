@@ -9,7 +9,7 @@ use super::stacks::{Resolved, Stacks};
 use super::timeline;
 use super::{ProfileRequest, Program};
 use crate::ObserveError;
-use crate::sample_cost;
+use crate::sampler::cost;
 use linerate_record::profile::{
     CallNode, ClassCost, CostClass, FunctionCost, MachineLimits, ProfileReport, SampledProgram,
     SampledThread, SamplingMethod,
@@ -67,7 +67,7 @@ fn method(
         slices: resolved.slices.len() as u32,
         stack_bytes: events.stack_bytes(),
         incomplete_chains: events.stack_bytes().map(|_| resolved.incomplete),
-        sample_cost: Some(sample_cost::figure(cost_ns)),
+        sample_cost: Some(cost::figure(cost_ns)),
     }
 }
 

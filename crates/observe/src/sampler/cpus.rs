@@ -3,10 +3,10 @@
 //! softirqs, which run on the time of whichever thread is current. Samples of threads that have no
 //! event of their own are passed on. Requires root or CAP_PERFMON.
 
+use super::cost::affordable;
 use super::names::{KERNEL, Names, Spots};
 use super::{CPU_CLOCK, CPU_CLOCK_NAME};
 use crate::refusal::explain;
-use crate::sample_cost::affordable;
 use linerate_linux::monotonic_ns;
 use linerate_linux::perf::{Event, Request, Target};
 use linerate_linux::sample::{self, Fields, Record, Ring, Sample, Sampling};
@@ -14,8 +14,8 @@ use linerate_record::stats::Estimate;
 use linerate_record::why::{FunctionTime, Unread};
 use std::collections::{BTreeMap, HashMap};
 
-/// Samples per second and CPU, fewer than for threads because all CPUs are sampled, unless they cost
-/// more than [`CPU_SHARE`].
+/// Samples per second and CPU, fewer than for threads because all CPUs are sampled, unless they
+/// cost more than [`CPU_SHARE`].
 const RATE: u64 = 199;
 /// Maximum share of a CPU's time that its samples may take, unless that leaves fewer than
 /// [`RATE_MIN`] per second.

@@ -8,17 +8,17 @@
 //! d = b * (segments of requests) - a * (segments of replies)
 //! ```
 //!
-//! has the same value, and while a request has no reply, it is larger by `a b`. The constant depends
-//! on how the connection began (a greeting, a TLS handshake), and is known once both states have
-//! been read. `a` and `b` follow from the segments of many exchanges. If the difference drifts, or
-//! more than [`IN_FLIGHT`] requests are in flight, requests and replies do not alternate in this
-//! manner. The times of the last segments then show only waits of several milliseconds:
+//! has the same value, and while a request has no reply, it is larger by `a b`. The constant
+//! depends on how the connection began (a greeting, a TLS handshake), and is known once both states
+//! have been read. `a` and `b` follow from the segments of many exchanges. If the difference
+//! drifts, or more than [`IN_FLIGHT`] requests are in flight, requests and replies do not alternate
+//! in this manner. The times of the last segments then show only waits of several milliseconds:
 //!
 //! ```text
 //! (a, b) = the ratio of the segments in the window, with a = 1 or b = 1
 //! d[i]   = b asked[i] - a answered[i]          for each reading i
 //! if max d - min d is between a b and IN_FLIGHT a b:  pending[i] = d[i] - min d >= a b
-//! otherwise:                                          pending[i] = the request came last, a while ago
+//! otherwise:  pending[i] = the request came last, a while ago
 //! ```
 //!
 //! `min d` is too high if a request was pending in every reading of a connection with several in

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_a_connection_are_told_apart_and_its_queue_is_read() {
+    fn the_ends_of_a_connection_are_distinguished_and_its_queue_is_read() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();

@@ -23,7 +23,7 @@ pub(super) fn offered_cap(facts: &Facts<'_>) -> Option<f64> {
     let has_streams = facts.connections().next().is_some();
     let lost = facts.receive_loss().filter(|_| !has_streams)?;
     match lost {
-        // A receiver that answers nobody and misses nothing gets all that is sent to it.
+        // A receiver that sends no replies and misses nothing gets all that is sent to it.
         lost if lost.high <= 0.0 && facts.only_receives_datagrams() && reaches_it(facts) => {
             Some(0.0)
         }

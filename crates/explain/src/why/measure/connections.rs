@@ -2,7 +2,8 @@
 //! Measures of TCP connections.
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
-use super::counts::{bytes, flows, is_accepted, opened, peer_window};
+use super::super::roles::is_accepted;
+use super::counts::{bytes, flows, opened, peer_window};
 use super::{Measure, costs};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketCounts, TcpCounts};

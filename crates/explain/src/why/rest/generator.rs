@@ -2,7 +2,7 @@
 //! A traffic generator on this machine that is itself the limit.
 
 use super::super::facts::Facts;
-use super::super::measure::is_accepted;
+use super::super::roles::is_accepted;
 use super::{evidence, not_predicted, seen};
 use linerate_record::why::{Cause, ThreadState, WhyFinding};
 

@@ -3,7 +3,7 @@
 
 use super::super::facts::{Facts, Subject};
 use super::super::gain;
-use super::super::measure::is_accepted;
+use super::super::roles::is_accepted;
 use super::super::words::{label, percent};
 use super::{limit_reached, seen, sends_less};
 use linerate_record::stats::Estimate;
@@ -183,7 +183,8 @@ fn round_trips(facts: &Facts<'_>) -> String {
     times.sort_by(f64::total_cmp);
     match times.get(times.len() / 2) {
         Some(&median) if median >= LONG_S => format!(
-            " Its clients are {} ms away (round trip), which limits those that wait for each reply.",
+            " Its clients are {} ms away (round trip), which limits those that wait for each \
+             reply.",
             three_digits(1e3 * median)
         ),
         _ => String::new(),

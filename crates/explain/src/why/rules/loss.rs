@@ -166,8 +166,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the offered load"),
         sentence: "Firewall rules dropped {discarded_lost} packets ({output_loss}) that programs \
                    in the network namespace of {program} sent.",
-        fix: "Find the rule whose counter grows (nft list ruleset; iptables -vnL OUTPUT) and accept \
-              the packets that {program} sends",
+        fix: "Find the rule whose counter grows (nft list ruleset; iptables -vnL OUTPUT) and \
+              accept the packets that {program} sends",
         workaround: Some("if the drops are intended, do not send the packets"),
         wrong_if: "with the rule removed, IpOutDiscards in `nstat` still grows",
         measure: "drop reasons, with the tracepoint skb:kfree_skb (as root)",
@@ -182,8 +182,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the offered load"),
         sentence: "The connection tracking table in the network namespace of {program} is full: \
                    {conntrack_lost} packets of new connections were dropped.",
-        fix: "Raise net.netfilter.nf_conntrack_max, or exempt the traffic from tracking (an nft rule \
-              with notrack in a raw prerouting chain)",
+        fix: "Raise net.netfilter.nf_conntrack_max, or exempt the traffic from tracking (an nft \
+              rule with notrack in a raw prerouting chain)",
         workaround: Some(
             "shorter timeouts (net.netfilter.nf_conntrack_tcp_timeout_time_wait and others) free \
              entries sooner",
@@ -199,10 +199,11 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::Unknown("the number of connections that would be accepted is not known"),
         then_limited_by: Next::LoadOr("the program's own CPU"),
-        sentence: "{program} has as many descriptors open as it may ({descriptors}) {descriptors_full} \
-                   of the time: it cannot accept or open connections (EMFILE), and may retry in a loop.",
-        fix: "Raise the limit (ulimit -n, LimitNOFILE= of systemd, or an option of the program such as \
-              worker_rlimit_nofile), or close idle connections sooner",
+        sentence: "{program} has as many descriptors open as it may ({descriptors}) \
+                   {descriptors_full} of the time: it cannot accept or open connections (EMFILE), \
+                   and may retry in a loop.",
+        fix: "Raise the limit (ulimit -n, LimitNOFILE= of systemd, or an option of the program \
+              such as worker_rlimit_nofile), or close idle connections sooner",
         workaround: None,
         wrong_if: "with a higher limit, no more descriptors are open",
         measure: "`ls /proc/PID/fd | wc -l` and \"Max open files\" in /proc/PID/limits",

@@ -236,7 +236,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the peer"),
         sentence: "Thread {thread} waits for a peer's reply {asleep_on_server} of the time: its \
                    connection carries one request at a time.",
-        fix: "Keep several requests in flight: pipeline them, or use more connections (and threads)",
+        fix: "Keep several requests in flight: pipeline them, or use more connections (and \
+              threads)",
         workaround: Some(
             "make the peer faster, or use a closer one; to see its limit: {watch_peer}",
         ),
@@ -258,7 +259,7 @@ pub(super) const RULES: &[Rule] = &[
                    {awaiting_servers} of the readings, a client's request waited for one of them.",
         fix: "Find out why that server is slow: {watch_server}; or answer from a cache",
         workaround: Some(
-            "if it answers one request at a time, open more connections to it, or use more servers",
+            "if it answers one request at a time, open more connections, or use more servers",
         ),
         wrong_if: "with a server that answers at once, the rate rises by less than 10 %",
         measure: "the server's response time, from its log",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures the CPU time that a sample takes from the sampled thread, and lowers the sampling rate
-//! accordingly. A timer interrupt takes about 1 us on hardware, but in a virtual machine it may cause
-//! several VM exits: 15 to 140 us have been measured.
+//! accordingly. A timer interrupt takes about 1 us on hardware, but in a virtual machine it may
+//! cause several VM exits: 15 to 140 us have been measured.
 //!
 //! The handler runs within the thread's CPU time, so only the work that the thread gets done shows
 //! its cost. The calling thread counts, for equal CPU times, with and without being sampled:
@@ -13,7 +13,7 @@
 //! The median over pairs of counts excludes those that were disturbed. Everything together takes
 //! about 60 ms.
 
-use crate::sampler::CPU_CLOCK;
+use super::CPU_CLOCK;
 use linerate_linux::perf::{Event, OpenError, Request, Target};
 use linerate_linux::sample::{self, Fields, Ring, Sampling};
 use linerate_linux::thread_cpu_time_ns;
@@ -28,8 +28,8 @@ const COUNT_NS: u64 = 3_200_000;
 /// CPU time between samples.
 const PERIOD_NS: u64 = 200_000;
 
-/// Measures the CPU time per sample of the calling thread, in nanoseconds; `None` if sampling is not
-/// permitted.
+/// Measures the CPU time per sample of the calling thread, in nanoseconds; `None` if sampling is
+/// not permitted.
 pub(crate) fn sample_cost_ns() -> Option<Estimate> {
     let pair = |_| {
         let (event, ring) = sampled().ok()?;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which connections a program accepted as a server, and which it opened as a client of others.
+
+use super::facts::Facts;
+use super::waits::{Wait, wait_of};
+use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity};
+
+/// Returns the fraction of time that a thread waits for replies of servers: on connections that the
+/// program opened, or on UDP sockets with one reply per request.
+pub(super) fn on_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
+    /// How the objects of connections to servers on Unix domain sockets begin.
+    const UNIX: &str = "unix to ";
+    let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket));
+    let udp = facts.asks_by_udp().then(|| asking_sockets(facts)).into_iter().flatten();
+    let opened: Vec<&str> = tcp.chain(udp).map(|socket| socket.local.as_str()).collect();
+    let waits = |object: &str| {
+        object.starts_with(UNIX) || opened.iter().any(|local| object.contains(local))
+    };
+    // A call that sends is waiting for buffer space.
+    let inputs = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Input);
+    let of_server = inputs.filter(|sleep| sleep.object.as_deref().is_some_and(waits));
+    of_server.map(|sleep| sleep.share).sum()
+}
+
+/// Returns the UDP sockets connected to a server, except those whose local address is shared with
+/// an unconnected socket, which receives from any peer.
+fn asking_sockets<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCounts> {
+    let sockets = &facts.observation.sockets;
+    let udp = move || sockets.iter().filter(|socket| socket.kind == SocketKind::Udp);
+    let serves = move |own: &SocketCounts| {
+        udp().any(|other| other.remote.is_none() && other.local == own.local)
+    };
+    udp().filter(move |socket| socket.remote.is_some() && !serves(socket))
+}
+
+/// Returns whether a connection was accepted, that is, the program listens on its local port.
+pub(super) fn is_accepted(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
+    let port = |address: &str| address.rsplit(':').next().map(str::to_owned);
+    let listening = facts.observation.sockets.iter().filter(|s| s.kind == SocketKind::TcpListen);
+    let own = port(&socket.local);
+    listening.map(|listen| port(&listen.local)).any(|listen| listen == own)
+}
