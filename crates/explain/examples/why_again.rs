@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Re-applies the current rules to observations kept with `cargo xtask why --keep FOLDER`:
+//! Re-applies the current rules to `why` records, or to observations kept with `cargo xtask why
+//! --keep FOLDER`, which begin with a line that contains the rate:
 //! `cargo run -p linerate-explain --example why_again -- FILE…`.
 
 use linerate_explain::why::explain;
@@ -8,7 +9,10 @@ use linerate_record::{Body, Record};
 fn main() {
     for file in std::env::args().skip(1) {
         let text = std::fs::read_to_string(&file).expect("a file that can be read");
-        let (rate, record) = text.split_once('\n').expect("a rate, then a record");
+        let (rate, record) = match text.split_once('\n') {
+            Some((rate, record)) if !text.starts_with('{') => (rate, record),
+            _ => ("-", text.as_str()),
+        };
         let record = Record::from_json(record).expect("a record");
         let Body::Why(report) = record.body else { panic!("{file} is no `why` record") };
         let name = file.rsplit('/').next().unwrap_or(&file);

@@ -68,6 +68,7 @@ pub(crate) fn assemble(
         Windows::Many => BTreeMap::new(),
     };
     let requests = watching.sockets.requests(window.elapsed_s);
+    let unix_clients = watching.sockets.unix_clients();
     let sockets = watching.sockets.finish(root, &other_ends);
     let peers = peers(root, &watching.family, &sockets, window.elapsed_s);
     let observation = Observation {
@@ -85,6 +86,7 @@ pub(crate) fn assemble(
         protocols: found.protocols,
         sockets,
         requests,
+        unix_clients,
         peers,
         program,
         events: profiled.events,

@@ -414,6 +414,11 @@ impl Sockets {
         requests::requests(sockets, elapsed_s)
     }
 
+    /// Returns how many connections the processes accepted on Unix domain sockets.
+    pub(crate) fn unix_clients(&self) -> u64 {
+        self.unix.clients()
+    }
+
     /// Returns each socket's counts over the window and, for a connection, the process at the other
     /// end. Then begins the next window. If all sockets in a namespace are watched, returns only
     /// those with losses.

@@ -76,6 +76,10 @@ pub struct Observation {
     /// in older records.
     #[serde(default)]
     pub requests: Option<RequestCounts>,
+    /// Connections that the program accepted on Unix domain sockets; 0 in older records. The kernel
+    /// counts no packets on them.
+    #[serde(default)]
+    pub unix_clients: u64,
     /// Local processes at the other end of the program's connections, most CPU time first.
     #[serde(default)]
     pub peers: Vec<PeerActivity>,

@@ -40,6 +40,8 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| path(facts))
         .or_else(|| unseen::unanswered(facts))
         .or_else(|| unseen::taking_turns(facts))
+        .or_else(|| unseen::silent(facts))
+        .or_else(|| unseen::on_unix_sockets(facts))
         .or_else(|| asks_others(facts))
         .or_else(|| sleeps_without_packets(facts))
         .or_else(|| shared_cpu(facts))
@@ -300,7 +302,7 @@ fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
     let segments = facts.protocol("Tcp.InSegs").or(facts.packets())?;
     let datagrams = facts.protocol("Udp.InDatagrams")?;
     // Datagrams also arrive unasked, so there must be about as many replies as requests.
-    let asks = has(SocketKind::TcpListen) && has(SocketKind::Udp) && facts.asks_by_udp();
+    let asks = has(SocketKind::TcpListen) && asks_from_other_ports(facts) && facts.asks_by_udp();
     let asleep = waits::time_in(thread, Wait::Input)?;
     let is_much = datagrams > 0 && datagrams as f64 >= DATAGRAMS * segments as f64;
     if !asks || !is_much || asleep < MOST {
@@ -317,6 +319,15 @@ fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
         "Compare the timestamps of its requests and of the replies (tcpdump -i any -ttt udp), or \
          watch the server that it queries",
     )
+}
+
+/// Returns whether the program has a UDP socket on a port other than those on which it listens by
+/// TCP: a server of both protocols sends its own requests from other ports.
+fn asks_from_other_ports(facts: &Facts<'_>) -> bool {
+    let sockets = &facts.observation.sockets;
+    let port = |socket: &SocketCounts| socket.local.rsplit(':').next().map(str::to_owned);
+    let of = |kind| sockets.iter().filter(move |socket| socket.kind == kind);
+    of(SocketKind::Udp).any(|udp| !of(SocketKind::TcpListen).any(|tcp| port(tcp) == port(udp)))
 }
 
 /// Detects a program that sleeps on something other than packets while no packets pass.

@@ -8,7 +8,7 @@ mod caps;
 use self::caps::{line_cap, offered_cap};
 use super::facts::{Facts, Subject};
 use super::measure::{Measure, share_of_strangers};
-use super::roles::is_accepted;
+use super::roles::{is_accepted, on_servers};
 use super::waits::{self, Wait};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Gain, TcpCounts, ThreadState};
@@ -332,6 +332,8 @@ fn more_in_flight<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimat
     let opened: Vec<u32> = opened.filter_map(|socket| socket.peer_pid).collect();
     let servers = facts.observation.peers.iter().filter(|peer| opened.contains(&peer.pid));
     let used = servers.map(|server| server.cpus).fold(0.0, f64::max);
+    let most = clients_waiting(facts).unwrap_or(f64::INFINITY);
+    let room = mapped(room, |gain| gain.min(most));
     if used < LEAST {
         return Some(Estimate { low: 0.0, ..room });
     }
@@ -340,6 +342,17 @@ fn more_in_flight<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimat
     let value = room.value.min(with(1.0));
     let high = room.high.min(with(BATCHES * facts.cpus() as f64));
     Some(Estimate { value, low: 0.0, high: high.max(value), ..room })
+}
+
+/// Returns the gain in percent at which all clients' requests are in flight at the server: each
+/// client sends one at a time, as most do. `None` for a program without clients.
+fn clients_waiting(facts: &Facts<'_>) -> Option<f64> {
+    /// Factor that allows for some clients that send the next request before the reply.
+    const ERROR: f64 = 1.2;
+    let clients = facts.connections().filter(|socket| is_accepted(facts, socket)).count();
+    let threads = facts.observation.threads.iter();
+    let in_flight: f64 = threads.map(|thread| on_servers(facts, thread)).sum();
+    (clients > 0).then(|| 100.0 * (ERROR * clients as f64 / in_flight.max(1.0) - 1.0).max(0.0))
 }
 
 /// Predicts the gain from larger calls, which save kernel time.

@@ -105,7 +105,10 @@ fn group<'a>(facts: &Facts<'a>) -> Group<'a> {
         let waits = sleeps().map(|sleep| sleep.share).sum();
         (waits >= MEMBER).then_some(Member { thread, longest, waits })
     };
-    let threads: Vec<Member<'a>> = facts.observation.threads.iter().filter_map(member).collect();
+    let mut threads: Vec<Member<'a>> =
+        facts.observation.threads.iter().filter_map(member).collect();
+    let least = sleeps_of_handlers(facts, threads.len());
+    threads.retain(|one| one.thread.voluntary_switches as f64 >= least);
     let mut users = BTreeMap::<(u32, &str), usize>::new();
     for one in &threads {
         *users.entry((one.thread.pid, object(one.longest))).or_default() += 1;
@@ -116,6 +119,14 @@ fn group<'a>(facts: &Facts<'a>) -> Group<'a> {
     let chosen: Vec<bool> = threads.iter().map(|one| is_shared(one) || handles(one)).collect();
     let chosen = threads.into_iter().zip(chosen);
     Group { threads: chosen.filter_map(|(one, is_chosen)| is_chosen.then_some(one)).collect() }
+}
+
+/// Returns the minimum number of sleeps of a thread that handles requests: half of its share of the
+/// requests. Threads that do something else in the background sleep less often.
+fn sleeps_of_handlers(facts: &Facts<'_>, threads: usize) -> f64 {
+    const OF_REQUESTS: f64 = 0.5;
+    let counts = requests::counts(facts).map_or((0, 1), |one| (one.requests, one.connections));
+    OF_REQUESTS * counts.0 as f64 / counts.1.max(threads as u64).max(1) as f64
 }
 
 fn object(sleep: &SleepTime) -> &str {

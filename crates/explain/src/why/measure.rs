@@ -7,12 +7,12 @@ mod counts;
 mod instructions;
 mod packets;
 
-pub(super) use self::counts::share_of_strangers;
 use self::counts::{
     asleep_for_packets, asleep_in_faults, asleep_on_server, at_least_this, brief_processes, bytes,
-    bytes_per_call, faults, major_faults, others_await_input, others_instead, strangers_instead,
-    system_calls, takes_turns, throttled, waits,
+    bytes_per_call, faults, major_faults, others_await_input, others_instead, shared_futexes,
+    strangers_instead, system_calls, takes_turns, throttled, waits,
 };
+pub(super) use self::counts::{share_of_strangers, work_without_timers};
 use super::facts::{Facts, Subject, counted, share, share_of};
 use super::functions::Group;
 use super::locks;
@@ -119,6 +119,11 @@ pub enum Measure {
     AsleepInFaults,
     /// Largest fraction of time that another thread of the program waits for input.
     OthersAwaitInput,
+    /// Fraction of its process's CPU time in threads that do not sleep on timers.
+    WorkWithoutTimers,
+    /// Fraction of the time asleep on futexes that is on futexes of several threads; 1 if the
+    /// futexes could not be read.
+    SharedFutexes,
     /// Time waiting for a CPU while programs ran there that are not peers.
     StrangersInstead,
     /// System calls per packet.
@@ -232,6 +237,8 @@ pub enum Measure {
     /// Fraction of readings in which a client waits for a reply and, at the same time, the program
     /// for one from another server.
     AwaitingServers,
+    /// Number of requests at servers, relative to the number of clients that wait for a reply.
+    PendingAtServers,
     /// Mean number of threads that wait for a lock.
     LockQueue,
     /// Time waiting for kernel locks.
@@ -303,6 +310,7 @@ impl Measure {
             Self::CommonBytes => facts.shared_lines(thread, true),
             Self::CallTime => costs::calls(facts, thread),
             Self::OthersAwaitInput => Some(share(others_await_input(facts, thread))),
+            Self::WorkWithoutTimers => Some(share(work_without_timers(facts, thread))),
             Self::StrangersInstead => strangers_instead(facts, thread),
             Self::AsleepInFaults => Some(share(asleep_in_faults(thread))),
             Self::ForeignOfRun => of_run(thread, Self::ForeignInterrupts.of(facts, subject)?),
@@ -335,6 +343,7 @@ impl Measure {
                 }
                 _ => None,
             },
+            Self::SharedFutexes => Some(share(shared_futexes(facts))),
             Self::AsleepOnFutex => {
                 let working: Vec<_> = facts.working().collect();
                 let futex = |thread: &&ThreadActivity| -> f64 {
@@ -384,6 +393,7 @@ impl Measure {
             }
             Self::RepliesDelayed => requests::delayed(facts),
             Self::AwaitingServers => requests::awaiting_servers(facts),
+            Self::PendingAtServers => requests::pending_at_servers(facts).map(Estimate::exactly),
             Self::LockQueue => locks::waiting(facts).map(Estimate::exactly),
             Self::Observer => share_of(&observation.observer),
             _ => None,

@@ -45,6 +45,13 @@ pub(super) fn awaiting_servers(facts: &Facts<'_>) -> Option<Estimate> {
     Some(sampled(counts.awaiting_share, counts.readings))
 }
 
+/// Returns the mean number of requests at other servers, relative to the mean number of clients
+/// that wait for a reply. If it is small, most requests wait for something else first.
+pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<f64> {
+    let counts = counts(facts).filter(|counts| counts.pending_mean > 0.0)?;
+    Some(counts.awaiting_mean / counts.pending_mean)
+}
+
 /// Returns the server whose replies the program awaits most often.
 pub(super) fn server<'a>(facts: &Facts<'a>) -> Option<&'a str> {
     counts(facts)?.server.as_deref()

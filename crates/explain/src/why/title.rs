@@ -57,6 +57,8 @@ impl Measure {
             Self::CipherInstructions => {
                 ("crypto library samples on AES and SHA instructions", "ratio")
             }
+            Self::WorkWithoutTimers => ("CPU time in threads without timers", "ratio"),
+            Self::SharedFutexes => ("futex sleeps on futexes of several threads", "ratio"),
             Self::OthersAwaitInput => ("time that another thread waits for input", "ratio"),
             Self::StrangersInstead => {
                 ("time waiting for a CPU while unrelated programs ran there", "ratio")
@@ -84,6 +86,7 @@ impl Measure {
                 ("time in which a reply is due, but all threads sleep", "ratio")
             }
             Self::DescriptorsFull => ("time with all descriptors open", "ratio"),
+            Self::PendingAtServers => ("requests at servers / clients that wait", "ratio"),
             Self::LockQueue => ("threads that wait for a lock", "threads"),
             Self::AwaitingServers => {
                 ("time in which clients and program wait for replies", "ratio")

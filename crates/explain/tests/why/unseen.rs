@@ -7,8 +7,8 @@ use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
-    Observation, PeerActivity, RanInstead, RequestCounts, SleepTime, SocketCounts, SocketKind,
-    TcpCounts, ThreadActivity, WhyFinding,
+    FullDescriptors, KernelEvent, Observation, PeerActivity, RanInstead, RequestCounts, SleepTime,
+    SocketCounts, SocketKind, TcpCounts, ThreadActivity, WhyFinding,
 };
 
 fn first(seen: &Observation) -> WhyFinding {
@@ -70,7 +70,7 @@ fn requests(pending_share: f64, awaiting_share: f64) -> Option<RequestCounts> {
         pending_mean: 4.0 * pending_share,
         late_share: 0.0,
         awaiting_share,
-        awaiting_mean: awaiting_share,
+        awaiting_mean: 4.0 * awaiting_share,
         server: (awaiting_share > 0.0).then(|| "10.0.0.9:5432".to_owned()),
         silent: 0,
         requests: 2000,
@@ -233,4 +233,154 @@ fn a_connection_that_sends_many_segments_is_not_stalled_by_nagle() {
     assert_eq!(first(&seen).cause, NagleDelay, "{}", first(&seen).sentence);
     hold(&mut seen, 60_000);
     assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
+}
+
+/// Returns eight server threads that sleep in this call, on the same object, except for an eighth
+/// of the time, in which they wait for another server.
+fn behind_a_lock(call: &str) -> Observation {
+    let mut seen = idle_server();
+    let worker = |number: u32| {
+        let mut worker = thread("worker", 200 + number, &[(User, 0.005), (Asleep, 0.995)]);
+        let object = |text: &str| Some(text.to_owned());
+        worker.asleep_on = vec![
+            SleepTime { object: object("futex 0x7f00"), ..sleep(call, 0.87) },
+            SleepTime {
+                object: object("tcp 10.0.0.1:9000 to 10.0.0.9:5432"),
+                ..sleep("read", 0.125)
+            },
+        ];
+        worker.voluntary_switches = 1000;
+        worker
+    };
+    seen.threads = (0..8).map(worker).collect();
+    let server = SocketCounts {
+        tcp: seen.sockets[1].tcp.clone(),
+        ..socket(SocketKind::Tcp, "10.0.0.1:9000", Some("10.0.0.9:5432"))
+    };
+    seen.sockets.push(server);
+    seen.requests = requests(1.0, 1.0);
+    let counts = seen.requests.as_mut().unwrap();
+    (counts.pending_mean, counts.awaiting_mean, counts.connections) = (8.0, 1.0, 8);
+    seen
+}
+
+#[test]
+fn threads_behind_a_lock_are_not_taken_for_idle_ones() {
+    let finding = first(&behind_a_lock("futex"));
+    assert_eq!(finding.cause, UserLock, "{}", finding.sentence);
+    assert!(finding.sentence.contains("6.96 of them sleep in futex"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("sleeps in read (tcp 10.0.0.1:9000"), "{}", finding.sentence);
+    assert_eq!(first(&behind_a_lock("flock")).cause, UserLock);
+    // As many requests are pending as threads handle them: the others have nothing to do.
+    let mut idle = behind_a_lock("futex");
+    idle.requests.as_mut().unwrap().pending_mean = 1.0;
+    assert_ne!(first(&idle).cause, UserLock, "{}", first(&idle).sentence);
+    // They do not wake up for each request, so they belong to an idle pool.
+    let mut idle = behind_a_lock("futex");
+    idle.threads.iter_mut().for_each(|thread| thread.voluntary_switches = 3);
+    assert_ne!(first(&idle).cause, UserLock, "{}", first(&idle).sentence);
+}
+
+#[test]
+fn without_counted_requests_a_lock_is_only_suspected() {
+    let mut seen = behind_a_lock("futex");
+    (seen.requests, seen.sockets, seen.packets) = (None, Vec::new(), None);
+    for thread in &mut seen.threads {
+        thread.asleep_on[1].object = Some("unix to /run/backend".to_owned());
+    }
+    let finding = first(&seen);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("all but one at a time"), "{}", finding.sentence);
+}
+
+#[test]
+fn requests_on_unix_sockets_are_not_called_an_offered_load() {
+    let mut seen = idle_server();
+    assert_eq!(first(&seen).cause, NothingWrong);
+    seen.unix_clients = 8;
+    seen.packets = packets(160, 16_000);
+    let finding = first(&seen);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("(8 connections)"), "{}", finding.sentence);
+}
+
+#[test]
+fn clients_that_wait_for_the_whole_window_are_reported() {
+    let mut seen = idle_server();
+    seen.requests = requests(0.1, 0.0);
+    seen.requests.as_mut().unwrap().silent = 1;
+    assert_eq!(first(&seen).cause, NothingWrong);
+    assert!(first(&seen).sentence.contains("On 1 other connection"), "{}", first(&seen).sentence);
+    seen.requests.as_mut().unwrap().silent = 8;
+    assert_eq!(first(&seen).cause, CannotTell, "{}", first(&seen).sentence);
+}
+
+#[test]
+fn work_in_long_pieces_delays_other_requests() {
+    let mut seen = idle_server();
+    seen.requests = requests(0.4, 0.0);
+    seen.requests.as_mut().unwrap().late_share = 0.35;
+    seen.threads[0].time.clone_from(&idle_worker(0.4).time);
+    let finding = first(&seen);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("long pieces"), "{}", finding.sentence);
+}
+
+#[test]
+fn a_program_that_cannot_open_more_descriptors_spins() {
+    let mut seen = idle_server();
+    seen.threads = vec![thread("server", 100, &[(User, 0.4), (Kernel, 0.6)])];
+    seen.full_descriptors = vec![FullDescriptors { pid: 100, limit: 12, share: 1.0 }];
+    let finding = first(&seen);
+    assert_eq!(finding.cause, DescriptorLimit, "{}", finding.sentence);
+    seen.full_descriptors[0].share = 0.1;
+    assert_ne!(first(&seen).cause, DescriptorLimit);
+}
+
+#[test]
+fn packets_lost_on_output_or_for_want_of_an_entry_are_named() {
+    let mut seen = idle_server();
+    for (name, count) in
+        [("Ip.InReceives", 4000), ("Ip.InDelivers", 4000), ("Ip.OutRequests", 4000)]
+    {
+        seen.protocols.insert(name.to_owned(), count);
+    }
+    assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
+    seen.protocols.insert("Conntrack.drop".to_owned(), 20);
+    assert_eq!(first(&seen).cause, ConntrackFull, "{}", first(&seen).sentence);
+    seen.protocols.remove("Conntrack.drop");
+    seen.protocols.insert("Ip.OutDiscards".to_owned(), 120);
+    assert_eq!(first(&seen).cause, CannotTell, "{}", first(&seen).sentence);
+    let mut seen = privileged(seen);
+    seen.events = vec![KernelEvent {
+        event: "skb:kfree_skb".to_owned(),
+        filter: Some("reason NETFILTER_DROP".to_owned()),
+        is_of_watched: false,
+        count: 120,
+    }];
+    assert_eq!(first(&seen).cause, FirewallDrop, "{}", first(&seen).sentence);
+}
+
+#[test]
+fn a_timer_of_the_runtime_is_not_in_the_path_of_requests() {
+    let mut seen = idle_server();
+    let mut monitor = thread("server", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
+    monitor.asleep_on = vec![sleep("nanosleep", 0.9)];
+    monitor.voluntary_switches = 8000;
+    let mut worker = thread("server", 101, &[(User, 0.05), (Kernel, 0.03), (Asleep, 0.92)]);
+    worker.asleep_on = vec![sleep("futex", 0.6), sleep("epoll_pwait", 0.3)];
+    (worker.pid, worker.voluntary_switches) = (monitor.pid, 9000);
+    seen.threads = vec![monitor, worker];
+    assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
+    seen.threads.truncate(1);
+    assert_eq!(first(&seen).cause, TimerSleep, "{}", first(&seen).sentence);
+}
+
+#[test]
+fn a_program_that_is_stopped_is_not_idle() {
+    let mut seen = idle_server();
+    seen.threads[0].asleep_on = vec![sleep("epoll_wait", 0.75), sleep("stopped", 0.23)];
+    let finding = first(&seen);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("stopped 23 % of the time"), "{}", finding.sentence);
 }

@@ -68,6 +68,15 @@ impl UnixSockets {
         opened.filter_map(|(inode, watched)| Some((*inode, watched.last.peer?.into())))
     }
 
+    /// Returns how many connections the processes accepted.
+    pub(super) fn clients(&self) -> u64 {
+        let is_accepted = |watched: &&Watched| {
+            let socket = &watched.last;
+            !socket.is_listening && socket.name.is_some() && socket.peer.is_some()
+        };
+        self.watched.values().filter(is_accepted).count() as u64
+    }
+
     /// Returns the counts of listening sockets, of connections to servers, and of sockets that had
     /// unread data, and begins the next window.
     pub(super) fn finish(
@@ -175,6 +184,7 @@ mod tests {
         assert_eq!(sockets.describe(inode(&server)), Some(format!("unix {path}")));
         assert_eq!(sockets.describe(inode(&client)), Some(format!("unix to {path}")));
         assert_eq!(sockets.servers().collect::<Vec<_>>(), [(inode(&client), inode(&server))]);
+        assert_eq!(sockets.clients(), 1);
         let found = sockets.finish(&owners, &BTreeMap::from([(inode(&client), 9)]));
         let of = |inode: u64| found.iter().find(|one| one.inode == inode).unwrap();
         assert_eq!(of(inode(&listener)).kind, SocketKind::UnixListen);

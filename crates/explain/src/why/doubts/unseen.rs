@@ -139,6 +139,65 @@ pub(super) fn taking_turns(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
+/// Detects a program most of whose clients have been waiting for a reply since before the window.
+pub(super) fn silent(facts: &Facts<'_>) -> Option<Doubt> {
+    let counts = facts.observation.requests.as_ref()?;
+    let silent = counts.silent.max(1);
+    if counts.silent < 2 || silent < counts.connections {
+        return None;
+    }
+    let thread = facts.busiest()?;
+    Doubt::new(
+        format!(
+            "Cannot tell whether requests hang: on {silent} connections, the client has sent \
+             something and received nothing since before the window, while {} other connections \
+             have traffic. The {silent} may be long polls, or wait for a lock or another server.",
+            counts.connections
+        ),
+        format!(
+            "See what these requests wait for: strace -f -p {}, or the program's own list of \
+             sessions",
+            thread.pid
+        ),
+    )
+}
+
+/// Detects a program that mostly serves Unix domain sockets, on which nothing is counted.
+pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Minimum number of sleeps per counted packet, and per second, for most of the work to come
+    /// from elsewhere.
+    const SLEEPS_PER_PACKET: f64 = 5.0;
+    const SLEEPS_PER_S: f64 = 20.0;
+    let clients = facts.observation.unix_clients;
+    let sleeps: u64 = facts.observation.threads.iter().map(|one| one.voluntary_switches).sum();
+    let packets = facts.packets().unwrap_or(0) as f64;
+    let is_much = sleeps as f64 >= SLEEPS_PER_S * facts.elapsed();
+    if clients == 0 || !is_much || (sleeps as f64) < SLEEPS_PER_PACKET * packets {
+        return None;
+    }
+    let thread = facts.busiest()?;
+    let sockets = facts.observation.sockets.iter().filter(|one| one.kind == SocketKind::Unix);
+    let waits = sockets.filter_map(|one| one.receive_queue_share).fold(0.0, f64::max);
+    let unread = match percent(waits) {
+        _ if waits < 0.01 => String::new(),
+        share => format!(", and input waited on one of them in {share} % of the readings"),
+    };
+    Doubt::new(
+        format!(
+            "Cannot tell whether requests wait: most arrive on Unix domain sockets ({clients} \
+             connections), on which the kernel counts nothing. Thread {} works {} % of the time\
+             {unread}.",
+            label(thread),
+            percent(thread.share_of(ThreadState::is_on_cpu))
+        ),
+        format!(
+            "See how long it takes from request to reply: strace -f -r -e trace=network,read,write \
+             -p {}, or the program's own statistics",
+            thread.pid
+        ),
+    )
+}
+
 /// Returns a sentence about the call, other than for input, in which most threads sleep for most of
 /// the time; `None` if there is none.
 fn asleep_together(facts: &Facts<'_>) -> Option<String> {

@@ -9,6 +9,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::why::{
     InterfaceCounts, RanInstead, SocketCounts, SocketKind, ThreadActivity, ThreadState,
 };
+use std::collections::BTreeMap;
 
 /// Returns the mean packet size in bytes, from the packet counter or else from the interface with
 /// the most packets.
@@ -130,6 +131,37 @@ pub(super) fn others_await_input(facts: &Facts<'_>, thread: &ThreadActivity) -> 
     let others = facts.observation.threads.iter().filter(is_other);
     let works = others.filter(|other| other.share_of(ThreadState::is_on_cpu) > 0.0);
     works.filter_map(|other| time_in(other, Wait::Input)).fold(0.0, f64::max)
+}
+
+/// Returns the fraction of CPU time, of all threads of a thread's process, in threads that hardly
+/// sleep on timers. If it is large, the thread works in the background.
+pub(in super::super) fn work_without_timers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
+    /// Fraction of time asleep on timers that is hardly any.
+    const HARDLY: f64 = 0.1;
+    let works = |of: &dyn Fn(&ThreadActivity) -> bool| -> f64 {
+        let threads = facts.observation.threads.iter().filter(|other| other.pid == thread.pid);
+        threads.filter(|other| of(other)).map(|one| one.share_of(ThreadState::is_on_cpu)).sum()
+    };
+    let has_no_timers =
+        |other: &ThreadActivity| time_in(other, Wait::Timer).is_none_or(|timer| timer < HARDLY);
+    works(&has_no_timers) / works(&|_| true).max(f64::MIN_POSITIVE)
+}
+
+/// Returns the fraction of time asleep on futexes, over all threads, that is on futexes on which
+/// several threads of a process sleep; 1 if the futexes could not be read.
+pub(super) fn shared_futexes(facts: &Facts<'_>) -> f64 {
+    let mut users = BTreeMap::<(u32, &str), (u32, f64)>::new();
+    for thread in &facts.observation.threads {
+        for sleep in thread.asleep_on.iter().filter(|sleep| sleep.on.contains("futex")) {
+            if let Some(object) = &sleep.object {
+                let (threads, share) = users.entry((thread.pid, object)).or_default();
+                (*threads, *share) = (*threads + 1, *share + sleep.share);
+            }
+        }
+    }
+    let all: f64 = users.values().map(|(_, share)| share).sum();
+    let shared = users.values().filter(|(threads, _)| *threads > 1).map(|(_, share)| share);
+    if all > 0.0 { shared.sum::<f64>() / all } else { 1.0 }
 }
 
 /// Returns the number of bytes transferred on the program's TCP connections or, if it has none, the

@@ -3,6 +3,7 @@
 //! have time to spare.
 
 use super::super::facts::Facts;
+use super::super::measure::work_without_timers;
 use super::super::waits::{self, Wait};
 use super::super::words::{label, percent};
 use super::{cannot_tell, sends_less};
@@ -16,6 +17,12 @@ pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
     /// Maximum number of sleeps per packet. A program that merely checks for packets on a timer
     /// sleeps more often.
     const SLEEPS_PER_PACKET: f64 = 3.0;
+    /// Fraction of CPU time in threads without timers from which the thread works in the
+    /// background.
+    const IN_BACKGROUND: f64 = 0.3;
+    if let Some(stopped) = stopped(facts) {
+        return Some(stopped);
+    }
     let thread = facts.busiest()?;
     let packets = facts.packets().filter(|packets| *packets > 0)?;
     let time_in = |wait| waits::time_in(thread, wait).unwrap_or(0.0);
@@ -24,7 +31,9 @@ pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
     let wait = wait.into_iter().find(|wait| time_in(*wait) >= MUCH)?;
     let (on, cause) = match wait {
         Wait::Timer => {
-            let paces = sleeps <= SLEEPS_PER_PACKET && !sends_less(facts);
+            let paces = sleeps <= SLEEPS_PER_PACKET
+                && !sends_less(facts)
+                && work_without_timers(facts, thread) < IN_BACKGROUND;
             (paces.then_some("on a timer")?.to_owned(), "timer_sleep")
         }
         Wait::Storage => {
@@ -33,17 +42,14 @@ pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
         Wait::Lock => (format!("in {}", waits::longest_in(thread, wait)?), "user_lock"),
         _ => {
             let on = waits::longest_in(thread, wait)?;
-            if on == STOPPED {
-                return Some(stopped(facts, thread, time_in(wait)));
-            }
             // Connections have their own rules: windows, buffers, limiters.
-            (!on.contains("(tcp ")).then_some((format!("in {on}"), "another wait"))?
+            (!on.contains("(tcp ")).then_some((format!("in {on}"), ""))?
         }
     };
+    let cause = if cause.is_empty() { String::new() } else { format!(" ({cause})") };
     let sentence = format!(
-        "Cannot tell whether {cause} limits the rate or nothing does (nothing_wrong): thread {} \
-         sleeps {on} {} % of the time ({sleeps:.2} times per packet), which is not a wait for \
-         input.",
+        "Cannot tell whether a wait limits the rate{cause}: thread {} sleeps {on} {} % of the time \
+         ({sleeps:.2} times per packet), which is not a wait for input.",
         label(thread),
         percent(time_in(wait))
     );
@@ -57,18 +63,27 @@ pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
 /// Reported for a thread that a signal or debugger has stopped.
 const STOPPED: &str = "stopped";
 
-/// Returns the finding for a thread that is stopped for part of the time.
-fn stopped(facts: &Facts<'_>, thread: &ThreadActivity, share: f64) -> WhyFinding {
+/// Returns the finding for a program one of whose threads is stopped for part of the time.
+fn stopped(facts: &Facts<'_>) -> Option<WhyFinding> {
+    /// Fraction of time that matters: twice the sampling error.
+    const MATTERS: f64 = 0.05;
+    let share = |thread: &ThreadActivity| -> f64 {
+        let stops = thread.asleep_on.iter().filter(|sleep| sleep.on == STOPPED);
+        stops.map(|sleep| sleep.share).sum()
+    };
+    let threads = facts.observation.threads.iter().map(|thread| (thread, share(thread)));
+    let most = threads.max_by(|a, b| a.1.total_cmp(&b.1));
+    let (thread, share) = most.filter(|(_, share)| *share >= MATTERS)?;
     let sentence = format!(
         "Cannot tell how fast the program would be on its own: thread {} is stopped {} % of the \
-         time, by a debugger, a tracer such as strace, or a signal (SIGSTOP).",
+         time, by a signal (SIGSTOP), a debugger or a tracer such as strace.",
         label(thread),
         percent(share)
     );
     let next = format!(
-        "See which process traces it (grep TracerPid /proc/{}/status), and watch the program again \
-         without it",
+        "See which process traces it (TracerPid in /proc/{}/status; 0 means a signal), and watch \
+         the program again without it",
         thread.tid
     );
-    cannot_tell(facts, sentence, &next)
+    Some(cannot_tell(facts, sentence, &next))
 }

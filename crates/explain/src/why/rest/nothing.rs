@@ -32,7 +32,7 @@ pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
             let headroom = match rate {
                 Some(rate) if rate < 1.0 => String::new(),
                 _ if is_full => ", but other programs keep all CPUs busy".to_owned(),
-                _ => format!(": headroom for {}", load(room)),
+                _ => format!(": {}", load(room)),
             };
             format!(" Its busiest thread, {}, works {works} of the time{headroom}.", label(thread))
         }
@@ -160,6 +160,19 @@ fn asks_only<'a>(facts: &Facts<'a>) -> Option<&'a str> {
 /// Returns a sentence about the servers that the program asks on behalf of its clients; empty if
 /// there are none. How long it waits for them does not show in its own time.
 fn servers(facts: &Facts<'_>) -> String {
+    /// Fraction of readings below which the wait for a server hardly matters.
+    const MATTERS: f64 = 0.05;
+    match (super::super::requests::awaiting_servers(facts), super::super::requests::server(facts)) {
+        (Some(awaiting), Some(server)) if awaiting.value >= MATTERS => {
+            return format!(
+                " In {} % of the readings, a client's request waited for the server that the \
+                 program asks, {server}.",
+                percent(awaiting.value)
+            );
+        }
+        (Some(_), _) => return String::new(),
+        (None, _) => {}
+    }
     let (accepted, opened): (Vec<_>, Vec<_>) =
         facts.connections().partition(|socket| is_accepted(facts, socket));
     let server = opened.iter().find_map(|socket| socket.remote.as_deref());
@@ -215,15 +228,23 @@ fn losses(facts: &Facts<'_>) -> String {
     }
 }
 
-/// Formats the headroom as a multiple of the current load.
+/// Describes the headroom as a multiple of the current load.
 fn load(room: &Estimate) -> String {
     /// Gain in percent above which headroom is printed without an upper bound.
     const MOST_PERCENT: f64 = 9900.0;
+    /// Gain in percent below which there may be no headroom.
+    const NONE_PERCENT: f64 = 5.0;
     match (times(room.low), times(room.high)) {
-        (low, high) if low == high || room.high >= MOST_PERCENT => {
-            format!("{low} times the load or more")
+        _ if room.low < NONE_PERCENT && room.high >= MOST_PERCENT => {
+            "its headroom is unknown".to_owned()
         }
-        (low, high) => format!("{low} to {high} times the load"),
+        (_, high) if room.low < NONE_PERCENT => {
+            format!("headroom for at most {high} times the load")
+        }
+        (low, high) if low == high || room.high >= MOST_PERCENT => {
+            format!("headroom for {low} times the load or more")
+        }
+        (low, high) => format!("headroom for {low} to {high} times the load"),
     }
 }
 

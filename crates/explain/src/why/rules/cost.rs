@@ -199,6 +199,11 @@ pub(super) const RULES: &[Rule] = &[
                 1000.0,
                 "contention causes many short sleeps, whereas idling causes few long ones",
             ),
+            at_least(
+                M::SharedFutexes,
+                0.3,
+                "a thread that parks on a futex of its own may be waiting for anything",
+            ),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],

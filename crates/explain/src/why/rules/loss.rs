@@ -142,7 +142,7 @@ pub(super) const RULES: &[Rule] = &[
             "smaller losses may be skew between counter reads",
         )],
         symptoms: 0,
-        explained_by: &[],
+        explained_by: &[Cause::ConntrackFull],
         gain: GainModel::LossPerhapsRecovered(M::FirewallLoss),
         then_limited_by: Next::Is("the offered load"),
         sentence: "Firewall rules dropped {firewall_lost} packets ({firewall_loss} of those that \

@@ -215,8 +215,10 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::MoreOnTheWay,
         then_limited_by: Next::Is("the servers, or the program's own CPU"),
         sentence: "{program} sleeps {asleep} of the time and has {clients_per_server} clients per \
-                   server connection: requests wait for a free connection.",
-        fix: "Allow more connections to the servers (maxconn, upstream keepalive, pool size)",
+                   server connection: requests wait for a free connection, or for a lock that \
+                   admits one at a time.",
+        fix: "Allow more connections to the servers (maxconn, upstream keepalive, pool size), and \
+              do not hold a lock while waiting for a reply",
         workaround: Some(
             "use a faster server, which answers sooner over the same number of connections",
         ),
@@ -250,9 +252,14 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::AwaitingServers, 0.5, "more than half of the time"),
             at_least(M::RepliesDelayed, 0.3, "otherwise the program's own work may take that long"),
+            at_least(
+                M::PendingAtServers,
+                0.5,
+                "below that, most requests wait for something else first: a lock or a connection",
+            ),
         ],
         symptoms: 0,
-        explained_by: STALLS,
+        explained_by: STALLS_AND_LOCKS,
         gain: GainModel::MoreInFlight,
         then_limited_by: Next::Is("the server that it asks, or the program's own CPU"),
         sentence: "{program} waits for replies of the server that it asks, {awaited_server}: in \
@@ -323,6 +330,11 @@ pub(super) const RULES: &[Rule] = &[
                 M::OthersAwaitInput,
                 0.5,
                 "if another thread waits for requests, this one may work in the background",
+            ),
+            at_most(
+                M::WorkWithoutTimers,
+                0.3,
+                "if other threads do most of the work, this one works in the background",
             ),
         ],
         symptoms: 0,

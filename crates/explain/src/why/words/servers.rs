@@ -11,10 +11,7 @@ pub(super) fn watch_peer(facts: &Facts<'_>) -> String {
     let sockets = facts.connections().filter(|socket| socket.tcp.is_some());
     let order = |socket: &&SocketCounts| socket.tcp.as_ref().map_or(0.0, stalled);
     let most = sockets.max_by(|a, b| order(a).total_cmp(&order(b)));
-    match most.and_then(|socket| socket.peer_pid) {
-        Some(pid) => format!("linerate why {pid}"),
-        None => "linerate why PID, on the peer's machine".to_owned(),
-    }
+    most.map_or_else(|| "linerate why PID, on the peer's machine".to_owned(), watch)
 }
 
 /// Describes what the thread that holds a lock does meanwhile; empty if that is not known.
@@ -28,9 +25,23 @@ pub(super) fn lock_holder(facts: &Facts<'_>) -> String {
 /// Returns the command that diagnoses the server that the program asks.
 pub(super) fn watch_server(facts: &Facts<'_>) -> String {
     let server = requests::server(facts);
-    let mut there = facts.connections().filter(|socket| socket.remote.as_deref() == server);
-    match there.find_map(|socket| socket.peer_pid) {
-        Some(pid) => format!("linerate why {pid}"),
-        None => "linerate why PID, on its machine".to_owned(),
+    let there = || facts.connections().filter(|socket| socket.remote.as_deref() == server);
+    let known = there().find(|socket| socket.peer_pid.is_some()).or_else(|| there().next());
+    known.map_or_else(|| "linerate why PID, on its machine".to_owned(), watch)
+}
+
+/// Returns the command that diagnoses the process at the other end of a connection.
+fn watch(socket: &SocketCounts) -> String {
+    let ends = |address: &str| {
+        address.rsplit_once(':').map(|(host, port)| (host.to_owned(), port.to_owned()))
+    };
+    let remote = socket.remote.as_deref().and_then(ends);
+    match (socket.peer_pid, remote, ends(&socket.local)) {
+        (Some(pid), ..) => format!("linerate why {pid}"),
+        // Of another user, so its process ID could not be read.
+        (None, Some((host, port)), Some((own, _))) if host == own => {
+            format!("sudo linerate why PID (sudo ss -tlnp sport = :{port} lists it)")
+        }
+        _ => "linerate why PID, on its machine".to_owned(),
     }
 }
