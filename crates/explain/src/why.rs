@@ -65,8 +65,8 @@ pub fn explain(observation: &Observation) -> Vec<WhyFinding> {
     let mut findings = findings(&facts);
     if is_of_root(&facts) {
         // Root needs no sudo, and may not have it.
-        let fixes = findings.iter_mut().filter_map(|finding| finding.fix.as_mut());
-        fixes.for_each(|fix| *fix = fix.replace("sudo ", ""));
+        let texts = findings.iter_mut().flat_map(|one| [&mut one.fix, &mut one.workaround]);
+        texts.flatten().for_each(|text| *text = text.replace("sudo ", ""));
     }
     findings
 }

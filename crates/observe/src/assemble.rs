@@ -69,7 +69,8 @@ pub(crate) fn assemble(
     };
     let requests = watching.sockets.requests(window.elapsed_s);
     let unix_clients = watching.sockets.unix_clients();
-    let sockets = watching.sockets.finish(root, &other_ends);
+    let mut sockets = watching.sockets.finish(root, &other_ends);
+    exclude_deferred(&mut sockets, &found.protocols);
     let peers = peers(root, &watching.family, &sockets, window.elapsed_s);
     let observation = Observation {
         watched: watched(watching, request, window, &threads),
@@ -105,6 +106,20 @@ pub(crate) fn assemble(
     };
     watching.begin_window();
     observation
+}
+
+/// Excludes acknowledgements that listening sockets drop on purpose, because they wait for data
+/// (TCP_DEFER_ACCEPT), from these sockets' drops. The kernel counts both together by socket, and
+/// these alone by namespace.
+fn exclude_deferred(sockets: &mut [SocketCounts], protocols: &BTreeMap<String, u64>) {
+    let deferred = protocols.get("TcpExt.TCPDeferAcceptDrop").copied().unwrap_or(0);
+    // The two counters are not read at the same moment.
+    let mut deferred = deferred + deferred / 10;
+    let listening = sockets.iter_mut().filter(|socket| socket.kind == SocketKind::TcpListen);
+    for drops in listening.filter_map(|socket| socket.drops.as_mut()) {
+        let of_socket = deferred.min(*drops);
+        (*drops, deferred) = (*drops - of_socket, deferred - of_socket);
+    }
 }
 
 /// Describes the program that was observed.

@@ -103,6 +103,10 @@ pub(crate) fn it_ended(ended: &str) -> String {
     }
 }
 
+/// Share of the program's time that sampling takes, in percent, from which it is printed. At the
+/// default rate, it is lower.
+const OVERHEAD_PERCENT: f64 = 3.0;
+
 fn sampled(report: &ProfileReport) -> String {
     let sampled = &report.sampled;
     let ended = match (&sampled.ended, sampled.interrupted) {
@@ -114,10 +118,11 @@ fn sampled(report: &ProfileReport) -> String {
     let kernel = if method.has_kernel { "user and kernel" } else { "user mode only" };
     let by_cpu = if method.is_by_cpu { " per CPU" } else { "" };
     let cost_ns = method.sample_cost.as_ref().and_then(Figure::as_number);
-    let cost = cost_ns.map_or_else(String::new, |ns| {
-        let share = 100.0 * (ns * 1e-9 * method.rate_hz).min(1.0);
-        format!(", {} % overhead", significant(share))
-    });
+    let overhead = cost_ns.map_or(0.0, |ns| 100.0 * (ns * 1e-9 * method.rate_hz).min(1.0));
+    let cost = match overhead {
+        percent if percent >= OVERHEAD_PERCENT => format!(", {} % overhead", significant(percent)),
+        _ => String::new(),
+    };
     format!(
         "{}, {}, {}: {} samples of {} ({}/s{by_cpu}{cost}), {kernel}{ended}",
         sampled.name,

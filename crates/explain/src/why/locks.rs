@@ -36,8 +36,10 @@ const HOLDING: f64 = 0.4;
 
 /// A queue of threads behind a lock.
 pub(super) struct Queue {
-    /// Mean number of threads that wait.
+    /// Mean number of threads that wait, and of those that hold the lock: more than one if it is a
+    /// semaphore.
     pub(super) waiting: f64,
+    pub(super) holding: f64,
     /// The call in which most of them wait, with its object.
     pub(super) call: String,
     /// What the holder sleeps in most of the time; `None` if it mostly runs.
@@ -208,7 +210,12 @@ impl Group<'_> {
     fn queue(&self, facts: &Facts<'_>, waiting: f64) -> Queue {
         let longest = self.threads.iter().map(|one| one.longest);
         let longest = longest.max_by(|a, b| a.share.total_cmp(&b.share));
-        Queue { waiting, call: longest.map_or_else(String::new, named), holder: self.holder(facts) }
+        Queue {
+            waiting,
+            holding: self.holding(facts),
+            call: longest.map_or_else(String::new, named),
+            holder: self.holder(facts),
+        }
     }
 
     /// Returns what the threads sleep in, other than the lock and their requests, if they do so

@@ -46,8 +46,8 @@ fn stalled_connection(facts: &Facts<'_>) -> Option<Doubt> {
             facts.elapsed(),
             tcp.retransmitted
         ),
-        "Check the path (ping; nft list ruleset and ip -s link at both ends), and whether the \
-         peer's process is stopped",
+        "Check the path (ping, also with packets of full size: ping -M do -s 1472; nft list \
+         ruleset and ip -s link at both ends), and whether the peer's process is stopped",
     )
 }
 

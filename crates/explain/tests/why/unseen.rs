@@ -85,6 +85,7 @@ fn requests_that_wait_for_replies_are_not_called_an_offered_load() {
     seen.requests = requests(0.9, 0.0);
     let mut worker = thread("worker", 102, &[(User, 0.01), (Asleep, 0.99)]);
     worker.asleep_on = vec![sleep("futex", 0.9)];
+    worker.voluntary_switches = 2000;
     seen.threads.push(worker);
     let finding = first(&seen);
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
@@ -302,6 +303,10 @@ fn requests_on_unix_sockets_are_not_called_an_offered_load() {
     let finding = first(&seen);
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
     assert!(finding.sentence.contains("(8 connections)"), "{}", finding.sentence);
+    // A thread that reads a single connection has answered all requests.
+    seen.threads[0].asleep_on =
+        vec![SleepTime { object: Some("unix /run/server".to_owned()), ..sleep("read", 0.98) }];
+    assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
 }
 
 #[test]

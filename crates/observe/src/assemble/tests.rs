@@ -25,3 +25,30 @@ fn the_process_that_works_is_named_and_not_the_one_that_waits_for_it() {
     assert_eq!(name(&[worker, process(900, "sh", false)]), None);
     assert_eq!(main_name(&[], &[]), None);
 }
+
+#[test]
+fn acknowledgements_that_are_dropped_on_purpose_are_no_drops() {
+    let listening = |drops| SocketCounts {
+        kind: SocketKind::TcpListen,
+        inode: 1,
+        pid: 1,
+        local: "0.0.0.0:80".to_owned(),
+        remote: None,
+        peer_pid: None,
+        reads: None,
+        receive_queue_mean: 0.0,
+        receive_queue_max: 0,
+        receive_queue_share: None,
+        receive_buffer: None,
+        send_queue_mean: 0.0,
+        send_buffer: None,
+        drops: Some(drops),
+        tcp: None,
+    };
+    let mut sockets = vec![listening(100), listening(30)];
+    let protocols = BTreeMap::from([("TcpExt.TCPDeferAcceptDrop".to_owned(), 100)]);
+    exclude_deferred(&mut sockets, &protocols);
+    assert_eq!([sockets[0].drops, sockets[1].drops], [Some(0), Some(20)]);
+    exclude_deferred(&mut sockets, &BTreeMap::new());
+    assert_eq!(sockets[1].drops, Some(20));
+}

@@ -107,5 +107,5 @@ fn is_stream(socket: &Watched) -> bool {
     let tcp = socket.tcp();
     let (less, more) =
         (tcp.bytes_received.min(tcp.bytes_acked), tcp.bytes_received.max(tcp.bytes_acked));
-    more > REQUEST && more > ONE_WAY * less
+    socket.is_one_way() || more > REQUEST && more > ONE_WAY * less
 }

@@ -10,14 +10,15 @@
 //!
 //! has the same value, and while a request has no reply, it is larger by `a b`. The constant
 //! depends on how the connection began (a greeting, a TLS handshake), and is known once both states
-//! have been read. `a` and `b` follow from the segments of many exchanges. If the difference
-//! drifts, or more than [`IN_FLIGHT`] requests are in flight, requests and replies do not alternate
-//! in this manner. The times of the last segments then show only waits of several milliseconds:
+//! have been read; if all readings are of one state, the times of the last segments show which. `a`
+//! and `b` follow from the segments of many exchanges. If the difference drifts, or more than
+//! [`IN_FLIGHT`] requests are in flight, requests and replies do not alternate in this manner. The
+//! times of the last segments then show only waits of several milliseconds:
 //!
 //! ```text
 //! (a, b) = the ratio of the segments in the window, with a = 1 or b = 1
 //! d[i]   = b asked[i] - a answered[i]          for each reading i
-//! if max d - min d is between a b and IN_FLIGHT a b:  pending[i] = d[i] - min d >= a b
+//! if max d - min d is at most IN_FLIGHT a b:  pending[i] = d[i] - min d >= a b
 //! otherwise:  pending[i] = the request came last, a while ago
 //! ```
 //!
@@ -118,7 +119,7 @@ impl Turns {
     /// Determines the turns from the readings of a connection. `acknowledges_by_itself` is whether
     /// the peer acknowledges replies by segments without data.
     pub(super) fn of(readings: &[Reading], asks: Asks, acknowledges_by_itself: bool) -> Self {
-        by_segments(readings, asks).unwrap_or_else(|| Self {
+        by_segments(readings, asks, acknowledges_by_itself).unwrap_or_else(|| Self {
             all: readings
                 .iter()
                 .map(|reading| turn(reading, is_last(reading, asks, acknowledges_by_itself)))
@@ -146,7 +147,7 @@ fn of_requests_and_replies(reading: &Reading, asks: Asks) -> (u32, u32) {
 }
 
 /// Determines the turns from segment counts; `None` if the counts do not alternate regularly.
-fn by_segments(readings: &[Reading], asks: Asks) -> Option<Turns> {
+fn by_segments(readings: &[Reading], asks: Asks, acknowledges_by_itself: bool) -> Option<Turns> {
     let first = of_requests_and_replies(readings.first()?, asks);
     let since = |reading: &Reading| {
         let (asked, answered) = of_requests_and_replies(reading, asks);
@@ -169,23 +170,53 @@ fn by_segments(readings: &[Reading], asks: Asks) -> Option<Turns> {
     let differences: Vec<i64> = readings.iter().map(difference).collect();
     let (least, most) = (*differences.iter().min()?, *differences.iter().max()?);
     let one = i64::from(of_request * of_reply);
-    if most - least < one || most - least > IN_FLIGHT * one {
+    if most - least > IN_FLIGHT * one {
         return None;
     }
+    let is_constant = most - least < one;
+    let always = is_constant && is_always_pending(readings, asks, acknowledges_by_itself);
     let all = readings.iter().zip(&differences);
     Some(Turns {
-        all: all.map(|(reading, d)| turn(reading, d - least >= one)).collect(),
+        all: all.map(|(reading, d)| turn(reading, always || d - least >= one)).collect(),
         exchanges: Some(exchanges),
     })
+}
+
+/// Returns whether a request was pending in all readings, given that it was in all or in none. If a
+/// reply ever came last, it was in none.
+fn is_always_pending(readings: &[Reading], asks: Asks, acknowledges_by_itself: bool) -> bool {
+    let (request, reply) = match asks {
+        Asks::Peer => (Last::Received, Last::Sent),
+        Asks::Program => (Last::Sent, Last::Received),
+    };
+    let has = |last| readings.iter().any(|reading| reading.last == last);
+    let either = asks == Asks::Peer && !acknowledges_by_itself && has(Last::Either);
+    !has(reply) && (has(request) || either)
 }
 
 fn rounded(larger: u32, smaller: u32) -> u32 {
     (f64::from(larger) / f64::from(smaller)).round() as u32
 }
 
+/// Returns whether one end sends so much more often than the other that its segments are no
+/// requests.
+pub(super) fn is_one_way(readings: &[Reading]) -> bool {
+    /// Minimum number of segments, and ratio, above those of large requests or replies.
+    const SEGMENTS: u32 = 10;
+    const RATIO: u32 = 20;
+    let (Some(first), Some(last)) = (readings.first(), readings.last()) else { return false };
+    let received = last.received.wrapping_sub(first.received);
+    let sent = last.sent.wrapping_sub(first.sent);
+    received.max(sent) >= SEGMENTS && received.max(sent) / RATIO >= received.min(sent)
+}
+
 /// Returns whether a request came last, by the times of the last segments.
 fn is_last(reading: &Reading, asks: Asks, acknowledges_by_itself: bool) -> bool {
     let (asked, answered) = of_requests_and_replies(reading, asks);
+    // Until the first request, the times are those of the connection's beginning.
+    if asked == 0 {
+        return false;
+    }
     let is_first = answered == 0 && (1..=SEGMENTS_MAX).contains(&asked);
     is_first
         || match (reading.last, asks) {
@@ -204,7 +235,7 @@ mod tests {
     }
 
     fn pending(readings: &[Reading], asks: Asks) -> Option<Vec<bool>> {
-        let turns = by_segments(readings, asks)?;
+        let turns = by_segments(readings, asks, false)?;
         Some(turns.all.into_iter().map(|turn| turn.is_pending).collect())
     }
 
@@ -235,6 +266,29 @@ mod tests {
     }
 
     #[test]
+    fn messages_without_replies_are_no_requests() {
+        let messages = |sent| [reading(0, 5, 5), reading(1, 500, 5 + sent)];
+        assert!(is_one_way(&messages(0)) && is_one_way(&messages(10)));
+        assert!(!is_one_way(&messages(400)));
+        assert!(!is_one_way(&[reading(0, 5, 5), reading(1, 8, 5)]) && !is_one_way(&[]));
+    }
+
+    #[test]
+    fn the_times_tell_a_constant_state() {
+        let of = |all: &[Last]| {
+            let readings = (0_u32..).zip(all);
+            let readings: Vec<Reading> =
+                readings.map(|(n, &last)| Reading { last, ..reading(n, 50 * n, 50 * n) }).collect();
+            let share = |asks, itself| Turns::of(&readings, asks, itself).share();
+            [share(Asks::Peer, false), share(Asks::Peer, true), share(Asks::Program, false)]
+        };
+        assert_eq!(of(&[Last::Either, Last::Now, Last::Either]), [1.0, 0.0, 0.0]);
+        assert_eq!(of(&[Last::Either, Last::Received, Last::Now]), [1.0, 1.0, 0.0]);
+        assert_eq!(of(&[Last::Either, Last::Sent, Last::Either]), [0.0, 0.0, 1.0]);
+        assert_eq!(of(&[Last::Now, Last::Now, Last::Now]), [0.0; 3]);
+    }
+
+    #[test]
     fn counters_wrap() {
         let readings = [reading(0, u32::MAX, u32::MAX), reading(1, 20, 19), reading(2, 40, 40)];
         assert_eq!(pending(&readings, Asks::Peer), Some(vec![false, true, false]));
@@ -245,11 +299,10 @@ mod tests {
         // A reply takes 1 or 2 segments.
         let drifting: Vec<Reading> = (0..50).map(|n| reading(n, 10 * n, 13 * n)).collect();
         assert_eq!(pending(&drifting, Asks::Peer), None);
-        // An upload, too few exchanges, and only one of the two states.
+        // An upload, and too few exchanges.
         let upload: Vec<Reading> = (0..50).map(|n| reading(n, 1000 * n, 0)).collect();
         assert_eq!(pending(&upload, Asks::Peer), None);
         assert_eq!(pending(&[reading(0, 0, 0), reading(1, 9, 8)], Asks::Peer), None);
-        assert_eq!(pending(&[reading(0, 0, 0), reading(1, 90, 90)], Asks::Peer), None);
         assert_eq!(pending(&[], Asks::Peer), None);
     }
 
@@ -290,6 +343,8 @@ mod tests {
         assert_eq!(share(of(5, 5, Last::Sent), Asks::Program), 1.0);
         assert_eq!(share(of(5, 5, Last::Either), Asks::Peer), 1.0);
         assert_eq!(Turns::of(&[of(5, 5, Last::Either)], Asks::Peer, true).share(), 0.0);
+        // A connection without requests.
+        assert_eq!(share(of(0, 0, Last::Either), Asks::Peer), 0.0);
         // The first request of a connection.
         assert_eq!(share(of(1, 0, Last::Now), Asks::Peer), 1.0);
         assert_eq!(share(of(0, 1, Last::Now), Asks::Program), 1.0);

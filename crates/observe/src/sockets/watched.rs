@@ -2,7 +2,7 @@
 //! A socket: its readings, and the resulting counts over the window.
 
 use super::canonical;
-use super::turns::{Asks, Reading, Turns};
+use super::turns::{Asks, Reading, Turns, is_one_way};
 use linerate_linux::network::{InetProtocol, InetSocket, PacketSocket, SocketMemory, TcpInfo};
 use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
 
@@ -195,6 +195,11 @@ impl Watched {
             peer_window_max: self.peer_window_max.map(u64::from),
             pacing_limit_bytes_per_s: now.max_pacing_rate.map(|rate| rate as f64),
         }
+    }
+
+    /// Returns whether one end only sends.
+    pub(super) fn is_one_way(&self) -> bool {
+        is_one_way(&self.readings)
     }
 
     /// Returns whose turn it was in each reading, given the end that sends requests.

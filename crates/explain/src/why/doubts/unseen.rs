@@ -9,7 +9,7 @@ use super::super::waits::{Wait, wait_of};
 use super::super::words::{label, milliseconds, percent};
 use super::Doubt;
 use linerate_record::units::three_digits;
-use linerate_record::why::{SocketKind, ThreadState};
+use linerate_record::why::{SleepTime, SocketKind, ThreadActivity, ThreadState};
 use std::collections::BTreeMap;
 
 /// Detects a packet socket whose losses only its owner can read. The packets of the interface are
@@ -80,7 +80,7 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
         || "a lock, a timer, a disk or another program".to_owned(),
         |server| format!("a lock, a timer, a disk or the server {server} that it asks"),
     );
-    let asleep = asleep_together(facts).unwrap_or_default();
+    let asleep = asleep_together(facts).unwrap_or_else(|| other_waits(facts));
     Doubt::new(
         format!(
             "Cannot tell what delays the replies: {} % of the time, a client waits for one while \
@@ -103,13 +103,15 @@ fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
     let thread = facts.busiest()?;
     Doubt::new(
         format!(
-            "Cannot tell whether replies are late: in {} % of the readings, a request had been \
-             waiting for 4 ms or longer, while the busiest thread, {}, works {} % of the time. If \
-             other requests are answered at once, its work comes in long pieces (a slow request, \
-             a long callback, garbage collection), each of which delays all others.",
+            "Cannot tell what delays the replies: in {} % of the readings, a request had been \
+             waiting for 4 ms or longer, while the busiest thread, {}, works {} % of the time. \
+             Either its work comes in long pieces (a slow request, a long callback, garbage \
+             collection), each of which delays all other requests, or requests wait for a lock, a \
+             timer, a disk or another server.{}",
             percent(counts.late_share),
             label(thread),
-            percent(thread.share_of(ThreadState::is_on_cpu))
+            percent(thread.share_of(ThreadState::is_on_cpu)),
+            other_waits(facts)
         ),
         format!(
             "Find the long pieces: linerate profile --timeline {}, or the program's log of slow \
@@ -172,7 +174,11 @@ pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     let sleeps: u64 = facts.observation.threads.iter().map(|one| one.voluntary_switches).sum();
     let packets = facts.packets().unwrap_or(0) as f64;
     let is_much = sleeps as f64 >= SLEEPS_PER_S * facts.elapsed();
-    if clients == 0 || !is_much || (sleeps as f64) < SLEEPS_PER_PACKET * packets {
+    if waits_for_clients(facts)
+        || clients == 0
+        || !is_much
+        || (sleeps as f64) < SLEEPS_PER_PACKET * packets
+    {
         return None;
     }
     let thread = facts.busiest()?;
@@ -198,13 +204,55 @@ pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
+/// Returns whether the threads that are awake now and then sleep in reads of single connections that
+/// they accepted: such a thread has answered all requests.
+fn waits_for_clients(facts: &Facts<'_>) -> bool {
+    /// Fraction of the time asleep.
+    const MOST: f64 = 0.8;
+    let is_accepted = |sleep: &SleepTime| {
+        let object = sleep.object.as_deref().unwrap_or_default();
+        object.starts_with("unix /") || object.starts_with("unix @")
+    };
+    let active = facts.observation.threads.iter().filter(|one| one.voluntary_switches > 0);
+    let sleeps: Vec<&SleepTime> = active.flat_map(|thread| &thread.asleep_on).collect();
+    let all: f64 = sleeps.iter().map(|sleep| sleep.share).sum();
+    let for_clients = sleeps.iter().filter(|sleep| is_accepted(sleep)).map(|sleep| sleep.share);
+    for_clients.sum::<f64>() >= MOST * all && all > 0.0
+}
+
+/// Returns a sentence about the calls, for storage, locks or timers, in which the threads sleep
+/// longest, all threads together; empty if they hardly do.
+fn other_waits(facts: &Facts<'_>) -> String {
+    /// Minimum time of all threads, relative to the window.
+    const MUCH: f64 = 0.3;
+    let mut calls = BTreeMap::<String, f64>::new();
+    for sleep in facts.observation.threads.iter().flat_map(|thread| &thread.asleep_on) {
+        if matches!(wait_of(sleep), Wait::Storage | Wait::Lock | Wait::Timer) {
+            let object = sleep.object.as_deref().map(|object| format!(" ({object})"));
+            let call = format!("{}{}", sleep.on, object.unwrap_or_default());
+            *calls.entry(call).or_default() += sleep.share;
+        }
+    }
+    match calls.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some((call, share)) if share >= MUCH => {
+            format!(" Its threads sleep in {call} {} % of the time in total.", percent(share))
+        }
+        _ => String::new(),
+    }
+}
+
 /// Returns a sentence about the call, other than for input, in which most threads sleep for most of
 /// the time; `None` if there is none.
 fn asleep_together(facts: &Facts<'_>) -> Option<String> {
     /// Minimum fraction of a thread's time.
     const MOST: f64 = 0.5;
+    /// Minimum number of sleeps per second.
+    const ACTIVE_PER_S: f64 = 5.0;
     let mut groups = BTreeMap::<(&str, Option<&str>), usize>::new();
-    for thread in &facts.observation.threads {
+    // Threads that hardly ever wake up have nothing to do with the requests.
+    let is_active =
+        |one: &&ThreadActivity| one.voluntary_switches as f64 >= ACTIVE_PER_S * facts.elapsed();
+    for thread in facts.observation.threads.iter().filter(is_active) {
         let longest = thread.asleep_on.iter().max_by(|a, b| a.share.total_cmp(&b.share));
         let longest = longest.filter(|sleep| sleep.share >= MOST);
         if let Some(sleep) = longest.filter(|sleep| wait_of(sleep) != Wait::Input) {

@@ -54,8 +54,8 @@ pub(super) const RULES: &[Rule] = &[
         fix: "Keep other threads off CPU {cpu}: {move_others}. To reserve the CPU, boot with \
               isolcpus={cpu} and pin the thread there (taskset -cp {cpu} {tid})",
         workaround: Some(
-            "chrt -f -p 1 {tid} gives the thread priority over others, which then wait; a larger \
-             ring or buffer absorbs {longest}, but adds latency",
+            "sudo chrt -f -p 1 {tid} gives the thread priority over others, which then wait; a \
+             larger ring or buffer absorbs {longest}, but adds latency",
         ),
         wrong_if: "with CPU {cpu} to itself, the thread still waits more than 5 % of the time, or \
                    the rate stays the same",
@@ -111,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} waited {waiting} of the time for CPU {cpu}, {mean_wait} at a \
                    time; {who}.",
         fix: "Keep other threads off CPU {cpu}: {move_others}",
-        workaround: Some("chrt -f -p 1 {tid} gives the thread priority over others"),
+        workaround: Some("sudo chrt -f -p 1 {tid} gives the thread priority over others"),
         wrong_if: "with CPU {cpu} to itself, the thread still waits more than 5 % of the time, or \
                    the rate stays the same",
         measure: "what ran instead, with scheduler tracepoints (as root)",

@@ -14,11 +14,13 @@ pub(super) fn watch_peer(facts: &Facts<'_>) -> String {
     most.map_or_else(|| "linerate why PID, on the peer's machine".to_owned(), watch)
 }
 
-/// Describes what the thread that holds a lock does meanwhile; empty if that is not known.
+/// Describes what the threads that hold a lock do meanwhile; empty if that is not known.
 pub(super) fn lock_holder(facts: &Facts<'_>) -> String {
-    match locks::queue(facts).and_then(|queue| queue.holder) {
-        Some(call) => format!(", while one at a time sleeps in {call}"),
-        None => String::new(),
+    let Some(queue) = locks::queue(facts) else { return String::new() };
+    match (queue.holder, queue.holding.round()) {
+        (Some(call), ..=1.0) => format!(", while one at a time sleeps in {call}"),
+        (Some(call), holding) => format!(", while {holding} at a time sleep in {call}"),
+        (None, _) => String::new(),
     }
 }
 
