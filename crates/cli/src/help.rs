@@ -34,7 +34,8 @@ pub(crate) fn first() -> String {
     )
 }
 
-/// Returns the command line, with commands grouped in the help and built on demand.
+/// Returns the definition of the command-line interface. Subcommands are grouped in the help text
+/// and built on demand.
 pub(crate) fn command() -> Command {
     let command = Cli::command();
     let groups = groups(&command);

@@ -31,7 +31,8 @@ use std::collections::BTreeSet;
 /// Simulates a system.
 ///
 /// # Errors
-/// Returns an error if [`System::check`] finds a fault, or if `run` has no or too many cycles.
+/// Returns an error if [`System::check`] finds a fault, or if the number of cycles in
+/// `run` is zero or too large.
 pub fn simulate(system: &System, run: &Run) -> Result<Outcome, Fault> {
     system.check()?;
     let all = run.warm_up_cycles.saturating_add(run.cycles);

@@ -196,9 +196,10 @@ impl StageKernels {
 /// A stage's log: totals over all logged iterations, and a random sample of their calls.
 ///
 /// ```text
-/// a turn begins: keep it with probability LOGGED / calls so far (always until LOGGED are there),
-///                from the end of the log, or from a random place once it is full
-/// a call:        count it; if the turn is kept, write the call to the log's next place
+/// an iteration begins: keep it with probability LOGGED / calls so far (always, for the first
+///                      LOGGED calls); its calls go to the end of the log or, once the log is
+///                      full, to places from a random one on
+/// a call:              count it; if its iteration is kept, write it to the next place
 /// ```
 ///
 /// Iterations are kept whole, but may be partly overwritten by later ones.

@@ -290,7 +290,7 @@ impl IdleRules {
         Self { policy, ..Self::default() }
     }
 
-    /// Returns the policy of the workers of a segment of [`Path::mapping`].
+    /// Returns the idle policy of the workers that run a segment of [`Path::mapping`].
     pub fn of_segment(&self, segment: usize) -> IdlePolicy {
         self.workers.get(segment).copied().flatten().unwrap_or(self.policy)
     }

@@ -230,9 +230,8 @@ fn of_regions(report: &RegionsReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// Adds the cost of a load depending on where its address translation is found, and the latency and
-/// bandwidth while other threads read memory. Levels, TLBs and bandwidth are among the headline
-/// figures.
+/// Adds the costs of loads by where the address translation is found, and the latency and bandwidth
+/// under load. Levels, TLBs and bandwidth without load are left out: they are headline figures.
 fn of_memory(report: &MemoryReport, rows: &mut Vec<Row>) {
     for cost in &report.costs {
         let tlb = match cost.tlb {

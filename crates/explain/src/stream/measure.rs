@@ -82,7 +82,7 @@ impl Measure {
             Self::WindowLimited => ("time limited by the receiver's window", "ratio"),
             Self::SendBufferLimited => ("time limited by the send buffer", "ratio"),
             Self::SendBufferOverWindow => {
-                ("time limited by the send buffer relative to time limited by the window", "ratio")
+                ("time limited by the send buffer / time limited by the window", "ratio")
             }
             Self::WindowScaling => ("window scaling", "1 = yes"),
             Self::HeldBack => ("readings with small writes held back (Nagle)", "ratio"),

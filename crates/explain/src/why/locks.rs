@@ -30,8 +30,9 @@ use std::collections::BTreeMap;
 
 /// Minimum fraction of time in a call for a thread to belong to the group.
 const MEMBER: f64 = 0.1;
-/// Minimum of `waiting`, and of `holding`.
+/// Minimum of `waiting`: below it, the effect is small.
 const WAITING: f64 = 0.5;
+/// Minimum of `holding`: one of the threads holds the lock, except while it is handed over.
 const HOLDING: f64 = 0.4;
 
 /// A queue of threads behind a lock.

@@ -112,7 +112,7 @@ impl Measure {
             Self::CallsPerPacket => ("system calls per packet", "calls"),
             Self::CallsPerSecond => ("system calls", "1/s"),
             Self::BytesPerCall => ("bytes per system call", "bytes"),
-            Self::MaxBytesPerCall => ("bytes per system call, at most", "bytes"),
+            Self::MaxBytesPerCall => ("bytes per system call (upper bound)", "bytes"),
             Self::BriefProcesses => ("processes that ended within two readings", "1/s"),
             Self::OneWay => ("bytes in the busier direction", "ratio"),
             Self::BytesPerPacket => ("bytes per packet", "bytes"),

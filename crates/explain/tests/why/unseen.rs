@@ -343,7 +343,7 @@ fn a_program_that_cannot_open_more_descriptors_spins() {
 }
 
 #[test]
-fn packets_lost_on_output_or_for_want_of_an_entry_are_named() {
+fn packets_lost_on_output_or_without_a_free_entry_are_named() {
     let mut seen = idle_server();
     for (name, count) in
         [("Ip.InReceives", 4000), ("Ip.InDelivers", 4000), ("Ip.OutRequests", 4000)]

@@ -56,8 +56,8 @@ const NEAR: (f64, f64) = (2.0, 0.02);
 const LEAST_MISSED: f64 = 0.75;
 
 impl Point {
-    /// Returns the translation cost in the pass with this rank; `rank` maps the number of passes to
-    /// an index. See [`USUAL`] and [`SLOW`].
+    /// Sorts the passes by time, and returns the translation cost of the one that `rank` picks:
+    /// `rank` maps the number of passes to an index. See [`USUAL`] and [`SLOW`].
     pub(super) fn ranked(&self, rank: fn(usize) -> usize) -> f64 {
         let mut sorted = self.spread.clone();
         sorted.sort_unstable_by(f64::total_cmp);

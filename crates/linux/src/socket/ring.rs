@@ -61,8 +61,8 @@ impl SendRing {
             call: "io_uring_setup",
             value: format!("{per_call} requests"),
             errno: error.raw_os_error().unwrap_or(0),
-            advice: "allow io_uring: sysctl kernel.io_uring_disabled=0; in a container, with a \
-                     seccomp profile that permits it",
+            advice: "allow io_uring: sysctl kernel.io_uring_disabled=0; in a container, also use \
+                     a seccomp profile that permits it",
         };
         // Since Linux 6.1, a thread that alone uses the ring may complete requests when it waits,
         // without interrupts.

@@ -89,7 +89,7 @@ pub(super) fn report(
         (false, true) => Missing::Kernel,
         (false, false) => Missing::Unknown,
     };
-    let cost_ns = window.cost_ns.map_or(0.0, |cost| cost.value);
+    let cost_ns = window.cost_ns.map_or(0.0, |cost| cost.low);
     let overhead = (cost_ns / request.rate.period_ns().max(1) as f64).min(0.9);
     let polling = Polling::new(&resolved, meter, missing, overhead);
     let mut report = ProfileReport {

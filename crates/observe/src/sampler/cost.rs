@@ -86,9 +86,10 @@ pub(crate) fn figure(cost_ns: Option<Estimate>) -> Figure {
 }
 
 /// Returns the sampling rate, in samples per second, at which sampling takes at most `share` of a
-/// thread's time: `most` or, if samples are expensive, less, but at least `least`.
+/// thread's time: `most` or, if samples are expensive, less, but at least `least`. Uses the lower
+/// end of the cost's interval, because on a busy machine the cost is often overestimated.
 pub(crate) fn affordable(cost_ns: Option<Estimate>, share: f64, least: u64, most: u64) -> u64 {
-    let cost_ns = cost_ns.map_or(0.0, |cost| cost.value).max(1.0);
+    let cost_ns = cost_ns.map_or(0.0, |cost| cost.low).max(1.0);
     ((share * 1e9 / cost_ns) as u64).min(most).max(least)
 }
 

@@ -198,7 +198,7 @@ fn rounded(larger: u32, smaller: u32) -> u32 {
     (f64::from(larger) / f64::from(smaller)).round() as u32
 }
 
-/// Returns whether one end sends so much more often than the other that its segments are no
+/// Returns whether one end sends many segments for each one of the other, so that they are no
 /// requests.
 pub(super) fn is_one_way(readings: &[Reading]) -> bool {
     /// Minimum number of segments, and ratio, above those of large requests or replies.
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn messages_without_replies_are_no_requests() {
-        let messages = |sent| [reading(0, 5, 5), reading(1, 500, 5 + sent)];
+        let messages = |sent: u32| [reading(0, 5, 5), reading(1, 500, 5 + sent)];
         assert!(is_one_way(&messages(0)) && is_one_way(&messages(10)));
         assert!(!is_one_way(&messages(400)));
         assert!(!is_one_way(&[reading(0, 5, 5), reading(1, 8, 5)]) && !is_one_way(&[]));

@@ -164,8 +164,8 @@ pub enum BoundMeasure {
     OneAddress,
     /// Memory in use, in bytes, estimated from sampled addresses.
     WorkingSet,
-    /// Share of consecutive accesses made by streaming instructions, whose addresses advance in
-    /// steps of similar length.
+    /// Share of accesses made by streaming instructions: those whose successive addresses advance
+    /// by a roughly constant stride.
     Streamed,
     /// Rate at which the streams advance, in bytes per second of CPU time.
     StreamRate,
@@ -201,7 +201,7 @@ impl BoundMeasure {
             Self::Loads => "waiting for loads",
             Self::DependentLoads => "waiting for dependent loads",
             Self::Stores => "waiting for stores",
-            Self::LongArithmetic => "waiting for long arithmetic",
+            Self::LongArithmetic => "waiting for long-latency arithmetic",
             Self::SimpleInstructions => "waiting for simple instructions",
             Self::Atomics => "waiting for atomics",
             Self::Pauses => "in pause",

@@ -263,8 +263,8 @@ mod tests {
         bytes
     }
 
-    /// Returns a file with two blocks of a program, a block of code that is in no file, and a block
-    /// executed by another process.
+    /// Returns a trace file with two blocks of a program, one block of code that is not backed by a
+    /// file, and one block executed by another process.
     fn file() -> Vec<u8> {
         let long_path = format!("fd:00 131      /{}/walk", "d".repeat(200));
         let rows = [

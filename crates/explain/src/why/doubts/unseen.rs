@@ -191,7 +191,7 @@ pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell whether requests wait: most arrive on Unix domain sockets ({clients} \
-             connections), on which the kernel counts nothing. Thread {} works {} % of the time\
+             connections), for which the kernel keeps no counters. Thread {} works {} % of the time\
              {unread}.",
             label(thread),
             percent(thread.share_of(ThreadState::is_on_cpu))
@@ -204,8 +204,8 @@ pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Returns whether the threads that are awake now and then sleep in reads of single connections that
-/// they accepted: such a thread has answered all requests.
+/// Returns whether the threads that are awake now and then sleep in reads of single connections
+/// that they accepted: such a thread has answered all requests.
 fn waits_for_clients(facts: &Facts<'_>) -> bool {
     /// Fraction of the time asleep.
     const MOST: f64 = 0.8;

@@ -165,7 +165,7 @@ pub(super) const RULES: &[Rule] = &[
                    other threads: adding threads does not raise the rate.",
         fix: "Give each thread its own queue: replace a single qdisc with mq or noqueue, or use \
               SO_REUSEPORT or XPS",
-        workaround: Some("use fewer threads, which contend less"),
+        workaround: Some("use fewer threads to reduce contention"),
         wrong_if: "with one thread, the rate falls by more than 20 %",
         measure: "kernel lock waits (as root), or the rate with one thread",
     },
@@ -183,7 +183,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} spends {kernel_lock} of its time waiting for kernel locks.",
         fix: "Give each thread its own queue: replace a single qdisc with mq or noqueue, or use \
               SO_REUSEPORT or XPS",
-        workaround: Some("use fewer threads, which contend less"),
+        workaround: Some("use fewer threads to reduce contention"),
         wrong_if: "with one thread, the rate falls by more than 20 %",
         measure: KERNEL_SAMPLES,
     },
@@ -212,7 +212,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Threads contend for a user-space lock: they spend {futex} of their time in \
                    short futex sleeps.",
         fix: "Split the lock (one per thread or per table shard), or use per-thread data",
-        workaround: Some("use fewer threads, which contend less"),
+        workaround: Some("use fewer threads to reduce contention"),
         wrong_if: "with one thread, futex sleeps disappear and the rate falls by more than 20 %",
         measure: "futex calls, with `perf trace -s -p PID` or `strace -c -f -e futex -p PID`",
     },
@@ -227,8 +227,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::LockReleased,
         then_limited_by: Next::Is("what the threads do under the lock"),
-        sentence: "Threads of {program} wait for a lock or semaphore: on average, {lock_queue} of them sleep in \
-                   {lock_call}{lock_holder}.",
+        sentence: "Threads of {program} wait for a lock or semaphore: on average, {lock_queue} of \
+                   them sleep in {lock_call}{lock_holder}.",
         fix: "Do not hold the lock while sleeping; shorten the critical section, or split the lock \
               (one per connection or per table shard); if it guards a pool, enlarge the pool",
         workaround: Some("make what is done under the lock faster"),
@@ -248,7 +248,7 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the work done under the lock"),
         sentence: "Thread {thread} spends {user_lock} of its time in user-space lock functions.",
         fix: "Split the lock (one per thread or per table shard), or use per-thread data",
-        workaround: Some("use fewer threads, which contend less"),
+        workaround: Some("use fewer threads to reduce contention"),
         wrong_if: "with one thread, the lock disappears from the profile and the rate falls",
         measure: "user-mode samples",
     },
@@ -380,7 +380,7 @@ pub(super) const RULES: &[Rule] = &[
                    {line}.",
         fix: "Split the lock or the counter: give each thread its own, and sum the counters on \
               read",
-        workaround: Some("use fewer threads, which contend less"),
+        workaround: Some("use fewer threads to reduce contention"),
         wrong_if: "with one thread, the rate per thread rises by less than 5 %",
         measure: "accesses to shared cache lines, with perf c2c on a machine with hardware \
                   counters",

@@ -175,7 +175,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::ConntrackFull,
         scope: Scope::Program,
-        conditions: &[at_least(M::ConntrackLoss, 0.0005, "one client in 1000 waits for a second")],
+        conditions: &[at_least(
+            M::ConntrackLoss,
+            0.0005,
+            "one client in 1000 waits 1 s and tries again",
+        )],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::LossPerhapsRecovered(M::ConntrackLoss),

@@ -329,12 +329,12 @@ pub(super) const RULES: &[Rule] = &[
             at_most(
                 M::OthersAwaitInput,
                 0.5,
-                "if another thread waits for requests, this one may work in the background",
+                "if another thread waits for requests, this one may just be a background thread",
             ),
             at_most(
                 M::WorkWithoutTimers,
                 0.3,
-                "if other threads do most of the work, this one works in the background",
+                "if other threads do most of the work, this is just a background thread",
             ),
         ],
         symptoms: 0,
