@@ -76,8 +76,9 @@ pub(crate) struct ProfileArgs {
     /// Sample for this long, e.g. 500ms (default: 5s)
     #[arg(long, short = 't', value_name = "TIME", value_parser = duration)]
     time: Option<f64>,
-    /// Samples per second of each running thread, 1 to 20000 (default: 999, or fewer if they would
-    /// take more than 2 % of its time)
+    /// Samples per second of each running thread, 1 to 20000 (default: up to 999)
+    ///
+    /// The default is lower if samples would take more than 2 % of the thread's time.
     #[arg(
         long, short = 'F', value_name = "HZ", conflicts_with = "period",
         value_parser = clap::value_parser!(u64).range(1..=20_000)

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The median over pairs of counts excludes those that were disturbed. Everything together takes
-//! about 60 ms.
+//! about 25 ms.
 
 use super::CPU_CLOCK;
 use linerate_linux::perf::{Event, OpenError, Request, Target};
@@ -22,11 +22,11 @@ use linerate_record::{Figure, Tier};
 use std::hint::black_box;
 
 /// Number of pairs of counts.
-const PAIRS: usize = 9;
+const PAIRS: usize = 7;
 /// CPU time of each count: 16 samples.
-const COUNT_NS: u64 = 3_200_000;
+const COUNT_NS: u64 = 1_600_000;
 /// CPU time between samples.
-const PERIOD_NS: u64 = 200_000;
+const PERIOD_NS: u64 = 100_000;
 
 /// Measures the CPU time per sample of the calling thread, in nanoseconds; `None` if sampling is
 /// not permitted.
@@ -78,7 +78,7 @@ fn count() -> f64 {
 
 /// Returns the figure for a record.
 pub(crate) fn figure(cost_ns: Option<Estimate>) -> Figure {
-    const METHOD: &str = "CPU time lost to a cpu-clock sample, median of 9 pairs of counts";
+    const METHOD: &str = "CPU time lost to a cpu-clock sample, median of 7 pairs of counts";
     match cost_ns {
         Some(cost_ns) => Figure::number("ns", cost_ns, Tier::Sw, METHOD),
         None => Figure::absent("ns", Tier::Sw, METHOD, "sampling is not permitted"),

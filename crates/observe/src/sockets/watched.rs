@@ -131,6 +131,8 @@ impl Watched {
         if let Some(tcp) = tcp.filter(|_| self.kind == SocketKind::Tcp) {
             self.app_limited += u64::from(tcp.is_app_limited);
             self.held += u64::from(is_held(&tcp));
+            // Of several readings at once, the last one counts.
+            self.readings.pop_if(|last| last.tick == tick);
             if self.readings.len() < READINGS_MAX {
                 self.readings.push(Reading::new(tick, &tcp));
             }
