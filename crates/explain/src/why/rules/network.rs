@@ -260,7 +260,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: STALLS_AND_LOCKS,
-        gain: GainModel::MoreInFlight,
+        gain: GainModel::UpToFullCpu,
         then_limited_by: Next::Is("the server that it asks, or the program's own CPU"),
         sentence: "{program} waits for replies of the server that it asks, {awaited_server}: in \
                    {awaiting_servers} of the readings, a client's request waited for one of them.",
