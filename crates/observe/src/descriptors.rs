@@ -33,7 +33,8 @@ impl Descriptors {
     pub(crate) fn finish(&mut self) -> Vec<FullDescriptors> {
         let full = |(&pid, process): (&u32, &Process)| {
             let share = process.full as f64 / process.reads.max(1) as f64;
-            Some(FullDescriptors { pid, limit: process.limit.filter(|_| process.full > 0)?, share })
+            let limit = process.limit.filter(|_| process.full > 0)?;
+            Some(FullDescriptors { pid, limit, reads: process.reads, share })
         };
         let found = self.processes.iter().filter_map(full).collect();
         self.processes.clear();
@@ -66,7 +67,10 @@ mod tests {
         for (pid, open) in [(7, 11), (7, 12), (8, 5000), (9, 5000)] {
             descriptors.take(&root, pid, open);
         }
-        assert_eq!(descriptors.finish(), [FullDescriptors { pid: 7, limit: 12, share: 0.5 }]);
+        assert_eq!(
+            descriptors.finish(),
+            [FullDescriptors { pid: 7, limit: 12, reads: 2, share: 0.5 }]
+        );
         assert!(descriptors.finish().is_empty());
     }
 }

@@ -414,8 +414,9 @@ impl Sockets {
         requests::requests(sockets, elapsed_s)
     }
 
-    /// Returns how many connections the processes accepted on Unix domain sockets.
-    pub(crate) fn unix_clients(&self) -> u64 {
+    /// Returns how many connections the processes accepted on Unix domain sockets; `None` if these
+    /// sockets could not be listed.
+    pub(crate) fn unix_clients(&self) -> Option<u64> {
         self.unix.clients()
     }
 

@@ -76,10 +76,10 @@ pub struct Observation {
     /// in older records.
     #[serde(default)]
     pub requests: Option<RequestCounts>,
-    /// Connections that the program accepted on Unix domain sockets; 0 in older records. The kernel
-    /// counts no packets on them.
+    /// Connections that the program accepted on Unix domain sockets, for which the kernel counts no
+    /// packets; `null` if these sockets could not be listed, and in older records.
     #[serde(default)]
-    pub unix_clients: u64,
+    pub unix_clients: Option<u64>,
     /// Local processes at the other end of the program's connections, most CPU time first.
     #[serde(default)]
     pub peers: Vec<PeerActivity>,
@@ -121,6 +121,8 @@ pub struct FullDescriptors {
     pub pid: u32,
     /// Limit on open descriptors (RLIMIT_NOFILE).
     pub limit: u64,
+    /// Number of readings.
+    pub reads: u64,
     /// Fraction of readings in which all of them were open, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,

@@ -170,7 +170,7 @@ fn example() -> WhyReport {
         ended_threads_cpus: None,
         full_descriptors: Vec::new(),
         requests: None,
-        unix_clients: 0,
+        unix_clients: None,
         quotas: Vec::new(),
         cpus: vec![cpu(0, 0.3, 0.7), cpu(1, 1.0, 0.0)],
         interfaces: vec![interface()],

@@ -21,10 +21,11 @@
 //! readers sleep on the same futex shows the same, and so do lock calls unless the holder waits for
 //! requests (as with a lock around accept).
 
-use super::facts::{Facts, Subject};
+use super::facts::{Facts, Subject, share};
 use super::requests;
 use super::roles::on_servers;
-use super::waits::{self, Wait, wait_of};
+use super::waits::{self, Wait, named, wait_of};
+use linerate_record::stats::Estimate;
 use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity};
 use std::collections::BTreeMap;
 
@@ -104,7 +105,7 @@ fn may_be_lock(sleep: &&SleepTime) -> bool {
 fn group<'a>(facts: &Facts<'a>) -> Group<'a> {
     let member = |thread: &'a ThreadActivity| {
         let sleeps = || thread.asleep_on.iter().filter(may_be_lock);
-        let longest = sleeps().max_by(|a, b| a.share.total_cmp(&b.share))?;
+        let longest = waits::longest(sleeps())?;
         let waits = sleeps().map(|sleep| sleep.share).sum();
         (waits >= MEMBER).then_some(Member { thread, longest, waits })
     };
@@ -209,8 +210,7 @@ impl Group<'_> {
     }
 
     fn queue(&self, facts: &Facts<'_>, waiting: f64) -> Queue {
-        let longest = self.threads.iter().map(|one| one.longest);
-        let longest = longest.max_by(|a, b| a.share.total_cmp(&b.share));
+        let longest = waits::longest(self.threads.iter().map(|one| one.longest));
         Queue {
             waiting,
             holding: self.holding(facts),
@@ -236,14 +236,7 @@ impl Group<'_> {
     }
 }
 
-fn named(sleep: &SleepTime) -> String {
-    match &sleep.object {
-        Some(object) => format!("{} ({object})", sleep.on),
-        None => sleep.on.clone(),
-    }
-}
-
-/// Returns the mean number of threads that wait for a lock.
-pub(super) fn waiting(facts: &Facts<'_>) -> Option<f64> {
-    queue(facts).map(|queue| queue.waiting)
+/// Returns the mean number of threads that wait for a lock, with the error of sampled shares.
+pub(super) fn waiting(facts: &Facts<'_>) -> Option<Estimate> {
+    queue(facts).map(|queue| share(queue.waiting))
 }

@@ -13,7 +13,7 @@ use self::counts::{
     strangers_instead, system_calls, takes_turns, throttled, waits,
 };
 pub(super) use self::counts::{share_of_strangers, work_without_timers};
-use super::facts::{Facts, Subject, counted, share, share_of};
+use super::facts::{Facts, Subject, counted, sampled, share, share_of};
 use super::functions::Group;
 use super::locks;
 use super::requests;
@@ -388,13 +388,14 @@ impl Measure {
             Self::BriefProcesses => counted(brief_processes(facts), facts.elapsed()),
             Self::IdleCpus => Some(share(facts.idle_cpus()?)),
             Self::DescriptorsFull => {
-                let shares = observation.full_descriptors.iter().map(|full| full.share);
-                Some(Estimate::exactly(shares.fold(0.0, f64::max)))
+                let full = observation.full_descriptors.iter();
+                let most = full.max_by(|a, b| a.share.total_cmp(&b.share));
+                Some(most.map_or(Estimate::exactly(0.0), |full| sampled(full.share, full.reads)))
             }
             Self::RepliesDelayed => requests::delayed(facts),
             Self::AwaitingServers => requests::awaiting_servers(facts),
-            Self::PendingAtServers => requests::pending_at_servers(facts).map(Estimate::exactly),
-            Self::LockQueue => locks::waiting(facts).map(Estimate::exactly),
+            Self::PendingAtServers => requests::pending_at_servers(facts),
+            Self::LockQueue => locks::waiting(facts),
             Self::Observer => share_of(&observation.observer),
             _ => None,
         }

@@ -116,7 +116,7 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
     let lost = socket.drops.filter(|drops| *drops > 0);
     let lost = lost
         .map_or(String::new(), |drops| format!(", and {} packets were dropped", grouped(drops)));
-    let asleep = thread.asleep_on.iter().max_by(|a, b| a.share.total_cmp(&b.share));
+    let asleep = waits::longest(&thread.asleep_on);
     let asleep = asleep.map_or(String::new(), |sleep| asleep_in(facts, thread, sleep));
     let (workers, advice) = workers(facts, thread);
     let next = match longest_wait(thread) {
@@ -142,19 +142,14 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
 /// Describes what the program's other processes do, if the one that owns the socket only waits:
 /// those of a server with worker processes share it. Also returns what to do, if that follows.
 fn workers(facts: &Facts<'_>, owner: &ThreadActivity) -> (String, Option<String>) {
-    /// Minimum fraction of a worker's time in a call.
-    const MOST: f64 = 0.5;
-    let longest = |thread: &ThreadActivity| {
-        let longest = thread.asleep_on.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
-        (longest.share >= MOST).then(|| (longest.on.clone(), waits::wait_of(longest)))
-    };
     if longest_wait(owner) != Some(Wait::Input) {
         return (String::new(), None);
     }
     let others = facts.observation.threads.iter().filter(|other| other.pid != owner.pid);
-    let mut calls = BTreeMap::<(String, bool), Vec<u32>>::new();
-    for (thread, (on, wait)) in others.filter_map(|other| Some((other, longest(other)?))) {
-        calls.entry((on, wait == Wait::Input)).or_default().push(thread.pid);
+    let mut calls = BTreeMap::<(&str, bool), Vec<u32>>::new();
+    for (thread, sleep) in others.filter_map(|other| Some((other, mostly_in(other)?))) {
+        let is_input = waits::wait_of(sleep) == Wait::Input;
+        calls.entry((&sleep.on, is_input)).or_default().push(thread.pid);
     }
     let Some(((on, is_input), pids)) = calls.into_iter().max_by_key(|(_, pids)| pids.len()) else {
         return (String::new(), None);
@@ -186,13 +181,17 @@ fn is_read_at_once(socket: &SocketCounts, thread: &ThreadActivity) -> bool {
     longest_wait(thread) == Some(Wait::Input) && socket.receive_queue_mean <= MORE * message
 }
 
-/// Returns what a thread waits for in the call in which it sleeps longest; `None` if that call
-/// takes less than half of its time.
+/// Returns what a thread waits for most of the time; `None` if for nothing in particular.
 fn longest_wait(thread: &ThreadActivity) -> Option<Wait> {
+    mostly_in(thread).map(waits::wait_of)
+}
+
+/// Returns the call in which a thread sleeps for at least half of its time; `None` if there is
+/// none.
+fn mostly_in(thread: &ThreadActivity) -> Option<&SleepTime> {
     /// Minimum fraction of the thread's time.
     const MOST: f64 = 0.5;
-    let longest = thread.asleep_on.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
-    (longest.share >= MOST).then(|| waits::wait_of(longest))
+    waits::longest(&thread.asleep_on).filter(|longest| longest.share >= MOST)
 }
 
 /// Describes what a thread sleeps on, and how many other threads sleep on the same object: `, and
@@ -210,6 +209,9 @@ fn asleep_in(facts: &Facts<'_>, thread: &ThreadActivity, sleep: &SleepTime) -> S
         1 => ", like another thread".to_owned(),
         many => format!(", like {many} other threads"),
     };
-    let object = sleep.object.as_ref().map_or(String::new(), |object| format!(" ({object})"));
-    format!(", and asleep in {}{object} {} % of the time{others}", sleep.on, percent(sleep.share))
+    format!(
+        ", and asleep in {} {} % of the time{others}",
+        waits::named(sleep),
+        percent(sleep.share)
+    )
 }

@@ -47,9 +47,10 @@ pub(super) fn awaiting_servers(facts: &Facts<'_>) -> Option<Estimate> {
 
 /// Returns the mean number of requests at other servers, relative to the mean number of clients
 /// that wait for a reply. If it is small, most requests wait for something else first.
-pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<f64> {
+pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts).filter(|counts| counts.pending_mean > 0.0)?;
-    Some(counts.awaiting_mean / counts.pending_mean)
+    let share = (counts.awaiting_mean / counts.pending_mean).min(1.0);
+    Some(sampled(share, counts.readings))
 }
 
 /// Returns the server whose replies the program awaits most often.

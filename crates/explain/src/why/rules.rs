@@ -8,6 +8,7 @@ mod loss;
 mod network;
 
 pub(super) use cpu::{TURNS, VISIBLE};
+pub(super) use network::{BACKGROUND, DELAYED};
 
 use super::facts::{Facts, Subject};
 use super::gain::GainModel;

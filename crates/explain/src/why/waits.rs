@@ -128,21 +128,32 @@ pub(super) fn time_for_work(thread: &ThreadActivity) -> Option<f64> {
     Some(time_in(thread, Wait::Input)? + time_in(thread, Wait::Thread)?)
 }
 
+/// Returns the longest of these sleeps.
+pub(super) fn longest<'a>(
+    sleeps: impl IntoIterator<Item = &'a SleepTime>,
+) -> Option<&'a SleepTime> {
+    sleeps.into_iter().max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+/// Returns a call with its object: `fsync (/var/log/requests)`.
+pub(super) fn named(sleep: &SleepTime) -> String {
+    match &sleep.object {
+        Some(object) => format!("{} ({object})", sleep.on),
+        None => sleep.on.clone(),
+    }
+}
+
 /// Returns the call in which a thread sleeps longest for this kind of wait, such as
 /// `fsync (/var/log/requests)`.
 pub(super) fn longest_in(thread: &ThreadActivity, wait: Wait) -> Option<String> {
     let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == wait);
-    let longest = sleeps.max_by(|a, b| a.share.total_cmp(&b.share))?;
-    Some(match &longest.object {
-        Some(object) => format!("{} ({object})", longest.on),
-        None => longest.on.clone(),
-    })
+    longest(sleeps).map(named)
 }
 
 /// Returns what removes a thread's longest wait for storage.
 pub(super) fn storage_fix(thread: &ThreadActivity) -> &'static str {
     let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Storage);
-    match sleeps.max_by(|a, b| a.share.total_cmp(&b.share)).map(|sleep| sleep.on.as_str()) {
+    match longest(sleeps).map(|sleep| sleep.on.as_str()) {
         Some("read" | "readv" | "pread64" | "preadv") => {
             "Keep the file in memory (more memory for the page cache), read ahead \
              (posix_fadvise), or read in another thread or with io_uring"

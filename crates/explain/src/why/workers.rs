@@ -86,7 +86,7 @@ fn observe(report: &RunReport) -> Observation {
         ended_threads_cpus: None,
         full_descriptors: Vec::new(),
         requests: None,
-        unix_clients: 0,
+        unix_clients: None,
         quotas: Vec::new(),
         cpus: Vec::new(),
         interfaces: Vec::new(),

@@ -92,7 +92,7 @@ pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
         ended_threads_cpus: None,
         full_descriptors: Vec::new(),
         requests: None,
-        unix_clients: 0,
+        unix_clients: None,
         quotas: Vec::new(),
         cpus: vec![cpu(0, 0.1, 0.05, 0.01), cpu(1, 0.5, 0.1, 0.01)],
         interfaces: Vec::new(),

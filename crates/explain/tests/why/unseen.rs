@@ -10,6 +10,7 @@ use linerate_record::why::{
     FullDescriptors, KernelEvent, Observation, PeerActivity, RanInstead, RequestCounts, SleepTime,
     SocketCounts, SocketKind, TcpCounts, ThreadActivity, WhyFinding,
 };
+use linerate_record::{Figure, Tier};
 
 fn first(seen: &Observation) -> WhyFinding {
     explain(seen).remove(0)
@@ -74,7 +75,7 @@ fn requests(pending_share: f64, awaiting_share: f64) -> Option<RequestCounts> {
         server: (awaiting_share > 0.0).then(|| "10.0.0.9:5432".to_owned()),
         silent: 0,
         requests: 2000,
-        reply_s: Some(0.0015),
+        reply_time: Figure::exact("s", 0.0015, Tier::Sw, "known"),
     })
 }
 
@@ -298,7 +299,7 @@ fn without_counted_requests_a_lock_is_only_suspected() {
 fn requests_on_unix_sockets_are_not_called_an_offered_load() {
     let mut seen = idle_server();
     assert_eq!(first(&seen).cause, NothingWrong);
-    seen.unix_clients = 8;
+    seen.unix_clients = Some(8);
     seen.packets = packets(160, 16_000);
     let finding = first(&seen);
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
@@ -335,7 +336,7 @@ fn work_in_long_pieces_delays_other_requests() {
 fn a_program_that_cannot_open_more_descriptors_spins() {
     let mut seen = idle_server();
     seen.threads = vec![thread("server", 100, &[(User, 0.4), (Kernel, 0.6)])];
-    seen.full_descriptors = vec![FullDescriptors { pid: 100, limit: 12, share: 1.0 }];
+    seen.full_descriptors = vec![FullDescriptors { pid: 100, limit: 12, reads: 7, share: 1.0 }];
     let finding = first(&seen);
     assert_eq!(finding.cause, DescriptorLimit, "{}", finding.sentence);
     seen.full_descriptors[0].share = 0.1;

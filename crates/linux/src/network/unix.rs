@@ -42,14 +42,14 @@ impl UnixSocket {
     fn decode(body: &[u8]) -> Option<Self> {
         let (state, inode) = (*body.get(2)?, u32_at(body, 4)?);
         let attributes = body.get(MESSAGE..)?;
-        let queue = |at| attribute(attributes, QUEUES).and_then(|queues| u32_at(queues, at));
+        let queues = attribute(attributes, QUEUES)?;
         Some(Self {
             inode,
             is_listening: state == LISTENS,
             name: attribute(attributes, NAME).and_then(name),
             peer: attribute(attributes, PEER).and_then(|peer| u32_at(peer, 0)),
-            receive_queue: queue(0).unwrap_or(0),
-            send_queue: queue(4).unwrap_or(0),
+            receive_queue: u32_at(queues, 0)?,
+            send_queue: u32_at(queues, 4)?,
         })
     }
 }

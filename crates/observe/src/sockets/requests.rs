@@ -3,7 +3,9 @@
 
 use super::turns::{Asks, Turns};
 use super::watched::Watched;
+use linerate_record::stats::share_interval;
 use linerate_record::why::{RequestCounts, SocketKind};
+use linerate_record::{Figure, Tier};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum ratio of the bytes that one end sends to those of the other. Beyond it, the connection
@@ -23,61 +25,112 @@ struct Pending {
     awaiting: u32,
 }
 
+/// Requests of all connections.
+#[derive(Debug, Default)]
+struct Requests {
+    /// By the number of the reading.
+    readings: BTreeMap<u32, Pending>,
+    connections: u64,
+    /// Accepted connections whose exchanges are regular: their number, the number of exchanges, and
+    /// for each reading, how many had a request without a reply, of how many.
+    regular: u64,
+    exchanges: u64,
+    of_regular: BTreeMap<u32, (u32, u32)>,
+}
+
 /// Returns the requests on a program's connections over a window of `elapsed_s`; `None` if it
 /// accepted no connections.
 pub(super) fn requests<'a>(
     sockets: impl Iterator<Item = &'a Watched>,
     elapsed_s: f64,
 ) -> Option<RequestCounts> {
-    let mut sockets: Vec<&Watched> = sockets.collect();
-    // A request without a reply on a connection that carries nothing else is a long poll, unless no
-    // other request is answered either.
-    let has_traffic =
-        |socket: &&Watched| socket.tcp().bytes_received + socket.tcp().bytes_acked > 0;
+    let sockets: Vec<&Watched> = sockets.collect();
     let listening = sockets.iter().filter(|socket| socket.kind == SocketKind::TcpListen);
     let ports: BTreeSet<u16> = listening.filter_map(|socket| socket.port()).collect();
     let is_accepted = |socket: &Watched| socket.port().is_some_and(|port| ports.contains(&port));
-    let mut silent = 0;
-    if sockets.iter().any(has_traffic) {
-        let (active, quiet): (Vec<_>, Vec<_>) = sockets
-            .into_iter()
-            .partition(|socket| socket.kind != SocketKind::Tcp || has_traffic(socket));
-        (sockets, silent) = (active, count_waiting(&quiet, is_accepted));
+    let tcp = sockets.iter().copied().filter(|socket| socket.kind == SocketKind::Tcp);
+    let (active, quiet): (Vec<&Watched>, Vec<&Watched>) = tcp.partition(|socket| {
+        let tcp = socket.tcp();
+        tcp.bytes_received + tcp.bytes_acked > 0
+    });
+    // A request without a reply on a connection that carries nothing else is a long poll, unless no
+    // other request is answered either.
+    let (connections, silent) = match active.is_empty() {
+        true => (quiet, 0),
+        false => (active, count_waiting(&quiet, is_accepted)),
+    };
+    let mut requests = Requests::default();
+    for socket in connections.iter().filter(|socket| !is_stream(socket)) {
+        requests.add(socket, is_accepted(socket));
     }
-    let mut ticks = BTreeMap::<u32, Pending>::new();
-    let (mut connections, mut requests, mut waited_s) = (0, 0, 0.0);
-    for socket in sockets.iter().filter(|s| s.kind == SocketKind::Tcp && !is_stream(s)) {
-        let is_accepted = is_accepted(socket);
+    (requests.connections > 0).then(|| requests.counts(silent, elapsed_s))
+}
+
+impl Requests {
+    fn add(&mut self, socket: &Watched, is_accepted: bool) {
         let turns = socket.turns(if is_accepted { Asks::Peer } else { Asks::Program });
-        note(&mut ticks, &turns, socket, is_accepted);
-        connections += u64::from(is_accepted);
-        if let Some(exchanges) = turns.exchanges.filter(|_| is_accepted && socket.is_whole()) {
-            requests += u64::from(exchanges);
-            waited_s += turns.share() * elapsed_s;
+        note(&mut self.readings, &turns, socket, is_accepted);
+        self.connections += u64::from(is_accepted);
+        let Some(exchanges) = turns.exchanges.filter(|_| is_accepted && socket.is_whole()) else {
+            return;
+        };
+        (self.regular, self.exchanges) = (self.regular + 1, self.exchanges + u64::from(exchanges));
+        for turn in &turns.all {
+            let (pending, all) = self.of_regular.entry(turn.tick).or_default();
+            (*pending, *all) = (*pending + u32::from(turn.is_pending), *all + 1);
         }
     }
-    ticks.retain(|_, pending| pending.is_read);
-    let readings = ticks.len() as u64;
-    let share = |count: usize| count as f64 / readings.max(1) as f64;
-    let mean = |of: fn(&Pending) -> u32| {
-        ticks.values().map(|at| f64::from(of(at))).sum::<f64>() / readings.max(1) as f64
-    };
-    let awaiting = || ticks.values().filter(|at| at.of_clients > 0 && !at.at_servers.is_empty());
-    let mut servers = BTreeMap::<&String, u64>::new();
-    awaiting().flat_map(|at| &at.at_servers).for_each(|one| *servers.entry(one).or_default() += 1);
-    (connections > 0).then(|| RequestCounts {
-        readings,
-        connections,
-        pending_share: share(ticks.values().filter(|at| at.of_clients > 0).count()),
-        pending_mean: mean(|at| at.of_clients),
-        late_share: share(ticks.values().filter(|at| at.is_late).count()),
-        awaiting_share: share(awaiting().count()),
-        awaiting_mean: mean(|at| at.awaiting),
-        server: servers.into_iter().max_by_key(|(_, count)| *count).map(|(name, _)| name.clone()),
-        silent,
-        requests,
-        reply_s: (requests > 0).then(|| waited_s / requests as f64),
-    })
+
+    fn counts(mut self, silent: u64, elapsed_s: f64) -> RequestCounts {
+        self.readings.retain(|_, pending| pending.is_read);
+        let readings = self.readings.len() as u64;
+        let mean = |of: fn(&Pending) -> f64| {
+            self.readings.values().map(of).sum::<f64>() / readings.max(1) as f64
+        };
+        let mut servers = BTreeMap::<&String, u64>::new();
+        for at in self.readings.values().filter(|at| at.is_awaiting()) {
+            at.at_servers.iter().for_each(|server| *servers.entry(server).or_default() += 1);
+        }
+        let server = servers.into_iter().max_by_key(|(_, count)| *count);
+        RequestCounts {
+            readings,
+            connections: self.connections,
+            pending_share: mean(|at| f64::from(u8::from(at.of_clients > 0))),
+            pending_mean: mean(|at| f64::from(at.of_clients)),
+            late_share: mean(|at| f64::from(u8::from(at.is_late))),
+            awaiting_share: mean(|at| f64::from(u8::from(at.is_awaiting()))),
+            awaiting_mean: mean(|at| f64::from(at.awaiting)),
+            server: server.map(|(name, _)| name.clone()),
+            silent,
+            requests: self.exchanges,
+            reply_time: self.reply_time(elapsed_s),
+        }
+    }
+
+    /// Returns the mean time from a request to its reply, by Little's law: the mean number of
+    /// pending requests divided by their rate.
+    fn reply_time(&self, elapsed_s: f64) -> Figure {
+        const METHOD: &str = "pending requests (sampled) / requests per second (Little's law)";
+        const SEED: u64 = 0x7265_706c;
+        if self.exchanges == 0 {
+            let why = "no connection has exchanges of a fixed number of segments";
+            return Figure::absent("s", Tier::Sw, METHOD, why);
+        }
+        let (pending, all): (Vec<f64>, Vec<f64>) = self
+            .of_regular
+            .values()
+            .map(|&(pending, all)| (f64::from(pending), f64::from(all)))
+            .unzip();
+        let pending = share_interval(&pending, &all, SEED).scale(self.regular as f64);
+        Figure::number("s", pending.scale(elapsed_s / self.exchanges as f64), Tier::Sw, METHOD)
+    }
+}
+
+impl Pending {
+    /// Returns whether a client and, at the same time, the program wait for a reply.
+    fn is_awaiting(&self) -> bool {
+        self.of_clients > 0 && self.awaiting > 0
+    }
 }
 
 /// Counts accepted connections on which a request had no reply in any reading.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::peers::other_ends;
 use super::*;
-use linerate_linux::network::{Listed, SocketMemory};
+use linerate_linux::network::{Listed, SocketMemory, TcpInfo};
 
 fn memory(drops: u32) -> Option<SocketMemory> {
     Some(SocketMemory { receive_buffer: 212_992, send_buffer: 212_992, drops })
@@ -140,4 +140,63 @@ fn connections_that_begin_and_end_within_the_window_come_and_go() {
     assert!(!sockets.come_and_go() && sockets.replaces_connections());
     sockets.watched.get_mut(&10).expect("it is watched").is_closed = true;
     assert!(sockets.come_and_go());
+}
+
+/// Returns a connection (or a listening socket, if there is no remote address) with this many
+/// segments of data received and sent.
+fn tcp(inode: u32, local: &str, remote: &str, received: u32, sent: u32) -> InetSocket {
+    let listed = Listed {
+        protocol: InetProtocol::Tcp,
+        is_listening: remote.is_empty(),
+        local: local.parse().expect("an address"),
+        remote: if remote.is_empty() { "0.0.0.0:0" } else { remote }.parse().expect("address"),
+        inode,
+        receive_queue: 0,
+        send_queue: 0,
+    };
+    let tcp = TcpInfo {
+        data_segments_in: received,
+        data_segments_out: sent,
+        bytes_received: 50 * u64::from(received),
+        bytes_acked: 50 * u64::from(sent),
+        ..TcpInfo::default()
+    };
+    let mut socket = InetSocket::of_listed(listed);
+    socket.tcp = Some(tcp);
+    socket
+}
+
+#[test]
+fn requests_of_all_connections_are_read_together() {
+    let mut sockets = Sockets::new(false, None);
+    (1..=5).for_each(|inode| {
+        sockets.owners.insert(inode, 7);
+    });
+    let readings = 40;
+    for n in 0..readings {
+        sockets.tick += 1;
+        // Every second reading, a client waits, and the program waits for a server.
+        let waits = n % 2;
+        let all = vec![
+            tcp(1, "10.0.0.1:80", "", 0, 0),
+            tcp(2, "10.0.0.1:80", "10.0.0.2:4000", 10 * n + waits, 10 * n),
+            tcp(3, "10.0.0.1:80", "10.0.0.2:4001", 10 * n, 10 * n),
+            tcp(4, "10.0.0.1:9000", "10.0.0.9:5432", 10 * n, 10 * n + waits),
+            // No traffic since its only request, which has no reply.
+            tcp(5, "10.0.0.1:80", "10.0.0.2:4002", 1, 0),
+        ];
+        // A second reading in the same slice replaces the first.
+        sockets.take_inet(all.clone(), n == 0);
+        sockets.take_inet(all, false);
+    }
+    let counts = sockets.requests(4.0).expect("requests");
+    assert_eq!((counts.readings, counts.connections, counts.silent), (40, 2, 1));
+    assert_eq!([counts.pending_share, counts.awaiting_share], [0.5; 2]);
+    assert_eq!([counts.pending_mean, counts.awaiting_mean], [0.5; 2]);
+    assert_eq!(counts.server.as_deref(), Some("10.0.0.9:5432"));
+    // One connection waits half of 4 s; together, they carry 781 requests.
+    assert_eq!(counts.requests, 781);
+    let time = counts.reply_time.estimate().expect("a time");
+    assert!((time.value - 2.0 / 781.0).abs() < 1e-9 && time.low < time.value, "{time:?}");
+    assert_eq!(Sockets::new(false, None).requests(4.0), None);
 }

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct UnixSockets {
     watched: BTreeMap<u64, Watched>,
+    /// Whether the sockets could be listed.
+    is_listed: bool,
 }
 
 #[derive(Debug)]
@@ -31,7 +33,8 @@ impl UnixSockets {
     /// Reads all sockets of the namespace. `is_owned` returns whether the socket with this inode is
     /// observed. Closed sockets keep their last readings.
     pub(super) fn read(&mut self, network: &Network, is_owned: impl Fn(u64) -> bool) {
-        let sockets = network.unix_sockets().unwrap_or_default();
+        let Ok(sockets) = network.unix_sockets() else { return };
+        self.is_listed = true;
         let names: BTreeMap<u32, &String> =
             sockets.iter().filter_map(|one| Some((one.inode, one.name.as_ref()?))).collect();
         for socket in sockets.iter().filter(|socket| is_owned(socket.inode.into())) {
@@ -68,13 +71,13 @@ impl UnixSockets {
         opened.filter_map(|(inode, watched)| Some((*inode, watched.last.peer?.into())))
     }
 
-    /// Returns how many connections the processes accepted.
-    pub(super) fn clients(&self) -> u64 {
+    /// Returns how many connections the processes accepted; `None` if that is not known.
+    pub(super) fn clients(&self) -> Option<u64> {
         let is_accepted = |watched: &&Watched| {
             let socket = &watched.last;
             !socket.is_listening && socket.name.is_some() && socket.peer.is_some()
         };
-        self.watched.values().filter(is_accepted).count() as u64
+        self.is_listed.then(|| self.watched.values().filter(is_accepted).count() as u64)
     }
 
     /// Returns the counts of listening sockets, of connections to servers, and of sockets that had
@@ -175,6 +178,7 @@ mod tests {
         let owners: BTreeMap<u64, u32> =
             [inode(&listener), inode(&server), inode(&client)].map(|inode| (inode, 7)).into();
         let mut sockets = UnixSockets::default();
+        assert_eq!(sockets.clients(), None);
         sockets.read(&network, |inode| owners.contains_key(&inode));
         if sockets.is_empty() {
             eprintln!("SKIP: Unix domain sockets are not listed here");
@@ -184,7 +188,7 @@ mod tests {
         assert_eq!(sockets.describe(inode(&server)), Some(format!("unix {path}")));
         assert_eq!(sockets.describe(inode(&client)), Some(format!("unix to {path}")));
         assert_eq!(sockets.servers().collect::<Vec<_>>(), [(inode(&client), inode(&server))]);
-        assert_eq!(sockets.clients(), 1);
+        assert_eq!(sockets.clients(), Some(1));
         let found = sockets.finish(&owners, &BTreeMap::from([(inode(&client), 9)]));
         let of = |inode: u64| found.iter().find(|one| one.inode == inode).unwrap();
         assert_eq!(of(inode(&listener)).kind, SocketKind::UnixListen);

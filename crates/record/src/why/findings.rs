@@ -103,7 +103,8 @@ pub enum Cause {
     CacheMisses,
     /// Threads contend for a kernel lock.
     KernelLock,
-    /// Threads contend for a user-space lock.
+    /// Threads contend for a lock of the program, or wait for one whose holder sleeps: a mutex, a
+    /// semaphore, a file lock.
     UserLock,
     /// Threads use different bytes of a cache line that at least one of them writes to.
     FalseSharing,

@@ -3,6 +3,7 @@
 //! differences over the window.
 
 use super::threads::FunctionTime;
+use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -300,9 +301,8 @@ pub struct RequestCounts {
     pub silent: u64,
     /// Number of requests on connections where each exchange takes a fixed number of segments.
     pub requests: u64,
-    /// Mean time from such a request to its reply, in seconds (Little's law); `null` without such
-    /// requests.
-    pub reply_s: Option<f64>,
+    /// Mean time from such a request to its reply, in seconds.
+    pub reply_time: Figure,
 }
 
 /// The program's own counters. A counter that the program or its driver does not maintain is

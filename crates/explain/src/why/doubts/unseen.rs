@@ -5,7 +5,8 @@
 use super::super::facts::Facts;
 use super::super::locks;
 use super::super::requests;
-use super::super::waits::{Wait, wait_of};
+use super::super::rules::DELAYED;
+use super::super::waits::{Wait, longest, named, wait_of};
 use super::super::words::{label, milliseconds, percent};
 use super::Doubt;
 use linerate_record::units::three_digits;
@@ -66,14 +67,12 @@ pub(super) fn brief_threads(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects clients that wait for replies while all threads of the program sleep.
 pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of time.
-    const DELAYED: f64 = 0.3;
     let Some(delayed) = requests::delayed(facts).filter(|delayed| delayed.low >= DELAYED) else {
         return long_work(facts);
     };
     let counts = facts.observation.requests.as_ref()?;
     let thread = facts.busiest()?;
-    let time = counts.reply_s.map_or_else(String::new, |seconds| {
+    let time = counts.reply_time.as_number().map_or_else(String::new, |seconds| {
         format!(" A reply takes {} on average.", milliseconds(1e3 * seconds))
     });
     let other = requests::server(facts).map_or_else(
@@ -144,8 +143,8 @@ pub(super) fn taking_turns(facts: &Facts<'_>) -> Option<Doubt> {
 /// Detects a program most of whose clients have been waiting for a reply since before the window.
 pub(super) fn silent(facts: &Facts<'_>) -> Option<Doubt> {
     let counts = facts.observation.requests.as_ref()?;
-    let silent = counts.silent.max(1);
-    if counts.silent < 2 || silent < counts.connections {
+    let silent = counts.silent;
+    if silent < 2 || silent < counts.connections {
         return None;
     }
     let thread = facts.busiest()?;
@@ -170,7 +169,7 @@ pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     /// from elsewhere.
     const SLEEPS_PER_PACKET: f64 = 5.0;
     const SLEEPS_PER_S: f64 = 20.0;
-    let clients = facts.observation.unix_clients;
+    let clients = facts.observation.unix_clients?;
     let sleeps: u64 = facts.observation.threads.iter().map(|one| one.voluntary_switches).sum();
     let packets = facts.packets().unwrap_or(0) as f64;
     let is_much = sleeps as f64 >= SLEEPS_PER_S * facts.elapsed();
@@ -228,9 +227,7 @@ fn other_waits(facts: &Facts<'_>) -> String {
     let mut calls = BTreeMap::<String, f64>::new();
     for sleep in facts.observation.threads.iter().flat_map(|thread| &thread.asleep_on) {
         if matches!(wait_of(sleep), Wait::Storage | Wait::Lock | Wait::Timer) {
-            let object = sleep.object.as_deref().map(|object| format!(" ({object})"));
-            let call = format!("{}{}", sleep.on, object.unwrap_or_default());
-            *calls.entry(call).or_default() += sleep.share;
+            *calls.entry(named(sleep)).or_default() += sleep.share;
         }
     }
     match calls.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
@@ -248,21 +245,19 @@ fn asleep_together(facts: &Facts<'_>) -> Option<String> {
     const MOST: f64 = 0.5;
     /// Minimum number of sleeps per second.
     const ACTIVE_PER_S: f64 = 5.0;
-    let mut groups = BTreeMap::<(&str, Option<&str>), usize>::new();
+    let mut groups = BTreeMap::<String, usize>::new();
     // Threads that hardly ever wake up have nothing to do with the requests.
     let is_active =
         |one: &&ThreadActivity| one.voluntary_switches as f64 >= ACTIVE_PER_S * facts.elapsed();
     for thread in facts.observation.threads.iter().filter(is_active) {
-        let longest = thread.asleep_on.iter().max_by(|a, b| a.share.total_cmp(&b.share));
-        let longest = longest.filter(|sleep| sleep.share >= MOST);
+        let longest = longest(&thread.asleep_on).filter(|sleep| sleep.share >= MOST);
         if let Some(sleep) = longest.filter(|sleep| wait_of(sleep) != Wait::Input) {
-            *groups.entry((&sleep.on, sleep.object.as_deref())).or_default() += 1;
+            *groups.entry(named(sleep)).or_default() += 1;
         }
     }
-    let ((on, object), threads) = groups.into_iter().max_by_key(|(_, threads)| *threads)?;
-    let object = object.map_or_else(String::new, |object| format!(" ({object})"));
+    let (call, threads) = groups.into_iter().max_by_key(|(_, threads)| *threads)?;
     Some(match threads {
-        1 => format!(" One thread sleeps in {on}{object} most of the time."),
-        many => format!(" {many} threads sleep in {on}{object} most of the time."),
+        1 => format!(" One thread sleeps in {call} most of the time."),
+        many => format!(" {many} threads sleep in {call} most of the time."),
     })
 }

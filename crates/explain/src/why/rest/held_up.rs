@@ -4,6 +4,7 @@
 
 use super::super::facts::Facts;
 use super::super::measure::work_without_timers;
+use super::super::rules::BACKGROUND;
 use super::super::waits::{self, Wait};
 use super::super::words::{label, percent};
 use super::{cannot_tell, sends_less};
@@ -17,9 +18,6 @@ pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
     /// Maximum number of sleeps per packet. A program that merely checks for packets on a timer
     /// sleeps more often.
     const SLEEPS_PER_PACKET: f64 = 3.0;
-    /// Fraction of CPU time in threads without timers from which the thread works in the
-    /// background.
-    const IN_BACKGROUND: f64 = 0.3;
     if let Some(stopped) = stopped(facts) {
         return Some(stopped);
     }
@@ -33,7 +31,7 @@ pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
         Wait::Timer => {
             let paces = sleeps <= SLEEPS_PER_PACKET
                 && !sends_less(facts)
-                && work_without_timers(facts, thread) < IN_BACKGROUND;
+                && work_without_timers(facts, thread) < BACKGROUND;
             (paces.then_some("on a timer")?.to_owned(), "timer_sleep")
         }
         Wait::Storage => {

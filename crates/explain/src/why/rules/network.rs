@@ -9,16 +9,6 @@ use super::{Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
 const STALLED: &str = "twice the error of the times in TCP_INFO, which have a resolution of 4 ms";
-/// Causes that stall a connection, so that the other end waits.
-const STALLS: &[Cause] = &[
-    Cause::RateLimiter,
-    Cause::ReceiveWindow,
-    Cause::SlowReceiver,
-    Cause::SendBuffer,
-    Cause::TcpLoss,
-    Cause::NagleDelay,
-];
-
 /// Causes for which requests wait before they are sent to a server.
 const STALLS_AND_LOCKS: &[Cause] = &[
     Cause::UserLock,
@@ -29,6 +19,15 @@ const STALLS_AND_LOCKS: &[Cause] = &[
     Cause::TcpLoss,
     Cause::NagleDelay,
 ];
+/// Those of them that stall a connection, so that the other end waits.
+const STALLS: &[Cause] = STALLS_AND_LOCKS.split_at(1).1;
+
+/// Minimum fraction of time with a reply due while all threads sleep. Below it, the program's own
+/// work may take that long.
+pub(in super::super) const DELAYED: f64 = 0.3;
+/// Fraction of a process's CPU time in threads without timers from which a thread that sleeps on
+/// timers works in the background.
+pub(in super::super) const BACKGROUND: f64 = 0.3;
 
 /// Threshold for the ratio of the peer's receive window to the bandwidth-delay product (rate times
 /// minimum RTT): above it, the receiver reads too slowly; below it, the window is too small.
@@ -251,7 +250,11 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::AwaitingServers, 0.5, "more than half of the time"),
-            at_least(M::RepliesDelayed, 0.3, "otherwise the program's own work may take that long"),
+            at_least(
+                M::RepliesDelayed,
+                DELAYED,
+                "otherwise the program's own work may take that long",
+            ),
             at_least(
                 M::PendingAtServers,
                 0.5,
@@ -333,7 +336,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
             at_most(
                 M::WorkWithoutTimers,
-                0.3,
+                BACKGROUND,
                 "if other threads do most of the work, this is just a background thread",
             ),
         ],
