@@ -130,12 +130,17 @@ impl Scheduler {
                 Record::Throttled | Record::Process(_) | Record::Other(_) => {}
             });
         }
+        let gap = Scheduled { time_ns: now_ns, cpu: 0, what: What::Gap };
+        if lost > 0 {
+            // A full ring reports its loss once it has been read, ahead of the next event.
+            self.waits.take(&gap);
+        }
         events.sort_by_key(|event| event.time_ns);
         events.iter().for_each(|event| self.waits.take(event));
         let was_on = self.duty.is_on();
         self.duty.end_slice(events.len() as u64 + lost, now_ns);
-        if lost > 0 || !self.duty.is_on() {
-            self.waits.take(&Scheduled { time_ns: now_ns, cpu: 0, what: What::Gap });
+        if !self.duty.is_on() {
+            self.waits.take(&gap);
         }
         if was_on != self.duty.is_on() {
             for event in self.cpus.iter().flat_map(|(a, b, _)| [a, b]) {
