@@ -409,7 +409,7 @@ fn asleep_on(
     sleepers.of(thread, asleep, |object| {
         let inode = match object {
             Object::File(link) => socket_inode(link),
-            Object::Futex(_) => None,
+            Object::Futex(_) | Object::Mutex(_) => None,
         };
         inode.and_then(|inode| sockets.describe(inode)).unwrap_or_else(|| describe(object))
     })

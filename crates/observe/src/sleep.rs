@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Samples the system calls in which threads sleep.
 
+use crate::mutex::Mutexes;
 use crate::procfs::task::InCall;
 use crate::threads::{Thread, Threads, text_of};
 use linerate_linux::{FirstArgument, is_named_pipe, system_call};
@@ -36,6 +37,8 @@ pub(crate) enum Object {
     File(String),
     /// A futex, by its address.
     Futex(u64),
+    /// A futex that is known to be a mutex, by its address.
+    Mutex(u64),
 }
 
 /// Samples of a thread.
@@ -43,13 +46,30 @@ pub(crate) enum Object {
 struct Samples {
     file: Option<File>,
     is_refused: bool,
-    asleep: BTreeMap<Place, u64>,
+    asleep: BTreeMap<Place, Count>,
+}
+
+/// Number of samples of a thread in one place.
+#[derive(Debug, Default)]
+struct Count {
+    samples: u64,
+    /// Number of samples in which each thread held the mutex that this one waits for.
+    holders: BTreeMap<u32, u64>,
+}
+
+impl Count {
+    /// Returns the thread that held the mutex in most samples; `None` if none did in half of them.
+    fn holder(&self) -> Option<u32> {
+        let most = self.holders.iter().max_by_key(|(_, samples)| **samples);
+        most.filter(|(_, samples)| 2 * **samples >= self.samples).map(|(tid, _)| *tid)
+    }
 }
 
 /// Samples of all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Sleepers {
     samples: BTreeMap<(u32, u32), Samples>,
+    mutexes: Mutexes,
     /// Index of the next thread to sample if there are too many for one tick.
     next: usize,
 }
@@ -81,10 +101,20 @@ impl Sleepers {
             Some(file) => text_of(file).and_then(|text| InCall::parse(&text)),
             None => None,
         };
+        let mut holder = None;
         let place = match call {
             Some(InCall::Running) => return,
             Some(_) if thread.is_stopped() => Some(Place { on: STOPPED.to_owned(), object: None }),
-            Some(InCall::Call { number, first }) => place_of(root, pid, number, first),
+            Some(InCall::Call { number, arguments }) => {
+                let mut place = place_of(root, pid, number, arguments[0]);
+                if let Some(Place { object: Some(object @ Object::Futex(_)), .. }) = &mut place
+                    && let Some(mutex) = self.mutexes.waited_for(root, pid, arguments)
+                {
+                    *object = Object::Mutex(arguments[0]);
+                    holder = mutex.holder;
+                }
+                place
+            }
             Some(InCall::Elsewhere) => None,
             None => {
                 // Only the slices show whether the thread sleeps.
@@ -96,7 +126,11 @@ impl Sleepers {
         };
         let place =
             place.unwrap_or_else(|| Place { on: wait_channel(root, &folder), object: None });
-        *samples.asleep.entry(place).or_default() += 1;
+        let count = samples.asleep.entry(place).or_default();
+        count.samples += 1;
+        if let Some(holder) = holder {
+            *count.holders.entry(holder).or_default() += 1;
+        }
     }
 
     /// Returns the calls in which a thread slept, and the objects that it waited for. `asleep`, the
@@ -109,16 +143,23 @@ impl Sleepers {
         describe: impl Fn(&Object) -> String,
     ) -> Vec<SleepTime> {
         let Some(samples) = self.samples.get(&(thread.pid, thread.tid)) else { return Vec::new() };
-        let all: u64 = samples.asleep.values().sum();
-        let mut counts: BTreeMap<(String, Option<String>), u64> = BTreeMap::new();
+        let all: u64 = samples.asleep.values().map(|count| count.samples).sum();
+        let mut counts: BTreeMap<(String, Option<String>), (u64, Option<u32>)> = BTreeMap::new();
         for (place, count) in &samples.asleep {
             let object = place.object.as_ref().map(&describe);
-            *counts.entry((place.on.clone(), object)).or_default() += count;
+            let (samples, holder) = counts.entry((place.on.clone(), object)).or_default();
+            *samples += count.samples;
+            *holder = count.holder();
         }
         let share = |count: u64| asleep.max(0.0) * count as f64 / all as f64;
         let mut times: Vec<SleepTime> = counts
             .into_iter()
-            .map(|((on, object), count)| SleepTime { on, share: share(count), object })
+            .map(|((on, object), (samples, holder))| SleepTime {
+                on,
+                share: share(samples),
+                object,
+                holder,
+            })
             .collect();
         times.sort_by(|a, b| b.share.total_cmp(&a.share));
         times
@@ -128,6 +169,7 @@ impl Sleepers {
     pub(crate) fn begin_window(&mut self, threads: &Threads) {
         self.samples.retain(|&(pid, tid), _| threads.has(pid, tid));
         self.samples.values_mut().for_each(|samples| samples.asleep.clear());
+        self.mutexes.begin_window();
     }
 
     /// Returns whether there is a thread whose system calls may not be read.
@@ -172,6 +214,7 @@ pub(crate) fn socket_inode(link: &str) -> Option<u64> {
 pub(crate) fn describe(object: &Object) -> String {
     match object {
         Object::Futex(address) => format!("futex {address:#x}"),
+        Object::Mutex(address) => format!("mutex {address:#x}"),
         Object::File(link) => match (link.strip_prefix("anon_inode:"), link.split_once(":[")) {
             (Some(kind), _) | (None, Some((kind, _))) => kind.to_owned(),
             (None, None) => link.clone(),
@@ -203,6 +246,7 @@ mod tests {
         assert_eq!(file("anon_inode:[eventpoll]"), "[eventpoll]");
         assert_eq!(file("/dev/net/tun"), "/dev/net/tun");
         assert_eq!(describe(&Object::Futex(4096)), "futex 0x1000");
+        assert_eq!(describe(&Object::Mutex(4096)), "mutex 0x1000");
         assert_eq!(socket_inode("socket:[4711]"), Some(4711));
         assert_eq!(socket_inode("pipe:[4711]"), None);
     }

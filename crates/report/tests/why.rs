@@ -75,8 +75,12 @@ fn threads() -> Vec<ThreadActivity> {
         is_polling: Some(true),
     }];
     let mut main = thread("dpdk-testpmd", 1234, &[(User, 0.0), (Waiting, 0.0), (Asleep, 1.0)]);
-    main.asleep_on =
-        vec![SleepTime { on: "read".to_owned(), share: 1.0, object: Some("/dev/null".to_owned()) }];
+    main.asleep_on = vec![SleepTime {
+        on: "read".to_owned(),
+        share: 1.0,
+        object: Some("/dev/null".to_owned()),
+        holder: None,
+    }];
     main.cost_ns = Figure::absent("ns", Tier::Sw, "by hand", "it sleeps");
     vec![poller, main]
 }

@@ -20,11 +20,19 @@
 //! Without TCP, the requests are unknown: a datagram socket whose queue is never empty while its
 //! readers sleep on the same futex shows the same, and so do lock calls unless the holder waits for
 //! requests (as with a lock around accept).
+//!
+//! A futex that is known to be a mutex ([`waits::is_at_mutex`]) is a lock in any case, and the
+//! thread that holds it is known, unless it changes. It is a bottleneck unless that thread waits
+//! for requests, or fewer requests are pending than half of the waiting threads:
+//!
+//! ```text
+//! a lock   if requests pending >= waiting / 2, or if they are unknown
+//! ```
 
 use super::facts::{Facts, Subject, share};
 use super::requests;
 use super::roles::on_servers;
-use super::waits::{self, Wait, named, wait_of};
+use super::waits::{self, Wait, is_at_mutex, named, wait_of};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity};
 use std::collections::BTreeMap;
@@ -33,11 +41,13 @@ use std::collections::BTreeMap;
 const MEMBER: f64 = 0.1;
 /// Minimum of `waiting`: below it, the effect is small.
 const WAITING: f64 = 0.5;
+/// Minimum fraction of time in waits for mutexes for a thread that never gets one.
+const NEVER_RELEASED: f64 = 0.9;
 /// Minimum of `holding`: one of the threads holds the lock, except while it is handed over.
 const HOLDING: f64 = 0.4;
 
 /// A queue of threads behind a lock.
-pub(super) struct Queue {
+pub(super) struct Queue<'a> {
     /// Mean number of threads that wait, and of those that hold the lock: more than one if it is a
     /// semaphore.
     pub(super) waiting: f64,
@@ -46,12 +56,24 @@ pub(super) struct Queue {
     pub(super) call: String,
     /// What the holder sleeps in most of the time; `None` if it mostly runs.
     pub(super) holder: Option<String>,
+    /// The thread that holds the mutex, if it is always the same.
+    pub(super) owner: Option<&'a ThreadActivity>,
+}
+
+impl Queue<'_> {
+    /// Returns whether the holder never gets on, because it waits for a lock too.
+    pub(super) fn is_deadlock(&self) -> bool {
+        self.owner.is_some_and(|owner| mutex_share(owner) >= NEVER_RELEASED)
+    }
 }
 
 /// Returns the threads that wait for a lock; `None` if there are none, or if they may be idle.
-pub(super) fn queue(facts: &Facts<'_>) -> Option<Queue> {
+pub(super) fn queue<'a>(facts: &Facts<'a>) -> Option<Queue<'a>> {
     let group = group(facts);
     let (waiting, holding) = (group.waiting(), group.holding(facts));
+    if waiting >= WAITING && group.is_behind_mutex(facts) {
+        return Some(group.queue(facts, waiting));
+    }
     if group.threads.len() < 2 || waiting < WAITING || holding < HOLDING {
         return None;
     }
@@ -67,7 +89,7 @@ pub(super) fn queue(facts: &Facts<'_>) -> Option<Queue> {
 
 /// Returns the threads of a group that sleep on one futex, all but one at a time, although it is
 /// unknown whether they handle requests.
-pub(super) fn one_at_a_time(facts: &Facts<'_>) -> Option<Queue> {
+pub(super) fn one_at_a_time<'a>(facts: &Facts<'a>) -> Option<Queue<'a>> {
     /// Range of the mean number of threads that are not waiting.
     const ONE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
     /// Minimum number of threads, and of sleeps of all of them per second.
@@ -111,8 +133,11 @@ fn group<'a>(facts: &Facts<'a>) -> Group<'a> {
     };
     let mut threads: Vec<Member<'a>> =
         facts.observation.threads.iter().filter_map(member).collect();
+    threads.retain(|one| !follows(facts, one));
     let least = sleeps_of_handlers(facts, threads.len());
-    threads.retain(|one| one.thread.voluntary_switches as f64 >= least);
+    threads.retain(|one| {
+        one.thread.voluntary_switches as f64 >= least || mutex_share(one.thread) >= NEVER_RELEASED
+    });
     let mut users = BTreeMap::<(u32, &str), usize>::new();
     for one in &threads {
         *users.entry((one.thread.pid, object(one.longest))).or_default() += 1;
@@ -133,6 +158,28 @@ fn sleeps_of_handlers(facts: &Facts<'_>, threads: usize) -> f64 {
     OF_REQUESTS * counts.0 as f64 / counts.1.max(threads as u64).max(1) as f64
 }
 
+/// Returns the fraction of time that a thread waits for mutexes.
+fn mutex_share(thread: &ThreadActivity) -> f64 {
+    thread.asleep_on.iter().filter(|sleep| is_at_mutex(sleep)).map(|sleep| sleep.share).sum()
+}
+
+/// Returns the thread that holds the mutex for which a thread waits.
+fn owner<'a>(facts: &Facts<'a>, one: &Member<'a>) -> Option<&'a ThreadActivity> {
+    let tid = one.longest.holder?;
+    facts.observation.threads.iter().find(|other| (other.pid, other.tid) == (one.thread.pid, tid))
+}
+
+/// Returns whether a thread waits for a mutex whose holder waits for requests on behalf of all
+/// threads, and passes the mutex on when one arrives.
+fn follows<'a>(facts: &Facts<'a>, one: &Member<'a>) -> bool {
+    /// Fraction of the holder's time.
+    const MOST: f64 = 0.5;
+    owner(facts, one).is_some_and(|leader| {
+        let input = waits::time_in(leader, Wait::Input).unwrap_or(0.0);
+        input - on_servers(facts, leader) >= MOST
+    })
+}
+
 fn object(sleep: &SleepTime) -> &str {
     sleep.object.as_deref().unwrap_or_default()
 }
@@ -146,13 +193,35 @@ fn blocks_on_socket(thread: &ThreadActivity) -> bool {
     thread.asleep_on.iter().any(is_socket)
 }
 
-impl Group<'_> {
+impl<'a> Group<'a> {
+    /// Returns whether most of the time waiting is for mutexes that are not held by chance.
+    fn is_behind_mutex(&self, facts: &Facts<'a>) -> bool {
+        let waiting = self.waiting();
+        let known: f64 = self.threads.iter().map(|one| mutex_share(one.thread)).sum();
+        let is_held = self.owner(facts).is_some() || self.holding(facts) >= HOLDING;
+        let pending = requests::counts(facts)
+            .map_or(f64::INFINITY, |counts| counts.pending_mean + counts.silent as f64);
+        known >= 0.5 * waiting && is_held && pending >= 0.5 * waiting
+    }
+
+    /// Returns the thread for whose mutexes the threads of the group wait most of the time.
+    fn owner(&self, facts: &Facts<'a>) -> Option<&'a ThreadActivity> {
+        let mut owners = BTreeMap::<u32, (f64, &ThreadActivity)>::new();
+        for one in &self.threads {
+            if let Some(thread) = owner(facts, one) {
+                owners.entry(thread.tid).or_insert((0.0, thread)).0 += one.longest.share;
+            }
+        }
+        let (share, thread) = owners.into_values().max_by(|a, b| a.0.total_cmp(&b.0))?;
+        (share >= 0.5 * self.waiting()).then_some(thread)
+    }
+
     fn waiting(&self) -> f64 {
         self.threads.iter().map(|one| one.waits).sum()
     }
 
     /// Returns the mean number of threads that neither wait nor have nothing to do.
-    fn holding(&self, facts: &Facts<'_>) -> f64 {
+    fn holding(&self, facts: &Facts<'a>) -> f64 {
         let of = |one: &Member<'_>| {
             let input = waits::time_in(one.thread, Wait::Input).unwrap_or(0.0);
             (1.0 - one.waits - (input - on_servers(facts, one.thread)).max(0.0)).max(0.0)
@@ -161,7 +230,7 @@ impl Group<'_> {
     }
 
     /// Returns whether the threads sleep often enough to do so for each request.
-    fn handles(&self, facts: &Facts<'_>) -> bool {
+    fn handles(&self, facts: &Facts<'a>) -> bool {
         /// Minimum number of sleeps per request.
         const SLEEPS: f64 = 0.5;
         let requests = requests::counts(facts).map_or(0, |counts| counts.requests);
@@ -170,7 +239,7 @@ impl Group<'_> {
     }
 
     /// Returns whether a datagram socket is left unread while its readers wait for the lock.
-    fn leaves_input(&self, facts: &Facts<'_>) -> bool {
+    fn leaves_input(&self, facts: &Facts<'a>) -> bool {
         /// Minimum fraction of readings with unread data.
         const UNREAD: f64 = 0.9;
         let is_unread = |socket: &&SocketCounts| {
@@ -192,7 +261,7 @@ impl Group<'_> {
 
     /// Returns whether most of the time waiting is in calls that wait for nothing but a lock, and
     /// the holder does not wait for requests.
-    fn is_of_lock_calls(&self, facts: &Facts<'_>) -> bool {
+    fn is_of_lock_calls(&self, facts: &Facts<'a>) -> bool {
         let calls = self.threads.iter().filter_map(|one| waits::time_in(one.thread, Wait::Lock));
         let rest = self.threads.len() as f64 - self.waiting();
         calls.sum::<f64>() >= 0.5 * self.waiting() && self.holding(facts) >= 0.5 * rest
@@ -209,19 +278,20 @@ impl Group<'_> {
         self.threads.iter().all(is_same)
     }
 
-    fn queue(&self, facts: &Facts<'_>, waiting: f64) -> Queue {
+    fn queue(&self, facts: &Facts<'a>, waiting: f64) -> Queue<'a> {
         let longest = waits::longest(self.threads.iter().map(|one| one.longest));
         Queue {
             waiting,
             holding: self.holding(facts),
             call: longest.map_or_else(String::new, named),
             holder: self.holder(facts),
+            owner: self.owner(facts),
         }
     }
 
     /// Returns what the threads sleep in, other than the lock and their requests, if they do so
     /// more than they run.
-    fn holder(&self, facts: &Facts<'_>) -> Option<String> {
+    fn holder(&self, facts: &Facts<'a>) -> Option<String> {
         let mut sleeps = BTreeMap::<String, f64>::new();
         for one in &self.threads {
             let on_server = on_servers(facts, one.thread) > 0.0;

@@ -83,6 +83,9 @@ const LOCK: &[&str] = &[
     "semtimedop_time64",
 ];
 
+/// How the objects of futexes that are known to be locks begin.
+const MUTEX: &str = "mutex ";
+
 /// Calls that wait for storage when made on a file.
 const OF_FILES: &[&str] =
     &["pread64", "preadv", "pwrite64", "pwritev", "read", "readv", "write", "writev"];
@@ -97,10 +100,10 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
         Wait::Unknown
     } else if is_in(TIMER) {
         Wait::Timer
+    } else if is_in(LOCK) || is_at_mutex(sleep) {
+        Wait::Lock
     } else if is_in(THREAD) {
         Wait::Thread
-    } else if is_in(LOCK) {
-        Wait::Lock
     } else if is_in(STORAGE) || is_in(OF_FILES) && is_file && !is_device {
         Wait::Storage
     } else if is_in(INPUT) || ["read", "readv"].contains(&sleep.on.as_str()) {
@@ -108,6 +111,11 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
     } else {
         Wait::Other
     }
+}
+
+/// Returns whether a sleeping thread waits for a mutex, whose holder may be known.
+pub(super) fn is_at_mutex(sleep: &SleepTime) -> bool {
+    sleep.object.as_deref().is_some_and(|object| object.starts_with(MUTEX))
 }
 
 /// Returns the fraction of time that a thread sleeps in this kind of wait; `None` if most of its
@@ -176,13 +184,14 @@ mod tests {
     fn classifies_calls_by_what_they_wait_for() {
         let wait = |on: &str, object: Option<&str>| {
             let object = object.map(str::to_owned);
-            wait_of(&SleepTime { on: on.to_owned(), share: 0.5, object })
+            wait_of(&SleepTime { on: on.to_owned(), share: 0.5, object, holder: None })
         };
         assert_eq!(wait("recvfrom", Some("udp 127.0.0.1:53")), Wait::Input);
         assert_eq!(wait("read", Some("pipe")), Wait::Input);
         assert_eq!(wait("read", Some("/dev/pts/0")), Wait::Input);
         assert_eq!(wait("read", Some("/var/lib/zones")), Wait::Storage);
         assert_eq!(wait("futex", Some("futex 0x7f00")), Wait::Thread);
+        assert_eq!(wait("futex", Some("mutex 0x7f00")), Wait::Lock);
         assert_eq!(wait("fcntl", Some("/run/lock")), Wait::Lock);
         assert_eq!(wait("fsync", Some("/var/log/requests")), Wait::Storage);
         assert_eq!(wait("clock_nanosleep", None), Wait::Timer);

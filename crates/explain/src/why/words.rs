@@ -4,7 +4,7 @@
 mod moves;
 mod servers;
 
-use self::servers::{lock_holder, watch_peer, watch_server};
+use self::servers::{lock_fix, lock_holder, watch_peer, watch_server};
 use super::facts::{Facts, Subject};
 use super::functions::Group;
 use super::locks;
@@ -74,6 +74,7 @@ pub(super) const NAMES: &[&str] = &[
     "watch_server",
     "lock_call",
     "lock_holder",
+    "lock_fix",
     "discarded_lost",
     "conntrack_lost",
     "descriptors",
@@ -165,6 +166,7 @@ fn of_program(name: &str, facts: &Facts<'_>) -> Option<String> {
         "descriptors" => Some(grouped(facts.observation.full_descriptors.first()?.limit)),
         "lock_call" => Some(locks::queue(facts)?.call),
         "lock_holder" => Some(lock_holder(facts)),
+        "lock_fix" => Some(lock_fix(facts)),
         "watch_peer" => Some(watch_peer(facts)),
         "watch_server" => Some(watch_server(facts)),
         "awaited_server" => requests::server(facts).map(str::to_owned),

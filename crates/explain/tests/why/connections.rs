@@ -37,7 +37,7 @@ fn tcp(seen: &mut Observation) -> &mut TcpCounts {
 fn idle_sender(bytes: u64, tcp: TcpCounts) -> Observation {
     let mut client = thread("client", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
     let object = Some("tcp 10.0.0.1:40000 to 10.0.0.2:5201".to_owned());
-    client.asleep_on = vec![SleepTime { on: "write".to_owned(), share: 0.9, object }];
+    client.asleep_on = vec![SleepTime { on: "write".to_owned(), share: 0.9, object, holder: None }];
     Observation {
         sockets: vec![sender(bytes, tcp)],
         cpus: vec![cpu(0, 0.1, 0.1, 0.0), cpu(1, 0.02, 0.08, 0.0)],
@@ -221,7 +221,8 @@ fn hashing_with_the_cpus_instructions_is_work() {
 fn asker(remote: &str) -> Observation {
     let mut asker = thread("resolver", 100, &[(User, 0.02), (Kernel, 0.03), (Asleep, 0.95)]);
     let object = Some(format!("udp 10.0.0.1:40001 to {remote}"));
-    asker.asleep_on = vec![SleepTime { on: "recvfrom".to_owned(), share: 0.9, object }];
+    asker.asleep_on =
+        vec![SleepTime { on: "recvfrom".to_owned(), share: 0.9, object, holder: None }];
     let counts = [("Udp.InDatagrams", 500), ("Udp.OutDatagrams", 500)];
     Observation {
         sockets: vec![socket(SocketKind::Udp, "10.0.0.1:40001", Some(remote))],
@@ -263,7 +264,8 @@ fn a_thread_on_a_full_cpu_has_no_time_left() {
 #[test]
 fn an_accept_queue_overflows_while_its_thread_has_time() {
     let mut server = thread("server", 100, &[(User, 0.05), (Kernel, 0.05), (Asleep, 0.9)]);
-    server.asleep_on = vec![SleepTime { on: "accept4".to_owned(), share: 0.9, object: None }];
+    server.asleep_on =
+        vec![SleepTime { on: "accept4".to_owned(), share: 0.9, object: None, holder: None }];
     let listening = socket(SocketKind::TcpListen, "0.0.0.0:8222", None);
     let seen = |drops, thread| Observation {
         sockets: vec![SocketCounts {

@@ -12,7 +12,8 @@ use linerate_record::why::{KernelEvent, Observation, SleepTime, SocketKind, TcpC
 fn server(counts: &[(&str, u64)]) -> Observation {
     let mut server = thread("server", 100, &[(User, 0.05), (Kernel, 0.05), (Asleep, 0.9)]);
     let object = Some("udp 10.0.0.1:53".to_owned());
-    server.asleep_on = vec![SleepTime { on: "recvfrom".to_owned(), share: 0.9, object }];
+    server.asleep_on =
+        vec![SleepTime { on: "recvfrom".to_owned(), share: 0.9, object, holder: None }];
     Observation {
         sockets: vec![socket(SocketKind::Udp, "10.0.0.1:53", None)],
         protocols: counts.iter().map(|&(name, count)| (name.to_owned(), count)).collect(),

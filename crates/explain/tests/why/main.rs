@@ -8,6 +8,7 @@ mod connections;
 mod controls;
 mod doubts;
 mod example;
+mod locks;
 mod memory;
 mod misled;
 mod properties;

@@ -11,7 +11,7 @@ use linerate_record::why::{
 };
 
 fn sleep(on: &str, object: Option<&str>, share: f64) -> SleepTime {
-    SleepTime { on: on.to_owned(), share, object: object.map(str::to_owned) }
+    SleepTime { on: on.to_owned(), share, object: object.map(str::to_owned), holder: None }
 }
 
 fn unread(what: &str) -> Unread {

@@ -186,7 +186,8 @@ pub(crate) fn rate_limiter() -> Observation {
 
 pub(crate) fn waiting_for_peer() -> Observation {
     let mut proxy = thread("haproxy", 100, &[(User, 0.02), (Kernel, 0.04), (Asleep, 0.94)]);
-    proxy.asleep_on = vec![SleepTime { on: "epoll_wait".to_owned(), share: 0.94, object: None }];
+    proxy.asleep_on =
+        vec![SleepTime { on: "epoll_wait".to_owned(), share: 0.94, object: None, holder: None }];
     proxy.voluntary_switches = 1500;
     let carried = |local: String, remote: &str| SocketCounts {
         tcp: Some(TcpCounts {
@@ -354,7 +355,8 @@ pub(crate) fn user_lock() -> Observation {
             100 + n,
             &[(User, 0.4), (Kernel, 0.2), (Waiting, 0.05), (Asleep, 0.35)],
         );
-        one.asleep_on = vec![SleepTime { on: "futex".to_owned(), share: 0.3, object: None }];
+        one.asleep_on =
+            vec![SleepTime { on: "futex".to_owned(), share: 0.3, object: None, holder: None }];
         one.voluntary_switches = 100_000;
         one.ran_on = vec![n];
         one

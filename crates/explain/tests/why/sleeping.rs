@@ -16,6 +16,7 @@ fn server(kind: SocketKind, on: &str, object: Option<&str>, share: f64) -> Obser
         on: on.to_owned(),
         share,
         object: object.map(str::to_owned),
+        holder: None,
     };
     let input = sleep("recvfrom", Some("tcp 10.0.0.1:80"), 0.9 - share);
     server.asleep_on = vec![sleep(on, object, share), input];
@@ -59,7 +60,8 @@ fn a_sleep_per_request_is_named() {
 /// three of four.
 fn sleeping_receiver() -> Observation {
     let mut receiver = thread("receiver", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
-    let sleep = |on: &str, share| SleepTime { on: on.to_owned(), share, object: None };
+    let sleep =
+        |on: &str, share| SleepTime { on: on.to_owned(), share, object: None, holder: None };
     receiver.asleep_on = vec![sleep("clock_nanosleep", 0.89), sleep("recvfrom", 0.01)];
     receiver.voluntary_switches = 10_000;
     let full = SocketCounts {
@@ -112,7 +114,8 @@ fn sleep_that_is_not_for_input_is_never_called_time_left() {
 #[test]
 fn the_share_of_a_wait_is_that_of_the_wait_named() {
     let mut seen = server(SocketKind::Udp, "clock_nanosleep", None, 0.35);
-    seen.threads[0].asleep_on[1] = SleepTime { on: "flock".to_owned(), share: 0.55, object: None };
+    seen.threads[0].asleep_on[1] =
+        SleepTime { on: "flock".to_owned(), share: 0.55, object: None, holder: None };
     let sentence = &explain(&seen)[0].sentence;
     assert!(sentence.contains("sleeps on a timer 35 % of the time"), "{sentence}");
 }
@@ -133,6 +136,7 @@ fn a_thread_that_blocks_for_input_works_while_it_runs() {
             on: "recvfrom".to_owned(),
             share: 0.01,
             object: Some("udp 10.0.0.1:9".to_owned()),
+            holder: None,
         }],
         ..thread("server", 100, busy)
     };
@@ -146,7 +150,7 @@ fn a_thread_that_blocks_for_input_works_while_it_runs() {
 fn lossy_receiver(on: &str, object: &str) -> Observation {
     let mut receiver = thread("receiver", 100, &[(User, 0.6), (Kernel, 0.2), (Asleep, 0.2)]);
     let object = Some(object.to_owned());
-    receiver.asleep_on = vec![SleepTime { on: on.to_owned(), share: 0.2, object }];
+    receiver.asleep_on = vec![SleepTime { on: on.to_owned(), share: 0.2, object, holder: None }];
     let lossy =
         SocketCounts { drops: Some(100_000), ..socket(SocketKind::Udp, "10.0.0.1:53", None) };
     Observation {

@@ -17,7 +17,7 @@ fn first(seen: &Observation) -> WhyFinding {
 }
 
 fn sleep(on: &str, share: f64) -> SleepTime {
-    SleepTime { on: on.to_owned(), share, object: None }
+    SleepTime { on: on.to_owned(), share, object: None, holder: None }
 }
 
 #[test]

@@ -136,8 +136,8 @@ pub(crate) enum InCall {
     Call {
         /// System call number for this architecture.
         number: u64,
-        /// First argument of the call, which is a descriptor or an address.
-        first: u64,
+        /// First arguments of the call. The first of them is a descriptor or an address.
+        arguments: [u64; 4],
     },
     /// Asleep outside of a system call: in a page fault, or stopped.
     Elsewhere,
@@ -150,11 +150,12 @@ impl InCall {
             "running" => Some(Self::Running),
             "-1" => Some(Self::Elsewhere),
             number => {
-                let first = columns.next()?.strip_prefix("0x")?;
-                Some(Self::Call {
-                    number: number.parse().ok()?,
-                    first: u64::from_str_radix(first, 16).ok()?,
-                })
+                let mut arguments = [0; 4];
+                for argument in &mut arguments {
+                    let text = columns.next()?.strip_prefix("0x")?;
+                    *argument = u64::from_str_radix(text, 16).ok()?;
+                }
+                Some(Self::Call { number: number.parse().ok()?, arguments })
             }
         }
     }

@@ -57,7 +57,8 @@ fn scheduler_and_status_as_recorded() {
 #[test]
 fn what_a_thread_is_in() {
     let wait = "232 0x5 0x7f 0x200 0xffffffffffffffff 0x0 0x0 0x7ffd 0x7f3d\n";
-    assert_eq!(InCall::parse(wait), Some(InCall::Call { number: 232, first: 5 }));
+    let arguments = [5, 0x7f, 0x200, u64::MAX];
+    assert_eq!(InCall::parse(wait), Some(InCall::Call { number: 232, arguments }));
     assert_eq!(InCall::parse("running\n"), Some(InCall::Running));
     assert_eq!(InCall::parse("-1 0x7ffd 0x7f3d\n"), Some(InCall::Elsewhere));
     assert_eq!(InCall::parse(""), None);

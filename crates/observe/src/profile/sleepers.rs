@@ -27,6 +27,20 @@ pub(super) struct Asleep {
     slices: u32,
 }
 
+/// Returns what a call waits for, without the addresses of futexes and mutexes, of which a program
+/// may have many.
+fn without_address(object: String) -> Option<String> {
+    match object.split_once(' ') {
+        Some(("futex", _)) => None,
+        Some(("mutex", _)) => Some("mutex".to_owned()),
+        _ => Some(object),
+    }
+}
+
+fn sleep_time(on: String, object: Option<String>, share: f64) -> SleepTime {
+    SleepTime { on, share, object, holder: None }
+}
+
 /// Returns whether `call` is futex(2) or one of its variants.
 fn is_futex(call: &str) -> bool {
     call.starts_with("futex")
@@ -63,12 +77,12 @@ impl Asleep {
         let threads: Vec<&Thread> = self.with_slices().collect();
         for thread in &threads {
             for one in self.sleeps(thread) {
-                let place = (one.on, one.object.filter(|object| !object.starts_with("futex ")));
+                let place = (one.on, one.object.and_then(without_address));
                 *sums.entry(place).or_default() += one.share / threads.len() as f64;
             }
         }
         let mut sleeps: Vec<SleepTime> =
-            sums.into_iter().map(|((on, object), share)| SleepTime { on, share, object }).collect();
+            sums.into_iter().map(|((on, object), share)| sleep_time(on, object, share)).collect();
         sleeps.sort_by(|a, b| b.share.total_cmp(&a.share));
         sleeps.truncate(MAX_SLEEPS);
         sleeps

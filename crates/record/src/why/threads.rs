@@ -169,8 +169,11 @@ pub struct SleepTime {
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
     /// Object that the call waits for: `udp 0.0.0.0:53`, `futex 0x7f…`, `pipe`; `null` if
-    /// unreadable.
+    /// unreadable. `mutex 0x7f…` is a futex that is known to be a lock.
     pub object: Option<String>,
+    /// ID of the thread that held this mutex in at least half of the samples; `null` if none did,
+    /// or if it is not a mutex.
+    pub holder: Option<u32>,
 }
 
 /// A thread that ran on a CPU while an observed thread waited for that CPU.

@@ -229,8 +229,7 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("what the threads do under the lock"),
         sentence: "Threads of {program} wait for a lock or semaphore: on average, {lock_queue} of \
                    them sleep in {lock_call}{lock_holder}.",
-        fix: "Do not hold the lock while sleeping; shorten the critical section, or split the lock \
-              (one per connection or per table shard); if it guards a pool, enlarge the pool",
+        fix: "{lock_fix}",
         workaround: Some("make what is done under the lock faster"),
         wrong_if: "with a single worker thread, the rate falls by more than 10 %",
         measure: "futex calls with their duration, with `strace -f -T -e futex -p PID`",

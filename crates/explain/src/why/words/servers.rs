@@ -2,7 +2,9 @@
 //! Words about what the program waits for: peers, servers, locks.
 
 use super::super::facts::Facts;
-use super::super::{locks, requests};
+use super::super::locks::{self, Queue};
+use super::super::{requests, waits};
+use super::{label, percent};
 use linerate_record::why::{SocketCounts, TcpCounts};
 
 /// Returns the command that diagnoses the peer that stalls the program.
@@ -17,10 +19,33 @@ pub(super) fn watch_peer(facts: &Facts<'_>) -> String {
 /// Describes what the threads that hold a lock do meanwhile; empty if that is not known.
 pub(super) fn lock_holder(facts: &Facts<'_>) -> String {
     let Some(queue) = locks::queue(facts) else { return String::new() };
+    if let Some(owner) = queue.owner {
+        let does = match waits::longest(&owner.asleep_on).filter(|sleep| sleep.share >= 0.5) {
+            _ if queue.is_deadlock() => "waits for a lock too (a deadlock)".to_owned(),
+            Some(sleep) => format!("sleeps in {}", waits::named(sleep)),
+            None => format!("is running or runnable {} % of the time", percent(owner.demand())),
+        };
+        return format!(", held by thread {}, which {does}", label(owner));
+    }
     match (queue.holder, queue.holding.round()) {
         (Some(call), ..=1.0) => format!(", while one at a time sleeps in {call}"),
         (Some(call), holding) => format!(", while {holding} at a time sleep in {call}"),
         (None, _) => String::new(),
+    }
+}
+
+/// Returns what to do about a lock.
+pub(super) fn lock_fix(facts: &Facts<'_>) -> String {
+    match locks::queue(facts).filter(Queue::is_deadlock).and_then(|queue| queue.owner) {
+        Some(owner) => format!(
+            "Acquire locks in the same order everywhere; gdb -p {} -batch -ex \"thread apply all \
+             bt\" shows where each thread waits",
+            owner.pid
+        ),
+        None => "Do not hold the lock while sleeping; shorten the critical section, or split the \
+                 lock (one per connection or per table shard); if it guards a pool, enlarge the \
+                 pool"
+            .to_owned(),
     }
 }
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Threads that wait for a mutex whose holder is known.
+
+use crate::example::{observation, thread};
+use linerate_explain::why::explain;
+use linerate_record::why::Cause::*;
+use linerate_record::why::ThreadState::{Asleep, User};
+use linerate_record::why::{Observation, SleepTime, ThreadActivity, WhyFinding};
+
+fn first(seen: &Observation) -> WhyFinding {
+    explain(seen).remove(0)
+}
+
+fn sleep(on: &str, object: &str, share: f64) -> SleepTime {
+    SleepTime { on: on.to_owned(), share, object: Some(object.to_owned()), holder: None }
+}
+
+fn at_mutex(address: &str, holder: u32, share: f64) -> SleepTime {
+    SleepTime { holder: Some(holder), ..sleep("futex", &format!("mutex {address}"), share) }
+}
+
+fn asleep(tid: u32, on: SleepTime, wakes: u64) -> ThreadActivity {
+    let mut thread = thread("worker", tid, &[(User, 1.0 - on.share), (Asleep, on.share)]);
+    (thread.pid, thread.asleep_on, thread.voluntary_switches) = (100, vec![on], wakes);
+    thread
+}
+
+/// Returns a program whose thread 101 holds a mutex for which three others wait.
+fn behind(holder: SleepTime) -> Observation {
+    let mut threads = vec![asleep(101, holder, 500)];
+    threads.extend((102..105).map(|tid| asleep(tid, at_mutex("0x7f00", 101, 0.9), 500)));
+    observation(threads)
+}
+
+#[test]
+fn the_holder_of_a_mutex_is_named_with_what_it_does() {
+    let finding = first(&behind(sleep("ioctl", "/dev/accelerator", 0.8)));
+    assert_eq!(finding.cause, UserLock, "{}", finding.sentence);
+    let parts = [
+        "2.7 of them",
+        "(mutex 0x7f00)",
+        "held by thread worker (101), which sleeps in \
+                  ioctl (/dev/accelerator)",
+    ];
+    assert!(parts.iter().all(|part| finding.sentence.contains(part)), "{}", finding.sentence);
+}
+
+#[test]
+fn the_followers_of_a_thread_that_waits_for_requests_are_idle() {
+    let finding = first(&behind(sleep("accept4", "tcp 0.0.0.0:80", 0.8)));
+    assert_ne!(finding.cause, UserLock, "{}", finding.sentence);
+}
+
+#[test]
+fn threads_that_wait_for_each_other_are_in_a_deadlock() {
+    let idle = asleep(100, sleep("accept4", "unix /run/server", 1.0), 0);
+    let mut seen = observation(vec![idle]);
+    seen.threads.push(asleep(101, at_mutex("0x7f40", 102, 1.0), 0));
+    seen.threads.extend((102..105).map(|tid| asleep(tid, at_mutex("0x7f00", 101, 1.0), 0)));
+    let finding = first(&seen);
+    assert_eq!(finding.cause, UserLock, "{}", finding.sentence);
+    assert!(finding.sentence.contains("a deadlock"), "{}", finding.sentence);
+    assert!(finding.fix.is_some_and(|fix| fix.contains("same order")), "{}", finding.sentence);
+    // A thread may also wait for itself.
+    let itself = observation(vec![asleep(100, at_mutex("0x7f00", 100, 1.0), 0)]);
+    assert!(first(&itself).sentence.contains("a deadlock"), "{}", first(&itself).sentence);
+}
