@@ -11,6 +11,7 @@
 //!
 //! Reading the data is left to `linerate-observe`, and printing to `linerate-report`.
 
+mod collector;
 mod doubts;
 mod facts;
 mod functions;
@@ -18,6 +19,7 @@ mod gain;
 mod locks;
 mod losses;
 mod measure;
+mod one_cpu;
 mod queues;
 mod requests;
 mod rest;
@@ -126,7 +128,10 @@ fn judge<'a>(facts: &Facts<'a>) -> Judged<'a> {
     let is_explained = |rule: &Rule| rule.explained_by.iter().any(|cause| found.contains(cause));
     held.retain(|held| !is_explained(held.rule) && !is_wanted(facts, held));
     let is_likely = |cause: &&Cause| likely.iter().any(|likely| likely.rule.cause == **cause);
-    let explanation = |rule: &Rule| rule.explained_by.iter().find(is_likely).copied();
+    let explanation = |rule: &Rule| {
+        let mut causes = rule.explained_by.iter().filter(is_likely);
+        causes.find(|cause| !is_true_either_way(rule.cause, **cause)).copied()
+    };
     let doubtful: Vec<(Held<'a>, Cause)> = held
         .extract_if(.., |held| explanation(held.rule).is_some())
         .filter_map(|held| explanation(held.rule).map(|cause| (held, cause)))
@@ -137,6 +142,12 @@ fn judge<'a>(facts: &Facts<'a>) -> Judged<'a> {
         list.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.rule.cause.cmp(&b.rule.cause)));
     }
     Judged { held, suspects, doubtful, likely }
+}
+
+/// Returns whether a cause is worth reporting although a more specific one probably applies: a
+/// thread's work takes all of its time, whether or not another CPU has room for a second thread.
+fn is_true_either_way(held: Cause, likely: Cause) -> bool {
+    (held, likely) == (Cause::ProcessingCost, Cause::SingleThread)
 }
 
 /// Returns a finding's sort key, which is its predicted gain. Unpredictable gains count as small.

@@ -395,6 +395,9 @@ fn activity(
         lock_wait: None,
         memory: None,
         cipher_instructions: None,
+        nice: Some(thread.nice()),
+        policy: thread.policy(),
+        tracer: thread.tracer(),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::procfs::task::{SchedStat, Stat, Status, parse_io_calls};
 use linerate_machine::Root;
+use linerate_record::why::SchedulingPolicy;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -130,6 +131,30 @@ impl Thread {
     /// Returns whether the thread still exists and is read every slice.
     pub(crate) fn is_followed(&self) -> bool {
         self.is_followed && !self.has_ended
+    }
+
+    /// Returns the process that traces the thread, as strace and debuggers do.
+    pub(crate) fn tracer(&self) -> Option<u32> {
+        Some(self.last_status.tracer).filter(|pid| *pid != 0)
+    }
+
+    pub(crate) fn nice(&self) -> i32 {
+        self.last.stat.nice
+    }
+
+    /// Returns the scheduling policy; `None` if the kernel does not report it, or reports one that
+    /// is not known here.
+    pub(crate) fn policy(&self) -> Option<SchedulingPolicy> {
+        // Numbers of linux/sched.h.
+        Some(match self.last.stat.policy? {
+            0 => SchedulingPolicy::Normal,
+            1 => SchedulingPolicy::Fifo,
+            2 => SchedulingPolicy::RoundRobin,
+            3 => SchedulingPolicy::Batch,
+            5 => SchedulingPolicy::Idle,
+            6 => SchedulingPolicy::Deadline,
+            _ => return None,
+        })
     }
 
     fn file(&self, name: &str) -> String {

@@ -17,8 +17,8 @@ pub use packets::{
     SocketCounts, SocketKind, TcpCounts,
 };
 pub use threads::{
-    FunctionTime, LineUse, MemoryUse, Quota, RanInstead, SharedLine, SleepTime, ThreadActivity,
-    ThreadState, ThreadTime,
+    FunctionTime, LineUse, MemoryUse, Quota, RanInstead, SchedulingPolicy, SharedLine, SleepTime,
+    ThreadActivity, ThreadState, ThreadTime,
 };
 
 use crate::figure::Figure;

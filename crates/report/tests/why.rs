@@ -50,6 +50,9 @@ fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> ThreadActivity
         lock_wait: None,
         memory: None,
         cipher_instructions: None,
+        nice: None,
+        policy: None,
+        tracer: None,
     }
 }
 

@@ -41,6 +41,8 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| unseen::unanswered(facts))
         .or_else(|| unseen::taking_turns(facts))
         .or_else(|| unseen::silent(facts))
+        .or_else(|| unseen::turns_away(facts))
+        .or_else(|| unseen::slow_stage(facts))
         .or_else(|| unseen::on_unix_sockets(facts))
         .or_else(|| asks_others(facts))
         .or_else(|| sleeps_without_packets(facts))
@@ -334,6 +336,9 @@ fn asks_from_other_ports(facts: &Facts<'_>) -> bool {
 fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
     const MOST: f64 = 0.3;
     let thread = facts.busiest()?;
+    if is_idle_beside_a_timer(facts, thread) {
+        return None;
+    }
     let held = [Wait::Timer, Wait::Storage, Wait::Lock, Wait::Other]
         .map(|wait| waits::time_in(thread, wait));
     let longest = held.into_iter().flatten().fold(0.0, f64::max);
@@ -353,6 +358,22 @@ fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
         ),
         follow(thread),
     )
+}
+
+/// Returns whether a thread wakes up on a timer now and then, and another one waits for input: an
+/// idle program with a background thread.
+fn is_idle_beside_a_timer(facts: &Facts<'_>, thread: &ThreadActivity) -> bool {
+    /// Maximum number of sleeps per second of a background thread without work.
+    const SELDOM_PER_S: f64 = 20.0;
+    /// Minimum fraction of time that each thread waits.
+    const MOST: f64 = 0.9;
+    let is_timer = waits::time_in(thread, Wait::Timer).is_some_and(|timer| timer >= MOST);
+    let awaits = |other: &ThreadActivity| {
+        waits::time_in(other, Wait::Input).is_some_and(|input| input >= MOST)
+    };
+    is_timer
+        && thread.voluntary_switches as f64 <= SELDOM_PER_S * facts.elapsed()
+        && facts.observation.threads.iter().any(awaits)
 }
 
 /// Detects threads of the program that wait for one CPU in turns and sleep on the same futex.

@@ -101,7 +101,8 @@ impl<'a> Facts<'a> {
         self.observation.threads.iter().max_by(order)
     }
 
-    /// Returns the thread to examine for a subject: its own, or the busiest one.
+    /// Returns the thread to examine for a subject: its own, the busiest one that reads the socket,
+    /// or the busiest one.
     pub fn thread(&self, subject: Subject<'a>) -> Option<&'a ThreadActivity> {
         match subject {
             Subject::Thread(thread) => Some(thread),
@@ -109,8 +110,16 @@ impl<'a> Facts<'a> {
                 let order = |a: &&ThreadActivity, b: &&ThreadActivity| {
                     a.demand().total_cmp(&b.demand()).then(b.tid.cmp(&a.tid))
                 };
-                let of_process = self.observation.threads.iter().filter(|t| t.pid == socket.pid);
-                of_process.max_by(order).or_else(|| self.busiest())
+                let of_process =
+                    || self.observation.threads.iter().filter(|thread| thread.pid == socket.pid);
+                let reads = |thread: &&ThreadActivity| {
+                    let objects = thread.asleep_on.iter().filter_map(|s| s.object.as_deref());
+                    objects
+                        .filter_map(|object| object.split_once(' '))
+                        .any(|(_, of)| of == socket.local)
+                };
+                let reader = of_process().filter(reads).max_by(order);
+                reader.or_else(|| of_process().max_by(order)).or_else(|| self.busiest())
             }
             _ => self.busiest(),
         }

@@ -22,12 +22,19 @@ pub enum Group {
     Firewall,
     /// Ciphers and hashes without hardware instructions.
     SoftwareCrypto,
+    /// Page faults, and mapping and unmapping memory.
+    PageFault,
+    /// Garbage collectors.
+    GarbageCollection,
 }
 
 impl Group {
     /// Returns whether these are kernel functions, which require kernel samples.
     pub fn is_kernel(self) -> bool {
-        !matches!(self, Self::UserCopy | Self::UserLock | Self::SoftwareCrypto)
+        !matches!(
+            self,
+            Self::UserCopy | Self::UserLock | Self::SoftwareCrypto | Self::GarbageCollection
+        )
     }
 
     /// Returns the group's cost class and, if the group is only part of the class, which part.
@@ -40,6 +47,8 @@ impl Group {
             Self::UserLock => (CostClass::Lock, None),
             Self::Firewall => (CostClass::Filter, Some("rules")),
             Self::SoftwareCrypto => (CostClass::Crypto, Some("software")),
+            Self::PageFault => (CostClass::PageFault, None),
+            Self::GarbageCollection => (CostClass::Allocation, Some("gc")),
         }
     }
 
@@ -76,7 +85,7 @@ mod tests {
     /// Functions that pointed to each planted cause in the `why` benchmark.
     #[test]
     fn causes_show_in_the_functions_of_their_group() {
-        let real: [(Group, &str, &[&str]); 7] = [
+        let real: [(Group, &str, &[&str]); 9] = [
             (Group::Checksum, "kernel", &["csum_partial", "__skb_checksum", "do_csum"]),
             (Group::KernelCopy, "kernel", &["_copy_to_iter", "rep_movs_alternative"]),
             (Group::UserCopy, "libc.so.6", &["__memmove_avx_unaligned_erms"]),
@@ -87,6 +96,17 @@ mod tests {
             ),
             (Group::UserLock, "libc.so.6", &["___pthread_mutex_lock", "__lll_lock_wait"]),
             (Group::Firewall, "kernel", &["nft_do_chain", "ipt_do_table", "nft_meta_get_eval"]),
+            (Group::PageFault, "kernel", &["clear_page_erms", "folio_zero_user"]),
+            (
+                Group::GarbageCollection,
+                "server",
+                &[
+                    "runtime.scanObjectsSmall",
+                    "internal/runtime/gc/scan.scanSpanPackedAVX512.abi0",
+                    "runtime.gcDrain",
+                    "v8::internal::Scavenger::Process(v8::JobDelegate*)",
+                ],
+            ),
             (Group::SoftwareCrypto, "libcrypto.so.3", &["vpaes_encrypt", "AES_encrypt"]),
         ];
         for (group, file, names) in real {

@@ -5,13 +5,14 @@
 
 mod caps;
 
-use self::caps::{line_cap, offered_cap};
+pub(super) use self::caps::headroom;
+use self::caps::{crowd, idle_for_more, line_cap, offered_cap};
 use super::facts::{Facts, Subject};
 use super::measure::{Measure, share_of_strangers};
 use super::roles::{is_accepted, on_servers};
 use super::waits::{self, Wait};
 use linerate_record::stats::Estimate;
-use linerate_record::why::{Gain, TcpCounts, ThreadState};
+use linerate_record::why::{Gain, SocketKind, TcpCounts, ThreadState};
 use linerate_record::{Figure, Tier};
 
 /// How to predict a gain.
@@ -305,6 +306,7 @@ fn limit_raised<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate>
 /// Predicts the gain from releasing a lock that one thread at a time holds.
 fn lock_released<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
     let room = room(facts, subject).map_or(f64::INFINITY, |room| room.high);
+    let room = room.min(idle_for_more(facts, facts.used_cpus()));
     let value = (100.0 * Measure::LockQueue.of(facts, subject)?.value).min(room);
     Some(Estimate { value, low: 0.0, high: 1.2 * value, ..Estimate::exactly(value) })
 }
@@ -329,7 +331,8 @@ fn more_in_flight<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimat
     const BATCHES: f64 = 2.0;
     let room = room(facts, subject)?;
     let opened = facts.connections().filter(|socket| !is_accepted(facts, socket));
-    let opened: Vec<u32> = opened.filter_map(|socket| socket.peer_pid).collect();
+    let unix = facts.observation.sockets.iter().filter(|one| one.kind == SocketKind::Unix);
+    let opened: Vec<u32> = opened.chain(unix).filter_map(|socket| socket.peer_pid).collect();
     let servers = facts.observation.peers.iter().filter(|peer| opened.contains(&peer.pid));
     let used = servers.map(|server| server.cpus).fold(0.0, f64::max);
     let most = clients_waiting(facts).unwrap_or(f64::INFINITY);
@@ -442,7 +445,8 @@ fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) ->
     // Other threads can move elsewhere as far as CPUs are idle. Beyond that, they would have to do
     // less work, and the program's own peers may be among them.
     let idle = facts.idle_cpus().filter(|_| state == ThreadState::Waiting);
-    let free = idle.map_or(f64::INFINITY, |idle| percent_of(idle, on_cpu.value));
+    let crowd = crowd(facts, thread).max(on_cpu.value);
+    let free = idle.map_or(f64::INFINITY, |idle| percent_of(idle, crowd));
     let at_most =
         |gain: f64, free: f64| gain.min(free.max(gain * share_of_strangers(facts, thread)));
     let value = at_most(gain.value, free);

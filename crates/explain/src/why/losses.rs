@@ -3,6 +3,7 @@
 //! in queueing disciplines of other network namespaces.
 
 use super::facts::Facts;
+use linerate_record::why::SocketKind;
 
 /// Packets that reached IP in the network namespace but did not leave it.
 pub(super) struct Vanished {
@@ -27,7 +28,7 @@ impl Vanished {
 pub(super) fn vanished(facts: &Facts<'_>) -> Option<Vanished> {
     /// Counters of packets that leave IP. Fragments arrive separately and are delivered as one
     /// packet.
-    const LEAVE: [&str; 7] = [
+    const LEAVE: [&str; 8] = [
         "Ip.InDelivers",
         "Ip.ForwDatagrams",
         "Ip.InDiscards",
@@ -35,6 +36,7 @@ pub(super) fn vanished(facts: &Facts<'_>) -> Option<Vanished> {
         "Ip.InAddrErrors",
         "Ip.InUnknownProtos",
         "Ip.ReasmReqds",
+        "TcpExt.IPReversePathFilter",
     ];
     /// Minimum fraction of missing packets that firewall drops must explain. Below it, something
     /// else dropped some of them, and the firewall may have dropped only packets of other
@@ -72,6 +74,43 @@ pub(super) fn discarded(facts: &Facts<'_>) -> Option<Discarded> {
         .filter(|dropped| lost > 0 && *dropped as f64 >= MOST * lost as f64)
         .map(|dropped| dropped.min(lost));
     Some(Discarded { sent, by_firewall })
+}
+
+/// Datagrams that arrive in fragments.
+pub(super) struct Fragmented {
+    /// Reassembled datagrams.
+    pub(super) complete: u64,
+    /// Failures: incomplete datagrams, or single fragments that were rejected.
+    pub(super) failures: u64,
+    /// Failures because a fragment did not arrive in time.
+    pub(super) late: u64,
+}
+
+/// Returns what became of fragments; `None` if IP counters were not read.
+pub(super) fn fragmented(facts: &Facts<'_>) -> Option<Fragmented> {
+    let of_both = |name: &str| {
+        let counts = ["Ip", "Ip6"].map(|protocol| facts.protocol(&format!("{protocol}.{name}")));
+        counts.into_iter().flatten().reduce(|a, b| a + b)
+    };
+    Some(Fragmented {
+        complete: of_both("ReasmOKs")?,
+        failures: of_both("ReasmFails")?,
+        late: of_both("ReasmTimeout")?,
+    })
+}
+
+/// Returns how many packets of the program's protocols had a wrong checksum, and how many arrived;
+/// `None` if the counters were not read.
+pub(super) fn bad_checksums(facts: &Facts<'_>) -> Option<(u64, u64)> {
+    let has = |kinds: &[SocketKind]| {
+        facts.observation.sockets.iter().any(|socket| kinds.contains(&socket.kind))
+    };
+    let udp = has(&[SocketKind::Udp]).then_some(("Udp.InCsumErrors", "Udp.InDatagrams"));
+    let tcp = has(&[SocketKind::Tcp, SocketKind::TcpListen])
+        .then_some(("Tcp.InCsumErrors", "Tcp.InSegs"));
+    let counts = udp.into_iter().chain(tcp);
+    let counts = counts.filter_map(|(bad, all)| Some((facts.protocol(bad)?, facts.protocol(all)?)));
+    counts.reduce(|a, b| (a.0 + b.0, a.1 + b.1))
 }
 
 /// Returns how many packets the kernel dropped for a reason, such as `QDISC_DROP`, in all network

@@ -12,7 +12,8 @@ use self::counts::{
     bytes_per_call, faults, major_faults, others_await_input, others_instead, shared_futexes,
     strangers_instead, system_calls, takes_turns, throttled, waits,
 };
-pub(super) use self::counts::{share_of_strangers, work_without_timers};
+pub(super) use self::counts::{is_go_monitor, share_of_strangers, work_without_timers};
+use super::collector;
 use super::facts::{Facts, Subject, counted, sampled, share, share_of};
 use super::functions::Group;
 use super::locks;
@@ -161,6 +162,13 @@ pub enum Measure {
     /// Packets dropped because the connection tracking table was full, relative to those that
     /// reached IP.
     ConntrackLoss,
+    /// Packets dropped because no route leads back to their source, relative to those that reached
+    /// IP.
+    ReversePathLoss,
+    /// Fraction of packets of the program's protocols that arrive with a wrong checksum.
+    ChecksumLoss,
+    /// Failures to reassemble a datagram, relative to all datagrams that arrive in fragments.
+    ReassemblyLoss,
     /// Fraction of readings in which a process had as many descriptors open as it may.
     DescriptorsFull,
     /// Mean fill level of a socket's receive queue, relative to its size.
@@ -206,6 +214,8 @@ pub enum Measure {
     AppLimited,
     /// Fraction of readings in which Nagle's algorithm held back a connection's data.
     Held,
+    /// Fraction of readings in which the program held back a connection's data (TCP_CORK).
+    Corked,
     /// Acknowledged bytes per second relative to the program's pacing limit.
     OfPacingLimit,
     /// Receive buffer of a connection, in bytes.
@@ -241,6 +251,14 @@ pub enum Measure {
     PendingAtServers,
     /// Mean number of threads that wait for a lock.
     LockQueue,
+    /// CPU time of the garbage collector relative to the program's CPU time.
+    GarbageShare,
+    /// CPU time of the garbage collector, in CPUs.
+    GarbageCpus,
+    /// Fraction of readings in which a request had been waiting for 4 ms or longer.
+    LateReplies,
+    /// Time asleep in writes to pipes and Unix domain sockets, which wait for the reader.
+    AsleepInPipe,
     /// Time waiting for kernel locks.
     LockWait,
     /// Time waiting for kernel locks relative to CPU time.
@@ -324,6 +342,11 @@ impl Measure {
                 true => state(ThreadState::Asleep),
             },
             Self::AsleepIn(wait) => waits::time_in(thread, wait).map(share),
+            Self::AsleepInPipe => {
+                let known = waits::time_in(thread, Wait::Other)?;
+                let writes = thread.asleep_on.iter().filter(|sleep| waits::is_to_reader(sleep));
+                Some(share(writes.map(|sleep| sleep.share).sum::<f64>().min(known)))
+            }
             Self::SleepsPerPacket => {
                 let packets = facts.packets().filter(|packets| *packets > 0)?;
                 counted(thread.voluntary_switches, packets as f64)
@@ -396,6 +419,11 @@ impl Measure {
             Self::AwaitingServers => requests::awaiting_servers(facts),
             Self::PendingAtServers => requests::pending_at_servers(facts),
             Self::LockQueue => locks::waiting(facts),
+            Self::GarbageShare => collector::share(facts),
+            Self::GarbageCpus => collector::cpus(facts),
+            Self::LateReplies => {
+                requests::counts(facts).map(|one| sampled(one.late_share, one.readings))
+            }
             Self::Observer => share_of(&observation.observer),
             _ => None,
         }

@@ -5,17 +5,19 @@
 mod generator;
 mod held_up;
 mod nothing;
+mod polls;
 mod varied;
 
 use super::doubts;
 use super::facts::{Facts, Subject, share, share_of};
 use super::functions::{Group, is_nameless};
 use super::measure::Measure as M;
+use super::one_cpu::one_cpu;
 use super::queues;
 use super::words::{label, percent};
 use super::{Held, Suspect};
 use generator::{generator, generator_limit};
-use held_up::held_up;
+use held_up::{held_up, stopped};
 use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, grouped};
 use linerate_record::why::{Cause, Gain, ThreadActivity, ThreadState, WhyFinding};
@@ -57,6 +59,9 @@ pub(super) fn rest(
 ) -> WhyFinding {
     if limit_reached(facts).is_some() {
         return nothing_wrong(facts);
+    }
+    if let Some(stopped) = stopped(facts) {
+        return stopped;
     }
     if let Some((held, likely)) = doubtful {
         return inseparable(facts, held, likely);
@@ -128,6 +133,7 @@ fn room(facts: &Facts<'_>) -> Room {
         Some(busy) if busy.high + waiting < FULL => Room::Left,
         Some(busy) if busy.low >= FULL - 0.1 => Room::Full,
         Some(_) => Room::Unknown,
+        None if polls::calls_per_packet(facts, thread).is_some() => Room::Left,
         // The thread always runs. No losses on the way to it mean that it keeps up.
         None => match facts.ring_loss() {
             // A difference no larger than between counters read at slightly different times is not
@@ -430,8 +436,9 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
             "Watch for longer (-t 30s), at a higher load",
         ),
     };
+    let one = if always { String::new() } else { one_cpu(facts) };
     let sentence =
-        format!("Cannot tell {why}. Thread {} {}.{lost}", label(thread), doing(facts, thread));
+        format!("Cannot tell {why}. Thread {} {}.{one}{lost}", label(thread), doing(facts, thread));
     cannot_tell(facts, sentence, next)
 }
 

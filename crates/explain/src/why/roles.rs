@@ -2,12 +2,22 @@
 //! Which connections a program accepted as a server, and which it opened as a client of others.
 
 use super::facts::Facts;
-use super::waits::{Wait, wait_of};
-use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity};
+use super::waits::{self, Wait, wait_of};
+use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity};
 
 /// Returns the fraction of time that a thread waits for replies of servers: on connections that the
 /// program opened, or on UDP sockets with one reply per request.
 pub(super) fn on_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
+    sleeps_on_servers(facts, thread).iter().map(|sleep| sleep.share).sum()
+}
+
+/// Returns the address of the server for whose replies a thread waits longest.
+pub(super) fn asked(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
+    let longest = waits::longest(sleeps_on_servers(facts, thread))?;
+    Some(longest.object.as_deref()?.rsplit_once("to ")?.1.to_owned())
+}
+
+fn sleeps_on_servers<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Vec<&'a SleepTime> {
     /// How the objects of connections to servers on Unix domain sockets begin.
     const UNIX: &str = "unix to ";
     let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket));
@@ -18,8 +28,7 @@ pub(super) fn on_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     };
     // A call that sends is waiting for buffer space.
     let inputs = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Input);
-    let of_server = inputs.filter(|sleep| sleep.object.as_deref().is_some_and(waits));
-    of_server.map(|sleep| sleep.share).sum()
+    inputs.filter(|sleep| sleep.object.as_deref().is_some_and(waits)).collect()
 }
 
 /// Returns the UDP sockets connected to a server, except those whose local address is shared with

@@ -5,16 +5,22 @@
 mod cost;
 mod cpu;
 mod loss;
+mod memory;
 mod network;
+mod sleeps;
 
 pub(super) use cpu::{TURNS, VISIBLE};
-pub(super) use network::{BACKGROUND, DELAYED};
+pub(super) use network::DELAYED;
+pub(super) use sleeps::BACKGROUND;
 
 use super::facts::{Facts, Subject};
 use super::gain::GainModel;
 use super::measure::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Cause, SocketKind};
+
+const A_TENTH: &str = "a tenth of the samples";
+const KERNEL_SAMPLES: &str = "kernel samples, as root or with sysctl kernel.perf_event_paranoid=1";
 
 /// What a rule is evaluated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +154,13 @@ pub struct Rule {
 
 /// Returns all rules.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
-    cpu::RULES.iter().chain(loss::RULES).chain(network::RULES).chain(cost::RULES)
+    cpu::RULES
+        .iter()
+        .chain(loss::RULES)
+        .chain(network::RULES)
+        .chain(sleeps::RULES)
+        .chain(memory::RULES)
+        .chain(cost::RULES)
 }
 
 /// Returns the subjects in a scope.

@@ -63,6 +63,11 @@ impl Measure {
             Self::StrangersInstead => {
                 ("time waiting for a CPU while unrelated programs ran there", "ratio")
             }
+            Self::GarbageShare => ("CPU time of the garbage collector / CPU time", "ratio"),
+            Self::GarbageCpus => ("CPU time of the garbage collector", "CPUs"),
+            Self::LateReplies => {
+                ("readings in which a request had been waiting for 4 ms or longer", "ratio")
+            }
             Self::FaultTime => ("time in page faults / CPU time, estimated", "ratio"),
             Self::CpuInterrupts => ("this CPU's time in interrupts and softirqs", "ratio"),
             Self::CpuUsed => ("this CPU's non-idle time", "ratio"),
@@ -81,6 +86,7 @@ impl Measure {
     fn title_of_waits(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
             Self::AsleepOnFutex => ("time asleep on futexes", "ratio"),
+            Self::AsleepInPipe => ("time asleep writing to another process", "ratio"),
             Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
             Self::RepliesDelayed => {
                 ("time in which a reply is due, but all threads sleep", "ratio")
@@ -126,6 +132,9 @@ impl Measure {
             Self::FirewallLoss => ("packets dropped by firewall rules", "ratio"),
             Self::OutputFirewallLoss => ("packets dropped by firewall rules on output", "ratio"),
             Self::ConntrackLoss => ("packets dropped by connection tracking", "ratio"),
+            Self::ReversePathLoss => ("packets without a route back to their source", "ratio"),
+            Self::ChecksumLoss => ("packets with a wrong checksum", "ratio"),
+            Self::ReassemblyLoss => ("fragmented datagrams that were not reassembled", "ratio"),
             Self::AcceptQueueFull => ("mean occupancy of the accept queue", "ratio"),
             Self::AcceptLoss => ("connections dropped at the listening socket", "ratio"),
             Self::QueueFull => ("fill level of the socket's receive queue", "ratio"),
@@ -141,6 +150,7 @@ impl Measure {
             Self::Resent => ("segments retransmitted after a loss", "ratio"),
             Self::AppLimited => ("readings with nothing left to send (app-limited)", "ratio"),
             Self::Held => ("readings with data held back (Nagle)", "ratio"),
+            Self::Corked => ("readings with data held back (TCP_CORK)", "ratio"),
             Self::OfPacingLimit => ("rate relative to the program's pacing limit", "ratio"),
             Self::ReceiveBuffer => ("receive buffer", "bytes"),
             Self::ReceivedBytes => ("received", "bytes/s"),
@@ -184,6 +194,8 @@ impl Group {
             Self::UserLock => "samples in user-space lock functions",
             Self::Firewall => "samples in firewall rules",
             Self::SoftwareCrypto => "samples in software ciphers",
+            Self::PageFault => "samples in page faults and memory mapping",
+            Self::GarbageCollection => "samples in garbage collection",
         }
     }
 }

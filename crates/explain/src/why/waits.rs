@@ -38,6 +38,7 @@ const INPUT: &[&str] = &[
     "epoll_wait",
     "io_getevents",
     "io_uring_enter",
+    "pause",
     "poll",
     "ppoll",
     "pselect6",
@@ -102,7 +103,7 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
         Wait::Timer
     } else if is_in(LOCK) || is_at_mutex(sleep) {
         Wait::Lock
-    } else if is_in(THREAD) {
+    } else if is_in(THREAD) || sleep.object.as_deref() == Some("[eventfd]") {
         Wait::Thread
     } else if is_in(STORAGE) || is_in(OF_FILES) && is_file && !is_device {
         Wait::Storage
@@ -111,6 +112,14 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
     } else {
         Wait::Other
     }
+}
+
+/// Returns whether a sleeping thread writes to a pipe or Unix domain socket that is full.
+pub(super) fn is_to_reader(sleep: &SleepTime) -> bool {
+    const WRITES: [&str; 7] =
+        ["sendfile", "sendmsg", "sendto", "splice", "vmsplice", "write", "writev"];
+    let is_to = |kind: &str| sleep.object.as_deref().is_some_and(|object| object.starts_with(kind));
+    WRITES.contains(&sleep.on.as_str()) && ["pipe", "fifo ", "unix"].into_iter().any(is_to)
 }
 
 /// Returns whether a sleeping thread waits for a mutex, whose holder may be known.
@@ -163,8 +172,9 @@ pub(super) fn storage_fix(thread: &ThreadActivity) -> &'static str {
     let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Storage);
     match longest(sleeps).map(|sleep| sleep.on.as_str()) {
         Some("read" | "readv" | "pread64" | "preadv") => {
-            "Keep the file in memory (more memory for the page cache), read ahead \
-             (posix_fadvise), or read in another thread or with io_uring"
+            "Keep the file in memory (more memory for the page cache, or a higher memory.max of \
+             the cgroup), read ahead (posix_fadvise), or keep more reads in flight (threads, \
+             io_uring); if the disk is not busy (iostat -x), look for a limit (io.max of the cgroup)"
         }
         // Page faults of a mapped file, or memory that was swapped out.
         Some("io_schedule" | "folio_wait_bit_common") => {
@@ -189,6 +199,7 @@ mod tests {
         assert_eq!(wait("recvfrom", Some("udp 127.0.0.1:53")), Wait::Input);
         assert_eq!(wait("read", Some("pipe")), Wait::Input);
         assert_eq!(wait("read", Some("/dev/pts/0")), Wait::Input);
+        assert_eq!(wait("read", Some("[eventfd]")), Wait::Thread);
         assert_eq!(wait("read", Some("/var/lib/zones")), Wait::Storage);
         assert_eq!(wait("futex", Some("futex 0x7f00")), Wait::Thread);
         assert_eq!(wait("futex", Some("mutex 0x7f00")), Wait::Lock);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fills in the placeholders in rule texts.
 
+mod losses;
 mod moves;
+mod others;
 mod servers;
 
 use self::servers::{lock_fix, lock_holder, watch_peer, watch_server};
 use super::facts::{Facts, Subject};
 use super::functions::Group;
 use super::locks;
-use super::losses::{discarded, vanished};
 use super::measure::Measure as M;
 use super::requests;
 use super::rules::{Bound, Rule};
@@ -37,6 +38,7 @@ pub(super) const NAMES: &[&str] = &[
     "line_option",
     "thread",
     "tid",
+    "pid",
     "cpu",
     "interface",
     "qdisc",
@@ -53,7 +55,6 @@ pub(super) const NAMES: &[&str] = &[
     "losses",
     "lost",
     "card_lost",
-    "firewall_lost",
     "backlog_lost",
     "cost",
     "functions",
@@ -67,7 +68,6 @@ pub(super) const NAMES: &[&str] = &[
     "peer_window",
     "watch_peer",
     "loss_place",
-    "move_others",
     "meanwhile_waits",
     "or_move_others",
     "awaited_server",
@@ -75,8 +75,6 @@ pub(super) const NAMES: &[&str] = &[
     "lock_call",
     "lock_holder",
     "lock_fix",
-    "discarded_lost",
-    "conntrack_lost",
     "descriptors",
 ];
 
@@ -153,7 +151,6 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
         }
         ("backlog_lost", Subject::Cpu(cpu)) => Some(grouped(cpu.backlog_dropped)),
         ("lost", _) => Some(grouped(facts.ring_loss()?.0)),
-        ("firewall_lost", _) => Some(grouped(vanished(facts)?.by_firewall?)),
         _ => of_program(name, facts),
     }
 }
@@ -161,8 +158,6 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
 /// Returns values that do not depend on the subject.
 fn of_program(name: &str, facts: &Facts<'_>) -> Option<String> {
     match name {
-        "discarded_lost" => Some(grouped(discarded(facts)?.by_firewall?)),
-        "conntrack_lost" => Some(grouped(facts.protocol("Conntrack.drop")?)),
         "descriptors" => Some(grouped(facts.observation.full_descriptors.first()?.limit)),
         "lock_call" => Some(locks::queue(facts)?.call),
         "lock_holder" => Some(lock_holder(facts)),
@@ -170,7 +165,7 @@ fn of_program(name: &str, facts: &Facts<'_>) -> Option<String> {
         "watch_peer" => Some(watch_peer(facts)),
         "watch_server" => Some(watch_server(facts)),
         "awaited_server" => requests::server(facts).map(str::to_owned),
-        _ => None,
+        _ => losses::value(name, facts),
     }
 }
 
@@ -178,6 +173,7 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
     let thread = facts.thread(subject)?;
     match name {
         "thread" => Some(label(thread)),
+        "pid" => Some(thread.pid.to_string()),
         "tid" => Some(thread.tid.to_string()),
         "who" => Some(who(facts, thread)),
         "longest" => Some(match thread.ran_instead.iter().map(|r| r.longest_s).reduce(f64::max) {
@@ -185,7 +181,6 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
             None => "the gaps".to_owned(),
         }),
         "losses" => Some(losses_meanwhile(facts)),
-        "move_others" => moves::command(facts, thread),
         "meanwhile_waits" => Some(meanwhile_waits(facts, subject, thread).unwrap_or_default()),
         "or_move_others" => Some(match meanwhile_waits(facts, subject, thread) {
             Some(_) => {
@@ -211,7 +206,7 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
             let size = linerate_record::units::memory_size;
             Some(format!("about {} (at least {})", size(bytes.value), size(bytes.low)))
         }
-        _ => None,
+        _ => moves::value(name, facts, thread).or_else(|| others::value(name, facts, thread)),
     }
 }
 
@@ -395,6 +390,8 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "lost_share" => (M::RingLoss, Percent),
         "firewall_loss" => (M::FirewallLoss, Percent),
         "output_loss" => (M::OutputFirewallLoss, Percent),
+        "reverse_path_loss" => (M::ReversePathLoss, Percent),
+        "checksum_loss" => (M::ChecksumLoss, Percent),
         "descriptors_full" => (M::DescriptorsFull, Percent),
         "received_here" => (M::ReceivedHere, Percent),
         "cpu_interrupts" => (M::CpuInterrupts, Percent),
@@ -404,6 +401,7 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "of_limit" => (M::OfLimit, Percent),
         "resent" => (M::Resent, Percent),
         "held" => (M::Held, Percent),
+        "corked" => (M::Corked, Percent),
         "queue_full" => (M::QueueFull, Percent),
         "of_pacing_limit" => (M::OfPacingLimit, Percent),
         "calls_per_s" => (M::CallsPerSecond, Number),
@@ -414,14 +412,11 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "sleeps_per_packet" => (M::SleepsPerPacket, Number),
         "asleep_on_server" => (M::AsleepOnServer, Percent),
         "lock_queue" => (M::LockQueue, Number),
+        "in_pipe" => (M::AsleepInPipe, Percent),
+        "gc" => (M::GarbageShare, Percent),
+        "gc_cpus" => (M::GarbageCpus, Number),
+        "late_replies" => (M::LateReplies, Percent),
         "awaiting_servers" => (M::AwaitingServers, Percent),
-        "checksum" => (M::Functions(Group::Checksum), Percent),
-        "kernel_copy" => (M::Functions(Group::KernelCopy), Percent),
-        "kernel_lock" => (M::Functions(Group::KernelLock), Percent),
-        "user_lock" => (M::Functions(Group::UserLock), Percent),
-        "soft_crypto" => (M::Functions(Group::SoftwareCrypto), Percent),
-        "firewall" => (M::Functions(Group::Firewall), Percent),
-        "cpu_firewall" => (M::CpuFunctions(Group::Firewall), Percent),
         "shared" => (M::FalselyShared, Percent),
         "common" => (M::CommonBytes, Percent),
         "memory_share" => (M::MemoryShare, Percent),
@@ -439,13 +434,33 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "futex" => (M::AsleepOnFutex, Percent),
         "crypto" => (M::CryptoLibrary, Percent),
         "crypto_per_byte" => (M::CryptoPerByte, Number),
-        _ => return None,
+        _ => return functions_named(name),
     })
+}
+
+fn functions_named(name: &str) -> Option<(M, Shown)> {
+    let measure = match name {
+        "page_fault" => M::Functions(Group::PageFault),
+        "checksum" => M::Functions(Group::Checksum),
+        "kernel_copy" => M::Functions(Group::KernelCopy),
+        "kernel_lock" => M::Functions(Group::KernelLock),
+        "user_lock" => M::Functions(Group::UserLock),
+        "soft_crypto" => M::Functions(Group::SoftwareCrypto),
+        "firewall" => M::Functions(Group::Firewall),
+        "cpu_firewall" => M::CpuFunctions(Group::Firewall),
+        _ => return None,
+    };
+    Some((measure, Shown::Percent))
 }
 
 /// Returns whether a placeholder with this name exists.
 pub(super) fn is_known(name: &str) -> bool {
-    NAMES.contains(&name) || name == "overlimits" || measure_named(name).is_some()
+    NAMES.contains(&name)
+        || losses::NAMES.contains(&name)
+        || moves::NAMES.contains(&name)
+        || others::NAMES.contains(&name)
+        || name == "overlimits"
+        || measure_named(name).is_some()
 }
 
 /// Formats a share as a percentage, with the precision of kernel accounting.

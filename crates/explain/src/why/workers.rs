@@ -138,6 +138,9 @@ fn activity(report: &RunReport, number: usize, worker: &WorkerReport) -> Option<
         lock_wait: None,
         memory: None,
         cipher_instructions: None,
+        nice: None,
+        policy: None,
+        tracer: None,
     })
 }
 

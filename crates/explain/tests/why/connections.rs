@@ -285,3 +285,27 @@ fn an_accept_queue_overflows_while_its_thread_has_time() {
     let full = thread("server", 100, &[(User, 0.6), (Kernel, 0.4)]);
     assert_ne!(first(&seen(700, full)).cause, AcceptQueue, "it accepts as fast as it can");
 }
+
+#[test]
+fn a_corked_connection_does_not_wait_for_its_peer() {
+    let object = Some("tcp 10.0.0.1:4000 to 10.0.0.2:80".to_owned());
+    let mut client = thread("client", 100, &[(User, 0.01), (Asleep, 0.99)]);
+    client.asleep_on = vec![SleepTime { on: "read".to_owned(), share: 0.98, object, holder: None }];
+    let tcp = TcpCounts {
+        bytes_acked: 12_500,
+        bytes_received: 12_500,
+        segments_out: 50,
+        segments_in: 50,
+        corked_share: Some(0.98),
+        ..TcpCounts::default()
+    };
+    let mut seen = observation(vec![client]);
+    seen.packets = packets(50, 25_000);
+    seen.sockets = vec![SocketCounts {
+        tcp: Some(tcp),
+        ..socket(SocketKind::Tcp, "10.0.0.1:4000", Some("10.0.0.2:80"))
+    }];
+    let finding = explain(&seen).remove(0);
+    assert_eq!(finding.cause, NagleDelay, "{}", finding.sentence);
+    assert!(finding.sentence.contains("TCP_CORK"), "{}", finding.sentence);
+}

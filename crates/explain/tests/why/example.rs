@@ -53,6 +53,9 @@ pub(crate) fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> Thr
         lock_wait: None,
         memory: None,
         cipher_instructions: None,
+        nice: None,
+        policy: None,
+        tracer: None,
     }
 }
 

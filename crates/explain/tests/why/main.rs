@@ -3,6 +3,7 @@
 //! not, and that findings are based on what was read.
 
 mod actions;
+mod arriving;
 mod calls;
 mod connections;
 mod controls;
@@ -13,6 +14,7 @@ mod memory;
 mod misled;
 mod properties;
 mod queues;
+mod runtimes;
 mod seeds;
 mod sharing;
 mod sleeping;

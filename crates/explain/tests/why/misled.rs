@@ -124,7 +124,7 @@ fn a_fifo_is_not_storage_and_a_page_fault_is_not_a_write() {
         explain(&seen).remove(0)
     };
     let fifo = held("write", Some("fifo /run/log"));
-    assert_eq!(fifo.cause, CannotTell, "{}", fifo.sentence);
+    assert_eq!(fifo.cause, SlowReceiver, "{}", fifo.sentence);
     assert!(fifo.sentence.contains("write (fifo /run/log)"), "{}", fifo.sentence);
     let file = held("write", Some("/var/log/requests"));
     assert_eq!(file.cause, WaitingForStorage);

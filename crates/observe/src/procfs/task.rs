@@ -16,12 +16,15 @@ pub(crate) struct Stat {
     pub(crate) major_faults: u64,
     pub(crate) user_ticks: u64,
     pub(crate) system_ticks: u64,
+    pub(crate) nice: i32,
     /// Number of threads of the process.
     pub(crate) threads: u64,
     /// Start time in ticks since boot, which distinguishes processes that reuse a PID.
     pub(crate) began_ticks: u64,
     /// CPU on which the thread last ran.
     pub(crate) cpu: u32,
+    /// Scheduling policy (SCHED_* in linux/sched.h); `None` if not reported.
+    pub(crate) policy: Option<u32>,
     /// Wait status after exit; `None` if hidden or not reported.
     pub(crate) wait_status: Option<u32>,
 }
@@ -48,9 +51,11 @@ impl Stat {
             major_faults: count(12)?,
             user_ticks: count(14)?,
             system_ticks: count(15)?,
+            nice: field(19)?.parse().ok()?,
             threads: count(20)?,
             began_ticks: count(22)?,
             cpu: field(39)?.parse().ok()?,
+            policy: field(41).and_then(|policy| policy.parse().ok()),
             wait_status: field(52).and_then(|status| status.parse().ok()),
         })
     }
@@ -103,6 +108,8 @@ pub(crate) struct Status {
     pub(crate) allowed: Vec<u32>,
     pub(crate) voluntary_switches: u64,
     pub(crate) involuntary_switches: u64,
+    /// Process that traces the thread; 0 if none does.
+    pub(crate) tracer: u32,
 }
 
 impl Status {
@@ -113,6 +120,7 @@ impl Status {
             let number = || value.parse().unwrap_or(0);
             match key {
                 "Tgid" => status.process = value.parse().unwrap_or(0),
+                "TracerPid" => status.tracer = value.parse().unwrap_or(0),
                 "Uid" => {
                     let effective = value.split_ascii_whitespace().nth(1);
                     status.uid = effective.and_then(|uid| uid.parse().ok()).unwrap_or(0);

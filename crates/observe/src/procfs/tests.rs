@@ -27,6 +27,7 @@ fn a_thread_is_read_whatever_its_name() {
     assert_eq!((stat.user_ticks, stat.system_ticks, stat.cpu), (1, 2, 1));
     assert_eq!((stat.minor_faults, stat.major_faults), (3725, 7));
     assert_eq!((stat.began_ticks, stat.wait_status), (2_734_508, Some(0)));
+    assert_eq!((stat.nice, stat.policy), (0, Some(0)));
     assert!(!stat.is_kernel_thread && !stat.has_ended());
     let odd = Stat::parse(&STAT.replace("(bash)", "(a) R (b)")).unwrap();
     assert_eq!((odd.name.as_str(), odd.state), ("a) R (b", 'S'));

@@ -35,6 +35,9 @@ pub(crate) fn thread(user: f64, kernel: f64) -> ThreadActivity {
         lock_wait: None,
         memory: None,
         cipher_instructions: None,
+        nice: None,
+        policy: None,
+        tracer: None,
     }
 }
 

@@ -37,6 +37,7 @@ pub(super) struct Watched {
     pub(super) send_queue: u64,
     pub(super) app_limited: u64,
     pub(super) held: u64,
+    pub(super) corked: u64,
     /// Readings of a TCP connection, at most [`READINGS_MAX`].
     readings: Vec<Reading>,
     pub(super) peer_window_max: Option<u32>,
@@ -52,12 +53,22 @@ pub(super) fn state_of(socket: &InetSocket) -> State {
     }
 }
 
-/// Returns whether Nagle's algorithm is holding back data: less than a full segment is unsent and
-/// earlier segments are unacknowledged, although the congestion and receive windows have room.
-fn is_held(tcp: &TcpInfo) -> bool {
+/// What holds back data that could be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// Nagle's algorithm: earlier segments are unacknowledged.
+    ByNagle,
+    /// The program: TCP_CORK or MSG_MORE. No other segment is on its way.
+    ByProgram,
+}
+
+/// Returns what holds back less than a full segment, although the congestion and receive windows
+/// have room for it.
+fn held(tcp: &TcpInfo) -> Option<Held> {
     let has_less_than_a_segment = (1..tcp.mss).contains(&tcp.not_sent);
     let has_room = tcp.unacked < tcp.cwnd && tcp.peer_window.is_none_or(|peer| peer >= tcp.mss);
-    has_less_than_a_segment && tcp.unacked > 0 && has_room
+    let by = if tcp.unacked > 0 { Held::ByNagle } else { Held::ByProgram };
+    (has_less_than_a_segment && has_room).then_some(by)
 }
 
 /// Maximum number of readings of a connection in which its turns are determined.
@@ -113,6 +124,7 @@ impl Watched {
             send_queue: 0,
             app_limited: 0,
             held: 0,
+            corked: 0,
             readings: Vec::new(),
             peer_window_max: None,
         };
@@ -130,7 +142,8 @@ impl Watched {
         let tcp = state.inet.as_ref().and_then(|socket| socket.tcp);
         if let Some(tcp) = tcp.filter(|_| self.kind == SocketKind::Tcp) {
             self.app_limited += u64::from(tcp.is_app_limited);
-            self.held += u64::from(is_held(&tcp));
+            self.held += u64::from(held(&tcp) == Some(Held::ByNagle));
+            self.corked += u64::from(held(&tcp) == Some(Held::ByProgram));
             // Of several readings at once, the last one counts.
             self.readings.pop_if(|last| last.tick == tick);
             if self.readings.len() < READINGS_MAX {
@@ -154,7 +167,8 @@ impl Watched {
     /// Begins the next window, starting from the last readings.
     pub(super) fn begin_window(&mut self) {
         self.first = Some(self.last.clone());
-        (self.reads, self.waited, self.app_limited, self.held) = (0, 0, 0, 0);
+        (self.reads, self.waited, self.app_limited) = (0, 0, 0);
+        (self.held, self.corked) = (0, 0);
         (self.receive_queue, self.receive_queue_max, self.send_queue) = (0, 0, 0);
         self.readings.clear();
         self.peer_window_max = None;
@@ -193,6 +207,7 @@ impl Watched {
             delivery_bytes_per_s: now.delivery_rate as f64,
             min_rtt_s: f64::from(now.min_rtt_us) / 1e6,
             held_share: Some(self.held as f64 / self.reads.max(1) as f64),
+            corked_share: Some(self.corked as f64 / self.reads.max(1) as f64),
             unanswered_share: Some(self.turns(Asks::Peer).share()),
             peer_window_max: self.peer_window_max.map(u64::from),
             pacing_limit_bytes_per_s: now.max_pacing_rate.map(|rate| rate as f64),

@@ -67,6 +67,12 @@ pub enum Cause {
     FirewallDrop,
     /// The connection tracking table is full, so new connections are dropped.
     ConntrackFull,
+    /// Packets are dropped because no route leads back to their source (rp_filter).
+    ReversePathFilter,
+    /// Packets arrive with a wrong checksum.
+    BadChecksum,
+    /// Fragmented datagrams cannot be reassembled.
+    ReassemblyFailed,
     /// The accept queue of a listening socket overflows.
     AcceptQueue,
     /// The program has as many files and sockets open as it may.
@@ -79,7 +85,8 @@ pub enum Cause {
     SendBuffer,
     /// Segments are lost in the network, and TCP slows down on each loss.
     TcpLoss,
-    /// Small writes wait for the peer's delayed ACKs (Nagle's algorithm).
+    /// Small writes are held back: by Nagle's algorithm until the peer acknowledges earlier ones,
+    /// or by TCP_CORK.
     NagleDelay,
     /// A queueing discipline, or pacing by the program itself, limits the rate.
     RateLimiter,
@@ -99,6 +106,8 @@ pub enum Cause {
     Copying,
     /// Page faults dominate the CPU time.
     PageFaults,
+    /// The runtime's garbage collector takes the CPU time.
+    GarbageCollection,
     /// The working set exceeds the cache.
     CacheMisses,
     /// Threads contend for a kernel lock.
@@ -130,7 +139,7 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the published order.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 46] = [
         Self::CpuContention,
         Self::ShortInterruptions,
         Self::CpuQuota,
@@ -144,6 +153,9 @@ impl Cause {
         Self::UnreadSocket,
         Self::FirewallDrop,
         Self::ConntrackFull,
+        Self::ReversePathFilter,
+        Self::BadChecksum,
+        Self::ReassemblyFailed,
         Self::AcceptQueue,
         Self::DescriptorLimit,
         Self::ReceiveWindow,
@@ -160,6 +172,7 @@ impl Cause {
         Self::NoSegmentation,
         Self::Copying,
         Self::PageFaults,
+        Self::GarbageCollection,
         Self::CacheMisses,
         Self::KernelLock,
         Self::UserLock,
@@ -191,6 +204,9 @@ impl Cause {
             Self::UnreadSocket => "unread_socket",
             Self::FirewallDrop => "firewall_drop",
             Self::ConntrackFull => "conntrack_full",
+            Self::ReversePathFilter => "reverse_path_filter",
+            Self::BadChecksum => "bad_checksum",
+            Self::ReassemblyFailed => "reassembly_failed",
             Self::AcceptQueue => "accept_queue",
             Self::DescriptorLimit => "descriptor_limit",
             Self::ReceiveWindow => "receive_window",
@@ -207,6 +223,7 @@ impl Cause {
             Self::NoSegmentation => "no_segmentation",
             Self::Copying => "copying",
             Self::PageFaults => "page_faults",
+            Self::GarbageCollection => "garbage_collection",
             Self::CacheMisses => "cache_misses",
             Self::KernelLock => "kernel_lock",
             Self::UserLock => "user_lock",

@@ -254,6 +254,10 @@ pub struct TcpCounts {
     /// though the windows had room for it (Nagle's algorithm), 0 to 1; `null` in older records.
     #[serde(default)]
     pub held_share: Option<f64>,
+    /// Fraction of readings in which a partial segment was held back although no other one was on
+    /// its way (TCP_CORK or MSG_MORE), 0 to 1; `null` in older records.
+    #[serde(default)]
+    pub corked_share: Option<f64>,
     /// Fraction of readings in which a request of the peer had no reply yet, 0 to 1. If requests
     /// and replies do not take regular numbers of segments, only those that have waited for 4 ms or
     /// longer count. `null` in older records.

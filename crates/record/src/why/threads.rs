@@ -68,6 +68,35 @@ pub struct ThreadActivity {
     /// multiplication), 0 to 1; `null` if instructions are not decoded.
     #[serde(default)]
     pub cipher_instructions: Option<f64>,
+    /// Nice value, -20 to 19, which matters for the policies `normal` and `batch`; `null` if
+    /// unreadable.
+    #[serde(default)]
+    pub nice: Option<i32>,
+    /// Scheduling policy; `null` if unreadable.
+    #[serde(default)]
+    pub policy: Option<SchedulingPolicy>,
+    /// ID of the process that traces the thread with ptrace(2); `null` if none does.
+    #[serde(default)]
+    pub tracer: Option<u32>,
+}
+
+/// Scheduling policy of a thread, sched(7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SchedulingPolicy {
+    /// SCHED_OTHER.
+    Normal,
+    /// SCHED_FIFO: runs before all threads of the other policies.
+    Fifo,
+    /// SCHED_RR.
+    RoundRobin,
+    /// SCHED_BATCH.
+    Batch,
+    /// SCHED_IDLE: runs when no other thread wants the CPU.
+    Idle,
+    /// SCHED_DEADLINE.
+    Deadline,
 }
 
 /// Memory used by a thread's own code, excluding its stack.

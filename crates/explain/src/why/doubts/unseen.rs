@@ -4,12 +4,14 @@
 
 use super::super::facts::Facts;
 use super::super::locks;
+use super::super::measure::is_go_monitor;
+use super::super::one_cpu::one_cpu;
 use super::super::requests;
 use super::super::rules::DELAYED;
-use super::super::waits::{Wait, longest, named, wait_of};
+use super::super::waits::{Wait, longest, named, time_for_work, time_in, wait_of};
 use super::super::words::{label, milliseconds, percent};
 use super::Doubt;
-use linerate_record::units::three_digits;
+use linerate_record::units::{grouped, three_digits};
 use linerate_record::why::{SleepTime, SocketKind, ThreadActivity, ThreadState};
 use std::collections::BTreeMap;
 
@@ -106,11 +108,12 @@ fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
              waiting for 4 ms or longer, while the busiest thread, {}, works {} % of the time. \
              Either its work comes in long pieces (a slow request, a long callback, garbage \
              collection), each of which delays all other requests, or requests wait for a lock, a \
-             timer, a disk or another server.{}",
+             timer, a disk or another server.{}{}",
             percent(counts.late_share),
             label(thread),
             percent(thread.share_of(ThreadState::is_on_cpu)),
-            other_waits(facts)
+            other_waits(facts),
+            one_cpu(facts)
         ),
         format!(
             "Find the long pieces: linerate profile --timeline {}, or the program's log of slow \
@@ -158,6 +161,76 @@ pub(super) fn silent(facts: &Facts<'_>) -> Option<Doubt> {
         format!(
             "See what these requests wait for: strace -f -p {}, or the program's own list of \
              sessions",
+            thread.pid
+        ),
+    )
+}
+
+/// Detects a thread that sleeps on a timer about once per packet and waits for nothing else, in a
+/// program whose other threads receive the packets: it may handle them, and be too slow.
+pub(super) fn slow_stage(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Minimum fraction of time on the timer, and maximum fraction waiting for work.
+    const MOST: f64 = 0.8;
+    const HARDLY: f64 = 0.02;
+    /// Minimum number of sleeps per second, and range of sleeps per packet.
+    const PER_S: f64 = 100.0;
+    const PER_PACKET: std::ops::RangeInclusive<f64> = 0.1..=1.5;
+    let packets = facts.packets().filter(|packets| *packets > 0)? as f64;
+    let per_packet = |thread: &ThreadActivity| thread.voluntary_switches as f64 / packets;
+    let is_stage = |thread: &&ThreadActivity| {
+        time_in(thread, Wait::Timer).is_some_and(|timer| timer >= MOST)
+            && time_for_work(thread).is_some_and(|time| time <= HARDLY)
+            && thread.voluntary_switches as f64 >= PER_S * facts.elapsed()
+            && PER_PACKET.contains(&per_packet(thread))
+            && !is_go_monitor(facts, thread)
+    };
+    // Whether it is a monitor is not known without samples.
+    let has_samples = facts.observation.threads.iter().any(|one| !one.functions.is_empty());
+    let thread = facts.observation.threads.iter().find(is_stage).filter(|_| has_samples)?;
+    Doubt::new(
+        format!(
+            "Cannot tell whether thread {} holds up packets (timer_sleep): it sleeps on a timer {} \
+             % of the time, {:.2} times per packet, and never waits for input or for other \
+             threads. If other threads pass packets to it, its pauses limit the rate, and only the \
+             program counts what its queue drops.",
+            label(thread),
+            percent(time_in(thread, Wait::Timer).unwrap_or_default()),
+            per_packet(thread)
+        ),
+        format!(
+            "Compare the program's own counts of packets received and completed; strace -f -T -p \
+             {} shows the sleeps",
+            thread.tid
+        ),
+    )
+}
+
+/// Detects a program that closes connections on which its clients still send, as one does that has
+/// as many as it admits.
+pub(super) fn turns_away(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Minimum number per second, and fraction of the connections that were accepted.
+    const PER_S: f64 = 5.0;
+    const SHARE: f64 = 0.2;
+    let counts = ["TcpExt.TCPAbortOnData", "TcpExt.TCPAbortOnClose"];
+    let aborted: u64 = counts.iter().filter_map(|name| facts.protocol(name)).sum();
+    let accepted = facts.protocol("Tcp.PassiveOpens").filter(|accepted| *accepted > 0)?;
+    let listens = facts.observation.sockets.iter().any(|one| one.kind == SocketKind::TcpListen);
+    let is_many = aborted as f64 >= PER_S * facts.elapsed();
+    if !listens || !is_many || (aborted as f64) < SHARE * accepted as f64 {
+        return None;
+    }
+    let thread = facts.busiest()?;
+    Doubt::new(
+        format!(
+            "Cannot tell why connections are closed while their clients send: {} were accepted in \
+             the network namespace, and {} reset because data was unread or still arrived. The \
+             program may have as many connections as it admits, or reject requests.",
+            grouped(accepted),
+            grouped(aborted)
+        ),
+        format!(
+            "Read the program's limit and count of connections, and its log; strace -f -e \
+             trace=accept4,close,write -p {} shows what it does with them",
             thread.pid
         ),
     )
@@ -225,7 +298,9 @@ fn other_waits(facts: &Facts<'_>) -> String {
     /// Minimum time of all threads, relative to the window.
     const MUCH: f64 = 0.3;
     let mut calls = BTreeMap::<String, f64>::new();
-    for sleep in facts.observation.threads.iter().flat_map(|thread| &thread.asleep_on) {
+    let threads = facts.observation.threads.iter();
+    let threads = threads.filter(|thread| !is_go_monitor(facts, thread));
+    for sleep in threads.flat_map(|thread| &thread.asleep_on) {
         if matches!(wait_of(sleep), Wait::Storage | Wait::Lock | Wait::Timer) {
             *calls.entry(named(sleep)).or_default() += sleep.share;
         }
@@ -256,6 +331,12 @@ fn asleep_together(facts: &Facts<'_>) -> Option<String> {
         }
     }
     let (call, threads) = groups.into_iter().max_by_key(|(_, threads)| *threads)?;
+    if threads == 1 && call.contains("nanosleep") {
+        return Some(format!(
+            " One thread sleeps in {call} most of the time: if it looks for requests after each \
+             sleep, that is the delay (timer_sleep)."
+        ));
+    }
     Some(match threads {
         1 => format!(" One thread sleeps in {call} most of the time."),
         many => format!(" {many} threads sleep in {call} most of the time."),

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upper bounds of gains: the requested line rate, and the offered load.
+//! Upper bounds of gains: the requested line rate, the offered load, and threads that share the idle
+//! CPU time.
 
-use super::super::facts::Facts;
+use super::super::facts::{Facts, Subject};
 use super::super::losses::vanished;
-use super::returned;
+use super::{returned, room};
+use linerate_record::stats::Estimate;
+use linerate_record::why::{ThreadActivity, ThreadState};
 
 /// Returns the gain in percent at which the requested line rate is reached.
 pub(super) fn line_cap(facts: &Facts<'_>) -> Option<f64> {
@@ -20,13 +23,18 @@ pub(super) fn offered_cap(facts: &Facts<'_>) -> Option<f64> {
     const LOST: f64 = 0.05;
     /// Factor that allows for the error of the counts and for a load that differs between runs.
     const ERROR: f64 = 1.2;
+    /// Fraction of a CPU's time in interrupts and softirqs that is more than half, given the error
+    /// of kernel accounting.
+    const MOST: f64 = 0.4;
     let has_streams = facts.connections().next().is_some();
     let lost = facts.receive_loss().filter(|_| !has_streams)?;
+    // Within a machine, the sender receives too, and is slowed down by that work.
+    let interrupts = facts.observation.cpus.iter().map(|cpu| cpu.interrupts).fold(0.0, f64::max);
+    let receives_at_ease = interrupts < MOST;
+    let gets_all = || facts.only_receives_datagrams() && reaches_it(facts) && receives_at_ease;
     match lost {
         // A receiver that sends no replies and misses nothing gets all that is sent to it.
-        lost if lost.high <= 0.0 && facts.only_receives_datagrams() && reaches_it(facts) => {
-            Some(0.0)
-        }
+        lost if lost.high <= 0.0 && gets_all() => Some(0.0),
         lost if lost.low >= LOST => Some(ERROR * returned(lost.high)),
         _ => None,
     }
@@ -39,4 +47,38 @@ fn reaches_it(facts: &Facts<'_>) -> bool {
     let is_small = |lost: u64, received: u64| (lost as f64) < SKEW * received as f64;
     vanished(facts).is_some_and(|vanished| is_small(vanished.lost(), vanished.received))
         && facts.protocol("Conntrack.drop") == Some(0)
+}
+
+/// Returns the CPU time of all threads of the program that wait for the same CPU as `thread`: they
+/// share what is idle elsewhere.
+pub(super) fn crowd(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
+    /// Fraction of time waiting for a CPU that is more than the error of kernel accounting.
+    const WAITS: f64 = 0.1;
+    let waits = |other: &&ThreadActivity| {
+        other.ran_on.first() == thread.ran_on.first()
+            && other.share_of(|state| state == ThreadState::Waiting) >= WAITS
+    };
+    let threads = facts.observation.threads.iter().filter(waits);
+    threads.map(|other| other.share_of(ThreadState::is_on_cpu)).sum()
+}
+
+/// Returns the gain in percent at which all CPUs are busy, if `used` CPUs carry the present load.
+pub(super) fn idle_for_more(facts: &Facts<'_>, used: f64) -> f64 {
+    /// CPU time that accounting can tell from zero, in CPUs.
+    const LEAST: f64 = 0.01;
+    let idle = facts.idle_cpus().unwrap_or(f64::INFINITY);
+    100.0 * idle / used.max(LEAST)
+}
+
+/// Returns the program's headroom in percent: that of its busiest thread, but no more than the CPUs
+/// have for all of its threads. All that runs on the machine may belong to the load (softirqs,
+/// clients), or only the program's threads, at half the present cost per packet.
+pub(in super::super) fn headroom(facts: &Facts<'_>) -> Option<Estimate> {
+    /// Factor for the high end, as for the headroom of a thread.
+    const CHEAPER: f64 = 2.0;
+    let room = room(facts, Subject::Program)?;
+    let busy: f64 = facts.observation.cpus.iter().map(|cpu| 1.0 - cpu.idle).sum();
+    let low = room.low.min(idle_for_more(facts, busy));
+    let high = room.high.min(CHEAPER * idle_for_more(facts, facts.used_cpus())).max(low);
+    Some(Estimate { value: room.value.clamp(low, high), low, high, ..room })
 }

@@ -133,6 +133,18 @@ pub(super) fn others_await_input(facts: &Facts<'_>, thread: &ThreadActivity) -> 
     works.filter_map(|other| time_in(other, Wait::Input)).fold(0.0, f64::max)
 }
 
+/// Returns whether a thread is the monitor of the Go runtime, which sleeps on a timer and has no
+/// part in the program's work.
+pub(in super::super) fn is_go_monitor(facts: &Facts<'_>, thread: &ThreadActivity) -> bool {
+    /// Minimum fraction of time asleep on timers.
+    const MOST: f64 = 0.8;
+    let is_of_go = |other: &ThreadActivity| {
+        other.pid == thread.pid && other.functions.iter().any(|f| f.name.starts_with("runtime."))
+    };
+    time_in(thread, Wait::Timer).is_some_and(|timer| timer >= MOST)
+        && facts.observation.threads.iter().any(is_of_go)
+}
+
 /// Returns the fraction of CPU time, of all threads of a thread's process, in threads that hardly
 /// sleep on timers. If it is large, the thread works in the background.
 pub(in super::super) fn work_without_timers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {

@@ -3,7 +3,7 @@
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::functions::Group;
-use super::super::losses::{discarded, vanished};
+use super::super::losses::{bad_checksums, discarded, fragmented, vanished};
 use super::Measure;
 use super::counts::{bytes_per_packet, bytes_per_transmit, is_off};
 use linerate_record::stats::Estimate;
@@ -28,19 +28,6 @@ impl Measure {
             }
             (Self::QueueWaits, Subject::Socket(socket)) => {
                 Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?))
-            }
-            (Self::FirewallLoss, _) => {
-                let vanished = vanished(facts)?;
-                counted(vanished.by_firewall?, vanished.received as f64)
-            }
-            (Self::OutputFirewallLoss, _) => {
-                let discarded = discarded(facts)?;
-                counted(discarded.by_firewall?, discarded.sent.max(1) as f64)
-            }
-            (Self::ConntrackLoss, _) => {
-                let drops = facts.protocol("Conntrack.drop")?;
-                let received = facts.protocol("Ip.InReceives")?;
-                counted(drops, received.max(drops).max(1) as f64)
             }
             (Self::QueueFull, Subject::Socket(socket)) => {
                 let buffer = socket.receive_buffer.filter(|bytes| *bytes > 0)?;
@@ -83,7 +70,40 @@ impl Measure {
                 let sockets = &facts.observation.sockets;
                 Some(Estimate::exactly(f64::from(sockets.iter().any(|s| is(s.kind)))))
             }
-            _ => self.of_cpus(facts, subject),
+            _ => self.of_protocols(facts).or_else(|| self.of_cpus(facts, subject)),
+        }
+    }
+
+    /// Returns losses that the protocols of the network namespace count.
+    fn of_protocols(self, facts: &Facts<'_>) -> Option<Estimate> {
+        match self {
+            Self::FirewallLoss => {
+                let vanished = vanished(facts)?;
+                counted(vanished.by_firewall?, vanished.received as f64)
+            }
+            Self::OutputFirewallLoss => {
+                let discarded = discarded(facts)?;
+                counted(discarded.by_firewall?, discarded.sent.max(1) as f64)
+            }
+            Self::ConntrackLoss => {
+                let drops = facts.protocol("Conntrack.drop")?;
+                let received = facts.protocol("Ip.InReceives")?;
+                counted(drops, received.max(drops).max(1) as f64)
+            }
+            Self::ReversePathLoss => {
+                let drops = facts.protocol("TcpExt.IPReversePathFilter")?;
+                let received = facts.protocol("Ip.InReceives")?;
+                counted(drops, received.max(drops).max(1) as f64)
+            }
+            Self::ChecksumLoss => {
+                let (bad, arrived) = bad_checksums(facts)?;
+                counted(bad, (bad + arrived).max(1) as f64)
+            }
+            Self::ReassemblyLoss => {
+                let of = fragmented(facts)?;
+                counted(of.failures, (of.failures + of.complete).max(1) as f64)
+            }
+            _ => None,
         }
     }
 

@@ -18,9 +18,6 @@ pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
     /// Maximum number of sleeps per packet. A program that merely checks for packets on a timer
     /// sleeps more often.
     const SLEEPS_PER_PACKET: f64 = 3.0;
-    if let Some(stopped) = stopped(facts) {
-        return Some(stopped);
-    }
     let thread = facts.busiest()?;
     let packets = facts.packets().filter(|packets| *packets > 0)?;
     let time_in = |wait| waits::time_in(thread, wait).unwrap_or(0.0);
@@ -62,7 +59,7 @@ pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
 const STOPPED: &str = "stopped";
 
 /// Returns the finding for a program one of whose threads is stopped for part of the time.
-fn stopped(facts: &Facts<'_>) -> Option<WhyFinding> {
+pub(super) fn stopped(facts: &Facts<'_>) -> Option<WhyFinding> {
     /// Fraction of time that matters: twice the sampling error.
     const MATTERS: f64 = 0.05;
     let share = |thread: &ThreadActivity| -> f64 {
@@ -72,16 +69,23 @@ fn stopped(facts: &Facts<'_>) -> Option<WhyFinding> {
     let threads = facts.observation.threads.iter().map(|thread| (thread, share(thread)));
     let most = threads.max_by(|a, b| a.1.total_cmp(&b.1));
     let (thread, share) = most.filter(|(_, share)| *share >= MATTERS)?;
+    let (by, next) = match thread.tracer {
+        Some(tracer) => (
+            format!("by the process that traces it, {tracer} (strace, a debugger)"),
+            format!("End that process (ps -p {tracer} names it), and watch the program again"),
+        ),
+        None => (
+            "by a signal (SIGSTOP), as of cpulimit or a shell".to_owned(),
+            "Find the process that sends it (sudo bpftrace -e 'tracepoint:signal:signal_generate \
+             /args->sig == 19/ { print(comm) }'), and watch the program again without it"
+                .to_owned(),
+        ),
+    };
     let sentence = format!(
         "Cannot tell how fast the program would be on its own: thread {} is stopped {} % of the \
-         time, by a signal (SIGSTOP), a debugger or a tracer such as strace.",
+         time, {by}.",
         label(thread),
         percent(share)
-    );
-    let next = format!(
-        "See which process traces it (TracerPid in /proc/{}/status; 0 means a signal), and watch \
-         the program again without it",
-        thread.tid
     );
     Some(cannot_tell(facts, sentence, &next))
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The finding that nothing is wrong, with the headroom that is left.
 
-use super::super::facts::{Facts, Subject};
+use super::super::facts::Facts;
 use super::super::gain;
 use super::super::roles::is_accepted;
 use super::super::words::{label, percent};
-use super::{limit_reached, seen, sends_less};
+use super::{limit_reached, polls, seen, sends_less};
 use linerate_record::stats::Estimate;
 use linerate_record::units::{Kpps, grouped, three_digits};
 use linerate_record::why::{Cause, Gain, SocketCounts, SocketKind, WhyFinding};
@@ -16,7 +16,7 @@ use linerate_record::{Figure, Tier};
 pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
     let observation = facts.observation;
     let rate = facts.packet_rate();
-    let room = gain::room(facts, Subject::Program);
+    let room = gain::headroom(facts);
     let left = match (&room, facts.busiest()) {
         (Some(room), Some(thread)) => {
             let busy = facts.busy(thread).map_or((0.0, 0.0), |busy| (busy.value, busy.high));
@@ -43,6 +43,12 @@ pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
                 label(thread)
             )
         }
+        (None, Some(thread)) if polls::calls_per_packet(facts, thread).is_some() => format!(
+            " Thread {} busy-polls: it makes {} system calls per packet, most of which find \
+             nothing.",
+            label(thread),
+            grouped(polls::calls_per_packet(facts, thread).unwrap_or_default() as u64)
+        ),
         (None, Some(thread)) => format!(
             " Thread {} never sleeps; its headroom is unknown, because the time that it spends \
              busy-polling could not be determined.",
@@ -222,7 +228,7 @@ fn silent(facts: &Facts<'_>) -> String {
 /// Describes losses that are too small to matter.
 fn losses(facts: &Facts<'_>) -> String {
     match facts.ledger.lost() {
-        Some(0) | None => "no packet was lost".to_owned(),
+        Some(0) | None => "no counter shows a lost packet".to_owned(),
         Some(1) => "1 packet was lost".to_owned(),
         Some(lost) => format!("{} packets were lost", grouped(lost)),
     }

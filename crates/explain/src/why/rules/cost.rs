@@ -4,7 +4,7 @@
 use super::super::functions::Group;
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
-use super::{Next, Rule, Scope, at_least, at_most};
+use super::{A_TENTH, KERNEL_SAMPLES, Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
 /// Causes more specific than `processing_cost`, which merely says that the program's own work takes
@@ -15,6 +15,7 @@ const SPECIFIC: &[Cause] = &[
     Cause::NoSegmentation,
     Cause::Copying,
     Cause::PageFaults,
+    Cause::GarbageCollection,
     Cause::KernelLock,
     Cause::UserLock,
     Cause::SoftwareCrypto,
@@ -34,9 +35,6 @@ const SPECIFIC: &[Cause] = &[
 
 const FULL: &str = "fully busy, within the 10 % error of kernel accounting";
 const IN_KERNEL: &str = "two fifths of the CPU time";
-const A_TENTH: &str = "a tenth of the samples";
-const KERNEL_SAMPLES: &str = "kernel samples, as root or with sysctl kernel.perf_event_paranoid=1";
-
 pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::SystemCalls,
@@ -126,27 +124,6 @@ pub(super) const RULES: &[Rule] = &[
         wrong_if: "with sendfile or MSG_ZEROCOPY (to send) or TCP_ZEROCOPY_RECEIVE (to receive), \
                    the copy functions stay in the profile",
         measure: KERNEL_SAMPLES,
-    },
-    Rule {
-        cause: Cause::PageFaults,
-        scope: Scope::Program,
-        conditions: &[
-            at_least(M::FaultsPerSecond, 2000.0, "0.6 % of a CPU at 3 us per fault"),
-            at_least(M::FaultTime, 0.01, "1 % of the CPU time, even at the lowest cost per fault"),
-            at_least(M::Demand, 0.5, "below that, the effect is negligible"),
-        ],
-        symptoms: 0,
-        explained_by: &[],
-        gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.0]),
-        then_limited_by: Next::Is("the thread's own work"),
-        sentence: "{faults} page faults per second take an estimated {fault_time} of the CPU time: \
-                   memory is constantly allocated from and returned to the kernel.",
-        fix: "Reuse memory: leave MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ unset or \
-              large, use a pool, or map with MAP_POPULATE",
-        workaround: Some("huge pages reduce faults by a factor of 512"),
-        wrong_if: "with memory reused, minor faults in /proc/PID/stat fall and the rate does not \
-                   rise",
-        measure: "minor faults in /proc/PID/stat",
     },
     Rule {
         cause: Cause::KernelLock,
@@ -343,26 +320,6 @@ pub(super) const RULES: &[Rule] = &[
         measure: KERNEL_SAMPLES,
     },
     Rule {
-        cause: Cause::FalseSharing,
-        scope: Scope::Threads,
-        conditions: &[
-            at_least(M::FalselyShared, 0.1, A_TENTH),
-            at_least(M::Demand, 0.5, "below that, the effect is negligible"),
-        ],
-        symptoms: 0,
-        explained_by: &[],
-        gain: GainModel::CostRemoved(M::FalselyShared, [0.0, 0.5, 1.2]),
-        then_limited_by: Next::Is("the rest of the thread's work"),
-        sentence: "{shared} of the samples of thread {thread} hit a cache line in which another \
-                   thread uses different bytes (false sharing): {line}.",
-        fix: "Give each thread its own cache line, with alignas(64), or with alignas(128) on CPUs \
-              that fetch lines in pairs",
-        workaround: Some("run the threads on CPUs that share a cache, where the line moves faster"),
-        wrong_if: "with the two threads' data 128 bytes apart, the rate rises by less than 5 %",
-        measure: "accesses to shared cache lines, with perf c2c on a machine with hardware \
-                  counters",
-    },
-    Rule {
         cause: Cause::UserLock,
         scope: Scope::Threads,
         conditions: &[
@@ -382,28 +339,6 @@ pub(super) const RULES: &[Rule] = &[
         workaround: Some("use fewer threads to reduce contention"),
         wrong_if: "with one thread, the rate per thread rises by less than 5 %",
         measure: "accesses to shared cache lines, with perf c2c on a machine with hardware \
-                  counters",
-    },
-    Rule {
-        cause: Cause::CacheMisses,
-        scope: Scope::Threads,
-        conditions: &[
-            at_least(M::WorkingSet, 1.0, "larger than the last-level cache"),
-            at_least(M::MemoryShare, 0.15, "a seventh of the time, enough to affect the rate"),
-            at_least(M::Demand, 0.5, "below that, the effect is negligible"),
-        ],
-        symptoms: 0,
-        explained_by: &[],
-        gain: GainModel::CostRemoved(M::MemoryShare, [0.2, 0.6, 1.0]),
-        then_limited_by: Next::Is("the instructions executed"),
-        sentence: "The working set of thread {thread} is {working_set}, {over_cache} times the \
-                   last-level cache: {memory_share} of the thread's samples hit cache lines that \
-                   no other sample hit.",
-        fix: "Shrink the working set: use fewer buffers (mbufs, descriptors) and reuse them in \
-              LIFO order, or use smaller tables; otherwise, prefetch",
-        workaround: Some("use huge pages, which reduce TLB misses"),
-        wrong_if: "with a tenth of the buffers, the rate rises by less than 10 %",
-        measure: "cache misses, with `linerate stat --pid PID -m cache` on a machine with hardware \
                   counters",
     },
     Rule {

@@ -51,8 +51,7 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::LoadOr("the thread's own work"),
         sentence: "Thread {thread} waited {waiting} of the time for CPU {cpu}, {mean_wait} at a \
                    time; {who}.{losses}",
-        fix: "Keep other threads off CPU {cpu}: {move_others}. To reserve the CPU, boot with \
-              isolcpus={cpu} and pin the thread there (taskset -cp {cpu} {tid})",
+        fix: "Keep other threads off CPU {cpu}: {move_others}{reserve_cpu}",
         workaround: Some(
             "sudo chrt -f -p 1 {tid} gives the thread priority over others, which then wait; a \
              larger ring or buffer absorbs {longest}, but adds latency",

@@ -142,7 +142,7 @@ pub(super) const RULES: &[Rule] = &[
             "smaller losses may be skew between counter reads",
         )],
         symptoms: 0,
-        explained_by: &[Cause::ConntrackFull],
+        explained_by: &[Cause::ConntrackFull, Cause::ReassemblyFailed],
         gain: GainModel::LossPerhapsRecovered(M::FirewallLoss),
         then_limited_by: Next::Is("the offered load"),
         sentence: "Firewall rules dropped {firewall_lost} packets ({firewall_loss} of those that \
@@ -194,6 +194,60 @@ pub(super) const RULES: &[Rule] = &[
         ),
         wrong_if: "with a larger table, `drop` in `conntrack -S` still grows",
         measure: "`drop` in `conntrack -S`",
+    },
+    Rule {
+        cause: Cause::ReversePathFilter,
+        scope: Scope::Program,
+        conditions: &[at_least(M::ReversePathLoss, LOST, LOST_SOURCE)],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::LossPerhapsRecovered(M::ReversePathLoss),
+        then_limited_by: Next::Is("the offered load"),
+        sentence: "The reverse path filter dropped {reverse_path_lost} packets \
+                   ({reverse_path_loss} of those that reached IP) in the network namespace of \
+                   {program}: the route back to their source does not use the interface on which \
+                   they arrived.",
+        fix: "Add a route to their source through that interface (ip route get SOURCE shows the \
+              present one), or accept any route: sudo sysctl net.ipv4.conf.all.rp_filter=2",
+        workaround: None,
+        wrong_if: "with rp_filter=2, TcpExtIPReversePathFilter in `nstat` still grows",
+        measure: "TcpExtIPReversePathFilter in `nstat`",
+    },
+    Rule {
+        cause: Cause::BadChecksum,
+        scope: Scope::Program,
+        conditions: &[at_least(M::ChecksumLoss, LOST, LOST_SOURCE)],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::LossPerhapsRecovered(M::ChecksumLoss),
+        then_limited_by: Next::Is("the offered load"),
+        sentence: "{bad_checksums} packets ({checksum_loss}) arrived with a wrong UDP or TCP \
+                   checksum and were dropped.",
+        fix: "Have the sender fill in checksums: a virtual NIC, AF_PACKET or DPDK passes on what \
+              its offload should have filled in (at the sender: ethtool -K IF tx off); otherwise \
+              find the link that damages packets (ethtool -S IF)",
+        workaround: None,
+        wrong_if: "tcpdump -vv shows no packet with a bad checksum on the receiving interface",
+        measure: "UdpInCsumErrors and TcpInCsumErrors in `nstat`",
+    },
+    Rule {
+        cause: Cause::ReassemblyFailed,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::ReassemblyLoss, LOST, LOST_SOURCE),
+            at_least(M::Datagrams, 1.0, "TCP does not send fragments"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::LossPerhapsRecovered(M::ReassemblyLoss),
+        then_limited_by: Next::Is("the offered load"),
+        sentence: "Datagrams that arrive in fragments could not be reassembled: {reassembly_fails} \
+                   failures, {reassembled} complete. {reassembly_reason}.",
+        fix: "Send datagrams that fit into the path MTU (1,472 bytes of payload at 1,500), of which \
+              each can only lose itself; {reassembly_fix}",
+        workaround: None,
+        wrong_if: "with smaller datagrams, as many bytes per second are lost",
+        measure: "IpReasmFails and IpReasmTimeout in `nstat`",
     },
     Rule {
         cause: Cause::DescriptorLimit,

@@ -4,7 +4,6 @@
 use super::super::functions::Group;
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
-use super::super::waits::Wait;
 use super::{Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
@@ -25,10 +24,6 @@ const STALLS: &[Cause] = STALLS_AND_LOCKS.split_at(1).1;
 /// Minimum fraction of time with a reply due while all threads sleep. Below it, the program's own
 /// work may take that long.
 pub(in super::super) const DELAYED: f64 = 0.3;
-/// Fraction of a process's CPU time in threads without timers from which a thread that sleeps on
-/// timers works in the background.
-pub(in super::super) const BACKGROUND: f64 = 0.3;
-
 /// Threshold for the ratio of the peer's receive window to the bandwidth-delay product (rate times
 /// minimum RTT): above it, the receiver reads too slowly; below it, the window is too small.
 const WINDOW: f64 = 8.0;
@@ -158,6 +153,25 @@ pub(super) const RULES: &[Rule] = &[
         measure: "notsent and unacked in `ss -ti`",
     },
     Rule {
+        cause: Cause::NagleDelay,
+        scope: Scope::Connections,
+        conditions: &[
+            at_least(M::Corked, 0.3, "otherwise the wait is not the limit"),
+            at_most(M::Demand, 0.7, "its threads have headroom"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::StallRemoved(M::Corked),
+        then_limited_by: Next::Is("the peer, or the program's own CPU"),
+        sentence: "Connection {connection} spends {corked} of the time holding back a small \
+                   segment with no other one on its way: the program asked for that with TCP_CORK \
+                   or MSG_MORE, and the kernel waits for up to 200 ms.",
+        fix: "Clear TCP_CORK after each message (or send its last part without MSG_MORE)",
+        workaround: None,
+        wrong_if: "without TCP_CORK, the rate rises by less than 10 %",
+        measure: "notsent and unacked in `ss -ti`",
+    },
+    Rule {
         cause: Cause::RateLimiter,
         scope: Scope::Connections,
         conditions: &[at_least(
@@ -235,8 +249,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: STALLS,
         gain: GainModel::MoreInFlight,
         then_limited_by: Next::Is("the peer"),
-        sentence: "Thread {thread} waits for a peer's reply {asleep_on_server} of the time: its \
-                   connection carries one request at a time.",
+        sentence: "Thread {thread} waits for replies of {asked_server} {asleep_on_server} of the \
+                   time: its connection carries one request at a time.",
         fix: "Keep several requests in flight: pipeline them, or use more connections (and \
               threads)",
         workaround: Some(
@@ -273,84 +287,6 @@ pub(super) const RULES: &[Rule] = &[
         ),
         wrong_if: "with a server that answers at once, the rate rises by less than 10 %",
         measure: "the server's response time, from its log",
-    },
-    Rule {
-        cause: Cause::WaitingForStorage,
-        scope: Scope::Program,
-        conditions: &[
-            at_least(M::AsleepIn(Wait::Storage), 0.1, "below that, the gain is within the noise"),
-            at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
-        ],
-        symptoms: 0,
-        explained_by: &[Cause::CpuQuota],
-        gain: GainModel::WaitRemoved(Wait::Storage),
-        then_limited_by: Next::Is("the thread's own work"),
-        sentence: "Thread {thread} waits for storage {on_storage} of the time, mostly in \
-                   {storage}, while packets are waiting.",
-        fix: "{storage_fix}",
-        workaround: Some(
-            "a faster disk, or tmpfs for data that need not survive, shortens each \
-                          wait",
-        ),
-        wrong_if: "with the file on tmpfs, the rate rises by less than 10 %",
-        measure: "/proc/PID/task/TID/syscall, sampled",
-    },
-    Rule {
-        cause: Cause::WaitingForStorage,
-        scope: Scope::Program,
-        conditions: &[
-            at_least(M::MajorFaultsPerSecond, 100.0, "1 % of the time at 0.1 ms per read"),
-            at_least(M::AsleepInFaults, 0.1, "below that, the gain is within the noise"),
-            at_least(M::IdleCpus, 0.2, "below that, the CPUs are the limit"),
-        ],
-        symptoms: 0,
-        explained_by: &[Cause::CpuQuota],
-        gain: GainModel::StallRemoved(M::AsleepInFaults),
-        then_limited_by: Next::Is("the thread's own work"),
-        sentence: "Thread {thread} sleeps {in_faults} of the time in {major_faults} major page \
-                   faults per second: memory that it uses was evicted, and is read back from disk.",
-        fix: "Raise the memory limit (memory.max of its cgroup), add memory, or use less of it; \
-              mlock keeps hot data in memory",
-        workaround: Some("a faster disk or zram shortens each fault"),
-        wrong_if: "with enough memory, major faults disappear and the rate rises by less than 10 %",
-        measure: "major faults in /proc/PID/stat",
-    },
-    Rule {
-        cause: Cause::TimerSleep,
-        scope: Scope::Program,
-        conditions: &[
-            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the limit"),
-            at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for requests"),
-            at_least(M::Answers, 1.0, "the peer waits for the reply meanwhile"),
-            at_least(M::SleepsPerPacket, 0.1, "at least one sleep per ten packets"),
-            at_most(
-                M::SleepsPerPacket,
-                3.0,
-                "a thread that polls for requests on a timer sleeps more often",
-            ),
-            at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
-            at_most(
-                M::OthersAwaitInput,
-                0.5,
-                "if another thread waits for requests, this one may just be a background thread",
-            ),
-            at_most(
-                M::WorkWithoutTimers,
-                BACKGROUND,
-                "if other threads do most of the work, this is just a background thread",
-            ),
-        ],
-        symptoms: 0,
-        explained_by: &[Cause::CpuQuota, Cause::RateLimiter],
-        gain: GainModel::UntilCpuIsFull,
-        then_limited_by: Next::Is("the thread's own work, or the peer"),
-        sentence: "Thread {thread} sleeps on a timer {on_timer} of the time ({sleeps_per_packet} \
-                   times per packet), while the peer waits for its reply.",
-        fix: "Remove the sleep from the request path, or wait for the event instead (strace -f -e \
-              nanosleep,clock_nanosleep -p {tid} shows the sleeps)",
-        workaround: Some("use more connections or threads, whose sleeps overlap"),
-        wrong_if: "with the sleep removed or halved, the rate rises by less than 10 %",
-        measure: "/proc/PID/task/TID/syscall, sampled",
     },
     Rule {
         cause: Cause::SoftwareChecksum,

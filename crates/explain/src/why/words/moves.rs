@@ -3,10 +3,34 @@
 
 use super::super::facts::Facts;
 use linerate_record::units::ranges;
-use linerate_record::why::{RanInstead, ThreadActivity};
+use linerate_record::why::{RanInstead, SchedulingPolicy, ThreadActivity};
 
 /// Name prefixes of kernel threads that are bound to a CPU and cannot be moved.
 const BOUND: [&str; 5] = ["ksoftirqd/", "kworker/", "migration/", "napi/", "rcu_"];
+
+/// Placeholders of this module.
+pub(super) const NAMES: &[&str] = &["move_others", "reserve_cpu"];
+
+pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
+    match name {
+        "move_others" => command(facts, thread),
+        "reserve_cpu" => Some(reserve(facts, thread).unwrap_or_default()),
+        _ => None,
+    }
+}
+
+/// Returns how to give a thread a CPU of its own; `None` if it has to wait for another reason.
+fn reserve(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
+    if yielding(thread).or_else(|| pinned(facts, thread)).is_some() {
+        return None;
+    }
+    let cpu = thread.ran_on.first()?;
+    Some(format!(
+        ". To reserve the CPU, boot with isolcpus={cpu} and pin the thread there (taskset -cp \
+         {cpu} {})",
+        thread.tid
+    ))
+}
 
 /// Returns the command that keeps others off a thread's CPU: it moves the thread that ran there
 /// longest, if that is known and may be moved.
@@ -14,6 +38,9 @@ pub(super) fn command(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Stri
     let Some(to) = other_cpus(facts, *thread.ran_on.first()?) else {
         return Some("the machine has no other CPU to move those threads to".to_owned());
     };
+    if let Some(other) = yielding(thread).or_else(|| pinned(facts, thread)) {
+        return Some(other);
+    }
     let can_move = |one: &&RanInstead| {
         one.pid.is_some() && !BOUND.iter().any(|kernel| one.name.starts_with(kernel))
     };
@@ -35,6 +62,44 @@ pub(super) fn command(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Stri
             "find them (ps -eLo psr,pcpu,pid,comm --sort -pcpu) and move them (sudo taskset -acp \
              {to} PID)"
         ),
+    })
+}
+
+/// Returns the command for a thread that yields to others by its policy or nice value.
+fn yielding(thread: &ThreadActivity) -> Option<String> {
+    let tid = thread.tid;
+    match (thread.policy?, thread.nice?) {
+        (SchedulingPolicy::Idle, _) => Some(format!(
+            "chrt -o -p 0 {tid} gives the thread the normal policy; it has SCHED_IDLE, and runs \
+             when no other thread wants the CPU"
+        )),
+        (SchedulingPolicy::Normal | SchedulingPolicy::Batch, nice @ 1..) => Some(format!(
+            "sudo renice -n 0 -p {tid} lets the thread compete on equal terms; its nice value is \
+             {nice}"
+        )),
+        _ => None,
+    }
+}
+
+/// Returns the command that lets the threads of the program use all CPUs, if they wait for each
+/// other because several of them may only run on the same CPU.
+fn pinned(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
+    /// Fraction of a CPU above which a thread competes for it.
+    const WORKS: f64 = 0.05;
+    if thread.allowed.len() != 1 {
+        return None;
+    }
+    let same = facts.observation.threads.iter().filter(|other| {
+        other.pid == thread.pid && other.allowed == thread.allowed && other.demand() >= WORKS
+    });
+    let (threads, cpus) = (same.count(), facts.observation.cpus.iter().map(|one| one.cpu));
+    (threads >= 2 && has_room(facts)).then(|| {
+        format!(
+            "{threads} of the program's own threads may only run on that CPU; taskset -acp {} {} \
+             lets them use all CPUs",
+            ranges(&cpus.collect::<Vec<_>>(), ","),
+            thread.pid
+        )
     })
 }
 

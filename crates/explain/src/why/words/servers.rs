@@ -3,12 +3,17 @@
 
 use super::super::facts::Facts;
 use super::super::locks::{self, Queue};
-use super::super::{requests, waits};
+use super::super::{requests, roles, waits};
 use super::{label, percent};
-use linerate_record::why::{SocketCounts, TcpCounts};
+use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
 
 /// Returns the command that diagnoses the peer that stalls the program.
 pub(super) fn watch_peer(facts: &Facts<'_>) -> String {
+    let asked = facts.busiest().and_then(|thread| roles::asked(facts, thread));
+    let is_asked = |one: &&SocketCounts| one.remote.is_some() && one.remote == asked;
+    if let Some(asked) = facts.observation.sockets.iter().find(is_asked) {
+        return watch(asked);
+    }
     let stalled = |tcp: &TcpCounts| tcp.rwnd_limited_s;
     let sockets = facts.connections().filter(|socket| socket.tcp.is_some());
     let order = |socket: &&SocketCounts| socket.tcp.as_ref().map_or(0.0, stalled);
@@ -36,17 +41,29 @@ pub(super) fn lock_holder(facts: &Facts<'_>) -> String {
 
 /// Returns what to do about a lock.
 pub(super) fn lock_fix(facts: &Facts<'_>) -> String {
-    match locks::queue(facts).filter(Queue::is_deadlock).and_then(|queue| queue.owner) {
+    let queue = locks::queue(facts);
+    let runs = queue.as_ref().is_some_and(|queue| queue.holder.is_none() && queue.owner.is_none());
+    match queue.filter(Queue::is_deadlock).and_then(|queue| queue.owner) {
         Some(owner) => format!(
             "Acquire locks in the same order everywhere; gdb -p {} -batch -ex \"thread apply all \
              bt\" shows where each thread waits",
             owner.pid
         ),
+        None if runs && is_python(facts) => {
+            "Run several processes instead of threads: all threads of a Python process share the \
+             interpreter's lock (GIL)"
+                .to_owned()
+        }
         None => "Do not hold the lock while sleeping; shorten the critical section, or split the \
                  lock (one per connection or per table shard); if it guards a pool, enlarge the \
                  pool"
             .to_owned(),
     }
+}
+
+/// Returns whether the interpreter of the program is Python, judged by its name.
+fn is_python(facts: &Facts<'_>) -> bool {
+    facts.observation.watched.name.starts_with("python")
 }
 
 /// Returns the command that diagnoses the server that the program asks.
@@ -69,6 +86,10 @@ fn watch(socket: &SocketCounts) -> String {
         (None, Some((host, port)), Some((own, _))) if host == own => {
             format!("sudo linerate why PID (sudo ss -tlnp sport = :{port} lists it)")
         }
+        _ if socket.kind == SocketKind::Unix => match &socket.remote {
+            Some(path) => format!("sudo linerate why PID (sudo ss -xlp src {path} lists it)"),
+            None => "sudo linerate why PID (sudo ss -xp lists both ends)".to_owned(),
+        },
         _ => "linerate why PID, on its machine".to_owned(),
     }
 }

@@ -75,15 +75,19 @@ const LISTEN_DROPS: &str = "TcpExt.ListenDrops";
 const OUT_DISCARDS: &str = "Ip.OutDiscards";
 
 /// Protocol counters of packets lost at this layer, with reason and owner.
-const PROTOCOL_LOSSES: [(&str, &str, Whose); 11] = [
+const PROTOCOL_LOSSES: [(&str, &str, Whose); 15] = [
     ("Ip.InDiscards", "discarded by IP", Whose::Shared),
     ("Ip.InHdrErrors", "bad IP header", Whose::NoProgram),
     ("Ip.InAddrErrors", "not addressed to this machine", Whose::NoProgram),
+    ("TcpExt.IPReversePathFilter", "no route back to the source (rp_filter)", Whose::Shared),
+    ("Ip.ReasmFails", "fragments not reassembled", Whose::Shared),
+    ("Ip6.ReasmFails", "fragments not reassembled", Whose::Shared),
     (OUT_DISCARDS, "not sent by IP, as by a firewall rule on output", Whose::Shared),
     ("Conntrack.drop", "connection tracking table full", Whose::Shared),
     ("Ip.OutNoRoutes", "no route", Whose::NoProgram),
     ("Udp.NoPorts", "no socket on the port", Whose::NoProgram),
     ("Udp.InCsumErrors", "bad checksum", Whose::Shared),
+    ("Tcp.InCsumErrors", "bad checksum", Whose::Shared),
     ("Udp.MemErrors", "UDP memory limit", Whose::Shared),
     (LISTEN_DROPS, "connection attempts dropped", Whose::Shared),
     ("TcpExt.TCPBacklogDrop", "socket backlog full", Whose::Shared),

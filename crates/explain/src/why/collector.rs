@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CPU time of garbage collectors: threads that a runtime has for nothing else (Java, .NET), and
+//! functions that run in any thread (Go, V8).
+
+use super::facts::{Facts, sampled};
+use super::functions::Group;
+use linerate_record::stats::Estimate;
+use linerate_record::why::{ThreadActivity, ThreadState};
+
+/// How the names of collector threads begin, in HotSpot ("VM Thread" runs the serial collector and
+/// the pauses of the others) and .NET. The kernel keeps 15 characters of a name.
+const THREADS: [&str; 10] = [
+    "GC Thread#",
+    "G1 ",
+    "ParGC",
+    "VM Thread",
+    "XWorker#",
+    "ZWorker",
+    "ZDriver",
+    "Shenandoah",
+    ".NET Server GC",
+    ".NET BGC",
+];
+
+fn is_collector(thread: &ThreadActivity) -> bool {
+    THREADS.iter().any(|name| thread.name.starts_with(name))
+}
+
+/// Returns the fraction of the program's CPU time that its garbage collector takes; `None` without
+/// CPU time or samples.
+pub(super) fn share(facts: &Facts<'_>) -> Option<Estimate> {
+    let (mut all, mut collecting, mut samples) = (0.0, 0.0, 0);
+    for thread in &facts.observation.threads {
+        let on_cpu = thread.share_of(ThreadState::is_on_cpu);
+        let functions = thread.functions.iter().filter(|one| Group::GarbageCollection.holds(one));
+        let of_thread = match is_collector(thread) {
+            true => 1.0,
+            false => functions.map(|one| one.share).sum::<f64>().min(1.0),
+        };
+        all += on_cpu;
+        collecting += on_cpu * of_thread;
+        samples += thread.samples;
+    }
+    (all > 0.0 && samples > 0).then(|| sampled(collecting / all, samples))
+}
+
+/// Returns how many CPUs the garbage collector takes.
+pub(super) fn cpus(facts: &Facts<'_>) -> Option<Estimate> {
+    share(facts).map(|share| share.scale(facts.used_cpus()))
+}

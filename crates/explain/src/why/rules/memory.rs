@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Causes in memory: page faults, garbage collection, caches, shared cache lines.
+
+use super::super::functions::Group;
+use super::super::gain::GainModel;
+use super::super::measure::Measure as M;
+use super::{A_TENTH, KERNEL_SAMPLES, Next, Rule, Scope, at_least, at_most};
+use linerate_record::why::Cause;
+
+const REUSE_MEMORY: &str = "Reuse memory: leave MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ \
+                            unset or large, use a pool, or map with MAP_POPULATE";
+const LESS_GARBAGE: &str = "Give it a larger heap (GOGC and GOMEMLIMIT in Go, -Xmx in Java, \
+                            --max-semi-space-size and --max-old-space-size in node), and allocate \
+                            less per request (reuse buffers)";
+const GARBAGE_IS_NOT_IT: &str =
+    "with twice the heap, the rate and the times of replies stay the same";
+const GARBAGE_LOG: &str =
+    "the runtime's log: GODEBUG=gctrace=1 (Go), -Xlog:gc (Java), --trace-gc (node)";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        cause: Cause::PageFaults,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::FaultsPerSecond, 2000.0, "0.6 % of a CPU at 3 us per fault"),
+            at_least(M::FaultTime, 0.01, "1 % of the CPU time, even at the lowest cost per fault"),
+            at_least(M::Demand, 0.5, "below that, the effect is negligible"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.0]),
+        then_limited_by: Next::Is("the thread's own work"),
+        sentence: "{faults} page faults per second take an estimated {fault_time} of the CPU time: \
+                   memory is constantly allocated from and returned to the kernel.",
+        fix: REUSE_MEMORY,
+        workaround: Some("huge pages reduce faults by a factor of 512"),
+        wrong_if: "with memory reused, minor faults in /proc/PID/stat fall and the rate does not \
+                   rise",
+        measure: "minor faults in /proc/PID/stat",
+    },
+    Rule {
+        cause: Cause::PageFaults,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::Functions(Group::PageFault), 0.15, "three twentieths of the samples"),
+            at_least(M::Demand, 0.5, "below that, the effect is negligible"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::CostRemoved(M::Functions(Group::PageFault), [0.4, 0.9, 1.2]),
+        then_limited_by: Next::Is("the thread's own work"),
+        sentence: "Thread {thread} spends {page_fault} of its time in page faults and in mapping \
+                   and zeroing memory: memory is constantly allocated from and returned to the \
+                   kernel.",
+        fix: REUSE_MEMORY,
+        workaround: None,
+        wrong_if: "with memory reused, the page faults disappear and the rate does not rise",
+        measure: KERNEL_SAMPLES,
+    },
+    Rule {
+        cause: Cause::GarbageCollection,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::GarbageShare, 0.1, "a tenth of the CPU time"),
+            at_least(M::GarbageCpus, 0.1, "below that, the effect is negligible"),
+            at_most(M::IdleCpus, 0.3, "below that, no CPU has room for the collector"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::CostRemoved(M::GarbageShare, [0.1, 0.5, 0.95]),
+        then_limited_by: Next::Is("the rest of the program's work"),
+        sentence: "The garbage collector of {program} takes {gc} of its CPU time ({gc_cpus} CPUs).",
+        fix: LESS_GARBAGE,
+        workaround: None,
+        wrong_if: GARBAGE_IS_NOT_IT,
+        measure: GARBAGE_LOG,
+    },
+    Rule {
+        cause: Cause::GarbageCollection,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::GarbageShare, 0.2, "a fifth of the CPU time"),
+            at_least(M::GarbageCpus, 0.1, "below that, the effect is negligible"),
+            at_least(M::LateReplies, 0.03, "one reading in 33"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::Unknown("its pauses delay replies; the rate depends on the clients"),
+        then_limited_by: Next::Is("the rest of the program's work"),
+        sentence: "The garbage collector of {program} takes {gc} of its CPU time ({gc_cpus} CPUs), \
+                   and in {late_replies} of the readings, a request had been waiting for 4 ms or \
+                   longer.",
+        fix: LESS_GARBAGE,
+        workaround: None,
+        wrong_if: GARBAGE_IS_NOT_IT,
+        measure: GARBAGE_LOG,
+    },
+    Rule {
+        cause: Cause::FalseSharing,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::FalselyShared, 0.1, A_TENTH),
+            at_least(M::Demand, 0.5, "below that, the effect is negligible"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::CostRemoved(M::FalselyShared, [0.0, 0.5, 1.2]),
+        then_limited_by: Next::Is("the rest of the thread's work"),
+        sentence: "{shared} of the samples of thread {thread} hit a cache line in which another \
+                   thread uses different bytes (false sharing): {line}.",
+        fix: "Give each thread its own cache line, with alignas(64), or with alignas(128) on CPUs \
+              that fetch lines in pairs",
+        workaround: Some("run the threads on CPUs that share a cache, where the line moves faster"),
+        wrong_if: "with the two threads' data 128 bytes apart, the rate rises by less than 5 %",
+        measure: "accesses to shared cache lines, with perf c2c on a machine with hardware \
+                  counters",
+    },
+    Rule {
+        cause: Cause::CacheMisses,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::WorkingSet, 1.0, "larger than the last-level cache"),
+            at_least(M::MemoryShare, 0.15, "a seventh of the time, enough to affect the rate"),
+            at_least(M::Demand, 0.5, "below that, the effect is negligible"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::CostRemoved(M::MemoryShare, [0.2, 0.6, 1.0]),
+        then_limited_by: Next::Is("the instructions executed"),
+        sentence: "The working set of thread {thread} is {working_set}, {over_cache} times the \
+                   last-level cache: {memory_share} of the thread's samples hit cache lines that \
+                   no other sample hit.",
+        fix: "Shrink the working set: use fewer buffers (mbufs, descriptors) and reuse them in \
+              LIFO order, or use smaller tables; otherwise, prefetch",
+        workaround: Some("use huge pages, which reduce TLB misses"),
+        wrong_if: "with a tenth of the buffers, the rate rises by less than 10 %",
+        measure: "cache misses, with `linerate stat --pid PID -m cache` on a machine with hardware \
+                  counters",
+    },
+];

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Causes that put threads to sleep while packets wait: storage, timers, full pipes.
+
+use super::super::gain::GainModel;
+use super::super::measure::Measure as M;
+use super::super::waits::Wait;
+use super::{Next, Rule, Scope, at_least, at_most};
+use linerate_record::why::Cause;
+
+/// Fraction of a process's CPU time in threads without timers from which a thread that sleeps on
+/// timers works in the background.
+pub(in super::super) const BACKGROUND: f64 = 0.3;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        cause: Cause::SlowReceiver,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::AsleepInPipe, 0.3, "otherwise the wait is not the limit"),
+            at_most(M::Demand, 0.7, "its threads have headroom"),
+            at_most(
+                M::OthersAwaitInput,
+                0.5,
+                "if another thread waits for requests, this one may just be a background thread",
+            ),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::UpToFullCpu,
+        then_limited_by: Next::Is("the thread's own work"),
+        sentence: "Thread {thread} sleeps {in_pipe} of the time in {pipe}: the process at the \
+                   other end reads more slowly than the program writes.",
+        fix: "Write less (a lower log level), make the reader faster (lsof -p {pid} +E names it), \
+              or write from a thread of its own that drops messages while the pipe is full",
+        workaround: Some("a larger pipe (F_SETPIPE_SZ) absorbs bursts"),
+        wrong_if: "with the output to /dev/null, the rate rises by less than 10 %",
+        measure: "/proc/PID/task/TID/syscall, sampled",
+    },
+    Rule {
+        cause: Cause::WaitingForStorage,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::AsleepIn(Wait::Storage), 0.1, "below that, the gain is within the noise"),
+            at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::WaitRemoved(Wait::Storage),
+        then_limited_by: Next::Is("the thread's own work"),
+        sentence: "Thread {thread} waits for storage {on_storage} of the time, mostly in \
+                   {storage}, while packets are waiting.",
+        fix: "{storage_fix}",
+        workaround: Some(
+            "a faster disk, or tmpfs for data that need not survive, shortens each \
+                          wait",
+        ),
+        wrong_if: "with the file on tmpfs, the rate rises by less than 10 %",
+        measure: "/proc/PID/task/TID/syscall, sampled",
+    },
+    Rule {
+        cause: Cause::WaitingForStorage,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::AsleepIn(Wait::Storage), 0.3, "otherwise the wait is not the limit"),
+            at_least(M::WorkingThreads, 2.0, "several threads wait"),
+            at_least(M::IdleCpus, 0.2, "below that, the CPUs are the limit"),
+            at_most(
+                M::OthersAwaitInput,
+                0.5,
+                "if another thread waits for requests, this one may just be a background thread",
+            ),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::UpToFullCpu,
+        then_limited_by: Next::Is("the threads' own work, or the disk"),
+        sentence: "Threads of {program} wait for storage while packets are waiting: thread \
+                   {thread} does so {on_storage} of the time, mostly in {storage}.",
+        fix: "{storage_fix}",
+        workaround: Some("more threads keep more reads or writes in flight"),
+        wrong_if: "with the file on tmpfs, the rate rises by less than 10 %",
+        measure: "/proc/PID/task/TID/syscall, sampled",
+    },
+    Rule {
+        cause: Cause::WaitingForStorage,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::MajorFaultsPerSecond, 100.0, "1 % of the time at 0.1 ms per read"),
+            at_least(M::AsleepInFaults, 0.1, "below that, the gain is within the noise"),
+            at_least(M::IdleCpus, 0.2, "below that, the CPUs are the limit"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::StallRemoved(M::AsleepInFaults),
+        then_limited_by: Next::Is("the thread's own work"),
+        sentence: "Thread {thread} sleeps {in_faults} of the time in {major_faults} major page \
+                   faults per second: it uses a mapped file that is not in memory, or memory that \
+                   was evicted, and each fault reads from disk.",
+        fix: "Read the file ahead (MADV_WILLNEED, vmtouch -t); if memory was evicted (swap, or \
+              memory.max of its cgroup), give it more or use less; mlock keeps hot data in memory",
+        workaround: Some("a faster disk or zram shortens each fault"),
+        wrong_if: "with enough memory, major faults disappear and the rate rises by less than 10 %",
+        measure: "major faults in /proc/PID/stat",
+    },
+    Rule {
+        cause: Cause::TimerSleep,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the limit"),
+            at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for requests"),
+            at_least(M::Answers, 1.0, "the peer waits for the reply meanwhile"),
+            at_least(M::SleepsPerPacket, 0.1, "at least one sleep per ten packets"),
+            at_most(
+                M::SleepsPerPacket,
+                3.0,
+                "a thread that polls for requests on a timer sleeps more often",
+            ),
+            at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
+            at_most(
+                M::OthersAwaitInput,
+                0.5,
+                "if another thread waits for requests, this one may just be a background thread",
+            ),
+            at_most(
+                M::WorkWithoutTimers,
+                BACKGROUND,
+                "if other threads do most of the work, this is just a background thread",
+            ),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota, Cause::RateLimiter],
+        gain: GainModel::UntilCpuIsFull,
+        then_limited_by: Next::Is("the thread's own work, or the peer"),
+        sentence: "Thread {thread} sleeps on a timer {on_timer} of the time ({sleeps_per_packet} \
+                   times per packet), while the peer waits for its reply.",
+        fix: "Remove the sleep from the request path, or wait for the event instead (strace -f -e \
+              nanosleep,clock_nanosleep -p {tid} shows the sleeps)",
+        workaround: Some("use more connections or threads, whose sleeps overlap"),
+        wrong_if: "with the sleep removed or halved, the rate rises by less than 10 %",
+        measure: "/proc/PID/task/TID/syscall, sampled",
+    },
+];

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs whose runtime takes part: garbage collectors, busy-polling, interpreter locks.
+
+use crate::example::{cpu, observation, packets, socket, thread};
+use linerate_explain::why::explain;
+use linerate_record::why::Cause::*;
+use linerate_record::why::ThreadState::{Asleep, Kernel, User};
+use linerate_record::why::{
+    FunctionTime, Observation, RequestCounts, SleepTime, SocketKind, ThreadActivity, WhyFinding,
+};
+use linerate_record::{Figure, Tier};
+
+fn first(seen: &Observation) -> WhyFinding {
+    explain(seen).remove(0)
+}
+
+fn worker(name: &str, tid: u32, works: f64, functions: &[(&str, f64)]) -> ThreadActivity {
+    let mut worker = thread(name, tid, &[(User, works), (Asleep, 1.0 - works)]);
+    let sleep =
+        SleepTime { on: "epoll_wait".to_owned(), share: 1.0 - works, object: None, holder: None };
+    let function = |&(name, share): &(&str, f64)| FunctionTime {
+        name: name.to_owned(),
+        file: "/usr/bin/server".to_owned(),
+        share,
+        is_polling: None,
+    };
+    worker.pid = 100;
+    (worker.asleep_on, worker.voluntary_switches, worker.samples) = (vec![sleep], 500, 1000);
+    worker.functions = functions.iter().map(function).collect();
+    worker
+}
+
+fn late(share: f64) -> Option<RequestCounts> {
+    Some(RequestCounts {
+        readings: 50,
+        connections: 8,
+        pending_share: 0.5,
+        pending_mean: 1.0,
+        late_share: share,
+        awaiting_share: 0.0,
+        awaiting_mean: 0.0,
+        server: None,
+        silent: 0,
+        requests: 2000,
+        reply_time: Figure::absent("s", Tier::Sw, "", "not needed"),
+    })
+}
+
+#[test]
+fn a_collector_that_delays_replies_is_named() {
+    let work = [("runtime.scanObjectsSmall", 0.5), ("main.handle", 0.5)];
+    let mut seen =
+        observation(vec![worker("server", 101, 0.3, &work), worker("server", 102, 0.3, &work)]);
+    seen.packets = packets(4000, 400_000);
+    seen.requests = late(0.3);
+    let finding = first(&seen);
+    assert_eq!(finding.cause, GarbageCollection, "{}", finding.sentence);
+    assert!(finding.sentence.contains("takes 50 % of its CPU time"), "{}", finding.sentence);
+    // Threads of HotSpot do nothing else, whatever their functions are called.
+    seen.threads =
+        vec![worker("pool-1-thread-1", 101, 0.3, &[]), worker("G1 Conc#0", 102, 0.3, &[])];
+    assert_eq!(first(&seen).cause, GarbageCollection, "{}", first(&seen).sentence);
+    seen.threads[1].name = "worker".to_owned();
+    assert_ne!(first(&seen).cause, GarbageCollection);
+    seen.threads[1].name = "G1 Conc#0".to_owned();
+    seen.requests = late(0.0);
+    assert_ne!(first(&seen).cause, GarbageCollection);
+}
+
+#[test]
+fn a_thread_whose_calls_find_nothing_polls() {
+    let mut poller = thread("poller", 100, &[(User, 0.4), (Kernel, 0.6)]);
+    (poller.voluntary_switches, poller.system_calls) = (10, Some(4_000_000));
+    let mut seen = observation(vec![poller]);
+    seen.sockets = vec![socket(SocketKind::Udp, "0.0.0.0:9000", None)];
+    seen.cpus = vec![cpu(0, 0.4, 0.6, 0.0), cpu(1, 0.0, 0.0, 0.0)];
+    seen.packets = packets(1000, 100_000);
+    seen.protocols.insert("Udp.InDatagrams".to_owned(), 1000);
+    let finding = first(&seen);
+    assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+    assert!(finding.sentence.contains("4,000 system calls per packet"), "{}", finding.sentence);
+    // Few calls per packet may be work.
+    seen.threads[0].system_calls = Some(40_000);
+    assert_eq!(first(&seen).cause, CannotTell, "{}", first(&seen).sentence);
+}
+
+#[test]
+fn threads_that_use_one_cpu_together_may_take_turns() {
+    let threads = || (101..105).map(|tid| worker("server", tid, 0.245, &[]));
+    let mut seen = observation(threads().collect());
+    seen.cpus = vec![cpu(0, 0.7, 0.0, 0.0), cpu(1, 0.7, 0.0, 0.0)];
+    seen.packets = packets(4000, 400_000);
+    seen.requests = late(0.9);
+    seen.requests.as_mut().unwrap().pending_share = 1.0;
+    let finding = first(&seen);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("GOMAXPROCS=1"), "{}", finding.sentence);
+    seen.threads = threads().take(2).collect();
+    assert!(!first(&seen).sentence.contains("GOMAXPROCS"), "{}", first(&seen).sentence);
+}
+
+/// 300 threads of which each hardly works need two CPUs together at 8.5 times the load.
+#[test]
+fn the_headroom_is_that_of_all_threads_together() {
+    let mut seen = observation((0..60).map(|n| worker("server", 100 + n, 0.004, &[])).collect());
+    seen.cpus = vec![cpu(0, 0.2, 0.15, 0.0), cpu(1, 0.2, 0.15, 0.0)];
+    seen.packets = packets(50_000, 5_000_000);
+    let sentence = first(&seen).sentence;
+    // 0.7 CPUs are busy, 1.3 idle: 2.9 times as much, or more if only the threads' own 0.24 CPUs
+    // belong to the load.
+    assert!(sentence.contains("headroom for 2.9 to 12 times the load"), "{sentence}");
+}
+
+#[test]
+fn a_traced_program_is_stopped_by_its_tracer() {
+    let mut seen = observation(vec![worker("server", 100, 0.1, &[])]);
+    seen.packets = packets(4000, 400_000);
+    seen.threads[0].asleep_on[0].on = "stopped".to_owned();
+    assert!(first(&seen).sentence.contains("by a signal (SIGSTOP)"), "{}", first(&seen).sentence);
+    seen.threads[0].tracer = Some(4711);
+    let finding = first(&seen);
+    assert!(finding.sentence.contains("traces it, 4711"), "{}", finding.sentence);
+    assert!(finding.fix.unwrap().contains("ps -p 4711"), "{}", finding.sentence);
+}
+
+#[test]
+fn a_stage_that_sleeps_after_each_packet_may_be_too_slow() {
+    let mut seen = observation(vec![
+        worker("reader", 101, 0.03, &[("main", 1.0)]),
+        worker("stage", 102, 0.01, &[("work", 1.0)]),
+    ]);
+    seen.packets = packets(15_000, 1_500_000);
+    assert_eq!(first(&seen).cause, NothingWrong);
+    seen.threads[1].asleep_on[0].on = "clock_nanosleep".to_owned();
+    seen.threads[1].voluntary_switches = 4500;
+    let finding = first(&seen);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("0.30 times per packet"), "{}", finding.sentence);
+    // The monitor of the Go runtime does the same.
+    seen.threads[0].functions[0].name = "runtime.findRunnable".to_owned();
+    assert_eq!(first(&seen).cause, NothingWrong);
+}
