@@ -8,6 +8,8 @@ pub enum FirstArgument {
     Descriptor,
     /// The address of a futex.
     Futex,
+    /// The address of an array of `struct pollfd`, whose length is the second argument.
+    PollSet,
     /// An argument that does not show what the call waits for.
     Other,
 }
@@ -30,8 +32,9 @@ const CALLS: &[(u64, &str, FirstArgument)] = table! {
         fcntl SYS_fcntl, flock SYS_flock, fsync SYS_fsync, fdatasync SYS_fdatasync,
         close SYS_close, epoll_pwait SYS_epoll_pwait, io_uring_enter SYS_io_uring_enter;
     Futex: futex SYS_futex;
+    PollSet: ppoll SYS_ppoll;
     Other:
-        ppoll SYS_ppoll, pselect6 SYS_pselect6, nanosleep SYS_nanosleep,
+        pselect6 SYS_pselect6, nanosleep SYS_nanosleep,
         clock_nanosleep SYS_clock_nanosleep, wait4 SYS_wait4, waitid SYS_waitid,
         io_getevents SYS_io_getevents, rt_sigsuspend SYS_rt_sigsuspend,
         rt_sigtimedwait SYS_rt_sigtimedwait, msgrcv SYS_msgrcv, msgsnd SYS_msgsnd,
@@ -49,7 +52,8 @@ const CALLS: &[(u64, &str, FirstArgument)] = &[];
 #[cfg(target_arch = "x86_64")]
 const OLD_CALLS: &[(u64, &str, FirstArgument)] = table! {
     Descriptor: epoll_wait SYS_epoll_wait;
-    Other: poll SYS_poll, select SYS_select, pause SYS_pause, vfork SYS_vfork, fork SYS_fork;
+    PollSet: poll SYS_poll;
+    Other: select SYS_select, pause SYS_pause, vfork SYS_vfork, fork SYS_fork;
 };
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -22,6 +22,7 @@ mod hot;
 mod interfaces;
 mod live;
 pub mod machine_time;
+mod memory;
 mod mutex;
 mod namespace;
 mod packets;

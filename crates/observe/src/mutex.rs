@@ -17,13 +17,11 @@
 //! The kernel puts the owner's thread ID into the futex of a priority-inheriting mutex
 //! (Documentation/locking/pi-futex.rst); glibc keeps it 8 bytes behind the futex
 //! (struct_mutex.h: lock, count, owner). Low-level locks of glibc have no owner there, so an owner
-//! that is not a thread of the process is discarded. Reading memory requires the same permission as
-//! reading system calls, and does not stop the thread.
+//! that is not a thread of the process is discarded.
 
+use crate::memory::Memory;
 use linerate_machine::Root;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 /// Argument of futex(2) that selects the operation, and its flags (linux/futex.h).
 const WAIT: u64 = 0;
@@ -64,17 +62,11 @@ pub(crate) struct Mutex {
     pub(crate) holder: Option<u32>,
 }
 
-/// What is known about a process.
-#[derive(Debug)]
-struct Process {
-    has_glibc: bool,
-    memory: Option<File>,
-}
-
-/// Reader of mutexes.
+/// Finder of mutexes.
 #[derive(Debug, Default)]
 pub(crate) struct Mutexes {
-    processes: BTreeMap<u32, Process>,
+    /// Whether each process uses the C library of GNU.
+    have_glibc: BTreeMap<u32, bool>,
 }
 
 impl Mutexes {
@@ -83,41 +75,27 @@ impl Mutexes {
     pub(crate) fn waited_for(
         &mut self,
         root: &Root,
+        memory: &mut Memory,
         pid: u32,
         arguments: [u64; 4],
     ) -> Option<Mutex> {
         let kind = kind(arguments)?;
-        let process = self.process(root, pid);
-        if kind == Kind::OfGlibc && !process.has_glibc {
+        if kind == Kind::OfGlibc && !self.has_glibc(root, pid) {
             return None;
         }
-        let owner = process.owner(kind, arguments[0]);
+        let (address, bits) = match kind {
+            Kind::Inheriting => (Some(arguments[0]), OWNER_BITS),
+            Kind::OfGlibc => (arguments[0].checked_add(OWNER_AT), u32::MAX),
+        };
+        let owner = address.and_then(|address| memory.word(root, pid, address));
+        let owner = owner.map(|word| word & bits).filter(|owner| *owner != 0);
         let is_thread = |owner: &u32| root.exists(&format!("proc/{pid}/task/{owner}"));
         Some(Mutex { holder: owner.filter(is_thread) })
     }
 
-    /// Forgets processes, which may have executed other programs since.
-    pub(crate) fn begin_window(&mut self) {
-        self.processes.clear();
-    }
-
-    fn process(&mut self, root: &Root, pid: u32) -> &Process {
-        self.processes.entry(pid).or_insert_with(|| Process {
-            has_glibc: root.text(&format!("proc/{pid}/maps")).is_some_and(|maps| has_glibc(&maps)),
-            memory: File::open(root.path(&format!("proc/{pid}/mem"))).ok(),
-        })
-    }
-}
-
-impl Process {
-    fn owner(&self, kind: Kind, address: u64) -> Option<u32> {
-        let (place, bits) = match kind {
-            Kind::Inheriting => (address, OWNER_BITS),
-            Kind::OfGlibc => (address.checked_add(OWNER_AT)?, u32::MAX),
-        };
-        let mut word = [0; 4];
-        self.memory.as_ref()?.read_exact_at(&mut word, place).ok()?;
-        Some(u32::from_ne_bytes(word) & bits).filter(|owner| *owner != 0)
+    fn has_glibc(&mut self, root: &Root, pid: u32) -> bool {
+        let read = || root.text(&format!("proc/{pid}/maps")).is_some_and(|maps| has_glibc(&maps));
+        *self.have_glibc.entry(pid).or_insert_with(read)
     }
 }
 
@@ -196,7 +174,9 @@ os._exit(0)
             }
         });
         let mut mutexes = Mutexes::default();
-        let found = arguments.and_then(|arguments| mutexes.waited_for(&root, pid, arguments));
+        let found = arguments.and_then(|arguments| {
+            mutexes.waited_for(&root, &mut Memory::default(), pid, arguments)
+        });
         let has_glibc = has_glibc(&root.text(&format!("proc/{pid}/maps")).unwrap_or_default());
         drop(input);
         python.wait().unwrap();

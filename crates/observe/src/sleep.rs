@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Samples the system calls in which threads sleep.
 
+use crate::memory::Memory;
 use crate::mutex::Mutexes;
 use crate::procfs::task::InCall;
 use crate::threads::{Thread, Threads, text_of};
@@ -69,7 +70,7 @@ impl Count {
 #[derive(Debug, Default)]
 pub(crate) struct Sleepers {
     samples: BTreeMap<(u32, u32), Samples>,
-    mutexes: Mutexes,
+    reader: Reader,
     /// Index of the next thread to sample if there are too many for one tick.
     next: usize,
 }
@@ -106,14 +107,11 @@ impl Sleepers {
             Some(InCall::Running) => return,
             Some(_) if thread.is_stopped() => Some(Place { on: STOPPED.to_owned(), object: None }),
             Some(InCall::Call { number, arguments }) => {
-                let mut place = place_of(root, pid, number, arguments[0]);
-                if let Some(Place { object: Some(object @ Object::Futex(_)), .. }) = &mut place
-                    && let Some(mutex) = self.mutexes.waited_for(root, pid, arguments)
-                {
-                    *object = Object::Mutex(arguments[0]);
-                    holder = mutex.holder;
-                }
-                place
+                let found = self.reader.place_of(root, pid, number, arguments);
+                found.map(|(place, of)| {
+                    holder = of;
+                    place
+                })
             }
             Some(InCall::Elsewhere) => None,
             None => {
@@ -169,7 +167,7 @@ impl Sleepers {
     pub(crate) fn begin_window(&mut self, threads: &Threads) {
         self.samples.retain(|&(pid, tid), _| threads.has(pid, tid));
         self.samples.values_mut().for_each(|samples| samples.asleep.clear());
-        self.mutexes.begin_window();
+        self.reader = Reader::default();
     }
 
     /// Returns whether there is a thread whose system calls may not be read.
@@ -178,18 +176,47 @@ impl Sleepers {
     }
 }
 
-fn place_of(root: &Root, pid: u32, number: u64, first: u64) -> Option<Place> {
-    let (on, argument) = system_call(number)?;
-    let object = match argument {
-        FirstArgument::Descriptor => {
-            let path = root.path(&format!("proc/{pid}/fd/{first}"));
-            let link = std::fs::read_link(&path).ok();
-            link.map(|link| Object::File(of_kind(&path, link.to_string_lossy().into_owned())))
-        }
-        FirstArgument::Futex => Some(Object::Futex(first)),
-        FirstArgument::Other => None,
-    };
-    Some(Place { on: on.to_owned(), object })
+/// Reader of what calls wait for.
+#[derive(Debug, Default)]
+struct Reader {
+    memory: Memory,
+    mutexes: Mutexes,
+}
+
+impl Reader {
+    /// Returns the place of a thread in a system call and, if it waits for a mutex, the thread that
+    /// holds it.
+    fn place_of(
+        &mut self,
+        root: &Root,
+        pid: u32,
+        number: u64,
+        arguments: [u64; 4],
+    ) -> Option<(Place, Option<u32>)> {
+        let (on, argument) = system_call(number)?;
+        let first = arguments[0];
+        let mut holder = None;
+        let object = match argument {
+            FirstArgument::Descriptor => file(root, pid, first),
+            FirstArgument::PollSet if arguments[1] == 1 => {
+                let descriptor = self.memory.word(root, pid, first);
+                descriptor.and_then(|descriptor| file(root, pid, descriptor.into()))
+            }
+            FirstArgument::Futex => {
+                let mutex = self.mutexes.waited_for(root, &mut self.memory, pid, arguments);
+                holder = mutex.and_then(|mutex| mutex.holder);
+                Some(mutex.map_or(Object::Futex(first), |_| Object::Mutex(first)))
+            }
+            FirstArgument::PollSet | FirstArgument::Other => None,
+        };
+        Some((Place { on: on.to_owned(), object }, holder))
+    }
+}
+
+fn file(root: &Root, pid: u32, descriptor: u64) -> Option<Object> {
+    let path = root.path(&format!("proc/{pid}/fd/{descriptor}"));
+    let link = std::fs::read_link(&path).ok()?;
+    Some(Object::File(of_kind(&path, link.to_string_lossy().into_owned())))
 }
 
 /// Adds the kind to the link target of a descriptor, at `path`, if the target does not show it: a

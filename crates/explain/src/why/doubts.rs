@@ -336,7 +336,7 @@ fn asks_from_other_ports(facts: &Facts<'_>) -> bool {
 fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
     const MOST: f64 = 0.3;
     let thread = facts.busiest()?;
-    if is_idle_beside_a_timer(facts, thread) {
+    if is_idle_with_a_timer(facts, thread) {
         return None;
     }
     let held = [Wait::Timer, Wait::Storage, Wait::Lock, Wait::Other]
@@ -362,7 +362,7 @@ fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Returns whether a thread wakes up on a timer now and then, and another one waits for input: an
 /// idle program with a background thread.
-fn is_idle_beside_a_timer(facts: &Facts<'_>, thread: &ThreadActivity) -> bool {
+fn is_idle_with_a_timer(facts: &Facts<'_>, thread: &ThreadActivity) -> bool {
     /// Maximum number of sleeps per second of a background thread without work.
     const SELDOM_PER_S: f64 = 20.0;
     /// Minimum fraction of time that each thread waits.

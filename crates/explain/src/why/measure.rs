@@ -4,21 +4,19 @@
 mod connections;
 mod costs;
 mod counts;
+mod delays;
 mod instructions;
 mod packets;
+mod sleeps;
 
 use self::counts::{
-    asleep_for_packets, asleep_in_faults, asleep_on_server, at_least_this, brief_processes, bytes,
-    bytes_per_call, faults, major_faults, others_await_input, others_instead, shared_futexes,
-    strangers_instead, system_calls, takes_turns, throttled, waits,
+    at_least_this, brief_processes, bytes, bytes_per_call, faults, major_faults, others_instead,
+    shared_futexes, strangers_instead, system_calls, takes_turns, throttled, waits,
 };
 pub(super) use self::counts::{is_go_monitor, share_of_strangers, work_without_timers};
-use super::collector;
 use super::facts::{Facts, Subject, counted, sampled, share, share_of};
 use super::functions::Group;
-use super::locks;
-use super::requests;
-use super::waits::{self, Wait};
+use super::waits::Wait;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{ThreadActivity, ThreadState};
 
@@ -259,6 +257,10 @@ pub enum Measure {
     LateReplies,
     /// Time asleep in writes to pipes and Unix domain sockets, which wait for the reader.
     AsleepInPipe,
+    /// Time asleep in calls that send on TCP connections, which wait for the peer to read.
+    AsleepInSend,
+    /// Largest fraction of readings with unread data, over the program's TCP connections.
+    RequestsUnread,
     /// Time waiting for kernel locks.
     LockWait,
     /// Time waiting for kernel locks relative to CPU time.
@@ -327,31 +329,14 @@ impl Measure {
             Self::FalselyShared => facts.shared_lines(thread, false),
             Self::CommonBytes => facts.shared_lines(thread, true),
             Self::CallTime => costs::calls(facts, thread),
-            Self::OthersAwaitInput => Some(share(others_await_input(facts, thread))),
             Self::WorkWithoutTimers => Some(share(work_without_timers(facts, thread))),
             Self::StrangersInstead => strangers_instead(facts, thread),
-            Self::AsleepInFaults => Some(share(asleep_in_faults(thread))),
             Self::ForeignOfRun => of_run(thread, Self::ForeignInterrupts.of(facts, subject)?),
             Self::ForeignInterrupts => {
                 let foreign = Self::ForeignPackets.of(facts, subject)?;
                 Some(state(ThreadState::Interrupts)?.scale(foreign.value.clamp(0.0, 1.0)))
             }
-            Self::AsleepOnServer => asleep_on_server(facts, thread),
-            Self::AsleepForPackets => match thread.asleep_on.is_empty() {
-                false => asleep_for_packets(facts, thread).map(share),
-                true => state(ThreadState::Asleep),
-            },
-            Self::AsleepIn(wait) => waits::time_in(thread, wait).map(share),
-            Self::AsleepInPipe => {
-                let known = waits::time_in(thread, Wait::Other)?;
-                let writes = thread.asleep_on.iter().filter(|sleep| waits::is_to_reader(sleep));
-                Some(share(writes.map(|sleep| sleep.share).sum::<f64>().min(known)))
-            }
-            Self::SleepsPerPacket => {
-                let packets = facts.packets().filter(|packets| *packets > 0)?;
-                counted(thread.voluntary_switches, packets as f64)
-            }
-            _ => self.of_instructions(facts, thread),
+            _ => self.of_sleeps(facts, thread).or_else(|| self.of_instructions(facts, thread)),
         }
     }
 
@@ -415,17 +400,8 @@ impl Measure {
                 let most = full.max_by(|a, b| a.share.total_cmp(&b.share));
                 Some(most.map_or(Estimate::exactly(0.0), |full| sampled(full.share, full.reads)))
             }
-            Self::RepliesDelayed => requests::delayed(facts),
-            Self::AwaitingServers => requests::awaiting_servers(facts),
-            Self::PendingAtServers => requests::pending_at_servers(facts),
-            Self::LockQueue => locks::waiting(facts),
-            Self::GarbageShare => collector::share(facts),
-            Self::GarbageCpus => collector::cpus(facts),
-            Self::LateReplies => {
-                requests::counts(facts).map(|one| sampled(one.late_share, one.readings))
-            }
             Self::Observer => share_of(&observation.observer),
-            _ => None,
+            _ => self.of_delays(facts),
         }
     }
 }

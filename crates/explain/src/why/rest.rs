@@ -412,7 +412,22 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
     if let (true, Some(doubt)) = (lost.is_empty() && !always, doubts::full_machine(facts)) {
         return cannot_tell(facts, doubt.sentence, &doubt.next);
     }
-    let (why, next) = match (always, facts.packets()) {
+    let (why, next) = unknown_reason(facts, always, runs.value, !lost.is_empty());
+    let one = if always { String::new() } else { one_cpu(facts) };
+    let sentence =
+        format!("Cannot tell {why}. Thread {} {}.{one}{lost}", label(thread), doing(facts, thread));
+    cannot_tell(facts, sentence, next)
+}
+
+/// Returns what is not known about a program, and what to do next. `runs` is the fraction of time
+/// that its busiest thread is on a CPU; `is_polling` is whether that thread may always run.
+fn unknown_reason(
+    facts: &Facts<'_>,
+    is_polling: bool,
+    runs: f64,
+    is_lossy: bool,
+) -> (&'static str, &'static str) {
+    match (is_polling, facts.packets()) {
         (true, None) => (
             "whether the program works or busy-polls: no counter reports its packets",
             "Compare the program's own packet counts at two offered loads",
@@ -422,7 +437,7 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
              samples",
             "Watch for longer (-t 30s), while the load changes",
         ),
-        (false, _) if !lost.is_empty() => (
+        (false, _) if is_lossy => (
             "why packets were lost",
             match facts.is_unread("tracepoints") {
                 true => {
@@ -431,15 +446,15 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
                 false => "Watch for longer (-t 30s)",
             },
         ),
+        (false, _) if runs >= 0.85 => (
+            "whether its CPU is the limit, within the error of CPU accounting",
+            "Watch for longer (-t 30s), or see whether a second thread or process raises the rate",
+        ),
         (false, _) => (
             "what limits the program: it is neither busy all the time nor clearly idle",
             "Watch for longer (-t 30s), at a higher load",
         ),
-    };
-    let one = if always { String::new() } else { one_cpu(facts) };
-    let sentence =
-        format!("Cannot tell {why}. Thread {} {}.{one}{lost}", label(thread), doing(facts, thread));
-    cannot_tell(facts, sentence, next)
+    }
 }
 
 /// Returns the finding for a program whose datagrams cannot be distinguished from those of other

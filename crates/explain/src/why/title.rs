@@ -86,6 +86,8 @@ impl Measure {
     fn title_of_waits(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
             Self::AsleepOnFutex => ("time asleep on futexes", "ratio"),
+            Self::AsleepInSend => ("time asleep sending on TCP connections", "ratio"),
+            Self::RequestsUnread => ("readings with unread data on a connection", "ratio"),
             Self::AsleepInPipe => ("time asleep writing to another process", "ratio"),
             Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
             Self::RepliesDelayed => {

@@ -114,12 +114,24 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
     }
 }
 
+/// Calls that wait for space in the buffer that they write to.
+const WRITES: [&str; 7] =
+    ["sendfile", "sendmsg", "sendto", "splice", "vmsplice", "write", "writev"];
+
+/// Returns whether a sleeping thread writes to one of these kinds of objects, which is full.
+fn writes_to(sleep: &SleepTime, kinds: &[&str]) -> bool {
+    let object = sleep.object.as_deref().unwrap_or_default();
+    WRITES.contains(&sleep.on.as_str()) && kinds.iter().any(|kind| object.starts_with(kind))
+}
+
 /// Returns whether a sleeping thread writes to a pipe or Unix domain socket that is full.
 pub(super) fn is_to_reader(sleep: &SleepTime) -> bool {
-    const WRITES: [&str; 7] =
-        ["sendfile", "sendmsg", "sendto", "splice", "vmsplice", "write", "writev"];
-    let is_to = |kind: &str| sleep.object.as_deref().is_some_and(|object| object.starts_with(kind));
-    WRITES.contains(&sleep.on.as_str()) && ["pipe", "fifo ", "unix"].into_iter().any(is_to)
+    writes_to(sleep, &["pipe", "fifo ", "unix"])
+}
+
+/// Returns whether a sleeping thread writes to a TCP connection whose send buffer is full.
+pub(super) fn is_to_peer(sleep: &SleepTime) -> bool {
+    writes_to(sleep, &["tcp "])
 }
 
 /// Returns whether a sleeping thread waits for a mutex, whose holder may be known.
@@ -174,7 +186,8 @@ pub(super) fn storage_fix(thread: &ThreadActivity) -> &'static str {
         Some("read" | "readv" | "pread64" | "preadv") => {
             "Keep the file in memory (more memory for the page cache, or a higher memory.max of \
              the cgroup), read ahead (posix_fadvise), or keep more reads in flight (threads, \
-             io_uring); if the disk is not busy (iostat -x), look for a limit (io.max of the cgroup)"
+             io_uring); if the disk is not busy (iostat -x), look for a limit (io.max of the \
+             cgroup)"
         }
         // Page faults of a mapped file, or memory that was swapped out.
         Some("io_schedule" | "folio_wait_bit_common") => {

@@ -413,6 +413,7 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "asleep_on_server" => (M::AsleepOnServer, Percent),
         "lock_queue" => (M::LockQueue, Number),
         "in_pipe" => (M::AsleepInPipe, Percent),
+        "in_send" => (M::AsleepInSend, Percent),
         "gc" => (M::GarbageShare, Percent),
         "gc_cpus" => (M::GarbageCpus, Number),
         "late_replies" => (M::LateReplies, Percent),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upper bounds of gains: the requested line rate, the offered load, and threads that share the idle
-//! CPU time.
+//! Upper bounds of gains: the requested line rate, the offered load, and threads that share the
+//! idle CPU time.
 
 use super::super::facts::{Facts, Subject};
 use super::super::losses::vanished;

@@ -5,8 +5,8 @@ use super::super::facts::{Facts, Subject};
 use super::super::measure::Measure;
 use linerate_record::why::ThreadActivity;
 
-/// Returns the number of system calls per packet of a thread that busy-polls: so many that most of
-/// them find nothing. A saturated thread finds packets each time it looks.
+/// Returns the number of system calls per packet of a thread that busy-polls: most of them
+/// find nothing. A saturated thread finds packets each time it looks.
 pub(super) fn calls_per_packet(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64> {
     /// Minimum number of calls per packet, above that of any work on a packet.
     const CALLS: f64 = 100.0;

@@ -260,7 +260,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} does all the work and is busy {busy} of the time, while \
                    {idle_cpus} CPUs are idle.",
         fix: "Let more threads or processes share the work (worker_processes, SO_REUSEPORT, RSS \
-              queues)",
+              queues), or find what takes its time: linerate profile {pid}",
         workaround: None,
         wrong_if: "with a second thread, the rate rises by less than 10 %",
         measure: "samples of the thread, to separate work from polling",

@@ -243,8 +243,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the offered load"),
         sentence: "Datagrams that arrive in fragments could not be reassembled: {reassembly_fails} \
                    failures, {reassembled} complete. {reassembly_reason}.",
-        fix: "Send datagrams that fit into the path MTU (1,472 bytes of payload at 1,500), of which \
-              each can only lose itself; {reassembly_fix}",
+        fix: "Send datagrams that fit into the path MTU (1,472 bytes of payload at 1,500), of \
+              which each can only lose itself; {reassembly_fix}",
         workaround: None,
         wrong_if: "with smaller datagrams, as many bytes per second are lost",
         measure: "IpReasmFails and IpReasmTimeout in `nstat`",

@@ -250,7 +250,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::MoreInFlight,
         then_limited_by: Next::Is("the peer"),
         sentence: "Thread {thread} waits for replies of {asked_server} {asleep_on_server} of the \
-                   time: its connection carries one request at a time.",
+                   time: its connection carries one request at a time.{round_trip}",
         fix: "Keep several requests in flight: pipeline them, or use more connections (and \
               threads)",
         workaround: Some(

@@ -103,6 +103,62 @@ pub(super) const RULES: &[Rule] = &[
         measure: "major faults in /proc/PID/stat",
     },
     Rule {
+        cause: Cause::SlowReceiver,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::AsleepInSend, 0.3, "otherwise the wait is not the limit"),
+            at_least(
+                M::RequestsUnread,
+                0.5,
+                "other requests wait in at least half of the readings",
+            ),
+            at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
+            at_most(
+                M::OthersAwaitInput,
+                0.5,
+                "if another thread waits for requests, this one may just be a background thread",
+            ),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::UpToFullCpu,
+        then_limited_by: Next::Is("the thread's own work"),
+        sentence: "Thread {thread} sleeps {in_send} of the time in {send}, whose peer reads \
+                   slowly, while requests wait unread on other connections.",
+        fix: "Use non-blocking sockets (O_NONBLOCK with epoll) or a thread per connection, so that \
+              one slow peer does not hold up the others; limit what is queued for each",
+        workaround: Some("disconnect peers that do not read (SO_SNDTIMEO, TCP_USER_TIMEOUT)"),
+        wrong_if: "without that peer, the other requests wait as long as before",
+        measure: "/proc/PID/task/TID/syscall, sampled",
+    },
+    Rule {
+        cause: Cause::TimerSleep,
+        scope: Scope::Listeners,
+        conditions: &[
+            at_least(M::QueueWaits, 0.5, "connections wait in at least half of the readings"),
+            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the limit"),
+            at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for connections"),
+            at_most(M::Demand, 0.7, "its threads have headroom"),
+            at_most(
+                M::OthersAwaitInput,
+                0.5,
+                "if another thread waits for connections, this one may just be a background thread",
+            ),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota, Cause::DescriptorLimit],
+        gain: GainModel::UpToFullCpu,
+        then_limited_by: Next::LoadOr("the accepting thread"),
+        sentence: "Thread {thread} sleeps on a timer {on_timer} of the time, while connections \
+                   wait in the accept queue of {socket}.",
+        fix: "Remove the sleep from the path of a connection, or handle connections in other \
+              threads or processes (strace -f -e nanosleep,clock_nanosleep -p {tid} shows the \
+              sleeps)",
+        workaround: Some("a longer accept queue loses fewer connections, which then wait longer"),
+        wrong_if: "with the sleep removed or halved, as many connections wait",
+        measure: "/proc/PID/task/TID/syscall, sampled",
+    },
+    Rule {
         cause: Cause::TimerSleep,
         scope: Scope::Program,
         conditions: &[

@@ -3,18 +3,40 @@
 
 use super::super::facts::Facts;
 use super::super::{roles, waits};
+use super::milliseconds;
 use linerate_record::why::ThreadActivity;
 
 /// Placeholders of this module.
-pub(super) const NAMES: &[&str] = &["asked_server", "pipe"];
+pub(super) const NAMES: &[&str] = &["asked_server", "round_trip", "pipe", "send"];
 
 pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     match name {
         "asked_server" => Some(roles::asked(facts, thread).unwrap_or_else(|| "a peer".to_owned())),
+        "round_trip" => Some(round_trip(facts, thread).unwrap_or_default()),
+        "send" => {
+            let sends = thread.asleep_on.iter().filter(|sleep| waits::is_to_peer(sleep));
+            waits::longest(sends).map(waits::named)
+        }
         "pipe" => {
             let writes = thread.asleep_on.iter().filter(|sleep| waits::is_to_reader(sleep));
             waits::longest(writes).map(waits::named)
         }
         _ => None,
     }
+}
+
+/// Returns a remark about the distance of the server that a thread waits for; `None` if it is near.
+fn round_trip(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
+    /// Round trip that matters, in seconds: 500 requests per second.
+    const LONG_S: f64 = 0.002;
+    let asked = roles::asked(facts, thread)?;
+    let to_it = facts.connections().filter(|one| one.remote.as_deref() == Some(asked.as_str()));
+    let times = to_it.filter_map(|one| one.tcp.as_ref()).map(|tcp| tcp.min_rtt_s);
+    let least = times.filter(|seconds| *seconds > 0.0).reduce(f64::min)?;
+    (least >= LONG_S).then(|| {
+        format!(
+            " The network round trip to it takes {}, which a faster server does not shorten.",
+            milliseconds(1e3 * least)
+        )
+    })
 }
