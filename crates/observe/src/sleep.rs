@@ -107,7 +107,7 @@ impl Sleepers {
             Some(InCall::Running) => return,
             Some(_) if thread.is_stopped() => Some(Place { on: STOPPED.to_owned(), object: None }),
             Some(InCall::Call { number, arguments }) => {
-                let found = self.reader.place_of(root, pid, number, arguments);
+                let found = self.reader.place_of(root, (pid, tid), number, arguments);
                 found.map(|(place, of)| {
                     holder = of;
                     place
@@ -189,7 +189,7 @@ impl Reader {
     fn place_of(
         &mut self,
         root: &Root,
-        pid: u32,
+        (pid, tid): (u32, u32),
         number: u64,
         arguments: [u64; 4],
     ) -> Option<(Place, Option<u32>)> {
@@ -197,6 +197,9 @@ impl Reader {
         let first = arguments[0];
         let mut holder = None;
         let object = match argument {
+            FirstArgument::Descriptor if on == "sendfile" && reads_disk(root, pid, tid) => {
+                file(root, pid, arguments[1])
+            }
             FirstArgument::Descriptor => file(root, pid, first),
             FirstArgument::PollSet if arguments[1] == 1 => {
                 let descriptor = self.memory.word(root, pid, first);
@@ -211,6 +214,15 @@ impl Reader {
         };
         Some((Place { on: on.to_owned(), object }, holder))
     }
+}
+
+/// Returns whether a thread waits for a page to be read from a disk. In sendfile(2), it may wait
+/// for that or for space in the buffer of the socket.
+fn reads_disk(root: &Root, pid: u32, tid: u32) -> bool {
+    let channel = wait_channel(root, &format!("proc/{pid}/task/{tid}"));
+    ["folio_wait", "io_schedule", "wait_on_page", "filemap_"]
+        .iter()
+        .any(|on| channel.starts_with(on))
 }
 
 fn file(root: &Root, pid: u32, descriptor: u64) -> Option<Object> {

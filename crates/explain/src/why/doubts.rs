@@ -43,6 +43,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| unseen::silent(facts))
         .or_else(|| unseen::turns_away(facts))
         .or_else(|| unseen::slow_stage(facts))
+        .or_else(|| unseen::woken_in_vain(facts))
         .or_else(|| unseen::on_unix_sockets(facts))
         .or_else(|| asks_others(facts))
         .or_else(|| sleeps_without_packets(facts))

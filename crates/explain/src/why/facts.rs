@@ -118,7 +118,10 @@ impl<'a> Facts<'a> {
                         .filter_map(|object| object.split_once(' '))
                         .any(|(_, of)| of == socket.local)
                 };
-                let reader = of_process().filter(reads).max_by(order);
+                // Several sockets with one address (SO_REUSEPORT) have readers of their own.
+                let same = self.observation.sockets.iter().filter(|one| one.local == socket.local);
+                let is_single = same.count() == 1;
+                let reader = of_process().filter(|one| is_single && reads(one)).max_by(order);
                 reader.or_else(|| of_process().max_by(order)).or_else(|| self.busiest())
             }
             _ => self.busiest(),

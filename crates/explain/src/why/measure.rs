@@ -10,8 +10,8 @@ mod packets;
 mod sleeps;
 
 use self::counts::{
-    at_least_this, brief_processes, bytes, bytes_per_call, faults, major_faults, others_instead,
-    shared_futexes, strangers_instead, system_calls, takes_turns, throttled, waits,
+    at_least_this, brief_processes, bytes, bytes_per_call, faults, instead_known, major_faults,
+    others_instead, shared_futexes, strangers_instead, system_calls, takes_turns, throttled, waits,
 };
 pub(super) use self::counts::{is_go_monitor, share_of_strangers, work_without_timers};
 use super::facts::{Facts, Subject, counted, sampled, share, share_of};
@@ -133,6 +133,9 @@ pub enum Measure {
     BytesPerCall,
     /// Upper bound of [`Self::BytesPerCall`]; infinite if nothing bounds it.
     MaxBytesPerCall,
+    /// CPU time of the threads that are known to have run while the thread waited for a CPU,
+    /// relative to the time that it waited; 1 if that was not traced.
+    InsteadKnown,
     /// Processes of the program that began and ended between two readings, per second, as far as
     /// they were seen.
     BriefProcesses,
@@ -312,6 +315,7 @@ impl Measure {
                 (waits > 0).then(|| seconds.scale(1e6 / waits as f64))
             }
             Self::OthersInstead => others_instead(facts, thread),
+            Self::InsteadKnown => Some(Estimate::exactly(instead_known(thread))),
             Self::TakesTurns => Some(takes_turns(facts, thread)),
             Self::WaitsPerSecond => counted(waits(thread), thread.elapsed_s),
             Self::Throttled => Some(throttled(facts, thread)),

@@ -121,7 +121,7 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
     let (workers, advice) = workers(facts, thread);
     let next = match longest_wait(thread) {
         _ if advice.is_some() => advice.unwrap_or_default(),
-        Some(Wait::Thread) => format!(
+        Some(Wait::Thread) if is_on_futex(thread) => format!(
             "Find out which thread holds the lock and for how long (strace -f -k -T -e futex -p \
              {}); shorten the critical section, or split the lock",
             thread.pid
@@ -179,6 +179,10 @@ fn is_read_at_once(socket: &SocketCounts, thread: &ThreadActivity) -> bool {
     let Some(tcp) = socket.tcp.as_ref().filter(|tcp| tcp.segments_in > 0) else { return false };
     let message = tcp.bytes_received as f64 / tcp.segments_in as f64;
     longest_wait(thread) == Some(Wait::Input) && socket.receive_queue_mean <= MORE * message
+}
+
+fn is_on_futex(thread: &ThreadActivity) -> bool {
+    mostly_in(thread).is_some_and(|sleep| sleep.on.contains("futex"))
 }
 
 /// Returns what a thread waits for most of the time; `None` if for nothing in particular.

@@ -11,7 +11,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::why::{RequestCounts, ThreadActivity};
 
 /// Minimum number of readings for shares.
-const READINGS_MIN: u64 = 20;
+const READINGS_MIN: u64 = 10;
 
 /// Shortest mean delay per request that is reported, in seconds. Waking a thread takes up to this
 /// long on a virtual machine with idle CPUs, and is not part of the thread's CPU demand.

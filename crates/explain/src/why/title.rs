@@ -76,6 +76,7 @@ impl Measure {
             }
             Self::IdleElsewhere => ("idle time of the most idle other CPU", "ratio"),
             Self::IdleCpus => ("idle CPUs", "CPUs"),
+            Self::InsteadKnown => ("CPU time of what ran instead / time waiting", "ratio"),
             Self::LockWait => ("time waiting for kernel locks", "ratio"),
             Self::LockWaitOfRun => ("time waiting for kernel locks / CPU time", "ratio"),
             Self::Observer => ("CPU time of the observer", "ratio"),

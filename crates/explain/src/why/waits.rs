@@ -89,7 +89,7 @@ const MUTEX: &str = "mutex ";
 
 /// Calls that wait for storage when made on a file.
 const OF_FILES: &[&str] =
-    &["pread64", "preadv", "pwrite64", "pwritev", "read", "readv", "write", "writev"];
+    &["pread64", "preadv", "pwrite64", "pwritev", "read", "readv", "sendfile", "write", "writev"];
 
 /// Returns what a sleeping thread waits for.
 pub fn wait_of(sleep: &SleepTime) -> Wait {
@@ -183,7 +183,7 @@ pub(super) fn longest_in(thread: &ThreadActivity, wait: Wait) -> Option<String> 
 pub(super) fn storage_fix(thread: &ThreadActivity) -> &'static str {
     let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Storage);
     match longest(sleeps).map(|sleep| sleep.on.as_str()) {
-        Some("read" | "readv" | "pread64" | "preadv") => {
+        Some("read" | "readv" | "pread64" | "preadv" | "sendfile") => {
             "Keep the file in memory (more memory for the page cache, or a higher memory.max of \
              the cgroup), read ahead (posix_fadvise), or keep more reads in flight (threads, \
              io_uring); if the disk is not busy (iostat -x), look for a limit (io.max of the \

@@ -51,6 +51,10 @@ fn longer(mut seen: Observation, times: u64) -> Observation {
     let scale = times as f64;
     seen.elapsed_s *= scale;
     for thread in &mut seen.threads {
+        for one in &mut thread.ran_instead {
+            one.seconds *= scale;
+            one.times *= times;
+        }
         thread.elapsed_s *= scale;
         thread.voluntary_switches *= times;
         thread.involuntary_switches *= times;

@@ -4,9 +4,10 @@
 use crate::example::{cpu, observation, packets, socket, thread};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
-use linerate_record::why::ThreadState::{Asleep, Kernel, User};
+use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
-    FunctionTime, Observation, RequestCounts, SleepTime, SocketKind, ThreadActivity, WhyFinding,
+    FunctionTime, Observation, RanInstead, RequestCounts, SleepTime, SocketKind, ThreadActivity,
+    WhyFinding,
 };
 use linerate_record::{Figure, Tier};
 
@@ -139,4 +140,41 @@ fn a_stage_that_sleeps_after_each_packet_may_be_too_slow() {
     // The monitor of the Go runtime does the same.
     seen.threads[0].functions[0].name = "runtime.findRunnable".to_owned();
     assert_eq!(first(&seen).cause, NothingWrong);
+}
+
+#[test]
+fn threads_that_are_all_woken_for_each_connection_do_not_contend_with_others() {
+    let herd = |tid| {
+        let mut one = thread("server", tid, &[(User, 0.01), (Waiting, 0.35), (Asleep, 0.64)]);
+        one.asleep_on = worker("server", tid, 0.36, &[]).asleep_on;
+        (one.voluntary_switches, one.involuntary_switches) = (2_000, 0);
+        one.ran_instead = vec![RanInstead {
+            name: "client".to_owned(),
+            tid: Some(7),
+            pid: Some(7),
+            seconds: 0.02,
+            times: 40,
+            longest_s: 0.0004,
+        }];
+        one
+    };
+    let mut seen = observation((100..132).map(herd).collect());
+    seen.cpus = vec![cpu(0, 0.2, 0.15, 0.0), cpu(1, 0.2, 0.15, 0.0)];
+    seen.packets = packets(20_000, 2_000_000);
+    let finding = first(&seen);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("thundering herd"), "{}", finding.sentence);
+}
+
+#[test]
+fn a_server_that_never_replies_is_named() {
+    let mut seen =
+        observation(vec![worker("server", 100, 0.0, &[]), worker("server", 101, 0.0, &[])]);
+    seen.threads[1].asleep_on[0].object = Some("udp 10.0.0.1:4000 to 10.0.0.9:53".to_owned());
+    seen.packets = packets(400, 40_000);
+    seen.requests = late(1.0);
+    seen.requests.as_mut().unwrap().pending_share = 1.0;
+    let finding = first(&seen);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("epoll_wait (udp to 10.0.0.9:53)"), "{}", finding.sentence);
 }

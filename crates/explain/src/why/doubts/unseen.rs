@@ -166,6 +166,40 @@ pub(super) fn silent(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
+/// Detects threads that wake up several times per packet and then wait for each other's CPU, as
+/// when all of them are woken for each connection.
+pub(super) fn woken_in_vain(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Minimum number of such threads, and of their sleeps per packet.
+    const THREADS: usize = 8;
+    const SLEEPS: f64 = 2.0;
+    /// Minimum fraction of time waiting for a CPU.
+    const WAITS: f64 = 0.1;
+    let packets = facts.packets().filter(|packets| *packets > 0)? as f64;
+    let is_one = |thread: &&ThreadActivity| {
+        thread.share_of(|state| state == ThreadState::Waiting) >= WAITS
+            && longest(&thread.asleep_on).is_some_and(|sleep| wait_of(sleep) == Wait::Input)
+    };
+    let woken: Vec<_> = facts.observation.threads.iter().filter(is_one).collect();
+    let sleeps: u64 = woken.iter().map(|thread| thread.voluntary_switches).sum();
+    let per_packet = sleeps as f64 / packets;
+    if woken.len() < THREADS || per_packet < SLEEPS {
+        return None;
+    }
+    let used: f64 = woken.iter().map(|one| one.share_of(ThreadState::is_on_cpu)).sum();
+    Doubt::new(
+        format!(
+            "Cannot tell how much of the work is in vain: {} threads that wait for input wake up {} \
+             times per packet in total, use {} CPUs, and wait for each other's CPU. If all of them \
+             are woken for each connection, all but one find nothing (thundering herd).",
+            woken.len(),
+            three_digits(per_packet),
+            three_digits(used)
+        ),
+        "Wake only one of them: EPOLLEXCLUSIVE, accept in one thread, or a listening socket each \
+         (SO_REUSEPORT); or run fewer threads or processes",
+    )
+}
+
 /// Detects a thread that sleeps on a timer about once per packet and waits for nothing else, in a
 /// program whose other threads receive the packets: it may handle them, and be too slow.
 pub(super) fn slow_stage(facts: &Facts<'_>) -> Option<Doubt> {
@@ -321,6 +355,19 @@ fn asleep_together(facts: &Facts<'_>) -> Option<String> {
     /// Minimum number of sleeps per second.
     const ACTIVE_PER_S: f64 = 5.0;
     let mut groups = BTreeMap::<String, usize>::new();
+    // Replies that never arrive, as from a name server that is down.
+    let of_server = |object: &str| {
+        let of_udp = object.strip_prefix("udp ")?;
+        Some(format!("(udp to {})", of_udp.split_once(" to ")?.1))
+    };
+    for thread in &facts.observation.threads {
+        let longest = longest(&thread.asleep_on).filter(|sleep| sleep.share >= MOST);
+        let server =
+            longest.and_then(|sleep| Some((&sleep.on, of_server(sleep.object.as_deref()?)?)));
+        if let Some((call, server)) = server {
+            *groups.entry(format!("{call} {server}")).or_default() += 1;
+        }
+    }
     // Threads that hardly ever wake up have nothing to do with the requests.
     let is_active =
         |one: &&ThreadActivity| one.voluntary_switches as f64 >= ACTIVE_PER_S * facts.elapsed();

@@ -240,6 +240,19 @@ pub(super) fn strangers_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> O
     Some(share(others.value - seconds / thread.elapsed_s.max(1e-9)))
 }
 
+fn waited_s(thread: &ThreadActivity) -> f64 {
+    thread.share_of(|state| state == ThreadState::Waiting) * thread.elapsed_s
+}
+
+/// Returns the CPU time of the threads that are known to have run while a thread waited for its
+/// CPU, relative to how long it waited; 1 if that was not traced. It is small if many threads ran,
+/// each for a short time: only the longest are listed.
+pub(super) fn instead_known(thread: &ThreadActivity) -> f64 {
+    let known: f64 = thread.ran_instead.iter().map(|one| one.seconds).sum();
+    let waited = waited_s(thread);
+    if known > 0.0 && waited > 0.0 { (known / waited).min(1.0) } else { 1.0 }
+}
+
 /// Of the time that a thread waited for its CPU, returns the fraction during which other programs
 /// than its peers ran, as far as known. Those other threads can run less without slowing the
 /// program down.
@@ -256,6 +269,8 @@ pub(in super::super) fn share_of_strangers(facts: &Facts<'_>, thread: &ThreadAct
     };
     let all = seconds(&|_| true);
     if all > 0.0 {
+        // Only the threads that ran longest are listed.
+        let all = all.max(waited_s(thread));
         return seconds(&|one| !one.pid.is_some_and(is_peer)) / all;
     }
     // The peers of datagram sockets are not known.

@@ -33,6 +33,11 @@ pub(super) const RULES: &[Rule] = &[
                 "the fair scheduler's time slices are at least 0.75 ms",
             ),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),
+            at_least(
+                M::InsteadKnown,
+                0.2,
+                "below that, many threads ran, each for a moment, as when all are woken at once",
+            ),
             at_most(
                 M::TakesTurns,
                 TURNS,
