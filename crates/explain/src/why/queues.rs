@@ -147,9 +147,8 @@ fn workers(facts: &Facts<'_>, owner: &ThreadActivity) -> (String, Option<String>
     }
     let others = facts.observation.threads.iter().filter(|other| other.pid != owner.pid);
     let mut calls = BTreeMap::<(&str, bool), Vec<u32>>::new();
-    for (thread, sleep) in others.filter_map(|other| Some((other, mostly_in(other)?))) {
-        let is_input = waits::wait_of(sleep) == Wait::Input;
-        calls.entry((&sleep.on, is_input)).or_default().push(thread.pid);
+    for (thread, call) in others.filter_map(|other| Some((other, mostly_in_call(other)?))) {
+        calls.entry(call).or_default().push(thread.pid);
     }
     let Some(((on, is_input), pids)) = calls.into_iter().max_by_key(|(_, pids)| pids.len()) else {
         return (String::new(), None);
@@ -196,6 +195,20 @@ fn mostly_in(thread: &ThreadActivity) -> Option<&SleepTime> {
     /// Minimum fraction of the thread's time.
     const MOST: f64 = 0.5;
     waits::longest(&thread.asleep_on).filter(|longest| longest.share >= MOST)
+}
+
+/// Returns the call in which a thread sleeps for at least half of its time, on whatever objects,
+/// and whether it waits for input there; `None` if there is none.
+fn mostly_in_call(thread: &ThreadActivity) -> Option<(&str, bool)> {
+    /// Minimum fraction of the thread's time.
+    const MOST: f64 = 0.5;
+    let mut calls = BTreeMap::<(&str, bool), f64>::new();
+    for sleep in &thread.asleep_on {
+        let is_input = waits::wait_of(sleep) == Wait::Input;
+        *calls.entry((&sleep.on, is_input)).or_default() += sleep.share;
+    }
+    let (call, share) = calls.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (share >= MOST).then_some(call)
 }
 
 /// Describes what a thread sleeps on, and how many other threads sleep on the same object: `, and

@@ -5,7 +5,7 @@ use crate::example::{observation, packets, privileged, socket, thread};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{AcceptQueue, CannotTell, NothingWrong, SystemCalls};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
-use linerate_record::why::{Observation, SocketCounts, SocketKind, TcpCounts};
+use linerate_record::why::{Observation, SleepTime, SocketCounts, SocketKind, TcpCounts};
 
 /// Returns an observation of a server that sleeps and has this socket.
 fn server(with: SocketCounts) -> Observation {
@@ -123,4 +123,27 @@ fn a_thread_that_always_has_input_has_no_empty_polls() {
     assert_eq!(finding.cause, SystemCalls, "{}", finding.sentence);
     // Sixty calls per packet may be polling if input is rare.
     assert_eq!(explain(&relay(0.3))[0].cause, CannotTell);
+}
+
+/// As with a pool of processes, each of which waits for the next request of idle connections.
+#[test]
+fn workers_that_wait_on_several_connections_wait_for_input() {
+    let mut seen = server(listener(8.0, 1.0, 0));
+    let sleep = |on: &str, object: &str, share: f64| SleepTime {
+        on: on.to_owned(),
+        share,
+        object: Some(object.to_owned()),
+        holder: None,
+    };
+    seen.threads[0].asleep_on = vec![sleep("pselect6", "-", 0.98)];
+    for pid in 101..105 {
+        let mut worker = thread("server", pid, &[(User, 0.01), (Asleep, 0.99)]);
+        worker.pid = pid;
+        let connection = |port: u32| format!("tcp 10.0.0.1:80 to 10.0.0.2:{port}");
+        worker.asleep_on = (0..3).map(|n| sleep("poll", &connection(4000 + n), 0.33)).collect();
+        seen.threads.push(worker);
+    }
+    let finding = explain(&seen).remove(0);
+    assert!(finding.sentence.contains("4 other processes sleep in poll"), "{}", finding.sentence);
+    assert!(finding.fix.unwrap().contains("keep-alive"), "{}", finding.sentence);
 }

@@ -169,30 +169,39 @@ pub(super) fn silent(facts: &Facts<'_>) -> Option<Doubt> {
 /// Detects threads that wake up several times per packet and then wait for each other's CPU, as
 /// when all of them are woken for each connection.
 pub(super) fn woken_in_vain(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number of such threads, and of their sleeps per packet.
+    /// Minimum number of such threads, and of their sleeps per packet; if the packets are not known,
+    /// of sleeps per second of each thread.
     const THREADS: usize = 8;
     const SLEEPS: f64 = 2.0;
+    const PER_S: f64 = 20.0;
     /// Minimum fraction of time waiting for a CPU.
     const WAITS: f64 = 0.1;
-    let packets = facts.packets().filter(|packets| *packets > 0)? as f64;
     let is_one = |thread: &&ThreadActivity| {
         thread.share_of(|state| state == ThreadState::Waiting) >= WAITS
             && longest(&thread.asleep_on).is_some_and(|sleep| wait_of(sleep) == Wait::Input)
     };
     let woken: Vec<_> = facts.observation.threads.iter().filter(is_one).collect();
     let sleeps: u64 = woken.iter().map(|thread| thread.voluntary_switches).sum();
-    let per_packet = sleeps as f64 / packets;
-    if woken.len() < THREADS || per_packet < SLEEPS {
+    let each_per_s = sleeps as f64 / facts.elapsed() / woken.len().max(1) as f64;
+    let often = match facts.packets().filter(|packets| *packets > 0) {
+        Some(packets) if sleeps as f64 >= SLEEPS * packets as f64 => {
+            format!("{} times per packet in total", three_digits(sleeps as f64 / packets as f64))
+        }
+        None if each_per_s >= PER_S => {
+            format!("{} times per second each", three_digits(each_per_s))
+        }
+        _ => return None,
+    };
+    if woken.len() < THREADS {
         return None;
     }
     let used: f64 = woken.iter().map(|one| one.share_of(ThreadState::is_on_cpu)).sum();
     Doubt::new(
         format!(
-            "Cannot tell how much of the work is in vain: {} threads that wait for input wake up {} \
-             times per packet in total, use {} CPUs, and wait for each other's CPU. If all of them \
-             are woken for each connection, all but one find nothing (thundering herd).",
+            "Cannot tell how much of the work is in vain: {} threads that wait for input wake up \
+             {often}, use {} CPUs, and wait for each other's CPU. If all of them are woken for each \
+             connection, all but one find nothing (thundering herd).",
             woken.len(),
-            three_digits(per_packet),
             three_digits(used)
         ),
         "Wake only one of them: EPOLLEXCLUSIVE, accept in one thread, or a listening socket each \
