@@ -5,11 +5,11 @@
 //! parameters. The score shows whether the finding names the cause, whether `why` is silent in the
 //! control run, and whether the predicted range of the gain contains the measured gain.
 
+mod cpus;
 mod kept;
 mod scene;
 mod score;
 mod seeds;
-mod steal;
 
 use crate::Task;
 use crate::command::{cargo, output, program, root};
@@ -107,6 +107,7 @@ fn run_and_count(choice: &Choice) -> Result<u32, String> {
         None => build()?,
     };
     build_programs()?;
+    cpus::warn_if_busy();
     let seeds = seeds::all()?;
     let seeds = seeds.iter().filter(|s| choice.ids.is_empty() || choice.ids.contains(&s.id));
     let mut tried: Vec<Tried<'_>> = Vec::new();

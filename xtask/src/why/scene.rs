@@ -5,8 +5,8 @@
 //! root or as a user who has no privileges outside. Every program has a time limit and its own
 //! session, and is terminated at the end of the scene.
 
+use super::cpus;
 use super::seeds::{QUOTA, RECEIVING_CPU, SETTINGS, Seed};
-use super::steal;
 use crate::command::{output, program, root};
 use linerate_record::figure::{Figure, Scalar};
 use linerate_record::{Body, Record};
@@ -391,11 +391,11 @@ impl Stage {
             return Err(format!("{name} does not run"));
         }
         let before = self.count(seed)?;
-        let times = steal::cpu_times();
+        let times = cpus::times();
         let start = Instant::now();
         let record = self.explain(seed, &pids, linerate)?;
         let seconds = start.elapsed().as_secs_f64();
-        let stolen = steal::share(&times, &steal::cpu_times());
+        let stolen = cpus::stolen(&times, &cpus::times());
         let after = self.count(seed)?;
         self.check_running(first)?;
         let rate = before.zip(after).map(|(before, after)| (after - before) / seconds);

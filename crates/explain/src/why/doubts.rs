@@ -43,7 +43,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| unseen::silent(facts))
         .or_else(|| unseen::turns_away(facts))
         .or_else(|| unseen::slow_stage(facts))
-        .or_else(|| unseen::woken_in_vain(facts))
+        .or_else(|| unseen::woken_together(facts))
         .or_else(|| unseen::on_unix_sockets(facts))
         .or_else(|| asks_others(facts))
         .or_else(|| sleeps_without_packets(facts))
@@ -372,7 +372,13 @@ fn is_idle_with_a_timer(facts: &Facts<'_>, thread: &ThreadActivity) -> bool {
     let awaits = |other: &ThreadActivity| {
         waits::time_in(other, Wait::Input).is_some_and(|input| input >= MOST)
     };
+    let is_held = |other: &ThreadActivity| {
+        let waits =
+            [Wait::Storage, Wait::Lock, Wait::Other].map(|wait| waits::time_in(other, wait));
+        waits.into_iter().flatten().any(|share| share >= MOST)
+    };
     is_timer
+        && !facts.observation.threads.iter().any(is_held)
         && thread.voluntary_switches as f64 <= SELDOM_PER_S * facts.elapsed()
         && facts.observation.threads.iter().any(awaits)
 }

@@ -3,6 +3,7 @@
 //! `None` if its data could not be read, because a rule without evidence does not hold.
 
 mod bursts;
+mod readers;
 
 use super::functions::{Group, is_nameless, is_of_crypto_library};
 use super::waits;
@@ -110,19 +111,8 @@ impl<'a> Facts<'a> {
                 let order = |a: &&ThreadActivity, b: &&ThreadActivity| {
                     a.demand().total_cmp(&b.demand()).then(b.tid.cmp(&a.tid))
                 };
-                let of_process =
-                    || self.observation.threads.iter().filter(|thread| thread.pid == socket.pid);
-                let reads = |thread: &&ThreadActivity| {
-                    let objects = thread.asleep_on.iter().filter_map(|s| s.object.as_deref());
-                    objects
-                        .filter_map(|object| object.split_once(' '))
-                        .any(|(_, of)| of == socket.local)
-                };
-                // Several sockets with one address (SO_REUSEPORT) have readers of their own.
-                let same = self.observation.sockets.iter().filter(|one| one.local == socket.local);
-                let is_single = same.count() == 1;
-                let reader = of_process().filter(|one| is_single && reads(one)).max_by(order);
-                reader.or_else(|| of_process().max_by(order)).or_else(|| self.busiest())
+                let of_process = self.observation.threads.iter().filter(|t| t.pid == socket.pid);
+                self.reader(socket).or_else(|| of_process.max_by(order)).or_else(|| self.busiest())
             }
             _ => self.busiest(),
         }

@@ -57,14 +57,38 @@ pub(super) struct Queue<'a> {
     /// What the holder sleeps in most of the time; `None` if it mostly runs.
     pub(super) holder: Option<String>,
     /// The thread that holds the mutex, if it is always the same.
-    pub(super) owner: Option<&'a ThreadActivity>,
+    pub(super) owner: Option<Owner<'a>>,
 }
 
-impl Queue<'_> {
-    /// Returns whether the holder never gets on, because it waits for a lock too.
-    pub(super) fn is_deadlock(&self) -> bool {
-        self.owner.is_some_and(|owner| mutex_share(owner) >= NEVER_RELEASED)
+/// The thread that holds a mutex. If it waits for another mutex itself, the one that holds that.
+#[derive(Clone, Copy)]
+pub(super) struct Owner<'a> {
+    pub(super) thread: &'a ThreadActivity,
+    /// Whether the thread waits for a mutex whose holder, directly or not, waits for this one.
+    pub(super) is_in_deadlock: bool,
+}
+
+impl<'a> Owner<'a> {
+    /// Follows the mutexes from the thread that holds the first of them.
+    fn behind(facts: &Facts<'a>, first: &'a ThreadActivity) -> Self {
+        let (mut seen, mut thread) = (vec![first.tid], first);
+        while let Some(next) = waits_for(facts, thread) {
+            if seen.contains(&next.tid) {
+                return Self { thread: first, is_in_deadlock: true };
+            }
+            seen.push(next.tid);
+            thread = next;
+        }
+        Self { thread, is_in_deadlock: false }
     }
+}
+
+/// Returns the thread that holds the mutex for which a thread waits all the time; `None` if it does
+/// not wait for one.
+fn waits_for<'a>(facts: &Facts<'a>, thread: &'a ThreadActivity) -> Option<&'a ThreadActivity> {
+    let mutex = waits::longest(thread.asleep_on.iter().filter(|sleep| is_at_mutex(sleep)))?;
+    let tid = mutex.holder.filter(|_| mutex.share >= NEVER_RELEASED)?;
+    facts.observation.threads.iter().find(|other| (other.pid, other.tid) == (thread.pid, tid))
 }
 
 /// Returns the threads that wait for a lock; `None` if there are none, or if they may be idle.
@@ -285,7 +309,7 @@ impl<'a> Group<'a> {
             holding: self.holding(facts),
             call: longest.map_or_else(String::new, named),
             holder: self.holder(facts),
-            owner: self.owner(facts),
+            owner: self.owner(facts).map(|thread| Owner::behind(facts, thread)),
         }
     }
 

@@ -168,9 +168,9 @@ pub(super) fn silent(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects threads that wake up several times per packet and then wait for each other's CPU, as
 /// when all of them are woken for each connection.
-pub(super) fn woken_in_vain(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number of such threads, and of their sleeps per packet; if the packets are not known,
-    /// of sleeps per second of each thread.
+pub(super) fn woken_together(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Minimum number of such threads, and of their sleeps per packet; if the packets are not
+    /// known, of sleeps per second of each thread.
     const THREADS: usize = 8;
     const SLEEPS: f64 = 2.0;
     const PER_S: f64 = 20.0;
@@ -198,9 +198,9 @@ pub(super) fn woken_in_vain(facts: &Facts<'_>) -> Option<Doubt> {
     let used: f64 = woken.iter().map(|one| one.share_of(ThreadState::is_on_cpu)).sum();
     Doubt::new(
         format!(
-            "Cannot tell how much of the work is in vain: {} threads that wait for input wake up \
-             {often}, use {} CPUs, and wait for each other's CPU. If all of them are woken for each \
-             connection, all but one find nothing (thundering herd).",
+            "Cannot tell how many of the wake-ups find work: {} threads that wait for input wake \
+             up {often}, use {} CPUs, and wait for each other's CPU. If all of them are woken for \
+             each connection, all but one find nothing (thundering herd).",
             woken.len(),
             three_digits(used)
         ),

@@ -21,10 +21,8 @@ impl Measure {
             (Self::PeerWindow, _) => peer_window(facts),
             (Self::Resent, _) => lost(facts),
             (Self::AppLimited, _) => facts.tcp_share(|tcp| tcp.app_limited_share),
-            (Self::Held, Subject::Socket(socket)) => held(socket, elapsed, |tcp| tcp.held_share),
-            (Self::Corked, Subject::Socket(socket)) => {
-                held(socket, elapsed, |tcp| tcp.corked_share)
-            }
+            (Self::Held, Subject::Socket(socket)) => held(socket, elapsed),
+            (Self::Corked, Subject::Socket(socket)) => corked(facts, socket),
             (Self::OfPacingLimit, Subject::Socket(socket)) => {
                 let tcp = socket.tcp.as_ref()?;
                 let limit = tcp.pacing_limit_bytes_per_s.filter(|limit| *limit > 0.0)?;
@@ -102,15 +100,25 @@ fn sums(facts: &Facts<'_>, of: impl Fn(&TcpCounts) -> (u64, u64)) -> (u64, u64) 
 
 /// Returns the fraction of readings in which a connection held back a small segment. On a
 /// connection that sends many segments per second, the next acknowledgement soon releases it.
-fn held(
-    socket: &SocketCounts,
-    elapsed: f64,
-    share: impl Fn(&TcpCounts) -> Option<f64>,
-) -> Option<Estimate> {
+fn held(socket: &SocketCounts, elapsed: f64) -> Option<Estimate> {
     /// Segments per second. With stalls of 40 ms, there are 25 exchanges per second, each of a few
     /// segments.
     const MANY: f64 = 1000.0;
     let tcp = socket.tcp.as_ref()?;
-    let share = if tcp.segments_out as f64 > MANY * elapsed { 0.0 } else { share(tcp)? };
+    let share = if tcp.segments_out as f64 > MANY * elapsed { 0.0 } else { tcp.held_share? };
+    Some(sampled(share, Facts::readings(socket)?))
+}
+
+/// Returns the fraction of readings in which the program held back a small segment of a connection.
+/// A proxy does so until it has the rest from its server, which is then the cause; the kernel waits
+/// for 200 ms, so that there are few exchanges per second.
+fn corked(facts: &Facts<'_>, socket: &SocketCounts) -> Option<Estimate> {
+    /// Segments per second: 5 exchanges, each of up to 4 segments.
+    const MANY: f64 = 20.0;
+    let tcp = socket.tcp.as_ref()?;
+    let is_fast = tcp.segments_out as f64 > MANY * facts.elapsed();
+    let is_of_proxy =
+        is_accepted(facts, socket) && facts.connections().any(|other| !is_accepted(facts, other));
+    let share = if is_fast || is_of_proxy { 0.0 } else { tcp.corked_share? };
     Some(sampled(share, Facts::readings(socket)?))
 }

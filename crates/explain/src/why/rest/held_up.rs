@@ -75,7 +75,7 @@ pub(super) fn stopped(facts: &Facts<'_>) -> Option<WhyFinding> {
             format!("End that process (ps -p {tracer} names it), and watch the program again"),
         ),
         None => (
-            "by a signal (SIGSTOP), as of cpulimit or a shell".to_owned(),
+            "by a signal (SIGSTOP), for example from cpulimit or a shell".to_owned(),
             "Find the process that sends it (sudo bpftrace -e 'tracepoint:signal:signal_generate \
              /args->sig == 19/ { print(comm) }'), and watch the program again without it"
                 .to_owned(),

@@ -223,9 +223,9 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the offered load"),
         sentence: "{bad_checksums} packets ({checksum_loss}) arrived with a wrong UDP or TCP \
                    checksum and were dropped.",
-        fix: "Have the sender fill in checksums: a virtual NIC, AF_PACKET or DPDK passes on what \
-              its offload should have filled in (at the sender: ethtool -K IF tx off); otherwise \
-              find the link that damages packets (ethtool -S IF)",
+        fix: "Compute checksums at the sender: through a virtual NIC, AF_PACKET or DPDK, packets \
+              may leave without the checksum that an offload should add (ethtool -K IF tx off, at \
+              the sender); otherwise find the link that corrupts packets (ethtool -S IF)",
         workaround: None,
         wrong_if: "tcpdump -vv shows no packet with a bad checksum on the receiving interface",
         measure: "UdpInCsumErrors and TcpInCsumErrors in `nstat`",
@@ -243,8 +243,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the offered load"),
         sentence: "Datagrams that arrive in fragments could not be reassembled: {reassembly_fails} \
                    failures, {reassembled} complete. {reassembly_reason}.",
-        fix: "Send datagrams that fit into the path MTU (1,472 bytes of payload at 1,500), of \
-              which each can only lose itself; {reassembly_fix}",
+        fix: "Send datagrams that fit into the path MTU (1,472 bytes of payload at 1,500), so that \
+              a lost packet costs a single datagram; {reassembly_fix}",
         workaround: None,
         wrong_if: "with smaller datagrams, as many bytes per second are lost",
         measure: "IpReasmFails and IpReasmTimeout in `nstat`",

@@ -2,7 +2,7 @@
 //! Words about what the program waits for: peers, servers, locks.
 
 use super::super::facts::Facts;
-use super::super::locks::{self, Queue};
+use super::super::locks::{self, Owner};
 use super::super::{requests, roles, waits};
 use super::{label, percent};
 use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
@@ -24,13 +24,13 @@ pub(super) fn watch_peer(facts: &Facts<'_>) -> String {
 /// Describes what the threads that hold a lock do meanwhile; empty if that is not known.
 pub(super) fn lock_holder(facts: &Facts<'_>) -> String {
     let Some(queue) = locks::queue(facts) else { return String::new() };
-    if let Some(owner) = queue.owner {
-        let does = match waits::longest(&owner.asleep_on).filter(|sleep| sleep.share >= 0.5) {
-            _ if queue.is_deadlock() => "waits for a lock too (a deadlock)".to_owned(),
+    if let Some(Owner { thread, is_in_deadlock }) = queue.owner {
+        let does = match waits::longest(&thread.asleep_on).filter(|sleep| sleep.share >= 0.5) {
+            _ if is_in_deadlock => "waits for them in turn (a deadlock)".to_owned(),
             Some(sleep) => format!("sleeps in {}", waits::named(sleep)),
-            None => format!("is running or runnable {} % of the time", percent(owner.demand())),
+            None => format!("is running or runnable {} % of the time", percent(thread.demand())),
         };
-        return format!(", held by thread {}, which {does}", label(owner));
+        return format!(", held by thread {}, which {does}", label(thread));
     }
     match (queue.holder, queue.holding.round()) {
         (Some(call), ..=1.0) => format!(", while one at a time sleeps in {call}"),
@@ -43,11 +43,11 @@ pub(super) fn lock_holder(facts: &Facts<'_>) -> String {
 pub(super) fn lock_fix(facts: &Facts<'_>) -> String {
     let queue = locks::queue(facts);
     let runs = queue.as_ref().is_some_and(|queue| queue.holder.is_none() && queue.owner.is_none());
-    match queue.filter(Queue::is_deadlock).and_then(|queue| queue.owner) {
+    match queue.and_then(|queue| queue.owner).filter(|owner| owner.is_in_deadlock) {
         Some(owner) => format!(
             "Acquire locks in the same order everywhere; gdb -p {} -batch -ex \"thread apply all \
              bt\" shows where each thread waits",
-            owner.pid
+            owner.thread.pid
         ),
         None if runs && is_python(facts) => {
             "Run several processes instead of threads: all threads of a Python process share the \

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which threads read which sockets.
+
+use super::Facts;
+use linerate_record::why::{SocketCounts, ThreadActivity};
+
+impl<'a> Facts<'a> {
+    /// Returns the busiest of the threads that wait for a socket's packets; `None` if no thread was
+    /// seen to do so, or if several sockets have the same address (SO_REUSEPORT), as the calls do
+    /// not show which of them a thread reads.
+    pub(super) fn reader(&self, socket: &SocketCounts) -> Option<&'a ThreadActivity> {
+        let same = self.observation.sockets.iter().filter(|other| other.local == socket.local);
+        if same.count() != 1 {
+            return None;
+        }
+        let is_of = |object: &str| object.split_once(' ').is_some_and(|(_, of)| of == socket.local);
+        let reads = |thread: &&ThreadActivity| {
+            let mut objects = thread.asleep_on.iter().filter_map(|sleep| sleep.object.as_deref());
+            thread.pid == socket.pid && objects.any(is_of)
+        };
+        let readers = self.observation.threads.iter().filter(reads);
+        readers.max_by(|a, b| a.demand().total_cmp(&b.demand()).then(b.tid.cmp(&a.tid)))
+    }
+}
