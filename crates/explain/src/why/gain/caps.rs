@@ -23,8 +23,8 @@ pub(super) fn offered_cap(facts: &Facts<'_>) -> Option<f64> {
     const LOST: f64 = 0.05;
     /// Factor that allows for the error of the counts and for a load that differs between runs.
     const ERROR: f64 = 1.2;
-    /// Fraction of a CPU's time in interrupts and softirqs that is more than half, given the error
-    /// of kernel accounting.
+    /// Fraction of a CPU's time in interrupts and softirqs below which it has time to receive more:
+    /// half of it, minus the error of kernel accounting.
     const MOST: f64 = 0.4;
     let has_streams = facts.connections().next().is_some();
     let lost = facts.receive_loss().filter(|_| !has_streams)?;

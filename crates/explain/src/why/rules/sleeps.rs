@@ -4,12 +4,19 @@
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
 use super::super::waits::Wait;
-use super::{Next, Rule, Scope, at_least, at_most};
+use super::{Condition, Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
 /// Fraction of a process's CPU time in threads without timers from which a thread that sleeps on
 /// timers works in the background.
 pub(in super::super) const BACKGROUND: f64 = 0.3;
+
+/// Excludes threads that sleep in the background.
+const NO_OTHER_WAITS: Condition = at_most(
+    M::OthersAwaitInput,
+    0.5,
+    "if another thread waits for requests, this one may just be a background thread",
+);
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -18,11 +25,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::AsleepInPipe, 0.3, "otherwise the wait is not the limit"),
             at_most(M::Demand, 0.7, "its threads have headroom"),
-            at_most(
-                M::OthersAwaitInput,
-                0.5,
-                "if another thread waits for requests, this one may just be a background thread",
-            ),
+            NO_OTHER_WAITS,
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
@@ -64,11 +67,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::AsleepIn(Wait::Storage), 0.3, "otherwise the wait is not the limit"),
             at_least(M::WorkingThreads, 2.0, "several threads wait"),
             at_least(M::IdleCpus, 0.2, "below that, the CPUs are the limit"),
-            at_most(
-                M::OthersAwaitInput,
-                0.5,
-                "if another thread waits for requests, this one may just be a background thread",
-            ),
+            NO_OTHER_WAITS,
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
@@ -113,11 +112,7 @@ pub(super) const RULES: &[Rule] = &[
                 "other requests wait in at least half of the readings",
             ),
             at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
-            at_most(
-                M::OthersAwaitInput,
-                0.5,
-                "if another thread waits for requests, this one may just be a background thread",
-            ),
+            NO_OTHER_WAITS,
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
@@ -139,11 +134,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the limit"),
             at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for connections"),
             at_most(M::Demand, 0.7, "its threads have headroom"),
-            at_most(
-                M::OthersAwaitInput,
-                0.5,
-                "if another thread waits for connections, this one may just be a background thread",
-            ),
+            NO_OTHER_WAITS,
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota, Cause::DescriptorLimit],
@@ -172,11 +163,7 @@ pub(super) const RULES: &[Rule] = &[
                 "a thread that polls for requests on a timer sleeps more often",
             ),
             at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
-            at_most(
-                M::OthersAwaitInput,
-                0.5,
-                "if another thread waits for requests, this one may just be a background thread",
-            ),
+            NO_OTHER_WAITS,
             at_most(
                 M::WorkWithoutTimers,
                 BACKGROUND,
