@@ -7,7 +7,8 @@
 // recv: non-blocking recv(2), one packet per call. ring: the receive ring shared with the kernel
 // (TPACKET_V2), polled in user mode. WORK: iterations of work per packet. Prints a line every 50
 // ms: monotonic clock, ns; packets; CPU time of the thread, ns; time spent on the measured packets
-// (one burst in 16), ns; their number. Interrupted bursts are excluded from the last two.
+// (one burst in 16), ns; their number; time of the measured calls that found nothing, ns; their
+// number. Interrupted bursts and calls are excluded from the last four.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -102,6 +103,18 @@ APART static int take_by_call(int packets)
     return recv(packets, frame, sizeof frame, MSG_DONTWAIT) > 0;
 }
 
+// Time between two consecutive clock readings.
+static uint64_t reading_ns(void)
+{
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 1000; i++) {
+        uint64_t before = clock_ns(CLOCK_MONOTONIC);
+        uint64_t took = clock_ns(CLOCK_MONOTONIC) - before;
+        least = took < least ? took : least;
+    }
+    return least;
+}
+
 // Time of the work on a packet in isolation.
 static uint64_t work_alone_ns(long iterations)
 {
@@ -125,8 +138,8 @@ int main(int words, char **word)
     char *ring = strcmp(word[2], "ring") == 0 ? ring_of(packets) : NULL;
     long iterations = atol(word[3]);
     uint64_t end = clock_ns(CLOCK_MONOTONIC) + (uint64_t)atol(word[4]) * 1000000000u;
-    uint64_t all = 0, measured = 0, work_ns = 0, bursts = 0, said = 0;
-    uint64_t most_ns = 2 * work_alone_ns(iterations) + PACKET_NS;
+    uint64_t all = 0, measured = 0, work_ns = 0, empty = 0, empty_ns = 0, bursts = 0, said = 0;
+    uint64_t reading = reading_ns(), most_ns = 2 * work_alone_ns(iterations) + PACKET_NS;
     unsigned next = 0;
     for (uint64_t now = 0, turns = 0; now < end; turns++) {
         // A burst is measured from the call that finds it. With a ring, a burst is visible before
@@ -138,8 +151,12 @@ int main(int words, char **word)
         for (int i = 0; i < taken; i++) {
             work(iterations);
         }
+        uint64_t took = is_measured ? clock_ns(CLOCK_MONOTONIC) - before - reading : 0;
+        if (taken == 0 && is_measured && took < PACKET_NS) {
+            empty_ns += took;
+            empty++;
+        }
         if (taken > 0) {
-            uint64_t took = is_measured ? clock_ns(CLOCK_MONOTONIC) - before : 0;
             if (is_measured && took < most_ns * (uint64_t)taken) {
                 work_ns += took;
                 measured += (uint64_t)taken;
@@ -149,10 +166,11 @@ int main(int words, char **word)
         }
         if (turns % 64 == 0 && (now = clock_ns(CLOCK_MONOTONIC)) > said + STEP_NS) {
             said = now;
-            printf("%llu %llu %llu %llu %llu\n", (unsigned long long)now,
+            printf("%llu %llu %llu %llu %llu %llu %llu\n", (unsigned long long)now,
                    (unsigned long long)all,
                    (unsigned long long)clock_ns(CLOCK_THREAD_CPUTIME_ID),
-                   (unsigned long long)work_ns, (unsigned long long)measured);
+                   (unsigned long long)work_ns, (unsigned long long)measured,
+                   (unsigned long long)empty_ns, (unsigned long long)empty);
             fflush(stdout);
         }
     }

@@ -40,29 +40,30 @@ const fn alone(name: &'static str, command: &'static str, most: f64) -> Poller {
 /// time, `$LINERATE` linerate, and `$XDP` and `$PACKET` paths ([`PATH`]) of an AF_XDP socket and a
 /// packet socket.
 const POLLERS: [Poller; 9] = [
-    alone("own ring, light", "$POLL v2 ring 500 $SECONDS", 400_000.0),
-    alone("own ring, middle", "$POLL v2 ring 3000 $SECONDS", 150_000.0),
-    alone("own ring, heavy", "$POLL v2 ring 8000 $SECONDS", 70_000.0),
-    alone("own recv, light", "$POLL v2 recv 500 $SECONDS", 300_000.0),
-    alone("own recv, heavy", "$POLL v2 recv 8000 $SECONDS", 60_000.0),
+    alone("own ring, light", "$POLL v2 ring 500 $SECONDS", 800_000.0),
+    alone("own ring, middle", "$POLL v2 ring 3000 $SECONDS", 290_000.0),
+    alone("own ring, heavy", "$POLL v2 ring 8000 $SECONDS", 105_000.0),
+    alone("own recv, light", "$POLL v2 recv 500 $SECONDS", 650_000.0),
+    alone("own recv, heavy", "$POLL v2 recv 8000 $SECONDS", 100_000.0),
     Poller {
         name: "own ring, middle, with a neighbor on its CPU",
         command: "$POLL v2 ring 3000 $SECONDS",
-        most: 60_000.0,
+        most: 140_000.0,
         has_neighbor: true,
     },
-    alone("`linerate run`, AF_XDP", "$LINERATE run $XDP --idle spin --json --quiet", 200_000.0),
+    alone("`linerate run`, AF_XDP", "$LINERATE run $XDP --idle spin --json --quiet", 350_000.0),
     alone(
         "`linerate run`, packet socket",
         "$LINERATE run $PACKET --idle spin --json --quiet",
-        200_000.0,
+        350_000.0,
     ),
     alone(
         "testpmd net_af_packet macswap",
         "dpdk-testpmd --no-huge -m 256 --no-pci --main-lcore 0 -l 0,1 --file-prefix poll \
          --vdev=net_af_packet0,iface=v2,qpairs=1,framesz=2048,framecnt=512,blocksz=4096 -- \
-         --total-num-mbufs=8192 --nb-cores=1 --forward-mode=macswap --stats-period 1",
-        150_000.0,
+         --total-num-mbufs=8192 --nb-cores=1 --forward-mode=macswap --stats-period 1 \
+         --record-core-cycles",
+        300_000.0,
     ),
 ];
 
@@ -127,11 +128,21 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     Ok(())
 }
 
+/// What a program measured itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Truth {
+    /// CPU time per packet in ns, in excess of a call that finds no packet.
+    cost_ns: f64,
+    /// Busy fraction over the window.
+    busy: f64,
+    /// Maximum busy fraction of a second, if known.
+    most_busy: Option<f64>,
+}
+
 /// Results for one program.
 struct Row {
     name: &'static str,
-    /// CPU time per packet in ns, and busy fraction, as measured by the program itself.
-    truth: Option<(f64, f64)>,
+    truth: Option<Truth>,
     /// Cost and busy fraction, each with its interval, or why they are unknown.
     found: Result<[[f64; 3]; 2], String>,
     perf: String,
@@ -142,7 +153,11 @@ impl Row {
     /// ones.
     fn rank(&self) -> u32 {
         match (&self.found, self.truth) {
-            (Ok([[_, low, high], _]), Some((truth, _))) if *low > truth || truth > *high => 0,
+            (Ok([[_, low, high], _]), Some(Truth { cost_ns, .. }))
+                if *low > cost_ns || cost_ns > *high =>
+            {
+                0
+            }
             (Err(_), _) => 1,
             (Ok(_), Some(_)) => 2,
             (Ok(_), None) => 3,
@@ -152,37 +167,46 @@ impl Row {
 
 fn page(rows: &[Row]) -> String {
     let mut text = "| program | verdict | own clock: ns/packet | profile: ns/packet | error | \
-                    own clock: busy % | profile: busy % | perf record: first function |\n\
-                    |---|---|---|---|---|---|---|---|\n"
+                    own clock: busy % | profile: busy % | largest error in 1 s | \
+                    perf record: first function |\n\
+                    |---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     for row in rows {
         let verdict = ["outside its interval", "cannot tell", "right", "no truth"];
-        let truth = |of: &dyn Fn((f64, f64)) -> f64| {
-            row.truth.map_or_else(|| "-".to_owned(), |truth| format!("{:.0}", of(truth)))
-        };
-        let (cost, error, busy) = match (&row.found, row.truth) {
-            (Ok([[cost, low, high], [busy, least, most]]), truth) => {
-                let error = truth.map_or_else(
-                    || "-".to_owned(),
-                    |(truth, _)| format!("{:+.0} %", 100.0 * (cost / truth - 1.0)),
-                );
-                let [busy, least, most] = [busy, least, most].map(|share| 100.0 * share);
-                let cost = format!("{cost:.0} ({low:.0} to {high:.0})");
-                (cost, error, format!("{busy:.0} ({least:.0} to {most:.0})"))
-            }
-            (Err(why), _) => (why.clone(), "-".to_owned(), "-".to_owned()),
-        };
+        let none = || "-".to_owned();
+        let of_truth =
+            |of: fn(Truth) -> f64| row.truth.map_or_else(none, |truth| format!("{:.0}", of(truth)));
+        let [cost, error, busy, of_second] = found(row);
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {cost} | {error} | {} | {busy} | {} |",
+            "| {} | {} | {} | {cost} | {error} | {} | {busy} | {of_second} | {} |",
             row.name,
             verdict[row.rank() as usize],
-            truth(&|(cost, _)| cost),
-            truth(&|(_, busy)| 100.0 * busy),
+            of_truth(|truth| truth.cost_ns),
+            of_truth(|truth| 100.0 * truth.busy),
             row.perf
         );
     }
     text
+}
+
+/// Formats the cost found, its error, the busy fraction, and the largest error of the busy fraction
+/// of a second, which is the cost times the packet rate.
+fn found(row: &Row) -> [String; 4] {
+    let none = || "-".to_owned();
+    let [[cost, low, high], [busy, least, most]] = match &row.found {
+        Ok(found) => found,
+        Err(why) => return [why.clone(), none(), none(), none()],
+    };
+    let error = row.truth.map(|truth| cost / truth.cost_ns - 1.0);
+    let most_busy = row.truth.and_then(|truth| truth.most_busy);
+    let of_second = error.zip(most_busy).map(|(error, busy)| error.abs() * busy);
+    [
+        format!("{cost:.0} ({low:.0} to {high:.0})"),
+        error.map_or_else(none, |error| format!("{:+.0} %", 100.0 * error)),
+        format!("{:.0} ({:.0} to {:.0})", 100.0 * busy, 100.0 * least, 100.0 * most),
+        of_second.map_or_else(none, |error| format!("{error:.3}")),
+    ]
 }
 
 /// A test's processes, killed on drop.
@@ -248,7 +272,9 @@ fn measure(
     let text = std::fs::read_to_string(&said).unwrap_or_default();
     let truth = match serde_json::from_str(&text) {
         Ok(record) => truth_of_record(&record, &began, &ended),
-        Err(_) => truth(&text, began.ns, ended.ns),
+        Err(_) => {
+            truth(&text, began.ns, ended.ns).or_else(|| truth_of_cycles(&text, &began, &ended))
+        }
     };
     Ok(Row { name: poller.name, truth, found, perf })
 }
@@ -290,14 +316,30 @@ impl Moment {
     }
 }
 
+/// Returns the cost per packet that testpmd prints at its end, from the cycles of bursts with
+/// packets over its whole run, and the busy fraction between two points in time at that cost.
+fn truth_of_cycles(text: &str, began: &Moment, ended: &Moment) -> Option<Truth> {
+    let number_after = |words: &str| {
+        let number = text.rsplit_once(words)?.1.split([' ', '(']).next()?;
+        number.parse::<f64>().ok()
+    };
+    let cost_ns = 1e3 * number_after("CPU cycles/packet=")? / number_after(") at ")?;
+    truth_at(cost_ns, began, ended)
+}
+
+/// Returns the busy fraction between two points in time at this cost per packet.
+fn truth_at(cost_ns: f64, began: &Moment, ended: &Moment) -> Option<Truth> {
+    let of = |part: fn(&Moment) -> Option<f64>| Some(part(ended)? - part(began)?);
+    let busy = cost_ns * of(|at| at.packets)? / of(|at| at.cpu_ns)?;
+    Some(Truth { cost_ns, busy, most_busy: None })
+}
+
 /// Returns the cost per packet that the worker of a `linerate run` measured itself, over its whole
 /// run, and the busy fraction between two points in time at that cost.
-fn truth_of_record(record: &Value, began: &Moment, ended: &Moment) -> Option<(f64, f64)> {
+fn truth_of_record(record: &Value, began: &Moment, ended: &Moment) -> Option<Truth> {
     let body = record.get("body").unwrap_or(record);
     let ticks = body["workers"][0]["ticks_per_packet"]["value"].as_f64()?;
-    let cost = 1e9 * ticks / body["ticks_per_s"].as_f64()?;
-    let of = |part: fn(&Moment) -> Option<f64>| Some(part(ended)? - part(began)?);
-    Some((cost, cost * of(|at| at.packets)? / of(|at| at.cpu_ns)?))
+    truth_at(1e9 * ticks / body["ticks_per_s"].as_f64()?, began, ended)
 }
 
 fn spawn(command: &mut Command) -> Result<Child, String> {
@@ -369,21 +411,34 @@ fn perf(pid: u32, seconds: u32, place: &Path) -> Result<String, String> {
     Ok(format!("`{}`", line.split_whitespace().collect::<Vec<_>>().join(" ")))
 }
 
-/// Returns the cost per packet and the busy fraction between two points in time, from the output of
-/// `poll`.
-fn truth(text: &str, began_ns: u64, ended_ns: u64) -> Option<(f64, f64)> {
+/// Number of lines that `poll` prints per second.
+const LINES_PER_S: usize = 20;
+
+/// Returns what the program measured between two points in time, from the output of `poll`.
+fn truth(text: &str, began_ns: u64, ended_ns: u64) -> Option<Truth> {
     let line = |line: &str| {
         let numbers: Option<Vec<f64>> =
             line.split_whitespace().map(|word| word.parse().ok()).collect();
-        numbers?.first_chunk::<5>().copied()
+        numbers?.first_chunk::<7>().copied()
     };
-    let lines: Vec<[f64; 5]> = text.lines().filter_map(line).collect();
-    let within = |line: &&[f64; 5]| (began_ns as f64..ended_ns as f64).contains(&line[0]);
-    let first = lines.iter().find(within)?;
-    let last = lines.iter().rev().find(within)?;
-    let [_, packets, cpu_ns, work_ns, measured] = std::array::from_fn(|at| last[at] - first[at]);
-    let cost = work_ns / measured;
-    (measured > 0.0).then_some((cost, cost * packets / cpu_ns))
+    let is_within = |line: &[f64; 7]| (began_ns as f64..ended_ns as f64).contains(&line[0]);
+    let lines: Vec<[f64; 7]> = text.lines().filter_map(line).filter(is_within).collect();
+    let between =
+        |[from, to]: [&[f64; 7]; 2]| -> [f64; 7] { std::array::from_fn(|at| to[at] - from[at]) };
+    let [_, _, _, work_ns, measured, empty_ns, empty] = between([lines.first()?, lines.last()?]);
+    let cost_ns = work_ns / measured - if empty > 0.0 { empty_ns / empty } else { 0.0 };
+    let busy = |ends: [&[f64; 7]; 2]| {
+        let [_, packets, cpu_ns, ..] = between(ends);
+        cost_ns * packets / cpu_ns
+    };
+    let seconds = lines
+        .windows(LINES_PER_S + 1)
+        .filter_map(|second| Some(busy([second.first()?, second.last()?])));
+    (measured > 0.0).then(|| Truth {
+        cost_ns,
+        busy: busy([&lines[0], &lines[lines.len() - 1]]),
+        most_busy: seconds.max_by(f64::total_cmp),
+    })
 }
 
 fn build() -> Result<PathBuf, String> {
@@ -398,8 +453,10 @@ mod tests {
 
     #[test]
     fn the_truth_is_that_between_two_moments() {
-        let text = "100 0 50 0 0\n200 10 150 300 4\n400 40 350 1500 16\n900 80 800 9999 30\nx\n";
-        assert_eq!(truth(text, 150, 500), Some((100.0, 15.0)));
+        let text = "100 0 50 0 0 0 0\n200 10 150 300 4 50 5\n400 40 350 1620 16 90 9\n\
+                    900 80 800 9999 30 90 9\nx\n";
+        let found = Truth { cost_ns: 100.0, busy: 15.0, most_busy: None };
+        assert_eq!(truth(text, 150, 500), Some(found));
         assert_eq!(truth(text, 150, 210), None);
         assert_eq!(truth("", 0, 1), None);
     }
@@ -412,19 +469,24 @@ mod tests {
         });
         let at = |packets, cpu_ns| Moment { ns: 0, packets: Some(packets), cpu_ns: Some(cpu_ns) };
         let found = truth_of_record(&record, &at(10.0, 0.0), &at(110.0, 50_000.0));
-        assert_eq!(found, Some((250.0, 0.5)));
+        assert_eq!(found, Some(Truth { cost_ns: 250.0, busy: 0.5, most_busy: None }));
+        let text = "x\n  CPU cycles/packet=500.00 (total cycles=1 / total macswap packets=2) at 2000 \
+                    MHz Clock\n";
+        assert_eq!(truth_of_cycles(text, &at(10.0, 0.0), &at(110.0, 50_000.0)), found);
+        assert_eq!(truth_of_cycles("", &at(10.0, 0.0), &at(110.0, 50_000.0)), None);
         let gone = Moment { ns: 0, packets: None, cpu_ns: None };
         assert_eq!(truth_of_record(&record, &at(10.0, 0.0), &gone), None);
     }
 
     #[test]
     fn failures_come_first() {
+        let truth = |cost_ns| Some(Truth { cost_ns, busy: 0.5, most_busy: Some(0.8) });
         let row = |truth, found| Row { name: "x", truth, found, perf: String::new() };
         let right = [[100.0, 90.0, 110.0], [0.5, 0.4, 0.6]];
         let rows = [
-            row(Some((120.0, 0.5)), Ok(right)),
-            row(Some((100.0, 0.5)), Err("idle".to_owned())),
-            row(Some((100.0, 0.5)), Ok(right)),
+            row(truth(120.0), Ok(right)),
+            row(truth(100.0), Err("idle".to_owned())),
+            row(truth(100.0), Ok(right)),
             row(None, Ok(right)),
         ];
         let ranks: Vec<u32> = rows.iter().map(Row::rank).collect();

@@ -17,6 +17,9 @@ pub(crate) struct Counts {
     pub(crate) tcp_of_namespace: Option<u64>,
     /// Packets and bytes received by the interfaces of the program's packet sockets.
     pub(crate) interface: Option<(u64, u64)>,
+    /// Packets dropped by these packet sockets since the start of the window; `None` if a socket
+    /// does not report them.
+    pub(crate) packet_drops: Option<u64>,
     /// Packets and bytes sent by the interfaces of the program's packet sockets.
     pub(crate) interface_tx: Option<(u64, u64)>,
     /// UDP datagrams in the namespace, if all its UDP sockets are observed.
@@ -37,16 +40,22 @@ pub(crate) fn choose(
 ) -> (Option<PacketCount>, Vec<f64>) {
     let of_program = |counts: &Counts| counts.program;
     let of_tcp = |counts: &Counts| counts.tcp.map(|(packets, bytes)| (packets, Some(bytes)));
-    let of_interface =
-        |counts: &Counts| counts.interface.map(|(packets, bytes)| (packets, Some(bytes)));
+    let of_interface = |counts: &Counts| {
+        let (packets, bytes) = counts.interface?;
+        // The bytes include those of dropped packets.
+        let dropped = counts.packet_drops.unwrap_or(0);
+        Some((packets.saturating_sub(dropped), (dropped == 0).then_some(bytes)))
+    };
     let of_sent =
         |counts: &Counts| counts.interface_tx.map(|(packets, bytes)| (packets, Some(bytes)));
     let of_udp = |counts: &Counts| counts.udp.map(|packets| (packets, None));
     let of_namespace = |counts: &Counts| counts.tcp_of_namespace.map(|packets| (packets, None));
+    let is_less = reads.last().is_some_and(|last| last.packet_drops.is_some_and(|n| n > 0));
+    let less = if is_less { " minus drops at its packet sockets" } else { "" };
     let others: [(Counter<'_>, String); 5] = [
         (&of_namespace, "TCP segments received and sent in its network namespace".to_owned()),
         (&of_tcp, "segments received and sent on its TCP connections".to_owned()),
-        (&of_interface, format!("{interface} rx_packets")),
+        (&of_interface, format!("{interface} rx_packets{less}")),
         (&of_sent, format!("{interface} tx_packets")),
         (&of_udp, "UDP datagrams in its network namespace".to_owned()),
     ];
@@ -113,6 +122,19 @@ mod tests {
         let count = count.unwrap();
         assert_eq!((count.packets, count.bytes), (50, Some(3000)));
         assert_eq!(count.counter, "v2 rx_packets");
+    }
+
+    #[test]
+    fn packets_that_a_packet_socket_dropped_did_not_reach_the_program() {
+        let reads = [1, 2].map(|n| Counts {
+            interface: Some((50 * n, 3000 * n)),
+            packet_drops: Some(40 * (n - 1)),
+            ..Counts::default()
+        });
+        let (count, _) = choose(&reads, "", "v2");
+        let count = count.unwrap();
+        assert_eq!((count.packets, count.bytes), (10, None));
+        assert_eq!(count.counter, "v2 rx_packets minus drops at its packet sockets");
     }
 
     #[test]

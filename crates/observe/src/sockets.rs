@@ -338,6 +338,13 @@ impl Sockets {
         packet.map(|watched| watched.interface).filter(|index| *index != 0).collect()
     }
 
+    /// Returns how many packets the observed packet sockets dropped since the start of the window;
+    /// `None` if one of them does not report it.
+    pub(crate) fn packet_drops(&self) -> Option<u64> {
+        let packet = self.watched.values().filter(|watched| watched.kind == SocketKind::Packet);
+        packet.filter(|one| one.interface != 0).map(Watched::reported_drops).sum()
+    }
+
     /// Returns the names of the interfaces to which the observed packet sockets are bound.
     pub(crate) fn packet_interface_names(&self) -> Vec<&str> {
         let indices = self.packet_interfaces();

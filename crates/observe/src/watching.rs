@@ -230,10 +230,14 @@ impl Watching {
             profiling.begin_window(&self.threads);
         }
         let last = self.counts.last().copied().unwrap_or_default();
-        // Counts of the program and of its connections are relative to the window.
+        // Counts of the program, its connections and its packet sockets are relative to the window.
         let none = |(_, bytes): (u64, Option<u64>)| (0, bytes.map(|_| 0));
-        let first =
-            Counts { program: last.program.map(none), tcp: last.tcp.map(|_| (0, 0)), ..last };
+        let first = Counts {
+            program: last.program.map(none),
+            tcp: last.tcp.map(|_| (0, 0)),
+            packet_drops: last.packet_drops.map(|_| 0),
+            ..last
+        };
         self.counts = vec![first];
         self.wall_s.clear();
     }
@@ -266,6 +270,7 @@ impl Watching {
                 links.iter().filter(|link| bound.contains(&link.index)).map(of).sum::<u64>()
             };
             counts.interface = Some((sum(|link| link.rx_packets), sum(|link| link.rx_bytes)));
+            counts.packet_drops = self.sockets.packet_drops();
             counts.interface_tx = Some((sum(|link| link.tx_packets), sum(|link| link.tx_bytes)));
         }
         // At the start, to cover sockets that are opened later.

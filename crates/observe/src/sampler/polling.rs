@@ -12,35 +12,43 @@
 //! s_f(x) = u_f (1 - c x) + w_f c x          intercept u_f, slope b_f = c (w_f - u_f)
 //! ```
 //!
-//! A line is therefore fitted to the samples of each function over `x`. Functions with a negative
-//! slope are part of the loop. The estimate of `c` from the slopes depends on what the rest of the
-//! thread does:
+//! A line is therefore fitted to the samples of each place over `x`: a place is a function, or a
+//! block of 64 bytes of a function with many samples. The lines determine `c` only together with
+//! what is known about some places:
 //!
-//! - Functions of the loop that the work never enters (`w_f = 0`) have `-b_f / u_f = c`; those that
-//!   it also enters have a smaller ratio. The largest ratio, pooled over the functions that share
-//!   it, is the *anchored* cost.
-//! - Another job that takes the share `d` of the time, whatever the load, scales every `u_f` by
-//!   `1 - d` and makes the anchored cost too large. The sum of the negative slopes, `-sum b_f`, is
-//!   not affected: this is the *summed* cost. It is too small if work enters functions of the loop.
+//! - A place that only the work enters (`u_f = 0`) has an intercept of 0, and its time per packet
+//!   is its share over the load: much more precise than a slope.
+//! - A place that only the poll loop enters (`w_f = 0`) has `-b_f / u_f = c`.
+//! - A shared place has two unknowns. Its time per packet is `b_f + c u_f`.
 //!
-//! Without other jobs and shared functions, the two costs agree. If they differ, the true cost is
-//! in between, and the interval spans both with their sampling errors; if they are far apart, there
-//! is no result. Each half of the slices selects the functions to fit in the other half, so that
-//! noise cannot select functions that seem to confirm it:
+//! As the times per packet of all places add up to `c`,
 //!
 //! ```text
-//! places = functions; those with many samples are split into blocks of 64 bytes, rare ones pooled
-//! for each half of the slices:
-//!     fit a line to each place over the other half
-//!     falling  = places with a negative slope there
-//!     anchors  = falling places with the largest ratios, as many as maximize the lower bound of
-//!                their pooled ratio
-//!     summed   = -slope of falling over this half;  anchored = -slope/intercept of anchors
+//! c = (work-only shares / x + sum of b over shared places) / (1 - sum of u over shared places)
+//! ```
+//!
+//! The first term has little noise, so as few places as possible should be shared. A rising place
+//! is work-only if its intercept is 0 within its error; a falling place is poll-only unless
+//! `b_f + c u_f` exceeds 0 by more than its error. Another job of the thread, which takes the share
+//! `d` whatever the load, also looks like shared places: with `b_f = 0`. It scales every `u_f` by
+//! `1 - d`, and the cost is `1 - d` times the above. The result is the middle of both readings, and
+//! the interval includes both.
+//!
+//! ```text
+//! for each place: fit a line
+//! work-only = rising places with an intercept of 0, each and together
+//! poll-only = falling places; shared = the others
+//! repeat: c from the equation; move the poll-only place with the most significant b + c u
+//!     to the shared ones, until none is significant or the poll loop would have no place left
 //! no result if there are too few samples, the loads hardly vary, the thread sleeps, no slope is
 //!     significant, the line bends, or its intercept exceeds 1
-//! cost  = between the two, with ends from a bootstrap over slices
+//! interval of c = from a bootstrap over slices, in which each resample divides places anew
 //! busy  = cost * packets / CPU time
 //! ```
+//!
+//! Dividing places anew in each resample includes the noise of this choice in the interval. Whether
+//! there is a poll loop at all is decided by places that each half of the slices selects in the
+//! other half, so that noise cannot select places that seem to confirm it.
 //!
 //! If the line bends, as when packets get cheaper in bursts, only the lower half of the loads
 //! determines the shares without packets. The decrease from there to the mean of all slices still
@@ -53,10 +61,13 @@
 
 mod fit;
 mod places;
+mod split;
 mod work;
 
 use fit::{Folds, Line};
 use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap};
+use places::Group;
+use split::Cost;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -217,7 +228,7 @@ const MERGED: usize = 4;
 const MIN_SPREAD: f64 = 0.1;
 /// Maximum deviation from linearity, expressed as a busy share.
 const MAX_BEND: f64 = 0.05;
-/// Maximum ratio of anchored to summed cost.
+/// Maximum ratio between the bounds of the cost.
 const MAX_APART: f64 = 1.35;
 /// Maximum ratio between the ends of the cost interval.
 const MAX_WIDTH: f64 = 2.0;
@@ -279,7 +290,7 @@ fn fitted(useful: &[&Slice], places: &[Place], seed: u64) -> Result<Separated, C
     let folds = straight(folds, &all)?;
     let weight = loads.iter().map(|load| load.weight).sum::<f64>();
     let mean = loads.iter().map(|load| load.weight * load.rate).sum::<f64>() / weight;
-    let cost = cost(&folds, &all, mean, seed)?;
+    let cost = cost(&folds, &loads, &grouped, mean, seed)?;
     let (part, rest) = (weight / samples as f64, 1.0 - weight / samples as f64);
     let of_all = |end: f64| (end * mean).min(1.0) * part + busy_above * rest;
     Ok(Separated {
@@ -379,23 +390,35 @@ fn straight<'a>(folds: Folds<'a>, all: &[usize]) -> Result<Folds<'a>, CannotTell
 
 /// Estimates the CPU time per packet in seconds, at a mean rate of `mean` packets per second of CPU
 /// time.
-fn cost(folds: &Folds, all: &[usize], mean: f64, seed: u64) -> Result<Estimate, CannotTell> {
-    let residuals = folds.residuals(all);
+fn cost(
+    folds: &Folds,
+    loads: &[Load],
+    groups: &[Group],
+    mean: f64,
+    seed: u64,
+) -> Result<Estimate, CannotTell> {
+    let all: Vec<usize> = (0..loads.len()).collect();
+    let residuals = folds.residuals(&all);
     let summed = block_bootstrap(&residuals, CONFIDENCE, seed, |chosen| folds.summed(chosen));
-    let anchored = block_bootstrap(&residuals, CONFIDENCE, seed, |chosen| folds.anchored(chosen));
-    if summed.low.is_nan() || summed.low <= 0.0 || anchored.low.is_nan() || anchored.low <= 0.0 {
+    if summed.low.is_nan() || summed.low <= 0.0 {
         return Err(CannotTell::NoPollLoop);
     }
-    if anchored.value > MAX_APART * summed.value {
-        return Err(CannotTell::SeveralJobs(summed.value * 1e9, anchored.value * 1e9));
+    let of = |chosen: &[usize]| split::cost(loads, groups, chosen, folds.limit());
+    let Cost { least, most } = of(&all);
+    if most > MAX_APART * least {
+        return Err(CannotTell::SeveralJobs(least * 1e9, most * 1e9));
     }
-    let low = summed.low.min(anchored.low);
-    let high = anchored.high.max(summed.high);
+    let middle = block_bootstrap(&residuals, CONFIDENCE, seed, |chosen| of(chosen).middle());
+    let half = (most - least) / 2.0;
+    let (low, high) = (middle.low - half, middle.high + half);
+    if low.is_nan() || low <= 0.0 {
+        return Err(CannotTell::NoPollLoop);
+    }
     let is_wide = high > MAX_WIDTH * low && (high - low) * mean > MAX_BUSY_WIDTH;
     if !high.is_finite() || is_wide {
         return Err(CannotTell::LoadDoesNotVary);
     }
-    Ok(Estimate { value: (summed.value + anchored.value) / 2.0, low, high, ..anchored })
+    Ok(Estimate { low, high, ..middle })
 }
 
 fn within_one(estimate: Estimate) -> Estimate {

@@ -174,6 +174,12 @@ impl Watched {
         self.peer_window_max = None;
     }
 
+    /// Returns the drops over the window; `None` for a socket with a receive ring, whose drops only
+    /// its owner can read.
+    pub(super) fn reported_drops(&self) -> Option<u64> {
+        self.drops().filter(|_| self.ring_bytes.is_none())
+    }
+
     pub(super) fn drops(&self) -> Option<u64> {
         let now = self.last.drops?;
         let before = match &self.first {
@@ -250,7 +256,7 @@ impl Watched {
             send_queue_mean: mean(self.send_queue),
             send_buffer: memory.map(|memory| memory.send_buffer.into()),
             // Only a ring's own program can read its drop counter.
-            drops: self.drops().filter(|_| self.ring_bytes.is_none()),
+            drops: self.reported_drops(),
             tcp: has_tcp.then(|| self.tcp()),
         }
     }

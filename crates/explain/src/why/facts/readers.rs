@@ -2,7 +2,7 @@
 //! Which threads read which sockets.
 
 use super::Facts;
-use linerate_record::why::{SocketCounts, ThreadActivity};
+use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity};
 
 impl<'a> Facts<'a> {
     /// Returns the busiest of the threads that wait for a socket's packets; `None` if no thread was
@@ -20,5 +20,18 @@ impl<'a> Facts<'a> {
         };
         let readers = self.observation.threads.iter().filter(reads);
         readers.max_by(|a, b| a.demand().total_cmp(&b.demand()).then(b.tid.cmp(&a.tid)))
+    }
+
+    /// Returns whether a packet socket dropped fewer packets than its interface received. If its
+    /// queue stayed full, the others were read.
+    pub(super) fn takes_packets(&self, socket: &SocketCounts) -> bool {
+        /// Minimum fraction of packets read, above the skew between both counters.
+        const READ: f64 = 0.02;
+        let mut interfaces = self.observation.interfaces.iter();
+        let received = interfaces.find(|one| one.name == socket.local);
+        let is_packet = socket.kind == SocketKind::Packet;
+        received.zip(socket.drops).filter(|_| is_packet).is_some_and(|(interface, drops)| {
+            interface.rx_packets as f64 * (1.0 - READ) > drops as f64
+        })
     }
 }

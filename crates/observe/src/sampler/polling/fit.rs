@@ -51,6 +51,20 @@ impl Line {
         self.intercept + self.slope * rate
     }
 
+    /// Returns the standard error of `slope + cost * intercept`, the share added per packet per
+    /// second by work at this cost.
+    pub(super) fn error_of_work(&self, cost: f64) -> f64 {
+        let by_slope = (1.0 - cost * self.mean).powi(2) / self.squares;
+        (self.variance() * (by_slope + cost * cost / self.weight)).sqrt()
+    }
+
+    /// Returns the variance of a sample, at least that of a single sample among all, because even a
+    /// share of 0 or 1 is not known exactly.
+    fn variance(&self) -> f64 {
+        let share = self.at(self.mean).clamp(0.0, 1.0);
+        (share * (1.0 - share)).max(1.0 / self.weight)
+    }
+
     /// Returns a lower bound on `-slope / intercept`, one standard error below it. With `r` as the
     /// ratio, the combined error of slope and intercept is that of `slope (1 - r mean) + r share`.
     fn least_ratio(&self) -> f64 {
@@ -58,11 +72,7 @@ impl Line {
             return f64::NEG_INFINITY;
         }
         let ratio = -self.slope / self.intercept;
-        let share = self.at(self.mean).clamp(0.0, 1.0);
-        let variance = (share * (1.0 - share)).max(1.0 / self.weight);
-        let by_slope = (1.0 - ratio * self.mean).powi(2) / self.squares;
-        let by_share = ratio * ratio / self.weight;
-        ratio - (variance * (by_slope + by_share)).sqrt() / self.intercept
+        ratio - self.error_of_work(ratio) / self.intercept
     }
 }
 
@@ -222,13 +232,6 @@ impl<'a> Folds<'a> {
     pub(super) fn summed(&self, chosen: &[usize]) -> f64 {
         let (without, with) = self.without_and_with(&self.falling, chosen);
         (without - with) / self.mean_rate(chosen)
-    }
-
-    /// Returns the anchored cost: the decrease in the anchors' share relative to their share at
-    /// zero load, in seconds per packet.
-    pub(super) fn anchored(&self, chosen: &[usize]) -> f64 {
-        let (without, with) = self.without_and_with(&self.anchors, chosen);
-        (without - with) / without / self.mean_rate(chosen)
     }
 
     /// Returns the share of falling places as a line, averaged over both halves.

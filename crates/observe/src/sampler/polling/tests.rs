@@ -236,6 +236,52 @@ fn they_are_covered_for_several_mixes_of_functions() {
     assert_right("many functions", &many, 0.9);
 }
 
+/// Asserts that the cost is within 10 % of the truth in at least 9 of 10 windows of 10 s.
+fn assert_precise(name: &str, program: &Program) {
+    let program = Program { slice_s: 0.1, ..program.clone() };
+    let is_close = |(answer, truth): &(Result<Separated, CannotTell>, Truth)| {
+        answer.as_ref().is_ok_and(|found| (found.cost_ns.value / truth.cost_ns - 1.0).abs() <= 0.1)
+    };
+    let close = program.answers().iter().filter(|answer| is_close(answer)).count() as u64;
+    assert!(close >= TRIALS * 9 / 10, "{name}: {close} of {TRIALS}");
+}
+
+#[test]
+fn the_cost_is_within_a_tenth_even_at_small_loads() {
+    for most in [0.5, 0.9] {
+        let program = Program { busy: (0.0, most), ..Program::default() };
+        assert_precise(&format!("up to {most}"), &program);
+        // The first function of the loop also works.
+        let shared =
+            Program { poll: vec![0.3, 0.7, 0.0, 0.0], work: vec![0.1, 0.0, 0.5, 0.4], ..program };
+        assert_precise(&format!("shared, up to {most}"), &shared);
+    }
+}
+
+#[test]
+fn a_small_part_of_the_loop_in_a_function_of_the_work_is_covered() {
+    for share in [0.01, 0.03, 0.08] {
+        let program = Program {
+            poll: vec![0.6, 0.4 - share, share, 0.0],
+            busy: (0.0, 0.6),
+            ..Program::default()
+        };
+        assert_right(&format!("{share} of the loop"), &program, 0.9);
+    }
+}
+
+#[test]
+fn a_receive_call_whose_empty_replies_alone_are_poll_only_is_covered() {
+    let program = Program {
+        poll: vec![0.25, 0.3, 0.25, 0.2, 0.0, 0.0],
+        work: vec![0.0, 0.12, 0.1, 0.08, 0.5, 0.2],
+        busy: (0.0, 0.8),
+        slice_s: 0.1,
+        ..Program::default()
+    };
+    assert_right("receive call", &program, 0.6);
+}
+
 #[test]
 fn they_are_covered_where_the_thread_is_preempted() {
     let program = Program { least_run: 0.2, ..Program::default() };
