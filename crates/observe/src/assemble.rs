@@ -4,7 +4,7 @@
 use crate::Request;
 use crate::budget::{Around, budget};
 use crate::cpus::Cpus;
-use crate::packets::{Counts, choose};
+use crate::packets::{Counts, choose, hidden_tunnels};
 use crate::procfs;
 use crate::profiling::{Profiled, Profiling};
 use crate::quotas::Quotas;
@@ -18,8 +18,8 @@ use crate::threads::{FOLLOWED_MAX, Thread};
 use crate::watching::{Watching, Windows};
 use linerate_machine::Root;
 use linerate_record::why::{
-    CpuCounts, EventCosts, Observation, PeerActivity, SleepTime, SocketCounts, SocketKind,
-    ThreadActivity, ThreadState, ThreadTime, Unread, Watched,
+    CpuCounts, EventCosts, Observation, PacketCount, PeerActivity, SleepTime, SocketCounts,
+    SocketKind, ThreadActivity, ThreadState, ThreadTime, Unread, Watched,
 };
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,12 +48,8 @@ pub(crate) fn assemble(
     let wanted = watching.interface.as_deref();
     let found = watching.interfaces.finish(root, &watching.namespace, wanted, &watching.links);
     note_vanished(&mut unread, &found.vanished);
-    let bound = bound_interfaces(&watching.sockets);
-    let own =
-        watching.program.as_ref().map_or(String::new(), |program| program.counter().to_owned());
     let program = watching.program.as_mut().map(|program| program.finish(&mut unread));
-    let counts = packet_counts(root, watching, &mut unread);
-    let (packets, packets_per_s) = choose(&counts, &own, &bound);
+    let (packets, packets_per_s) = packets(root, watching, &mut unread);
     let mut profiled = Profiled::default();
     if let Some(profiling) = &mut watching.profiling {
         let of_slices: Vec<f64> =
@@ -208,6 +204,21 @@ fn peers(
     peers
 }
 
+/// Returns the packets over the window from the best counter, and their rate in each slice.
+fn packets(
+    root: &Root,
+    watching: &Watching,
+    unread: &mut Vec<Unread>,
+) -> (Option<PacketCount>, Vec<f64>) {
+    let own = watching.program.as_ref().map_or("", |program| program.counter());
+    let tunnels = tunnels(&watching.sockets);
+    let counts = packet_counts(root, watching, unread);
+    if !tunnels.is_empty() && counts.last().is_none_or(|last| last.tunnel.is_none()) {
+        unread.push(hidden_tunnels(&tunnels));
+    }
+    choose(&counts, own, &bound_interfaces(&watching.sockets), &tunnels)
+}
+
 /// Returns the packet counts per slice. Omits the UDP counter if other processes receive datagrams
 /// too.
 fn packet_counts(root: &Root, watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
@@ -328,6 +339,12 @@ fn misses_segments(watching: &Watching) -> bool {
 /// Returns the names of the interfaces to which packet sockets are bound.
 fn bound_interfaces(sockets: &Sockets) -> String {
     sockets.packet_interface_names().join(", ")
+}
+
+/// Returns the names of the TUN devices that the program has open.
+fn tunnels(sockets: &Sockets) -> String {
+    let names: Vec<&str> = sockets.descriptors.tunnels().iter().map(String::as_str).collect();
+    names.join(", ")
 }
 
 /// Returns, for each slice of a thread, the activity of its CPU and the throttled time of its

@@ -1,15 +1,54 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that have as many descriptors open as they may. accept(2) then fails with EMFILE, and
-//! connections wait in the accept queue.
+//! Descriptors that processes have open: sockets, TUN devices, and how many there are. With as many
+//! as the process may have, accept(2) fails with EMFILE, and connections wait in the accept queue.
 
+use crate::sleep::socket_inode;
 use linerate_machine::Root;
 use linerate_record::why::FullDescriptors;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Readings of open descriptors by process.
+/// A process's open descriptors.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Open {
+    /// Inodes of sockets.
+    pub(crate) sockets: Vec<u64>,
+    /// Names of TUN and TAP devices.
+    tunnels: Vec<String>,
+    /// Number of descriptors of any kind.
+    count: u64,
+}
+
+impl Open {
+    /// Reads a process's descriptors; empty if it has ended or belongs to another user.
+    pub(crate) fn of(root: &Root, pid: u32) -> Self {
+        let entries = std::fs::read_dir(root.path(&format!("proc/{pid}/fd")));
+        let mut open = Self::default();
+        for entry in entries.into_iter().flatten().flatten() {
+            open.count += 1;
+            let link = std::fs::read_link(entry.path()).ok();
+            let Some(link) = link.as_deref().and_then(std::path::Path::to_str) else { continue };
+            open.sockets.extend(socket_inode(link));
+            if link == "/dev/net/tun" {
+                let number = entry.file_name();
+                open.tunnels.extend(tunnel(root, pid, &number.to_string_lossy()));
+            }
+        }
+        open
+    }
+}
+
+/// Returns the name of the TUN device that a descriptor is attached to, if any.
+fn tunnel(root: &Root, pid: u32, descriptor: &str) -> Option<String> {
+    let text = root.text(&format!("proc/{pid}/fdinfo/{descriptor}"))?;
+    let name = text.lines().find_map(|line| line.strip_prefix("iff:"))?.trim();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Readings of open descriptors.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
     processes: BTreeMap<u32, Process>,
+    tunnels: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -21,12 +60,22 @@ struct Process {
 }
 
 impl Descriptors {
-    /// Adds a reading of the number of descriptors that a process has open.
-    pub(crate) fn take(&mut self, root: &Root, pid: u32, open: u64) {
+    /// Adds a reading of the descriptors that a process has open.
+    pub(crate) fn take(&mut self, root: &Root, pid: u32, open: &Open) {
+        // None is open if they may not be read.
+        if open.count == 0 {
+            return;
+        }
+        self.tunnels.extend(open.tunnels.iter().cloned());
         let new = || Process { limit: limit(root, pid), reads: 0, full: 0 };
         let process = self.processes.entry(pid).or_insert_with(new);
         process.reads += 1;
-        process.full += u64::from(process.limit.is_some_and(|limit| open >= limit));
+        process.full += u64::from(process.limit.is_some_and(|limit| open.count >= limit));
+    }
+
+    /// Returns the names of the TUN and TAP devices that the processes have open.
+    pub(crate) fn tunnels(&self) -> &BTreeSet<String> {
+        &self.tunnels
     }
 
     /// Returns the processes that reached their limit, and begins the next window.
@@ -65,12 +114,36 @@ mod tests {
         }
         let mut descriptors = Descriptors::default();
         for (pid, open) in [(7, 11), (7, 12), (8, 5000), (9, 5000)] {
-            descriptors.take(&root, pid, open);
+            descriptors.take(&root, pid, &Open { count: open, ..Open::default() });
         }
         assert_eq!(
             descriptors.finish(),
             [FullDescriptors { pid: 7, limit: 12, reads: 2, share: 0.5 }]
         );
         assert!(descriptors.finish().is_empty());
+    }
+
+    #[test]
+    fn sockets_and_tunnels_are_found() {
+        let place = tempfile::tempdir().unwrap();
+        let process = place.path().join("proc/7");
+        for folder in ["fd", "fdinfo"] {
+            std::fs::create_dir_all(process.join(folder)).unwrap();
+        }
+        let links = [("socket:[55]", "3"), ("/dev/net/tun", "4"), ("/dev/net/tun", "5")];
+        for (to, number) in links {
+            std::os::unix::fs::symlink(to, process.join("fd").join(number)).unwrap();
+        }
+        let attached = "pos:\t0\nflags:\t0104002\niff:\ttun0\n";
+        std::fs::write(process.join("fdinfo/4"), attached).unwrap();
+        std::fs::write(process.join("fdinfo/5"), "pos:\t0\niff:\t\n").unwrap();
+        let root = Root::new(place.path());
+        let open = Open::of(&root, 7);
+        let expected = Open { sockets: vec![55], tunnels: vec!["tun0".to_owned()], count: 3 };
+        assert_eq!(open, expected);
+        let mut descriptors = Descriptors::default();
+        descriptors.take(&root, 7, &open);
+        assert!(descriptors.tunnels().contains("tun0"));
+        assert_eq!(Open::of(&root, 8), Open::default());
     }
 }

@@ -9,7 +9,7 @@ use crate::reader::Reader;
 use linerate_linux::network::{Link, Network, Qdisc};
 use linerate_machine::Root;
 use linerate_record::why::{InterfaceCounts, QdiscCounts};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of interfaces whose driver counters are read. Container hosts have hundreds of
 /// interfaces, but few NICs.
@@ -45,6 +45,21 @@ pub(crate) struct Found {
 pub(crate) fn links(root: &Root, namespace: &Namespace) -> Vec<Link> {
     let asked = namespace.network.as_ref().and_then(|network| network.links().ok());
     asked.unwrap_or_else(|| parse_dev(&root.text(&namespace.file("dev")).unwrap_or_default()))
+}
+
+/// Returns the packets and bytes that pass through the named TUN devices, in both directions. With
+/// several devices, returns the larger direction, because a packet that is forwarded from one to
+/// another passes two. `None` without these devices.
+pub(crate) fn through(links: &[Link], names: &BTreeSet<String>) -> Option<(u64, u64)> {
+    let devices: Vec<&Link> = links.iter().filter(|link| names.contains(&link.name)).collect();
+    let sum = |of: fn(&Link) -> u64| devices.iter().map(|link| of(link)).sum::<u64>();
+    let received = (sum(|link| link.rx_packets), sum(|link| link.rx_bytes));
+    let sent = (sum(|link| link.tx_packets), sum(|link| link.tx_bytes));
+    match devices.len() {
+        0 => None,
+        1 => Some((received.0 + sent.0, received.1 + sent.1)),
+        _ => Some(received.max(sent)),
+    }
 }
 
 /// Returns the namespace's protocol counters.
@@ -285,6 +300,23 @@ mod tests {
         assert_eq!(counts.rate_bits_per_s, Some(8000.0));
         let below = Qdisc { parent: 0x8001_0002, ..Qdisc::default() };
         assert_eq!(qdisc_difference(&below, &below, None).handle, "0: parent 8001:2");
+    }
+
+    #[test]
+    fn packets_pass_a_tunnel_once_and_a_forwarder_twice() {
+        let device = |name: &str, rx_packets, tx_packets| Link {
+            name: name.to_owned(),
+            rx_packets,
+            tx_packets,
+            ..Link::default()
+        };
+        let links = [device("tun0", 10, 500), device("tun1", 490, 8), device("eth0", 7, 7)];
+        let of = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            through(&links, &names).map(|(packets, _)| packets)
+        };
+        assert_eq!((of(&["tun0"]), of(&["tun0", "tun1"])), (Some(510), Some(508)));
+        assert_eq!((of(&[]), of(&["tun9"])), (None, None));
     }
 
     #[test]

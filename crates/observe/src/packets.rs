@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Selects the counter of packets handled by the observed threads.
 
-use linerate_record::why::PacketCount;
+use linerate_record::why::{PacketCount, Unread};
 
 /// Counters at the end of a slice; `None` if unavailable.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -22,6 +22,8 @@ pub(crate) struct Counts {
     pub(crate) packet_drops: Option<u64>,
     /// Packets and bytes sent by the interfaces of the program's packet sockets.
     pub(crate) interface_tx: Option<(u64, u64)>,
+    /// Packets and bytes that pass the TUN devices that the program has open.
+    pub(crate) tunnel: Option<(u64, u64)>,
     /// UDP datagrams in the namespace, if all its UDP sockets are observed.
     pub(crate) udp: Option<u64>,
 }
@@ -33,10 +35,13 @@ type Reading = (u64, Option<u64>);
 type Counter<'a> = &'a dyn Fn(&Counts) -> Option<Reading>;
 
 /// Returns the best counter: the program's own, or else the available one with the highest count.
+///
+/// `interface` and `tunnel` are the names of the packet sockets' interfaces and of the TUN devices.
 pub(crate) fn choose(
     reads: &[Counts],
     program: &str,
     interface: &str,
+    tunnel: &str,
 ) -> (Option<PacketCount>, Vec<f64>) {
     let of_program = |counts: &Counts| counts.program;
     let of_tcp = |counts: &Counts| counts.tcp.map(|(packets, bytes)| (packets, Some(bytes)));
@@ -48,15 +53,17 @@ pub(crate) fn choose(
     };
     let of_sent =
         |counts: &Counts| counts.interface_tx.map(|(packets, bytes)| (packets, Some(bytes)));
+    let of_tunnel = |counts: &Counts| counts.tunnel.map(|(packets, bytes)| (packets, Some(bytes)));
     let of_udp = |counts: &Counts| counts.udp.map(|packets| (packets, None));
     let of_namespace = |counts: &Counts| counts.tcp_of_namespace.map(|packets| (packets, None));
     let is_less = reads.last().is_some_and(|last| last.packet_drops.is_some_and(|n| n > 0));
     let less = if is_less { " minus drops at its packet sockets" } else { "" };
-    let others: [(Counter<'_>, String); 5] = [
+    let others: [(Counter<'_>, String); 6] = [
         (&of_namespace, "TCP segments received and sent in its network namespace".to_owned()),
         (&of_tcp, "segments received and sent on its TCP connections".to_owned()),
         (&of_interface, format!("{interface} rx_packets{less}")),
         (&of_sent, format!("{interface} tx_packets")),
+        (&of_tunnel, format!("packets through {tunnel}")),
         (&of_udp, "UDP datagrams in its network namespace".to_owned()),
     ];
     let best = || {
@@ -68,6 +75,17 @@ pub(crate) fn choose(
     match own.or_else(best) {
         Some((count, of)) => (Some(count), rates(reads, of)),
         None => (None, Vec::new()),
+    }
+}
+
+/// Explains why the packets of the program's TUN devices are not counted.
+pub(crate) fn hidden_tunnels(tunnels: &str) -> Unread {
+    Unread {
+        what: "tunnel_packets".to_owned(),
+        reason: format!(
+            "the TUN device {tunnels}, which the program has open, is in another network namespace"
+        ),
+        fix: None,
     }
 }
 
@@ -106,7 +124,7 @@ mod tests {
             udp: Some(1000 * n),
             ..Counts::default()
         });
-        let (count, rates) = choose(&reads, "telemetry", "v2");
+        let (count, rates) = choose(&reads, "telemetry", "v2", "");
         let count = count.unwrap();
         assert_eq!((count.packets, count.counter.as_str(), rates), (20, "telemetry", vec![40.0]));
     }
@@ -118,7 +136,7 @@ mod tests {
             interface: Some((50 * n, 3000 * n)),
             ..Counts::default()
         });
-        let (count, _) = choose(&reads, "", "v2");
+        let (count, _) = choose(&reads, "", "v2", "");
         let count = count.unwrap();
         assert_eq!((count.packets, count.bytes), (50, Some(3000)));
         assert_eq!(count.counter, "v2 rx_packets");
@@ -131,10 +149,22 @@ mod tests {
             packet_drops: Some(40 * (n - 1)),
             ..Counts::default()
         });
-        let (count, _) = choose(&reads, "", "v2");
+        let (count, _) = choose(&reads, "", "v2", "");
         let count = count.unwrap();
         assert_eq!((count.packets, count.bytes), (10, None));
         assert_eq!(count.counter, "v2 rx_packets minus drops at its packet sockets");
+    }
+
+    #[test]
+    fn packets_of_a_vpn_pass_its_tun_device() {
+        let reads = [1, 2].map(|n| Counts {
+            tunnel: Some((300 * n, 9000 * n)),
+            udp: Some(280 * n),
+            ..Counts::default()
+        });
+        let (count, _) = choose(&reads, "", "", "tun0");
+        let count = count.unwrap();
+        assert_eq!((count.packets, count.counter.as_str()), (300, "packets through tun0"));
     }
 
     #[test]
@@ -144,7 +174,7 @@ mod tests {
             interface_tx: Some((1000 * n, 64_000 * n)),
             ..Counts::default()
         });
-        let (count, _) = choose(&reads, "", "v1");
+        let (count, _) = choose(&reads, "", "v1", "");
         let count = count.unwrap();
         assert_eq!((count.packets, count.counter.as_str()), (1000, "v1 tx_packets"));
     }
@@ -152,9 +182,9 @@ mod tests {
     #[test]
     fn counters_that_go_backwards_or_are_not_there_say_nothing() {
         let backwards = [3, 2].map(|n| Counts { udp: Some(n), ..Counts::default() });
-        assert_eq!(choose(&backwards, "", ""), (None, vec![]));
-        assert_eq!(choose(&[], "", ""), (None, vec![]));
+        assert_eq!(choose(&backwards, "", "", ""), (None, vec![]));
+        assert_eq!(choose(&[], "", "", ""), (None, vec![]));
         let idle = [Counts { tcp: Some((5, 5)), ..Counts::default() }; 2];
-        assert_eq!(choose(&idle, "", ""), (None, vec![]));
+        assert_eq!(choose(&idle, "", "", ""), (None, vec![]));
     }
 }

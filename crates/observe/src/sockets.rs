@@ -15,10 +15,9 @@ mod watched;
 
 pub(crate) use census::Share;
 
-use crate::descriptors::Descriptors;
+use crate::descriptors::{Descriptors, Open};
 use crate::namespace::Namespace;
 use crate::procfs::net::parse_sockets;
-use crate::sleep::socket_inode;
 use crate::sparing::Sparing;
 use crate::target::stat_of;
 use census::Census;
@@ -127,14 +126,11 @@ impl Sockets {
     ) {
         let is_start = moment == Moment::Start;
         for &pid in pids {
-            let (inodes, open) = open_sockets(root, pid);
-            for inode in inodes {
+            let open = Open::of(root, pid);
+            for &inode in &open.sockets {
                 self.owners.entry(inode).or_insert(pid);
             }
-            // None is open if they may not be read.
-            if open > 0 {
-                self.descriptors.take(root, pid, open);
-            }
+            self.descriptors.take(root, pid, &open);
         }
         if self.owners.is_empty() && !self.is_all {
             return;
@@ -401,7 +397,10 @@ impl Sockets {
             }
             let drops = socket.memory.map(|memory| memory.drops);
             let memory = socket.memory;
-            let state = State { receive_queue: 0, send_queue: 0, memory, drops, inet: None };
+            // A ring is outside the receive buffer.
+            let used = memory.filter(|_| socket.receive_ring.is_none()).map(|one| one.received);
+            let receive_queue = used.unwrap_or(0).into();
+            let state = State { receive_queue, send_queue: 0, memory, drops, inet: None };
             match self.watched.get_mut(&inode) {
                 Some(watched) => watched.take(state, self.tick),
                 None => {
@@ -477,23 +476,6 @@ fn dump(network: &Network, protocol: InetProtocol) -> Vec<InetSocket> {
     let mut sockets = of_family(false);
     sockets.extend(of_family(true));
     sockets
-}
-
-/// Returns the inodes of a process's sockets, and how many descriptors it has open.
-fn open_sockets(root: &Root, pid: u32) -> (Vec<u64>, u64) {
-    let entries = std::fs::read_dir(root.path(&format!("proc/{pid}/fd")));
-    let (mut inodes, mut open) = (Vec::new(), 0);
-    for entry in entries.into_iter().flatten().flatten() {
-        open += 1;
-        let link = std::fs::read_link(entry.path()).ok();
-        inodes.extend(link.and_then(|link| socket_inode(link.to_str()?)));
-    }
-    (inodes, open)
-}
-
-/// Returns the inodes of a process's sockets.
-fn socket_inodes(root: &Root, pid: u32) -> impl Iterator<Item = u64> {
-    open_sockets(root, pid).0.into_iter()
 }
 
 #[cfg(test)]

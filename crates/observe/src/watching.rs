@@ -8,7 +8,7 @@ use crate::budget::Accounting;
 use crate::command::Running;
 use crate::cpus::Cpus;
 use crate::event_costs::event_costs;
-use crate::interfaces::{Interfaces, Transport, links};
+use crate::interfaces::{Interfaces, Transport, links, through};
 use crate::namespace::Namespace;
 use crate::packets::Counts;
 use crate::procfs::task::describe_status;
@@ -264,8 +264,11 @@ impl Watching {
         counts.at_s = monotonic_ns() as f64 / 1e9;
         counts.tcp = Some((self.sockets.segments(), self.sockets.tcp_bytes()));
         let bound = self.sockets.packet_interfaces();
+        let tunnels = self.sockets.descriptors.tunnels();
+        let has_links = !bound.is_empty() || !tunnels.is_empty();
+        let links = if has_links { links(root, &self.namespace) } else { Vec::new() };
+        counts.tunnel = through(&links, tunnels);
         if !bound.is_empty() {
-            let links = links(root, &self.namespace);
             let sum = |of: fn(&Link) -> u64| {
                 links.iter().filter(|link| bound.contains(&link.index)).map(of).sum::<u64>()
             };

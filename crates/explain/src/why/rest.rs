@@ -20,7 +20,7 @@ use generator::{generator, generator_limit};
 use held_up::{held_up, stopped};
 use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, grouped};
-use linerate_record::why::{Cause, Gain, ThreadActivity, ThreadState, WhyFinding};
+use linerate_record::why::{Cause, Gain, ProgramCounts, ThreadActivity, ThreadState, WhyFinding};
 use linerate_record::{Figure, Tier};
 use nothing::nothing_wrong;
 use varied::{inseparable, probable};
@@ -443,7 +443,7 @@ fn unknown_reason(
                 true => {
                     "Watch for longer, and as root to see drop reasons: sudo linerate why -t 30s"
                 }
-                false => "Watch for longer (-t 30s)",
+                false => lost_in_queue(facts).unwrap_or("Watch for longer (-t 30s)"),
             },
         ),
         (false, _) if runs >= 0.85 => (
@@ -455,6 +455,16 @@ fn unknown_reason(
             "Watch for longer (-t 30s), at a higher load",
         ),
     }
+}
+
+/// Returns what to do about losses in the program's own receive queue, whose size linerate cannot
+/// read.
+fn lost_in_queue(facts: &Facts<'_>) -> Option<&'static str> {
+    facts.observation.program.as_ref().and_then(ProgramCounts::of_packets)?;
+    facts.ring_loss().is_some_and(|(lost, _)| lost > 0).then_some(
+        "Enlarge the receive ring and watch again: framecnt= for net_af_packet, --rxd for a DPDK \
+         port, ethtool -G for a NIC; if as many packets are lost, the program is too slow",
+    )
 }
 
 /// Returns the finding for a program whose datagrams cannot be distinguished from those of other

@@ -81,9 +81,11 @@ pub struct Listed {
     pub send_queue: u32,
 }
 
-/// A socket's buffer sizes and drops, as accounted by the kernel.
+/// A socket's buffers and drops, as accounted by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketMemory {
+    /// Receive buffer in use, in bytes, including what the kernel itself needs per packet.
+    pub received: u32,
     /// Receive buffer size in bytes.
     pub receive_buffer: u32,
     /// Send buffer size in bytes.
@@ -200,7 +202,12 @@ impl SocketMemory {
     /// Parses the SK_MEMINFO array. Its ninth number, the drops, was added in Linux 4.7.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let number = |index: usize| u32_at(bytes, 4 * index);
-        Some(Self { receive_buffer: number(1)?, send_buffer: number(3)?, drops: number(8)? })
+        Some(Self {
+            received: number(0)?,
+            receive_buffer: number(1)?,
+            send_buffer: number(3)?,
+            drops: number(8)?,
+        })
     }
 }
 

@@ -42,11 +42,11 @@
 //!     to the shared ones, until none is significant or the poll loop would have no place left
 //! no result if there are too few samples, the loads hardly vary, the thread sleeps, no slope is
 //!     significant, the line bends, or its intercept exceeds 1
-//! interval of c = from a bootstrap over slices, in which each resample divides places anew
+//! interval of c = from a bootstrap over slices, in which each resample divides places again
 //! busy  = cost * packets / CPU time
 //! ```
 //!
-//! Dividing places anew in each resample includes the noise of this choice in the interval. Whether
+//! Dividing places again in each resample includes the noise of this choice in the interval. Whether
 //! there is a poll loop at all is decided by places that each half of the slices selects in the
 //! other half, so that noise cannot select places that seem to confirm it.
 //!

@@ -4,7 +4,7 @@
 //! The kernel counts datagrams per namespace. All of them can be attributed to the program if the
 //! processes that own the other sockets hardly ran, since every datagram costs CPU time.
 
-use super::socket_inodes;
+use crate::descriptors::Open;
 use crate::procfs::task::SchedStat;
 use crate::target::all_pids;
 use linerate_machine::Root;
@@ -49,7 +49,7 @@ impl Neighbours {
                 break;
             }
             let mut held = Vec::new();
-            for inode in socket_inodes(root, pid) {
+            for inode in Open::of(root, pid).sockets {
                 read += 1;
                 held.extend(self.inodes.contains(&inode).then_some(inode));
             }

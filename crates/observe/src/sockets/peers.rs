@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds the processes at the other ends of connections within this machine.
 
-use super::{DESCRIPTORS_MAX, Sockets, canonical, dump, socket_inodes};
+use super::{DESCRIPTORS_MAX, Sockets, canonical, dump};
+use crate::descriptors::Open;
 use crate::target::all_pids;
 use linerate_linux::network::{InetProtocol, InetSocket, Network};
 use linerate_machine::Root;
@@ -75,7 +76,7 @@ pub(super) fn owners_of(root: &Root, wanted: &BTreeSet<u64>, most: usize) -> BTr
         if owners.len() == wanted.len() || read > most {
             break;
         }
-        for inode in socket_inodes(root, pid) {
+        for inode in Open::of(root, pid).sockets {
             read += 1;
             if wanted.contains(&inode) {
                 owners.entry(inode).or_insert(pid);

@@ -184,7 +184,8 @@ pub struct SocketCounts {
     /// below are based; `null` in older records.
     #[serde(default)]
     pub reads: Option<u64>,
-    /// Mean bytes in the receive queue, read at the end of each slice.
+    /// Mean bytes in the receive queue, read at the end of each slice. Of a packet socket, bytes of
+    /// buffer in use, as accounted by the kernel; 0 with a ring.
     #[serde(serialize_with = "crate::finite")]
     pub receive_queue_mean: f64,
     /// Maximum bytes in the receive queue, read at the end of each slice.

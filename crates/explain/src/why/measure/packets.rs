@@ -142,7 +142,8 @@ impl Measure {
             }
             Self::ForeignPackets => {
                 let own = facts.observation.packets.as_ref().map_or(0, |count| count.packets);
-                let has_own = !facts.observation.sockets.is_empty();
+                let has_own =
+                    !facts.observation.sockets.is_empty() || facts.is_unread("tunnel_packets");
                 // A user who may not read the system calls cannot see the sockets either.
                 let is_hidden = !has_own && facts.is_unread("system_calls_asleep");
                 if (has_own || is_hidden) && facts.observation.packets.is_none() {

@@ -42,9 +42,13 @@ pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
         }
     };
     let cause = if cause.is_empty() { String::new() } else { format!(" ({cause})") };
+    let often = match sleeps {
+        ..0.01 => "less than once per 100 packets".to_owned(),
+        _ => format!("{sleeps:.2} times per packet"),
+    };
     let sentence = format!(
         "Cannot tell whether a wait limits the rate{cause}: thread {} sleeps {on} {} % of the time \
-         ({sleeps:.2} times per packet), which is not a wait for input.",
+         ({often}), which is not a wait for input.",
         label(thread),
         percent(time_in(wait))
     );

@@ -31,7 +31,8 @@ fn a_connection_is_decoded_with_its_numbers() {
     assert_eq!(socket.local, "127.0.0.1:5201".parse().unwrap());
     assert_eq!(socket.remote, "127.0.0.1:40000".parse().unwrap());
     assert_eq!((socket.inode, socket.receive_queue, socket.send_queue), (4711, 11, 22));
-    let memory = SocketMemory { receive_buffer: 212_992, send_buffer: 87_040, drops: 9 };
+    let memory =
+        SocketMemory { received: 1, receive_buffer: 212_992, send_buffer: 87_040, drops: 9 };
     assert_eq!(socket.memory, Some(memory));
     let at = |at: u8| u64::from_ne_bytes(std::array::from_fn(|index| at + index as u8));
     let tcp = socket.tcp.unwrap();

@@ -234,8 +234,12 @@ pub(super) fn qdiscs(observation: &Observation) -> Vec<LedgerRow> {
 }
 
 pub(super) fn interface_tx(interface: &InterfaceCounts) -> LedgerRow {
+    let reason = match interface.driver.as_deref() {
+        Some("tun") => "queue of the TUN device full: its program reads too slowly",
+        _ => "dropped on transmit",
+    };
     let losses = [
-        loss(interface.tx_dropped, "dropped on transmit", "tx_dropped", Whose::Shared),
+        loss(interface.tx_dropped, reason, "tx_dropped", Whose::Shared),
         loss(interface.tx_errors, "transmit errors", "tx_errors", Whose::Shared),
     ];
     let losses = losses.into_iter().flatten().collect();
