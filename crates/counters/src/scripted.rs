@@ -42,14 +42,14 @@ impl<R: Fn(&Request, &[Selector]) -> Option<i32>> Scripted<R> {
 
     /// Returns the events in this leader's group, leader first; none without a leader.
     fn group(&self, leader: Option<&perf::Event>) -> Vec<Selector> {
-        let groups = self.groups.lock().expect("no test panics while it opens events");
+        let groups = self.groups.lock().expect("no test should panic while it opens events");
         let group = leader.and_then(|leader| groups.get(&descriptor(leader)));
         group.map_or_else(Vec::new, |group| group.iter().map(|member| member.selector).collect())
     }
 
     fn note(&self, event: &perf::Event, selector: Selector, leader: Option<&perf::Event>) {
         let member = Member { descriptor: descriptor(event), selector };
-        let mut groups = self.groups.lock().expect("no test panics while it opens events");
+        let mut groups = self.groups.lock().expect("no test should panic while it opens events");
         // The kernel reuses a closed event's descriptor number for the next one.
         groups.remove(&member.descriptor);
         groups.values_mut().for_each(|group| group.retain(|m| m.descriptor != member.descriptor));

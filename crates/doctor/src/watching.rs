@@ -62,11 +62,11 @@ fn samples(trial: &Trial) -> Observation {
     const NAME: &str = "program_samples";
     match (&trial.software_both, &trial.software) {
         (Ok(()), _) => {
-            PROGRAMS.good(NAME, "user, kernel", "program and kernel functions are sampled")
+            PROGRAMS.good(NAME, "user, kernel", "program and kernel functions can be sampled")
         }
         (Err(refusal), Ok(())) => {
             let sentence = format!(
-                "program functions are sampled, kernel functions are not: {}",
+                "program functions can be sampled, kernel functions cannot: {}",
                 refusal.sentence
             );
             PROGRAMS.advice(NAME, "user", &sentence, refusal.fix.clone())

@@ -99,8 +99,9 @@ fn below(levels: &[Level], index: usize) -> u64 {
     before.and_then(|bytes| bytes.as_ref().ok().copied()).unwrap_or(0)
 }
 
-/// Pairs reported with measured levels, in increasing order, by their sizes in bytes; `None` if a
-/// size is not reported. There are as many pairs as levels on the side with fewer.
+/// Pairs reported levels with measured ones, in order, so that their sizes in bytes match best
+/// overall. A reported size is `None` if it is unknown. Each level of the shorter list is paired.
+/// Returns the indices (reported, measured).
 pub(crate) fn paired(reported: &[Option<u64>], measured: &[f64]) -> Vec<(usize, usize)> {
     let misfit = |level: usize, found_level: usize| match reported[level] {
         Some(bytes) if bytes > 0 => (measured[found_level] / bytes as f64).ln().abs(),

@@ -75,10 +75,10 @@ pub fn burst(buffers: &[Buffer<'_>], sums: &mut [Sum]) {
 /// Like [`partial`], but for a header of 20 to 60 bytes: inline, without vector registers, and with
 /// four bytes per load. Longer input works too, but [`partial`] is faster for it.
 ///
-/// A wide load that covers bytes from narrower stores still in flight cannot be forwarded from them
-/// and stalls until they have reached the cache. The loads of this function do not stall on fields
-/// of four bytes or more. The compiler is kept from merging these loads on x86-64, AArch64 and
-/// 64-bit RISC-V; elsewhere it may merge them.
+/// A wide load that covers bytes from narrower stores still in flight cannot be served by store
+/// forwarding, and stalls until the stores have reached the cache. The loads of this function do
+/// not stall on fields of four bytes or more. The compiler is kept from merging these loads on
+/// x86-64, AArch64 and 64-bit RISC-V; elsewhere it may merge them.
 ///
 /// The sum of fewer than 2^32 32-bit words cannot overflow 64 bits.
 ///

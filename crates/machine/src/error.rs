@@ -44,11 +44,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(error) => error.fmt(f),
-            Self::File { path, reason } => {
-                write!(f, "{path}: {reason}; continue without this file")
-            }
+            Self::File { path, reason } => write!(f, "{path}: {reason}"),
             Self::Unsupported { what, architecture } => {
-                write!(f, "{what}: not supported on {architecture}; continue without it")
+                write!(f, "{what}: not supported on {architecture}")
             }
             Self::Cpus { cpus, reason } => write!(f, "CPUs {cpus:?}: {reason}"),
             Self::CannotTell { what, reason, advice } => {

@@ -311,9 +311,9 @@ fn record(
             "a load took longer with several chains than with one, so other work \
                     interfered; run it again",
         ),
-        (None, Some(_)) => {
-            absent(&format!("the time limit was reached, or every window was preempted; {more}"))
-        }
+        (None, Some(_)) => absent(&format!(
+            "the time limit was reached, or the thread was preempted in every window; {more}"
+        )),
     };
     let record = Parallelism {
         level: level.to_owned(),

@@ -142,7 +142,7 @@ fn stage_cost(
 pub struct MemoryStage {
     /// Stage name, or `source` or `sink` for the ends.
     pub name: String,
-    /// Ticks per packet entering the path, with the run's own packets.
+    /// Ticks per packet entering the path, with the packets of the normal run.
     pub normal: Estimate,
     /// Ticks per packet entering the path when the source repeats a few packets, so all data stays
     /// in cache. Scaled to the fraction of packets that the stage processes in the normal run.

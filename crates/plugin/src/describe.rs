@@ -160,8 +160,8 @@ fn param(raw: &'static RawParam) -> Result<ParamSpec, String> {
         TYPE_TEXT => (ParamKind::Text, Default::Text(text(raw.text, name)?)),
         other => {
             return Err(format!(
-                "\"{name}\" has unknown type {other}: declare it with a macro of stage.h, such as \
-                 LINERATE_INTEGER"
+                "\"{name}\" has unknown type {other}: declare it with a macro from stage.h, such \
+                 as LINERATE_INTEGER"
             ));
         }
     };

@@ -78,7 +78,7 @@ body!(
     kernels, Kernels, KernelsReport
 );
 body!(
-    /// Returns the event counts of `true`.
+    /// Returns the event counts of the command `true`.
     stat, Stat, StatReport
 );
 body!(

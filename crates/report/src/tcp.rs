@@ -229,7 +229,7 @@ fn proven(proof: &TcpProof) -> String {
 fn of_law(law: &TcpLaw, style: &Style) -> String {
     let how = format!(
         "{}: throughput under loss with the stack's own congestion control, ACKs delayed by {} ms; \
-         {} segments per run, median of {} runs; virtual time",
+         {} segments per run, median of {} runs; times are virtual",
         law.stack,
         significant(law.ack_delay_ms),
         count(law.segments_per_run),

@@ -227,11 +227,12 @@ fn limit(report: &TuneReport, style: &Style) -> String {
     let Some(limit) = report.p99_limit_ns else { return String::new() };
     let limit = Nanos(limit);
     let text = match report.latency_after().p99.as_number() {
-        Some(p99) if p99 <= limit.0 => format!("p99 of {limit}: met"),
+        Some(p99) if p99 <= limit.0 => format!("p99 of at most {limit}: met"),
         Some(p99) => {
-            format!("p99 of {limit}: missed with {}; no candidate meets the limit", Nanos(p99))
+            let p99 = Nanos(p99);
+            format!("p99 of at most {limit}: missed (it is {p99}); no candidate meets it")
         }
-        None => format!("p99 of {limit}: cannot tell because too few packets were timed"),
+        None => format!("p99 of at most {limit}: cannot tell because too few packets were timed"),
     };
     line("limit", &text, style)
 }

@@ -141,7 +141,7 @@ fn findings() -> Vec<WhyFinding> {
         },
         fix: Some("Keep others off CPU 1: a cpuset or isolcpus=1".to_owned()),
         workaround: Some("a larger ring bridges 252 ms, but adds latency".to_owned()),
-        wrong_if: "with CPU 1 to itself, the thread still waits more than 5 % of the time"
+        wrong_if: "with CPU 1 to itself, the thread still waits for it more than 5 % of the time"
             .to_owned(),
     };
     let squeeze = WhyFinding {

@@ -58,7 +58,7 @@ const BUFFER: usize = 4 << 20;
 const SETTLED: u64 = 10;
 
 const METHOD: &str = "exponents: log-log least squares over all points and seeds; constant: \
-                      median, given the equation's exponents; virtual time";
+                      median, with the equation's exponents; rates measured in virtual time";
 const METHOD_POINT: &str = "median of bytes per unit of virtual time";
 const STOPPED: &str = "stopped before all points were measured";
 

@@ -56,8 +56,9 @@ const METHOD_TIMED: &str = "time per frame spent in calls to the routines, divid
                             frame in slices where calls are not timed; each call is timed with the \
                             timestamp counter, less the cost of timing an empty call; midpoint of \
                             serializing and non-serializing reads, medians over rounds";
-const METHOD_SAMPLED: &str = "random samples of the running routine from another CPU, in \
-                              clean slices; normal-approximation interval of a proportion";
+const METHOD_SAMPLED: &str = "the running routine, sampled at random times from another CPU, in \
+                              slices that were not preempted; normal-approximation interval of a \
+                              proportion";
 const METHOD_ALONE: &str = "bytes checksummed by calls to the routines and inline in headers, \
                             divided by the payload of the same slices";
 

@@ -131,7 +131,7 @@ fn transparent(host: &Host) -> Observation {
         Some(chosen) => DATA_PLANE.advice(
             "transparent_huge_pages",
             chosen,
-            "buffers use small pages: large tables miss the TLB more often",
+            "buffers use small pages, which causes more TLB misses",
             Some(format!("echo madvise | sudo tee /{TRANSPARENT}")),
         ),
         None => DATA_PLANE.unknown(

@@ -101,7 +101,8 @@ fn not_understood(line: usize, reason: &str, around: &HostFacts) -> Explanation 
     Explanation::new(
         Cause::RegistersClosed,
         format!(
-            "{}: line {line} {reason}; registers are read only if the module's state is valid",
+            "{}: line {line} {reason}; linerate reads the registers only if the module's state \
+             is valid",
             path.display()
         ),
         "sudo rmmod pmu_user  # then load the module from this linerate version",

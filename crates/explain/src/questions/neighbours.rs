@@ -22,8 +22,8 @@ pub(super) enum CoreSharing {
     Unknown,
 }
 
-/// Returns the workers of a `run` or `tune` record, each with its core sharing; empty for other
-/// records.
+/// Returns the workers of a `run` or `tune` record and, for each, whether it shared its core; empty
+/// for other records.
 pub(super) fn companies<'a>(asked: &Inquiry<'a>) -> Vec<(&'a WorkerReport, CoreSharing)> {
     let body = &asked.record.body;
     let Some(run) = run_of(body) else { return Vec::new() };

@@ -31,7 +31,7 @@ pub enum Measure {
     WindowLimited,
     /// Time limited by the send buffer.
     SendBufferLimited,
-    /// Time limited by the send buffer, relative to the time limited by the window.
+    /// Time limited by the send buffer, relative to the time limited by the receiver's window.
     SendBufferOverWindow,
     /// 1 if TCP window scaling is in use, 0 if not.
     WindowScaling,
@@ -82,7 +82,7 @@ impl Measure {
             Self::WindowLimited => ("time limited by the receiver's window", "ratio"),
             Self::SendBufferLimited => ("time limited by the send buffer", "ratio"),
             Self::SendBufferOverWindow => {
-                ("time limited by the send buffer / time limited by the window", "ratio")
+                ("time limited by the send buffer / time limited by the receiver's window", "ratio")
             }
             Self::WindowScaling => ("window scaling", "1 = yes"),
             Self::HeldBack => ("readings with small writes held back (Nagle)", "ratio"),

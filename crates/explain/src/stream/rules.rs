@@ -239,7 +239,7 @@ pub const RULES: &[Rule] = &[
         explained_by: &[],
         is_swept: false,
         sentence: "The receiver spends {receiver_paused} of the time asleep between reads, so its \
-                   window stops the sender {window_limited} of the time.",
+                   window keeps the sender waiting {window_limited} of the time.",
         fix: "Remove the sleep (--read-pause), or read more per call; a larger buffer only delays \
               the stall",
         wrong_if: "with a larger receive buffer, the throughput rises",
@@ -289,7 +289,7 @@ pub const RULES: &[Rule] = &[
         explained_by: STOPS,
         is_swept: false,
         sentence: "Window scaling is off, so windows are at most 64 KiB (largest: {window}); they \
-                   stopped the sender {window_limited} of the time.",
+                   kept the sender waiting {window_limited} of the time.",
         fix: "sysctl -w net.ipv4.tcp_window_scaling=1 at both ends, and look for a firewall that \
               strips the option",
         wrong_if: "with scaling on, rwnd_limited in `ss -ti` stays the same",
@@ -302,7 +302,7 @@ pub const RULES: &[Rule] = &[
             at_least(
                 M::SendBufferOverWindow,
                 1.0,
-                "the send buffer limits the sender for longer than the window does",
+                "the send buffer limits the sender for longer than the receiver's window does",
             ),
         ],
         explained_by: STOPS,
@@ -319,8 +319,9 @@ pub const RULES: &[Rule] = &[
         conditions: &[at_least(M::WindowLimited, 0.05, TICKS), at_most(M::PeerWindow, 8.0, WINDOW)],
         explained_by: STOPS,
         is_swept: true,
-        sentence: "The receiver's window (at most {window}, buffer {receive_buffer}) stopped the \
-                   sender {window_limited} of the time; the bandwidth-delay product is {bdp}.",
+        sentence: "The receiver's window (at most {window}, buffer {receive_buffer}) kept the \
+                   sender waiting {window_limited} of the time; the bandwidth-delay product is \
+                   {bdp}.",
         fix: "At the receiver, leave SO_RCVBUF unset and raise the maximum of net.ipv4.tcp_rmem, \
               or set SO_RCVBUF to at least twice the bandwidth-delay product",
         wrong_if: "with a larger receive buffer, rwnd_limited in `ss -ti` stays the same",

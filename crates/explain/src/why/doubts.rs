@@ -324,8 +324,8 @@ fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Returns whether the program has a UDP socket on a port other than those on which it listens by
-/// TCP: a server of both protocols sends its own requests from other ports.
+/// Returns whether the program has a UDP socket on a port where it has no TCP listener: a server
+/// that serves both protocols on the same port sends its own requests from other ports.
 fn asks_from_other_ports(facts: &Facts<'_>) -> bool {
     let sockets = &facts.observation.sockets;
     let port = |socket: &SocketCounts| socket.local.rsplit(':').next().map(str::to_owned);

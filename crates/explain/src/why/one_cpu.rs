@@ -7,8 +7,8 @@ use super::requests;
 /// Returns a sentence if several threads use one CPU together, although another CPU is idle;
 /// otherwise an empty string. It may be a coincidence.
 pub(super) fn one_cpu(facts: &Facts<'_>) -> String {
-    /// CPU time of all threads, in CPUs: one CPU within the error of accounting and the time that
-    /// it takes to switch threads.
+    /// Total CPU time of all threads, in CPUs, that counts as one CPU. Allows for accounting errors
+    /// and the time that it takes to switch threads.
     const ONE: std::ops::RangeInclusive<f64> = 0.9..=1.05;
     /// Minimum idle CPU time, in CPUs.
     const IDLE: f64 = 0.2;

@@ -5,8 +5,8 @@ use super::facts::Facts;
 use super::waits::{self, Wait, wait_of};
 use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity};
 
-/// Returns the fraction of time that a thread waits for replies of servers: on connections that the
-/// program opened, or on UDP sockets with one reply per request.
+/// Returns the fraction of time that a thread waits for replies from servers: on connections that
+/// the program opened, or on UDP sockets with one reply per request.
 pub(super) fn on_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     sleeps_on_servers(facts, thread).iter().map(|sleep| sleep.share).sum()
 }

@@ -127,7 +127,9 @@ impl Measure {
             Self::BytesPerPacket => ("bytes per packet", "bytes"),
             Self::BytesPerTransmit => ("bytes per packet sent, before segmentation", "bytes"),
             Self::Datagrams => ("uses datagrams or raw frames", "1 = yes"),
-            Self::PacketsPerSqueeze => ("packets between early stops of NAPI polls", "packets"),
+            Self::PacketsPerSqueeze => {
+                ("packets between NAPI polls that stopped with work left", "packets")
+            }
             Self::PacketRate => ("packet rate", "packets/s"),
             Self::RingLoss => ("packets lost in the program's receive ring", "ratio"),
             Self::SocketLoss => ("packets dropped by the socket", "ratio"),

@@ -112,7 +112,7 @@ pub fn send_zerocopy(socket: &impl AsFd, bytes: &[u8]) -> io::Result<usize> {
 pub struct Completions {
     /// Number of calls.
     pub calls: u64,
-    /// Number of calls whose bytes the kernel copied after all, as it does on loopback.
+    /// Number of zero-copy calls whose bytes the kernel copied after all, as it does on loopback.
     pub copied: u64,
 }
 

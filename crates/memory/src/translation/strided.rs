@@ -24,7 +24,8 @@ const WINDOWS: u32 = 2;
 const EDGE_WINDOW_NS: f64 = 2e4;
 const EDGE_WINDOWS: u32 = 4;
 
-/// Passes around an edge before it is evaluated; sufficient on a quiet machine.
+/// Number of passes over the page counts around an edge before the edge is evaluated again; enough
+/// on a quiet machine.
 const EDGE_PASSES: usize = 6;
 
 /// Memory in pages of one size, with the samples measured in it.

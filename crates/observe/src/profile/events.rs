@@ -30,7 +30,8 @@ pub enum SampleRate {
 }
 
 impl SampleRate {
-    /// Returns a fixed rate, given the CPU time that a sample takes in nanoseconds.
+    /// Replaces `AtMost` by a fixed rate that limits the cost of sampling; returns other rates
+    /// unchanged. `cost_ns` is the CPU time per sample, in nanoseconds.
     pub(super) fn fixed(self, cost_ns: Option<Estimate>) -> Self {
         /// Maximum share of a thread's time that its samples may take, unless that leaves fewer
         /// than `LEAST` per second.

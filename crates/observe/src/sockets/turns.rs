@@ -72,9 +72,9 @@ enum Last {
     Received,
     /// Data was sent.
     Sent,
-    /// Data was received and sent within the same clock tick, and all data is acknowledged. As a
-    /// request that follows a reply acknowledges it, the request came last, unless the peer
-    /// acknowledges replies by themselves.
+    /// Data was received and sent within the same clock tick, and all data is acknowledged. A
+    /// request carries the acknowledgment of the reply before it, so the request came last, unless
+    /// the peer acknowledges replies in separate segments (pure ACKs).
     Either,
     /// Something happened just now.
     Now,
@@ -116,13 +116,13 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Determines the turns from the readings of a connection. `acknowledges_by_itself` is whether
-    /// the peer acknowledges replies by segments without data.
-    pub(super) fn of(readings: &[Reading], asks: Asks, acknowledges_by_itself: bool) -> Self {
-        by_segments(readings, asks, acknowledges_by_itself).unwrap_or_else(|| Self {
+    /// Determines the turns from the readings of a connection. `sends_pure_acks` is whether the
+    /// peer acknowledges replies by segments without data.
+    pub(super) fn of(readings: &[Reading], asks: Asks, sends_pure_acks: bool) -> Self {
+        by_segments(readings, asks, sends_pure_acks).unwrap_or_else(|| Self {
             all: readings
                 .iter()
-                .map(|reading| turn(reading, is_last(reading, asks, acknowledges_by_itself)))
+                .map(|reading| turn(reading, is_last(reading, asks, sends_pure_acks)))
                 .collect(),
             exchanges: None,
         })
@@ -147,7 +147,7 @@ fn of_requests_and_replies(reading: &Reading, asks: Asks) -> (u32, u32) {
 }
 
 /// Determines the turns from segment counts; `None` if the counts do not alternate regularly.
-fn by_segments(readings: &[Reading], asks: Asks, acknowledges_by_itself: bool) -> Option<Turns> {
+fn by_segments(readings: &[Reading], asks: Asks, sends_pure_acks: bool) -> Option<Turns> {
     let first = of_requests_and_replies(readings.first()?, asks);
     let since = |reading: &Reading| {
         let (asked, answered) = of_requests_and_replies(reading, asks);
@@ -174,7 +174,7 @@ fn by_segments(readings: &[Reading], asks: Asks, acknowledges_by_itself: bool) -
         return None;
     }
     let is_constant = most - least < one;
-    let always = is_constant && is_always_pending(readings, asks, acknowledges_by_itself);
+    let always = is_constant && is_always_pending(readings, asks, sends_pure_acks);
     let all = readings.iter().zip(&differences);
     Some(Turns {
         all: all.map(|(reading, d)| turn(reading, always || d - least >= one)).collect(),
@@ -184,13 +184,13 @@ fn by_segments(readings: &[Reading], asks: Asks, acknowledges_by_itself: bool) -
 
 /// Returns whether a request was pending in all readings, given that it was in all or in none. If a
 /// reply ever came last, it was in none.
-fn is_always_pending(readings: &[Reading], asks: Asks, acknowledges_by_itself: bool) -> bool {
+fn is_always_pending(readings: &[Reading], asks: Asks, sends_pure_acks: bool) -> bool {
     let (request, reply) = match asks {
         Asks::Peer => (Last::Received, Last::Sent),
         Asks::Program => (Last::Sent, Last::Received),
     };
     let has = |last| readings.iter().any(|reading| reading.last == last);
-    let either = asks == Asks::Peer && !acknowledges_by_itself && has(Last::Either);
+    let either = asks == Asks::Peer && !sends_pure_acks && has(Last::Either);
     !has(reply) && (has(request) || either)
 }
 
@@ -211,7 +211,7 @@ pub(super) fn is_one_way(readings: &[Reading]) -> bool {
 }
 
 /// Returns whether a request came last, by the times of the last segments.
-fn is_last(reading: &Reading, asks: Asks, acknowledges_by_itself: bool) -> bool {
+fn is_last(reading: &Reading, asks: Asks, sends_pure_acks: bool) -> bool {
     let (asked, answered) = of_requests_and_replies(reading, asks);
     // Until the first request, the times are those of the connection's beginning.
     if asked == 0 {
@@ -221,7 +221,7 @@ fn is_last(reading: &Reading, asks: Asks, acknowledges_by_itself: bool) -> bool 
     is_first
         || match (reading.last, asks) {
             (Last::Received, Asks::Peer) | (Last::Sent, Asks::Program) => true,
-            (Last::Either, Asks::Peer) => !acknowledges_by_itself,
+            (Last::Either, Asks::Peer) => !sends_pure_acks,
             _ => false,
         }
 }

@@ -233,8 +233,8 @@ impl Watched {
         let with_data = now.data_segments_in.wrapping_sub(before.data_segments_in);
         let segments = now.segments_in.wrapping_sub(before.segments_in);
         // Replies that are acknowledged by themselves need a segment without data each.
-        let acknowledges_by_itself = 2 * (segments - with_data.min(segments)) > with_data;
-        Turns::of(&self.readings, asks, acknowledges_by_itself)
+        let sends_pure_acks = 2 * (segments - with_data.min(segments)) > with_data;
+        Turns::of(&self.readings, asks, sends_pure_acks)
     }
 
     pub(super) fn counts(&self, inode: u64, pid: u32, peer: Option<&u32>) -> SocketCounts {

@@ -21,7 +21,7 @@ fn cpus_for_line(report: &PlanReport) -> Figure {
 impl Derive for PlanReport {
     fn figures(&self) -> Figures {
         const METHOD: &str = "slowest worker in the prediction";
-        const LINE: &str = "line rate over mean wire size";
+        const LINE: &str = "bit rate of the line, all ports / mean wire bytes in bits, per flow";
         let bottleneck = match &self.bottleneck.stage {
             Some(stage) => Figure::text(stage, Tier::Model, METHOD),
             None => Figure::absent("text", Tier::Model, METHOD, &self.bottleneck.sentence),

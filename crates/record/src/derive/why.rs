@@ -89,13 +89,7 @@ fn packets_lost(ledger: &PacketLedger) -> Figure {
     const METHOD: &str = "losses in the ledger that may include the program's packets";
     match ledger.lost() {
         Some(lost) => Figure::exact("packets", lost as f64, Tier::Sw, METHOD),
-        None => Figure::absent(
-            "packets",
-            Tier::Sw,
-            METHOD,
-            "no layer that can lose packets was \
-            read",
-        ),
+        None => Figure::absent("packets", Tier::Sw, METHOD, "no packet or loss counters were read"),
     }
 }
 

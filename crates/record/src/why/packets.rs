@@ -273,8 +273,9 @@ pub struct TcpCounts {
     pub pacing_limit_bytes_per_s: Option<f64>,
 }
 
-/// Requests on TCP connections: readings of all connections at once, about 10 per second. With more
-/// than 32 connections, they take turns, and the shares are lower bounds.
+/// Requests on TCP connections, from about 10 readings per second. A reading covers all
+/// connections; if there are more than 32, it covers 32 of them in turn, and the shares are lower
+/// bounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestCounts {

@@ -87,7 +87,7 @@ pub struct ThreadActivity {
 pub enum SchedulingPolicy {
     /// SCHED_OTHER.
     Normal,
-    /// SCHED_FIFO: runs before all threads of the other policies.
+    /// SCHED_FIFO: preempts all SCHED_OTHER, SCHED_BATCH and SCHED_IDLE threads.
     Fifo,
     /// SCHED_RR.
     RoundRobin,

@@ -133,7 +133,7 @@ const INDENT: usize = 12;
 const GAP: usize = 2;
 
 /// Returns the bins from the first to the last non-empty one, merging them if there are too many.
-/// Runs of empty bins are only marked.
+/// Empty bins are left out; the bar after a run of them is marked.
 fn condensed(bins: &[Bin]) -> Vec<Bar> {
     let is_full = |bin: &Bin| bin.count > 0;
     let Some(first) = bins.iter().position(is_full) else { return Vec::new() };

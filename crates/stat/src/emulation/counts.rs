@@ -21,7 +21,7 @@ const MAGIC: &[u8] = b"LRSHEET1";
 /// Bytes before the rows.
 const HEAD_BYTES: usize = 4096;
 
-/// Maximum size in bytes of all rows of a file.
+/// Maximum total size of a file's rows, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// Indices of header fields: numbers per row, and the last row in use.

@@ -79,7 +79,7 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
     });
     let other = requests::server(facts).map_or_else(
         || "a lock, a timer, a disk or another program".to_owned(),
-        |server| format!("a lock, a timer, a disk or the server {server} that it asks"),
+        |server| format!("a lock, a timer, a disk or the server {server} that it queries"),
     );
     let asleep = asleep_together(facts).unwrap_or_else(|| other_waits(facts));
     Doubt::new(
@@ -241,8 +241,8 @@ pub(super) fn slow_stage(facts: &Facts<'_>) -> Option<Doubt> {
             per_packet(thread)
         ),
         format!(
-            "Compare the program's own counts of packets received and completed; strace -f -T -p \
-             {} shows the sleeps",
+            "Compare the program's own counts of packets received and packets processed; strace -f \
+             -T -p {} shows the sleeps",
             thread.tid
         ),
     )

@@ -32,9 +32,9 @@ const OF_CALL: Cost = (1.0, 3.0, 5.0);
 /// a mapping: 11 us per fault where mapping and unmapping a page takes 4.6 us.
 const OF_FAULT: Cost = (1.0, 1.5, 4.0);
 
-/// Seconds to send a packet by itself rather than as part of a larger one, and to receive it over a
-/// veth pair: 1.1 us (without TSO and GSO, throughput drops from 8.1 to 4.9 Gb/s). Sending without
-/// receiving costs less.
+/// Extra seconds per packet sent by itself rather than as part of a larger one: about 1 us
+/// including its reception over a veth pair (without TSO and GSO, throughput drops from 8.1 to
+/// 4.9 Gb/s). Sending alone costs less.
 const SEGMENT_S: Cost = (0.2e-6, 1.0e-6, 2.0e-6);
 
 /// Seconds per checksummed byte: 0.05 ns for cached data with AVX2, or 0.5 ns if checksumming also

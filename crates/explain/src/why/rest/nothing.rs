@@ -163,7 +163,7 @@ fn asks_only<'a>(facts: &Facts<'a>) -> Option<&'a str> {
     facts.connections().max_by_key(most)?.remote.as_deref()
 }
 
-/// Returns a sentence about the servers that the program asks on behalf of its clients; empty if
+/// Returns a sentence about the servers that the program queries on behalf of its clients; empty if
 /// there are none. How long it waits for them does not show in its own time.
 fn servers(facts: &Facts<'_>) -> String {
     /// Fraction of readings below which the wait for a server hardly matters.
@@ -171,8 +171,8 @@ fn servers(facts: &Facts<'_>) -> String {
     match (super::super::requests::awaiting_servers(facts), super::super::requests::server(facts)) {
         (Some(awaiting), Some(server)) if awaiting.value >= MATTERS => {
             return format!(
-                " In {} % of the readings, a client's request waited for the server that the \
-                 program asks, {server}.",
+                " In {} % of the readings, a client was waiting for a reply while the program was \
+                 waiting for one from another server, most often {server}.",
                 percent(awaiting.value)
             );
         }
@@ -184,8 +184,8 @@ fn servers(facts: &Facts<'_>) -> String {
     let server = opened.iter().find_map(|socket| socket.remote.as_deref());
     match server.filter(|_| !accepted.is_empty()) {
         Some(server) => format!(
-            " Its clients also wait for the server that it asks, {server}: to find out for how \
-             long, watch that one."
+            " Its clients also wait for the server that it queries, {server}: to find out for how \
+             long, watch that server."
         ),
         None => String::new(),
     }

@@ -23,7 +23,8 @@ pub(super) fn inseparable(facts: &Facts<'_>, held: Cause, likely: Cause) -> WhyF
     cannot_tell(facts, sentence, LONGER)
 }
 
-/// Returns the finding if nothing holds, but `likely` would if its measures were certain.
+/// Returns the finding if no cause is established, but `likely` would be if its measures were
+/// certain.
 pub(super) fn probable(facts: &Facts<'_>, likely: &Held<'_>) -> WhyFinding {
     let Held { rule, subject, .. } = likely;
     let unmet = |one: &&Condition| one.verdict(facts, *subject) == Verdict::Fails;

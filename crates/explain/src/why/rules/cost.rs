@@ -209,7 +209,7 @@ pub(super) const RULES: &[Rule] = &[
         fix: "{lock_fix}",
         workaround: Some("make what is done under the lock faster"),
         wrong_if: "with a single worker thread, the rate falls by more than 10 %",
-        measure: "futex calls with their duration, with `strace -f -T -e futex -p PID`",
+        measure: "futex calls and their durations, with `strace -f -T -e futex -p PID`",
     },
     Rule {
         cause: Cause::UserLock,

@@ -20,6 +20,9 @@ const BRIEF_PER_S: f64 = 2.0;
 /// CPU time of threads behind the same lock from which they may be what the thread waits for.
 pub(in super::super) const TURNS: f64 = 0.1;
 
+const STILL_WAITS: &str = "with CPU {cpu} to itself, the thread still waits for it more than 5 % \
+                           of the time, or the rate stays the same";
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::CpuContention,
@@ -61,8 +64,7 @@ pub(super) const RULES: &[Rule] = &[
             "sudo chrt -f -p 1 {tid} gives the thread priority over others, which then wait; a \
              larger ring or buffer absorbs {longest}, but adds latency",
         ),
-        wrong_if: "with CPU {cpu} to itself, the thread still waits more than 5 % of the time, or \
-                   the rate stays the same",
+        wrong_if: STILL_WAITS,
         measure: "what ran instead, with scheduler tracepoints (as root)",
     },
     // Time slices are short if two threads wake each other, like a server and its client.
@@ -90,8 +92,7 @@ pub(super) const RULES: &[Rule] = &[
         fix: "Move the other programs to another CPU (taskset -acp CPUS PID), or move the thread \
               (taskset -cp CPUS {tid})",
         workaround: None,
-        wrong_if: "with CPU {cpu} to itself, the thread still waits more than 5 % of the time, or \
-                   the rate stays the same",
+        wrong_if: STILL_WAITS,
         measure: "what ran instead, with scheduler tracepoints (as root)",
     },
     // An unrelated program that a thread preempts at each wake-up runs in short time slices, too.
@@ -116,8 +117,7 @@ pub(super) const RULES: &[Rule] = &[
                    time; {who}.",
         fix: "Keep other threads off CPU {cpu}: {move_others}",
         workaround: Some("sudo chrt -f -p 1 {tid} gives the thread priority over others"),
-        wrong_if: "with CPU {cpu} to itself, the thread still waits more than 5 % of the time, or \
-                   the rate stays the same",
+        wrong_if: STILL_WAITS,
         measure: "what ran instead, with scheduler tracepoints (as root)",
     },
     // A client and a server that take turns on one CPU hardly wait for it.

@@ -85,7 +85,10 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
-        gain: GainModel::Unknown("its pauses delay replies; the rate depends on the clients"),
+        gain: GainModel::Unknown(
+            "the collector's pauses delay replies; how much the rate would rise without them \
+             depends on the clients",
+        ),
         then_limited_by: Next::Is("the rest of the program's work"),
         sentence: "The garbage collector of {program} takes {gc} of its CPU time ({gc_cpus} CPUs), \
                    and in {late_replies} of the readings, a request had been waiting for 4 ms or \

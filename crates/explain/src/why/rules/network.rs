@@ -249,7 +249,7 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: STALLS,
         gain: GainModel::MoreInFlight,
         then_limited_by: Next::Is("the peer"),
-        sentence: "Thread {thread} waits for replies of {asked_server} {asleep_on_server} of the \
+        sentence: "Thread {thread} waits for replies from {asked_server} {asleep_on_server} of the \
                    time: its connection carries one request at a time.{round_trip}",
         fix: "Keep several requests in flight: pipeline them, or use more connections (and \
               threads)",
@@ -278,9 +278,10 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: STALLS_AND_LOCKS,
         gain: GainModel::UpToFullCpu,
-        then_limited_by: Next::Is("the server that it asks, or the program's own CPU"),
-        sentence: "{program} waits for replies of the server that it asks, {awaited_server}: in \
-                   {awaiting_servers} of the readings, a client's request waited for one of them.",
+        then_limited_by: Next::Is("the server that it queries, or the program's own CPU"),
+        sentence: "{program} waits for replies from the server that it queries, {awaited_server}: \
+                   in {awaiting_servers} of the readings, a client's request waited for one of \
+                   them.",
         fix: "Find out why that server is slow: {watch_server}; or answer from a cache",
         workaround: Some(
             "if it answers one request at a time, open more connections, or use more servers",

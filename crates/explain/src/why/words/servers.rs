@@ -66,7 +66,7 @@ fn is_python(facts: &Facts<'_>) -> bool {
     facts.observation.watched.name.starts_with("python")
 }
 
-/// Returns the command that diagnoses the server that the program asks.
+/// Returns the command that diagnoses the server that the program queries.
 pub(super) fn watch_server(facts: &Facts<'_>) -> String {
     let server = requests::server(facts);
     let there = || facts.connections().filter(|socket| socket.remote.as_deref() == server);

@@ -69,7 +69,8 @@ fn sum(numbers: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     numbers.flatten().reduce(u64::saturating_add)
 }
 
-/// Returns the number after a field's words, anywhere in the text.
+/// Returns the number that follows the words `field.after` (the `field.number`th word from there),
+/// summed over all occurrences in the text; `None` if there is none.
 fn number_after(text: &str, field: &Field) -> Option<u64> {
     let numbers = text.match_indices(&field.after).map(|(at, words)| {
         let rest = &text[at + words.len()..];

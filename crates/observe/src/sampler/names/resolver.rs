@@ -80,7 +80,8 @@ impl Names {
 pub(crate) struct Resolver {
     pub(crate) names: Names,
     files: Vec<(String, Option<Functions>)>,
-    /// Perf map files, indexed by number, each with the length read so far.
+    /// Perf map files by number of the generated code (`Region::Generated`), each with its length
+    /// when it was read; `None` if there was no file to read.
     maps: Vec<Option<(u64, PerfMap)>>,
     kernel: Kernel,
     place_numbers: HashMap<(u32, u64), u32>,

@@ -39,7 +39,7 @@ fn bound(report: &ProfileReport, one: &BoundFinding, style: &Style) -> String {
     text + &line("next", &one.next)
 }
 
-/// Formats the samples on memory accesses, by kind of memory.
+/// Formats the samples on instructions that access memory, by kind of memory.
 pub(super) fn memory(report: &ProfileReport, style: &Style) -> String {
     let interval_head = interval_name() + " %";
     let mut grid = Grid::new(&["memory", ">samples", ">share %", &interval_head]);
