@@ -42,13 +42,13 @@
 //!     to the shared ones, until none is significant or the poll loop would have no place left
 //! no result if there are too few samples, the loads hardly vary, the thread sleeps, no slope is
 //!     significant, the line bends, or its intercept exceeds 1
-//! interval of c = from a bootstrap over slices, in which each resample divides places again
+//! interval of c = from a bootstrap over slices; each resample divides places again
 //! busy  = cost * packets / CPU time
 //! ```
 //!
-//! Dividing places again in each resample includes the noise of this choice in the interval. Whether
-//! there is a poll loop at all is decided by places that each half of the slices selects in the
-//! other half, so that noise cannot select places that seem to confirm it.
+//! The interval thus includes the noise of the division. Whether there is a poll loop at all is
+//! decided by places that each half of the slices selects in the other half, so that noise cannot
+//! select places that seem to confirm it.
 //!
 //! If the line bends, as when packets get cheaper in bursts, only the lower half of the loads
 //! determines the shares without packets. The decrease from there to the mean of all slices still
