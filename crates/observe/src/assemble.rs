@@ -213,7 +213,7 @@ fn packets(
     let own = watching.program.as_ref().map_or("", |program| program.counter());
     let tunnels = tunnels(&watching.sockets);
     let counts = packet_counts(root, watching, unread);
-    if !tunnels.is_empty() && counts.last().is_none_or(|last| last.tunnel.is_none()) {
+    if !tunnels.is_empty() && counts.last().is_none_or(|last| last.tunnels.is_none()) {
         unread.push(hidden_tunnels(&tunnels));
     }
     choose(&counts, own, &bound_interfaces(&watching.sockets), &tunnels)
@@ -343,7 +343,7 @@ fn bound_interfaces(sockets: &Sockets) -> String {
 
 /// Returns the names of the TUN devices that the program has open.
 fn tunnels(sockets: &Sockets) -> String {
-    let names: Vec<&str> = sockets.descriptors.tunnels().iter().map(String::as_str).collect();
+    let names: Vec<String> = sockets.descriptors.tunnels().into_iter().collect();
     names.join(", ")
 }
 

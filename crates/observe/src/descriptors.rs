@@ -48,7 +48,8 @@ fn tunnel(root: &Root, pid: u32, descriptor: &str) -> Option<String> {
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
     processes: BTreeMap<u32, Process>,
-    tunnels: BTreeSet<String>,
+    /// TUN and TAP devices at the last reading, by process.
+    tunnels: BTreeMap<u32, Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -66,7 +67,7 @@ impl Descriptors {
         if open.count == 0 {
             return;
         }
-        self.tunnels.extend(open.tunnels.iter().cloned());
+        self.tunnels.insert(pid, open.tunnels.clone());
         let new = || Process { limit: limit(root, pid), reads: 0, full: 0 };
         let process = self.processes.entry(pid).or_insert_with(new);
         process.reads += 1;
@@ -74,8 +75,8 @@ impl Descriptors {
     }
 
     /// Returns the names of the TUN and TAP devices that the processes have open.
-    pub(crate) fn tunnels(&self) -> &BTreeSet<String> {
-        &self.tunnels
+    pub(crate) fn tunnels(&self) -> BTreeSet<String> {
+        self.tunnels.values().flatten().cloned().collect()
     }
 
     /// Returns the processes that reached their limit, and begins the next window.
@@ -144,6 +145,8 @@ mod tests {
         let mut descriptors = Descriptors::default();
         descriptors.take(&root, 7, &open);
         assert!(descriptors.tunnels().contains("tun0"));
+        descriptors.take(&root, 7, &Open { count: 1, ..Open::default() });
+        assert!(descriptors.tunnels().is_empty());
         assert_eq!(Open::of(&root, 8), Open::default());
     }
 }

@@ -2,6 +2,7 @@
 //! Interfaces, drivers, queueing disciplines and protocol counters of one network namespace.
 
 use crate::namespace::Namespace;
+use crate::packets::Tunnels;
 use crate::procfs::net::{
     grown, parse_conntrack, parse_dev, parse_snmp, parse_snmp_lines, parse_snmp6, parse_snmp6_lines,
 };
@@ -47,19 +48,16 @@ pub(crate) fn links(root: &Root, namespace: &Namespace) -> Vec<Link> {
     asked.unwrap_or_else(|| parse_dev(&root.text(&namespace.file("dev")).unwrap_or_default()))
 }
 
-/// Returns the packets and bytes that pass through the named TUN devices, in both directions. With
-/// several devices, returns the larger direction, because a packet that is forwarded from one to
-/// another passes two. `None` without these devices.
-pub(crate) fn through(links: &[Link], names: &BTreeSet<String>) -> Option<(u64, u64)> {
+/// Returns the packets and bytes that pass through the named TUN devices; `None` if a device is not
+/// among the links.
+pub(crate) fn through(links: &[Link], names: &BTreeSet<String>) -> Option<Tunnels> {
     let devices: Vec<&Link> = links.iter().filter(|link| names.contains(&link.name)).collect();
     let sum = |of: fn(&Link) -> u64| devices.iter().map(|link| of(link)).sum::<u64>();
-    let received = (sum(|link| link.rx_packets), sum(|link| link.rx_bytes));
-    let sent = (sum(|link| link.tx_packets), sum(|link| link.tx_bytes));
-    match devices.len() {
-        0 => None,
-        1 => Some((received.0 + sent.0, received.1 + sent.1)),
-        _ => Some(received.max(sent)),
-    }
+    (!names.is_empty() && devices.len() == names.len()).then(|| Tunnels {
+        devices: devices.len(),
+        written: (sum(|link| link.rx_packets), sum(|link| link.rx_bytes)),
+        read: (sum(|link| link.tx_packets), sum(|link| link.tx_bytes)),
+    })
 }
 
 /// Returns the namespace's protocol counters.
@@ -303,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_pass_a_tunnel_once_and_a_forwarder_twice() {
+    fn packets_of_tunnels_are_summed_if_all_are_there() {
         let device = |name: &str, rx_packets, tx_packets| Link {
             name: name.to_owned(),
             rx_packets,
@@ -313,10 +311,11 @@ mod tests {
         let links = [device("tun0", 10, 500), device("tun1", 490, 8), device("eth0", 7, 7)];
         let of = |names: &[&str]| {
             let names = names.iter().map(|name| (*name).to_owned()).collect();
-            through(&links, &names).map(|(packets, _)| packets)
+            through(&links, &names).map(|found| (found.devices, found.written.0, found.read.0))
         };
-        assert_eq!((of(&["tun0"]), of(&["tun0", "tun1"])), (Some(510), Some(508)));
-        assert_eq!((of(&[]), of(&["tun9"])), (None, None));
+        assert_eq!(of(&["tun0"]), Some((1, 10, 500)));
+        assert_eq!(of(&["tun0", "tun1"]), Some((2, 500, 508)));
+        assert_eq!((of(&[]), of(&["tun0", "tun9"])), (None, None));
     }
 
     #[test]

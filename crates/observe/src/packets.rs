@@ -22,10 +22,21 @@ pub(crate) struct Counts {
     pub(crate) packet_drops: Option<u64>,
     /// Packets and bytes sent by the interfaces of the program's packet sockets.
     pub(crate) interface_tx: Option<(u64, u64)>,
-    /// Packets and bytes that pass the TUN devices that the program has open.
-    pub(crate) tunnel: Option<(u64, u64)>,
+    /// TUN devices that the program has open.
+    pub(crate) tunnels: Option<Tunnels>,
     /// UDP datagrams in the namespace, if all its UDP sockets are observed.
     pub(crate) udp: Option<u64>,
+}
+
+/// Counters of TUN devices, since they were created: packets and bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tunnels {
+    /// Number of devices.
+    pub(crate) devices: usize,
+    /// Written by the program.
+    pub(crate) written: (u64, u64),
+    /// Read by the program.
+    pub(crate) read: (u64, u64),
 }
 
 /// A counter's value: packets and bytes.
@@ -45,25 +56,38 @@ pub(crate) fn choose(
 ) -> (Option<PacketCount>, Vec<f64>) {
     let of_program = |counts: &Counts| counts.program;
     let of_tcp = |counts: &Counts| counts.tcp.map(|(packets, bytes)| (packets, Some(bytes)));
+    let received = |counts: &Counts| counts.interface.map(|(packets, _)| packets);
+    let first_received = reads.first().and_then(received).unwrap_or(0);
     let of_interface = |counts: &Counts| {
         let (packets, bytes) = counts.interface?;
+        let dropped = counts.packet_drops.unwrap_or(0).min(packets.checked_sub(first_received)?);
         // The bytes include those of dropped packets.
-        let dropped = counts.packet_drops.unwrap_or(0);
-        Some((packets.saturating_sub(dropped), (dropped == 0).then_some(bytes)))
+        Some((packets - dropped, (dropped == 0).then_some(bytes)))
     };
     let of_sent =
         |counts: &Counts| counts.interface_tx.map(|(packets, bytes)| (packets, Some(bytes)));
-    let of_tunnel = |counts: &Counts| counts.tunnel.map(|(packets, bytes)| (packets, Some(bytes)));
+    let devices = reads.last().and_then(|last| last.tunnels).map_or(0, |last| last.devices);
+    let tunnels = |counts: &Counts| counts.tunnels.filter(|found| found.devices == devices);
+    // A packet that is forwarded from one device to another passes two of them.
+    let of_tunnel = |counts: &Counts| {
+        let Tunnels { written, read, .. } = tunnels(counts).filter(|_| devices == 1)?;
+        Some((written.0 + read.0, Some(written.1 + read.1)))
+    };
+    let of_written =
+        |counts: &Counts| tunnels(counts).map(|found| (found.written.0, Some(found.written.1)));
+    let of_read = |counts: &Counts| tunnels(counts).map(|found| (found.read.0, Some(found.read.1)));
     let of_udp = |counts: &Counts| counts.udp.map(|packets| (packets, None));
     let of_namespace = |counts: &Counts| counts.tcp_of_namespace.map(|packets| (packets, None));
     let is_less = reads.last().is_some_and(|last| last.packet_drops.is_some_and(|n| n > 0));
     let less = if is_less { " minus drops at its packet sockets" } else { "" };
-    let others: [(Counter<'_>, String); 6] = [
+    let others: [(Counter<'_>, String); 8] = [
         (&of_namespace, "TCP segments received and sent in its network namespace".to_owned()),
         (&of_tcp, "segments received and sent on its TCP connections".to_owned()),
         (&of_interface, format!("{interface} rx_packets{less}")),
         (&of_sent, format!("{interface} tx_packets")),
         (&of_tunnel, format!("packets through {tunnel}")),
+        (&of_written, format!("packets written to {tunnel}")),
+        (&of_read, format!("packets read from {tunnel}")),
         (&of_udp, "UDP datagrams in its network namespace".to_owned()),
     ];
     let best = || {
@@ -83,7 +107,8 @@ pub(crate) fn hidden_tunnels(tunnels: &str) -> Unread {
     Unread {
         what: "tunnel_packets".to_owned(),
         reason: format!(
-            "the TUN device {tunnels}, which the program has open, is in another network namespace"
+            "the program has TUN devices open ({tunnels}), of which at least one is in another \
+             network namespace"
         ),
         fix: None,
     }
@@ -157,14 +182,30 @@ mod tests {
 
     #[test]
     fn packets_of_a_vpn_pass_its_tun_device() {
-        let reads = [1, 2].map(|n| Counts {
-            tunnel: Some((300 * n, 9000 * n)),
-            udp: Some(280 * n),
+        let of = |devices: usize, written: u64, read: u64| Counts {
+            tunnels: Some(Tunnels { devices, written: (written, 0), read: (read, 0) }),
+            ..Counts::default()
+        };
+        let chosen = |reads: &[Counts]| {
+            let (count, _) = choose(reads, "", "", "tun0");
+            count.map(|count| (count.packets, count.counter))
+        };
+        let one = chosen(&[of(1, 10, 20), of(1, 40, 290)]);
+        assert_eq!(one, Some((300, "packets through tun0".to_owned())));
+        // The totals since the devices were created do not matter.
+        let forwarder = chosen(&[of(2, 900, 10), of(2, 900, 290)]);
+        assert_eq!(forwarder, Some((280, "packets read from tun0".to_owned())));
+        assert_eq!(chosen(&[of(1, 10, 20), of(2, 900, 290)]), None);
+    }
+
+    #[test]
+    fn more_drops_than_packets_leave_none() {
+        let reads = [0, 100].map(|n| Counts {
+            interface: Some((1000 + n, 0)),
+            packet_drops: Some(2 * n),
             ..Counts::default()
         });
-        let (count, _) = choose(&reads, "", "", "tun0");
-        let count = count.unwrap();
-        assert_eq!((count.packets, count.counter.as_str()), (300, "packets through tun0"));
+        assert_eq!(choose(&reads, "", "v2", ""), (None, vec![]));
     }
 
     #[test]

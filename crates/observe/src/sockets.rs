@@ -334,11 +334,24 @@ impl Sockets {
         packet.map(|watched| watched.interface).filter(|index| *index != 0).collect()
     }
 
+    /// Reads the packet sockets and begins their window, so that their drops start at the same time
+    /// as the counters of their interfaces.
+    pub(crate) fn restart_packets(&mut self, network: Option<&Network>) {
+        if let Some(network) = network.filter(|_| self.has(SocketKind::Packet)) {
+            self.take_packet(network.packet_sockets().unwrap_or_default(), true);
+        }
+        let packet = self.watched.values_mut().filter(|one| one.kind == SocketKind::Packet);
+        packet.for_each(Watched::begin_window);
+    }
+
     /// Returns how many packets the observed packet sockets dropped since the start of the window;
-    /// `None` if one of them does not report it.
+    /// `None` if one of them does not report it, or if several are bound to one interface: each may
+    /// receive all packets, or its share of them.
     pub(crate) fn packet_drops(&self) -> Option<u64> {
         let packet = self.watched.values().filter(|watched| watched.kind == SocketKind::Packet);
-        packet.filter(|one| one.interface != 0).map(Watched::reported_drops).sum()
+        let bound: Vec<&Watched> = packet.filter(|one| one.interface != 0).collect();
+        let drops = bound.iter().map(|one| one.reported_drops()).sum::<Option<u64>>();
+        drops.filter(|_| bound.len() == self.packet_interfaces().len())
     }
 
     /// Returns the names of the interfaces to which the observed packet sockets are bound.

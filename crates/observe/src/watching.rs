@@ -263,11 +263,14 @@ impl Watching {
         counts.program = self.program.as_mut().and_then(Program::read);
         counts.at_s = monotonic_ns() as f64 / 1e9;
         counts.tcp = Some((self.sockets.segments(), self.sockets.tcp_bytes()));
+        if self.counts.is_empty() {
+            self.sockets.restart_packets(self.namespace.network.as_ref());
+        }
         let bound = self.sockets.packet_interfaces();
         let tunnels = self.sockets.descriptors.tunnels();
         let has_links = !bound.is_empty() || !tunnels.is_empty();
         let links = if has_links { links(root, &self.namespace) } else { Vec::new() };
-        counts.tunnel = through(&links, tunnels);
+        counts.tunnels = through(&links, &tunnels);
         if !bound.is_empty() {
             let sum = |of: fn(&Link) -> u64| {
                 links.iter().filter(|link| bound.contains(&link.index)).map(of).sum::<u64>()

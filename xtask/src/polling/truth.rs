@@ -6,7 +6,8 @@ use serde_json::Value;
 /// What a program measured itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Truth {
-    /// CPU time per packet in ns, in excess of a call that finds no packet.
+    /// CPU time per packet in ns. For lines of `poll`, in excess of a call that finds no packet; for
+    /// records and cycles, of whole iterations with packets.
     pub(super) cost_ns: f64,
     /// Busy fraction over the window.
     pub(super) busy: f64,
@@ -91,15 +92,17 @@ fn truth_of_lines(text: &str, began_ns: u64, ended_ns: u64) -> Option<Truth> {
     let line = |line: &str| {
         let numbers: Option<Vec<f64>> =
             line.split_whitespace().map(|word| word.parse().ok()).collect();
-        numbers?.first_chunk::<7>().copied()
+        numbers?.first_chunk::<8>().copied()
     };
-    let is_within = |line: &[f64; 7]| (began_ns as f64..ended_ns as f64).contains(&line[0]);
-    let lines: Vec<[f64; 7]> = text.lines().filter_map(line).filter(is_within).collect();
+    let is_within = |line: &[f64; 8]| (began_ns as f64..ended_ns as f64).contains(&line[0]);
+    let lines: Vec<[f64; 8]> = text.lines().filter_map(line).filter(is_within).collect();
     let between =
-        |[from, to]: [&[f64; 7]; 2]| -> [f64; 7] { std::array::from_fn(|at| to[at] - from[at]) };
-    let [_, _, _, work_ns, measured, empty_ns, empty] = between([lines.first()?, lines.last()?]);
-    let cost_ns = work_ns / measured - if empty > 0.0 { empty_ns / empty } else { 0.0 };
-    let busy = |ends: [&[f64; 7]; 2]| {
+        |[from, to]: [&[f64; 8]; 2]| -> [f64; 8] { std::array::from_fn(|at| to[at] - from[at]) };
+    let [_, _, _, work_ns, measured, empty_ns, empty, found] =
+        between([lines.first()?, lines.last()?]);
+    let of_empty = if empty > 0.0 { empty_ns / empty } else { 0.0 };
+    let cost_ns = (work_ns - found * of_empty) / measured;
+    let busy = |ends: [&[f64; 8]; 2]| {
         let [_, packets, cpu_ns, ..] = between(ends);
         cost_ns * packets / cpu_ns
     };
@@ -119,8 +122,8 @@ mod tests {
 
     #[test]
     fn the_truth_is_that_between_two_moments() {
-        let text = "100 0 50 0 0 0 0\n200 10 150 300 4 50 5\n400 40 350 1620 16 90 9\n\
-                    900 80 800 9999 30 90 9\nx\n";
+        let text = "100 0 50 0 0 0 0 0\n200 10 150 300 4 50 5 4\n400 40 350 1620 16 90 9 16\n\
+                    900 80 800 9999 30 90 9 30\nx\n";
         let found = Truth { cost_ns: 100.0, busy: 15.0, most_busy: None };
         assert_eq!(truth_of_lines(text, 150, 500), Some(found));
         assert_eq!(truth_of_lines(text, 150, 210), None);

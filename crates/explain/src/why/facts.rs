@@ -201,10 +201,8 @@ impl<'a> Facts<'a> {
         // The queue of a socket that is not being read does not change.
         let moves = |socket: &SocketCounts| match &socket.tcp {
             Some(tcp) => tcp.bytes_received > 0,
-            None => {
-                socket.receive_queue_mean < MOST * socket.receive_queue_max as f64
-                    || self.takes_packets(socket)
-            }
+            None if socket.kind == SocketKind::Packet => self.is_read_but_full(socket),
+            None => socket.receive_queue_mean < MOST * socket.receive_queue_max as f64,
         };
         let own = self.observation.sockets.iter().filter(|socket| socket.pid == thread.pid);
         self.working().count() == 1

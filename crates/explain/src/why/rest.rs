@@ -439,11 +439,12 @@ fn unknown_reason(
         ),
         (false, _) if is_lossy => (
             "why packets were lost",
-            match facts.is_unread("tracepoints") {
-                true => {
+            match (lost_in_queue(facts), facts.is_unread("tracepoints")) {
+                (Some(next), _) => next,
+                (None, true) => {
                     "Watch for longer, and as root to see drop reasons: sudo linerate why -t 30s"
                 }
-                false => lost_in_queue(facts).unwrap_or("Watch for longer (-t 30s)"),
+                (None, false) => "Watch for longer (-t 30s)",
             },
         ),
         (false, _) if runs >= 0.85 => (
@@ -457,11 +458,14 @@ fn unknown_reason(
     }
 }
 
-/// Returns what to do about losses in the program's own receive queue, whose size linerate cannot
-/// read.
+/// Returns what to do if most losses are in the receive ring of a program that reports its packets.
 fn lost_in_queue(facts: &Facts<'_>) -> Option<&'static str> {
     facts.observation.program.as_ref().and_then(ProgramCounts::of_packets)?;
-    facts.ring_loss().is_some_and(|(lost, _)| lost > 0).then_some(
+    let (lost, received) = facts.ring_loss()?;
+    // Smaller losses may be skew between counter reads.
+    let is_lossy = lost as f64 > 0.001 * (lost + received) as f64;
+    let is_most = facts.ledger.lost().is_none_or(|all| 2 * lost >= all);
+    (is_lossy && is_most).then_some(
         "Enlarge the receive ring and watch again: framecnt= for net_af_packet, --rxd for a DPDK \
          port, ethtool -G for a NIC; if as many packets are lost, the program is too slow",
     )

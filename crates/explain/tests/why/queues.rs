@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs that sleep while work is queued for them.
 
-use crate::example::{observation, packets, privileged, socket, thread};
-use linerate_explain::why::explain;
+use crate::example::{interface, observation, packets, privileged, socket, thread};
+use linerate_explain::why::{Facts, Measure, Subject, explain};
 use linerate_record::why::Cause::{AcceptQueue, CannotTell, NothingWrong, SystemCalls};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{Observation, SleepTime, SocketCounts, SocketKind, TcpCounts};
@@ -146,4 +146,36 @@ fn workers_that_wait_on_several_connections_wait_for_input() {
     let finding = explain(&seen).remove(0);
     assert!(finding.sentence.contains("4 other processes sleep in poll"), "{}", finding.sentence);
     assert!(finding.fix.unwrap().contains("keep-alive"), "{}", finding.sentence);
+}
+
+/// Returns an observation of a reader of frames that never sleeps, whose packet socket has this
+/// mean queue and drops in a buffer of 212,992 bytes.
+fn frame_reader(queue: f64, drops: u64) -> Observation {
+    let reader = SocketCounts {
+        receive_queue_mean: queue,
+        receive_queue_max: 212_600,
+        receive_queue_share: Some(1.0),
+        drops: Some(drops),
+        ..socket(SocketKind::Packet, "v2", None)
+    };
+    Observation {
+        interfaces: vec![interface("v2", 150_000)],
+        sockets: vec![reader],
+        packets: packets(150_000 - drops, 0),
+        ..observation(vec![thread("reader", 100, &[(User, 0.99), (Kernel, 0.01)])])
+    }
+}
+
+#[test]
+fn a_full_packet_socket_that_is_read_shows_a_busy_reader() {
+    let is_busy = |queue, drops| {
+        let seen = frame_reader(queue, drops);
+        let busy = Measure::Busy.of(&Facts::new(&seen), Subject::Thread(&seen.threads[0]));
+        busy.is_some_and(|busy| busy.value > 0.9)
+    };
+    assert!(is_busy(211_000.0, 55_000));
+    // Not full, without losses, and not read at all: the queue stays the same.
+    assert!(!is_busy(100_000.0, 55_000));
+    assert!(!is_busy(211_000.0, 0));
+    assert!(!is_busy(212_600.0, 55_000));
 }

@@ -39,7 +39,7 @@
 //! work-only = rising places with an intercept of 0, each and together
 //! poll-only = falling places; shared = the others
 //! repeat: c from the equation; move the poll-only place with the most significant b + c u
-//!     to the shared ones, until none is significant or the poll loop would have no place left
+//!     to the shared ones, until none is significant or would leave the poll loop less than 15 %
 //! no result if there are too few samples, the loads hardly vary, the thread sleeps, no slope is
 //!     significant, the line bends, or its intercept exceeds 1
 //! interval of c = from a bootstrap over slices; each resample divides places again
@@ -405,17 +405,20 @@ fn cost(
     }
     let of = |chosen: &[usize]| split::cost(loads, groups, chosen, folds.limit());
     let Cost { least, most } = of(&all);
+    if most <= 0.0 {
+        return Err(CannotTell::NoPollLoop);
+    }
     if most > MAX_APART * least {
         return Err(CannotTell::SeveralJobs(least * 1e9, most * 1e9));
     }
     let middle = block_bootstrap(&residuals, CONFIDENCE, seed, |chosen| of(chosen).middle());
     let half = (most - least) / 2.0;
-    let (low, high) = (middle.low - half, middle.high + half);
-    if low.is_nan() || low <= 0.0 {
-        return Err(CannotTell::NoPollLoop);
-    }
+    // Resamples divide places in their own way, so the value may be at an end.
+    let low = (middle.low - half).min(middle.value);
+    let high = (middle.high + half).max(middle.value);
+    let is_known = low > 0.0 && high.is_finite();
     let is_wide = high > MAX_WIDTH * low && (high - low) * mean > MAX_BUSY_WIDTH;
-    if !high.is_finite() || is_wide {
+    if !is_known || is_wide {
         return Err(CannotTell::LoadDoesNotVary);
     }
     Ok(Estimate { low, high, ..middle })

@@ -2,7 +2,7 @@
 //! Which threads read which sockets.
 
 use super::Facts;
-use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity};
+use linerate_record::why::{SocketCounts, ThreadActivity};
 
 impl<'a> Facts<'a> {
     /// Returns the busiest of the threads that wait for a socket's packets; `None` if no thread was
@@ -22,16 +22,22 @@ impl<'a> Facts<'a> {
         readers.max_by(|a, b| a.demand().total_cmp(&b.demand()).then(b.tid.cmp(&a.tid)))
     }
 
-    /// Returns whether a packet socket dropped fewer packets than its interface received. If its
-    /// queue stayed full, the others were read.
-    pub(super) fn takes_packets(&self, socket: &SocketCounts) -> bool {
+    /// Returns whether packets are read from a full packet socket: it dropped fewer than its
+    /// interface received, and its queue changed between readings. The queue of a socket that is
+    /// not being read stays the same.
+    pub(super) fn is_read_but_full(&self, socket: &SocketCounts) -> bool {
         /// Minimum fraction of packets read, above the skew between both counters.
         const READ: f64 = 0.02;
+        /// Minimum fill level.
+        const FULL: f64 = 0.9;
         let mut interfaces = self.observation.interfaces.iter();
-        let received = interfaces.find(|one| one.name == socket.local);
-        let is_packet = socket.kind == SocketKind::Packet;
-        received.zip(socket.drops).filter(|_| is_packet).is_some_and(|(interface, drops)| {
-            interface.rx_packets as f64 * (1.0 - READ) > drops as f64
-        })
+        let Some(interface) = interfaces.find(|one| one.name == socket.local) else { return false };
+        let [Some(drops), Some(buffer)] = [socket.drops, socket.receive_buffer] else {
+            return false;
+        };
+        let queue = socket.receive_queue_mean;
+        (1.0..interface.rx_packets as f64 * (1.0 - READ)).contains(&(drops as f64))
+            && queue >= FULL * buffer as f64
+            && queue < socket.receive_queue_max as f64
     }
 }

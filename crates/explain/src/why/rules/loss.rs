@@ -104,8 +104,8 @@ pub(super) const RULES: &[Rule] = &[
               close it if it is not needed: SO_REUSEPORT and multicast keep delivering packets to \
               it",
         workaround: None,
-        wrong_if: "Recv-Q in `ss -uan` is sometimes far below the buffer size",
-        measure: "Recv-Q in `ss -uan`",
+        wrong_if: "Recv-Q in `ss -anu0` is sometimes far below the buffer size",
+        measure: "Recv-Q in `ss -anu0`",
     },
     Rule {
         cause: Cause::TimerSleep,

@@ -17,33 +17,59 @@ pub(super) struct Line {
     pub slope: f64,
     /// Standard error of the slope.
     pub slope_error: f64,
+    axis: Axis,
+}
+
+/// Loads of some slices, as needed to fit lines over them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Axis {
     /// Weighted sum of squared deviations from the mean load.
     squares: f64,
     /// Samples.
-    weight: f64,
+    pub weight: f64,
     /// Weighted mean load.
-    mean: f64,
+    pub mean: f64,
+}
+
+impl Axis {
+    pub(super) fn new(loads: &[Load], chosen: &[usize]) -> Self {
+        let of = || chosen.iter().map(|&slice| loads[slice]);
+        let weight: f64 = of().map(|load| load.weight).sum();
+        let mean = of().map(|load| load.weight * load.rate).sum::<f64>() / weight;
+        let squares = of().map(|load| load.weight * (load.rate - mean).powi(2)).sum();
+        Self { squares, weight, mean }
+    }
+
+    /// Returns the variance of a share, at least that of one sample, since even a share of 0 or 1
+    /// is not known exactly.
+    fn variance(&self, share: f64) -> f64 {
+        let share = share.clamp(0.0, 1.0);
+        (share * (1.0 - share)).max(1.0 / self.weight)
+    }
 }
 
 impl Line {
     /// Fits a line to `counts` over the slices `chosen`.
     pub(super) fn fit(loads: &[Load], counts: &[f64], chosen: &[usize]) -> Self {
-        let sum = |f: &dyn Fn(usize) -> f64| chosen.iter().map(|&slice| f(slice)).sum::<f64>();
-        let weight = sum(&|slice| loads[slice].weight);
-        let mean = sum(&|slice| loads[slice].weight * loads[slice].rate) / weight;
-        let squares = sum(&|slice| loads[slice].weight * (loads[slice].rate - mean).powi(2));
-        let share = sum(&|slice| counts[slice]) / weight;
-        let slope = sum(&|slice| counts[slice] * (loads[slice].rate - mean)) / squares;
-        // At least the variance of one sample, since even a share of 0 or 1 is not known exactly.
-        let variance = (share * (1.0 - share)).max(1.0 / weight);
+        Self::on(Axis::new(loads, chosen), loads, counts, chosen)
+    }
+
+    /// Fits a line to `counts` over the slices `chosen`, whose loads are those of `axis`.
+    pub(super) fn on(axis: Axis, loads: &[Load], counts: &[f64], chosen: &[usize]) -> Self {
+        let Axis { squares, weight, mean } = axis;
+        let (mut sum, mut product) = (0.0, 0.0);
+        for &slice in chosen {
+            sum += counts[slice];
+            product += counts[slice] * (loads[slice].rate - mean);
+        }
+        let (share, slope) = (sum / weight, product / squares);
+        let variance = axis.variance(share);
         Self {
             intercept: share - slope * mean,
             intercept_error: (variance * (1.0 / weight + mean * mean / squares)).sqrt(),
             slope,
             slope_error: (variance / squares).sqrt(),
-            squares,
-            weight,
-            mean,
+            axis,
         }
     }
 
@@ -54,15 +80,9 @@ impl Line {
     /// Returns the standard error of `slope + cost * intercept`, the share added per packet per
     /// second by work at this cost.
     pub(super) fn error_of_work(&self, cost: f64) -> f64 {
-        let by_slope = (1.0 - cost * self.mean).powi(2) / self.squares;
-        (self.variance() * (by_slope + cost * cost / self.weight)).sqrt()
-    }
-
-    /// Returns the variance of a sample, at least that of a single sample among all, because even a
-    /// share of 0 or 1 is not known exactly.
-    fn variance(&self) -> f64 {
-        let share = self.at(self.mean).clamp(0.0, 1.0);
-        (share * (1.0 - share)).max(1.0 / self.weight)
+        let Axis { squares, weight, mean } = self.axis;
+        let by_slope = (1.0 - cost * mean).powi(2) / squares;
+        (self.axis.variance(self.at(mean)) * (by_slope + cost * cost / weight)).sqrt()
     }
 
     /// Returns a lower bound on `-slope / intercept`, one standard error below it. With `r` as the
@@ -85,12 +105,14 @@ pub(super) struct Bend {
     pub error: f64,
 }
 
-/// The two halves of the slices, each with the places selected by the other half.
+/// The two halves of the slices, each with the places selected by the other half. They decide
+/// whether there is a poll loop, and whether the thread had time to poll.
 pub(super) struct Folds<'a> {
     loads: &'a [Load],
     /// Samples per slice in falling places, that is, in places whose share falls with load.
     falling: Vec<f64>,
-    /// Samples per slice in anchors.
+    /// Samples per slice in anchors: falling places that the work never seems to enter. Without
+    /// such samples, the thread had no time to poll.
     anchors: Vec<f64>,
     /// Samples per slice in falling places in the kernel.
     falling_kernel: Vec<f64>,

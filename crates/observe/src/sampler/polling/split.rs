@@ -3,7 +3,7 @@
 //! shared ones, and estimates the cost of a packet from this division.
 
 use super::Load;
-use super::fit::Line;
+use super::fit::{Axis, Line};
 use super::places::Group;
 
 /// CPU time per packet in seconds, between two bounds that depend on what shared places do.
@@ -70,14 +70,12 @@ struct Split {
 pub(super) fn cost(loads: &[Load], groups: &[Group], chosen: &[usize], limit: f64) -> Cost {
     let fitted: Vec<usize> =
         chosen.iter().copied().filter(|&slice| loads[slice].rate <= limit).collect();
-    let sum = |f: &dyn Fn(usize) -> f64| chosen.iter().map(|&slice| f(slice)).sum::<f64>();
-    let weight = sum(&|slice| loads[slice].weight);
+    let (all, axis) = (Axis::new(loads, chosen), Axis::new(loads, &fitted));
     let trend = |group: &Group| Trend {
-        line: Line::fit(loads, &group.counts, &fitted),
-        share: sum(&|slice| group.counts[slice]) / weight,
+        line: Line::on(axis, loads, &group.counts, &fitted),
+        share: chosen.iter().map(|&slice| group.counts[slice]).sum::<f64>() / all.weight,
     };
-    let rate = sum(&|slice| loads[slice].weight * loads[slice].rate) / weight;
-    let mut split = Split::of_signs(groups.iter().map(trend), rate);
+    let mut split = Split::of_signs(groups.iter().map(trend), all.mean);
     split.limit_work_only();
     split.find_shared();
     split.cost()
@@ -100,13 +98,17 @@ impl Split {
     }
 
     /// Moves work-only places to the shared ones until their summed intercept counts as 0. Many
-    /// intercepts can be significant together although each one is not.
+    /// intercepts can be significant together although each one is not. A significantly negative
+    /// one must not hide the others.
     fn limit_work_only(&mut self) {
         self.work_only.sort_by(|a, b| a.errors_of_intercept().total_cmp(&b.errors_of_intercept()));
         let square = |trend: &Trend| trend.line.intercept_error.powi(2);
         while let Some(&last) = self.work_only.last() {
             let error = self.work_only.iter().map(square).sum::<f64>().sqrt();
-            if intercepts(&self.work_only) < NO_INTERCEPT * error {
+            let least = |trend: &Trend| {
+                trend.line.intercept.max(-NO_INTERCEPT * trend.line.intercept_error)
+            };
+            if self.work_only.iter().map(least).sum::<f64>() < NO_INTERCEPT * error {
                 break;
             }
             self.work_only.pop();
@@ -115,7 +117,8 @@ impl Split {
     }
 
     /// Moves falling places that the work enters significantly to the shared ones, the most
-    /// significant first. Each increases the cost, and so the work found in the others.
+    /// significant first, as long as enough of the poll loop is left. Each increases the cost, and
+    /// so the work found in the others.
     fn find_shared(&mut self) {
         loop {
             let cost = self.cost().most;
@@ -123,13 +126,16 @@ impl Split {
                 let Line { intercept, slope, .. } = trend.line;
                 (slope + cost * intercept) / trend.line.error_of_work(cost)
             };
-            let of_each = self.poll_only.iter().map(significance).enumerate();
-            let Some((place, errors)) = of_each.max_by(|a, b| a.1.total_cmp(&b.1)) else { return };
-            let left = intercepts(&self.poll_only) - self.poll_only[place].line.intercept;
-            if !(errors > SHARED && left >= MIN_POLL_ONLY) {
-                return;
+            let all = intercepts(&self.poll_only);
+            let may_move = |trend: &Trend| all - trend.line.intercept >= MIN_POLL_ONLY;
+            let places = self.poll_only.iter().enumerate().filter(|(_, trend)| may_move(trend));
+            let of_each = places.map(|(place, trend)| (place, significance(trend)));
+            match of_each.max_by(|a, b| a.1.total_cmp(&b.1)) {
+                Some((place, errors)) if errors > SHARED => {
+                    self.shared.push(self.poll_only.swap_remove(place));
+                }
+                _ => return,
             }
-            self.shared.push(self.poll_only.swap_remove(place));
         }
     }
 
@@ -145,7 +151,7 @@ impl Split {
         let may_be_a_job =
             |trend: &&Trend| trend.line.slope > -NOT_FALLING * trend.line.slope_error;
         let of_jobs = self.shared.iter().filter(may_be_a_job);
-        let job: f64 = of_jobs.map(|trend| trend.line.intercept.max(0.0)).sum();
-        Cost { least: most * (1.0 - job).max(0.0), most }
+        let job: f64 = of_jobs.map(|trend| trend.line.intercept).sum();
+        Cost { least: most * (1.0 - job.clamp(0.0, 1.0)), most }
     }
 }

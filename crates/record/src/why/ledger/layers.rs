@@ -235,7 +235,7 @@ pub(super) fn qdiscs(observation: &Observation) -> Vec<LedgerRow> {
 
 pub(super) fn interface_tx(interface: &InterfaceCounts) -> LedgerRow {
     let reason = match interface.driver.as_deref() {
-        Some("tun") => "queue of the TUN device full: its program reads too slowly",
+        Some("tun") => "queue of the TUN device full, or no program attached",
         _ => "dropped on transmit",
     };
     let losses = [
