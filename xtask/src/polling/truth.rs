@@ -6,8 +6,8 @@ use serde_json::Value;
 /// What a program measured itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Truth {
-    /// CPU time per packet in ns. For lines of `poll`, in excess of a call that finds no packet; for
-    /// records and cycles, of whole iterations with packets.
+    /// CPU time per packet in ns. For lines of `poll`, in excess of a call that finds no packet;
+    /// for records and cycles, of whole iterations with packets.
     pub(super) cost_ns: f64,
     /// Busy fraction over the window.
     pub(super) busy: f64,
