@@ -29,7 +29,8 @@ pub(crate) struct Choice {
 struct Poller {
     name: &'static str,
     command: &'static str,
-    /// Maximum packet rate to send in packets per second, slightly below the program's capacity.
+    /// Maximum packet rate to send in packets per second, slightly below what the program or the
+    /// sender can do.
     most: f64,
     /// Whether another program competes for its CPU.
     has_neighbor: bool,

@@ -15,6 +15,10 @@ use linerate_record::why::{
     SocketKind, ThreadActivity, ThreadState,
 };
 
+/// Minimum loss rate. RFC 2544 tolerates no loss at all, but lower rates may only show that the
+/// counters were read at slightly different times.
+pub(super) const LOST: f64 = 0.001;
+
 /// An observation and derived values, computed once.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
@@ -459,7 +463,6 @@ impl<'a> Facts<'a> {
     /// Returns whether packets of the program are lost, beyond the difference expected between
     /// counters that are read at slightly different times.
     pub fn is_lossy(&self) -> bool {
-        const LOST: f64 = 0.001;
         match (self.ledger.lost(), self.packets()) {
             (Some(lost), Some(packets)) => {
                 let of_all = self.protocol("Tcp.InSegs").unwrap_or(0).max(packets);

@@ -439,7 +439,7 @@ fn unknown_reason(
         ),
         (false, _) if is_lossy => (
             "why packets were lost",
-            match (lost_in_queue(facts), facts.is_unread("tracepoints")) {
+            match (lost_in_ring(facts), facts.is_unread("tracepoints")) {
                 (Some(next), _) => next,
                 (None, true) => {
                     "Watch for longer, and as root to see drop reasons: sudo linerate why -t 30s"
@@ -459,11 +459,10 @@ fn unknown_reason(
 }
 
 /// Returns what to do if most losses are in the receive ring of a program that reports its packets.
-fn lost_in_queue(facts: &Facts<'_>) -> Option<&'static str> {
+fn lost_in_ring(facts: &Facts<'_>) -> Option<&'static str> {
     facts.observation.program.as_ref().and_then(ProgramCounts::of_packets)?;
     let (lost, received) = facts.ring_loss()?;
-    // Smaller losses may be skew between counter reads.
-    let is_lossy = lost as f64 > 0.001 * (lost + received) as f64;
+    let is_lossy = lost as f64 > super::facts::LOST * (lost + received) as f64;
     let is_most = facts.ledger.lost().is_none_or(|all| 2 * lost >= all);
     (is_lossy && is_most).then_some(
         "Enlarge the receive ring and watch again: framecnt= for net_af_packet, --rxd for a DPDK \

@@ -64,7 +64,7 @@ mod places;
 mod split;
 mod work;
 
-use fit::{Folds, Line};
+use fit::{Axis, Folds, Line};
 use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap};
 use places::Group;
 use split::Cost;
@@ -288,8 +288,7 @@ fn fitted(useful: &[&Slice], places: &[Place], seed: u64) -> Result<Separated, C
     }
     let all: Vec<usize> = (0..below.len()).collect();
     let folds = straight(folds, &all)?;
-    let weight = loads.iter().map(|load| load.weight).sum::<f64>();
-    let mean = loads.iter().map(|load| load.weight * load.rate).sum::<f64>() / weight;
+    let Axis { weight, mean, .. } = Axis::new(&loads, &all);
     let cost = cost(&folds, &loads, &grouped, mean, seed)?;
     let (part, rest) = (weight / samples as f64, 1.0 - weight / samples as f64);
     let of_all = |end: f64| (end * mean).min(1.0) * part + busy_above * rest;

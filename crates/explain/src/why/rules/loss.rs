@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Causes of packet loss on the way to the program.
 
+use super::super::facts::LOST;
 use super::super::functions::Group;
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
@@ -8,9 +9,6 @@ use super::super::waits::Wait;
 use super::{Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
-/// Minimum loss rate. RFC 2544 tolerates no loss at all, but lower rates may only show that the
-/// counters were read at slightly different times.
-const LOST: f64 = 0.001;
 const LOST_SOURCE: &str = "smaller losses may be skew between counter reads";
 
 /// If waiting for a CPU accounts for less than half of the lost packets, it does not explain the

@@ -325,9 +325,10 @@ impl<'a> Folds<'a> {
 /// the lower bound of the pooled ratio. Adding a group that work also enters lowers the ratio;
 /// adding one that work never enters reduces the error.
 fn choose(loads: &[Load], groups: &[Group], over: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let axis = Axis::new(loads, over);
     let mut falling: Vec<(usize, f64)> = groups
         .iter()
-        .map(|group| Line::fit(loads, &group.counts, over))
+        .map(|group| Line::on(axis, loads, &group.counts, over))
         .enumerate()
         .filter(|(_, line)| line.slope < 0.0)
         .map(|(group, line)| (group, line.least_ratio()))
@@ -338,7 +339,7 @@ fn choose(loads: &[Load], groups: &[Group], over: &[usize]) -> (Vec<usize>, Vec<
     let (mut best, mut anchors) = (f64::NEG_INFINITY, 0);
     for (taken, &group) in order.iter().enumerate() {
         pooled.iter_mut().zip(&groups[group].counts).for_each(|(sum, count)| *sum += count);
-        let bound = Line::fit(loads, &pooled, over).least_ratio();
+        let bound = Line::on(axis, loads, &pooled, over).least_ratio();
         if bound > best {
             (best, anchors) = (bound, taken + 1);
         }
