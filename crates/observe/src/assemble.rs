@@ -75,6 +75,7 @@ pub(crate) fn assemble(
         threads,
         threads_left_out,
         ended_threads_cpus: ended_threads_cpus(root, watching, threads_left_out, window),
+        ended_children_cpus: ended_children_cpus(root, watching, window),
         full_descriptors: watching.sockets.descriptors.finish(),
         quotas: watching.quotas.finish(),
         cpus,
@@ -185,6 +186,14 @@ fn ended_threads_cpus(
     let slices = watching.threads.all.iter().flat_map(|thread| &thread.slices);
     let ticks: u64 = slices.map(|slice| slice.user_ticks + slice.system_ticks).sum();
     Some((processes - ticks as f64 / TICKS_PER_S).max(0.0) / window.elapsed_s)
+}
+
+/// Returns the CPU time of child processes that ended within the window, in CPUs.
+fn ended_children_cpus(root: &Root, watching: &Watching, window: &Window) -> Option<f64> {
+    if watching.windows == Windows::Many || window.elapsed_s <= 0.0 {
+        return None;
+    }
+    Some(watching.family.children_cpu_time(root)? / window.elapsed_s)
 }
 
 /// Returns the processes at the other end of connections, most CPU time first.

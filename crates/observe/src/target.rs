@@ -7,6 +7,9 @@ use linerate_machine::Root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 
+/// USER_HZ: unit of the CPU times in `stat`.
+const TICKS_PER_S: f64 = 100.0;
+
 /// Returns all PIDs in ascending order.
 pub(crate) fn all_pids(root: &Root) -> Vec<u32> {
     let mut pids: Vec<u32> =
@@ -102,6 +105,8 @@ pub(crate) struct Family {
     /// The kernel's softirq threads, by CPU.
     pub(crate) softirq_threads: BTreeMap<u32, u32>,
     seen: BTreeMap<u32, Seen>,
+    /// Whether an observed process has ended that was there at the first look.
+    has_lost_first: bool,
 }
 
 /// A process as first seen.
@@ -110,6 +115,9 @@ struct Seen {
     parent: u32,
     began_ticks: u64,
     ran_ticks: u64,
+    children_ticks: u64,
+    /// Whether the process was there at the first look.
+    is_first: bool,
 }
 
 impl Family {
@@ -128,6 +136,10 @@ impl Family {
     /// the last call.
     pub(crate) fn look(&mut self, root: &Root) -> Vec<u32> {
         let now: BTreeSet<u32> = all_pids(root).into_iter().collect();
+        let is_first = self.seen.is_empty();
+        let has_ended = |(pid, seen): (&u32, &Seen)| seen.is_first && !now.contains(pid);
+        self.has_lost_first |=
+            self.seen.iter().any(|of| self.pids.contains(of.0) && has_ended(of));
         self.seen.retain(|pid, _| now.contains(pid));
         for &pid in &now {
             if let std::collections::btree_map::Entry::Vacant(place) = self.seen.entry(pid)
@@ -137,6 +149,8 @@ impl Family {
                     parent: stat.parent,
                     began_ticks: stat.began_ticks,
                     ran_ticks: stat.user_ticks + stat.system_ticks,
+                    children_ticks: stat.children_ticks,
+                    is_first,
                 });
                 let cpu = stat.name.strip_prefix("ksoftirqd/").and_then(|cpu| cpu.parse().ok());
                 if let Some(cpu) = cpu.filter(|_| stat.is_kernel_thread) {
@@ -150,13 +164,30 @@ impl Family {
     /// Returns a process's name, and its CPU time in seconds since it was first seen; `None` once
     /// it has ended.
     pub(crate) fn cpu_time(&self, root: &Root, pid: u32) -> Option<(String, f64)> {
-        /// USER_HZ.
-        const TICKS_PER_S: f64 = 100.0;
-        let stat = stat_of(root, pid).filter(|stat| !stat.has_ended())?;
-        let before = self.seen.get(&pid).filter(|seen| seen.began_ticks == stat.began_ticks);
+        let (stat, before) = self.stat_and_first(root, pid)?;
         let ran = stat.user_ticks + stat.system_ticks;
         let since = ran.saturating_sub(before.map_or(0, |seen| seen.ran_ticks));
         Some((stat.name, since as f64 / TICKS_PER_S))
+    }
+
+    /// Returns the CPU time in seconds of children that the observed processes have started and
+    /// waited for. `None` if a process has ended that was there at the first look: the time that
+    /// it used before then may have been added to its parent's.
+    pub(crate) fn children_cpu_time(&self, root: &Root) -> Option<f64> {
+        let of_process = |pid: &u32| {
+            let (stat, before) = self.stat_and_first(root, *pid)?;
+            let before = before.map_or(0, |seen| seen.children_ticks);
+            Some(stat.children_ticks.saturating_sub(before))
+        };
+        let ticks: u64 = self.pids.iter().filter_map(of_process).sum();
+        (!self.has_lost_first).then_some(ticks as f64 / TICKS_PER_S)
+    }
+
+    /// Returns a process's current fields and those of the first look; `None` once it has ended.
+    fn stat_and_first(&self, root: &Root, pid: u32) -> Option<(Stat, Option<&Seen>)> {
+        let stat = stat_of(root, pid).filter(|stat| !stat.has_ended())?;
+        let first = self.seen.get(&pid).filter(|seen| seen.began_ticks == stat.began_ticks);
+        Some((stat, first))
     }
 
     /// Adds children of observed processes until there are no more, and returns the added ones.
@@ -243,5 +274,32 @@ mod tests {
         let more = tree(&[(9, "f", 'S', 7, 0)]);
         fs::rename(more.path().join("proc/9"), folder.path().join("proc/9")).unwrap();
         assert_eq!(family.look(&root), [9]);
+    }
+
+    #[test]
+    fn the_time_of_children_counts_from_the_first_look_until_one_of_the_first_ends() {
+        let folder = tree(&[(5, "b", 'S', 1, 0), (6, "c", 'S', 5, 0)]);
+        let root = Root::new(folder.path());
+        let set = |pid: u32, own: u64, children: [u64; 2]| {
+            let [user, system] = children;
+            let zeros = "0 ".repeat(39);
+            let text = format!("{pid} (b) S 1 1 1 0 -1 0 0 0 0 0 {own} 0 {user} {system} {zeros}");
+            fs::write(folder.path().join(format!("proc/{pid}/stat")), text).unwrap();
+        };
+        set(5, 100, [300, 200]);
+        let mut family = Family::new(&root, &[5]);
+        assert_eq!(family.children_cpu_time(&root), Some(0.0));
+        set(5, 110, [330, 210]);
+        assert_eq!(family.cpu_time(&root, 5), Some(("b".to_owned(), 0.1)));
+        // A child that came and went in between is part of it.
+        let brief = tree(&[(9, "f", 'S', 5, 0)]);
+        fs::rename(brief.path().join("proc/9"), folder.path().join("proc/9")).unwrap();
+        assert_eq!(family.look(&root), [9]);
+        fs::remove_dir_all(folder.path().join("proc/9")).unwrap();
+        family.look(&root);
+        assert_eq!(family.children_cpu_time(&root), Some(0.4));
+        fs::remove_dir_all(folder.path().join("proc/6")).unwrap();
+        family.look(&root);
+        assert_eq!(family.children_cpu_time(&root), None);
     }
 }

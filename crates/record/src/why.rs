@@ -57,6 +57,10 @@ pub struct Observation {
     /// determined.
     #[serde(default)]
     pub ended_threads_cpus: Option<f64>,
+    /// CPU time of child processes that the program started and waited for within the window, in
+    /// CPUs. Accounted in 10 ms ticks; `null` if it could not be determined.
+    #[serde(default)]
+    pub ended_children_cpus: Option<f64>,
     /// Processes that had as many descriptors open as they may in at least one reading.
     #[serde(default)]
     pub full_descriptors: Vec<FullDescriptors>,

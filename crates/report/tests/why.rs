@@ -175,6 +175,7 @@ fn example() -> WhyReport {
         threads: threads(),
         threads_left_out: 0,
         ended_threads_cpus: None,
+        ended_children_cpus: None,
         full_descriptors: Vec::new(),
         requests: None,
         unix_clients: None,

@@ -8,6 +8,7 @@ mod unseen;
 use super::facts::{Facts, Subject};
 use super::losses;
 use super::measure::Measure;
+use super::measure::connections::always_sending;
 use super::rules::{TURNS, VISIBLE};
 use super::waits::{self, Wait};
 use super::words::{label, percent};
@@ -252,20 +253,7 @@ fn closed_window(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects a connection that always has data to send and is limited by neither end.
 fn path(facts: &Facts<'_>) -> Option<Doubt> {
-    const MOST: f64 = 0.5;
-    let sends = facts.connections().filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
-    let sends: Vec<_> = sends
-        .filter(|(_, tcp)| tcp.bytes_acked > tcp.bytes_received && tcp.app_limited_share < MOST)
-        .collect();
-    let is_busy = |busy_s: f64| busy_s >= MOST * facts.elapsed();
-    let together: f64 = sends.iter().map(|(_, tcp)| tcp.busy_s).sum();
-    let always_sends = sends.iter().any(|(_, tcp)| is_busy(tcp.busy_s))
-        || (is_busy(together) && are_successive(facts, &sends));
-    if !always_sends {
-        return None;
-    }
-    let busiest = |a: &TcpCounts, b: &TcpCounts| a.busy_s.total_cmp(&b.busy_s);
-    let (socket, tcp) = sends.into_iter().max_by(|a, b| busiest(a.1, b.1))?;
+    let (socket, tcp) = always_sending(facts)?;
     Doubt::new(
         format!(
             "Cannot tell what limits the path of connection {} to {}: it always has data to send, \
@@ -281,17 +269,6 @@ fn path(facts: &Facts<'_>) -> Option<Doubt> {
         "Look for a rate limiter on the path (tc -s qdisc on each hop), and watch the receiver: \
          run linerate why PID on its machine",
     )
-}
-
-/// Returns whether connections existed one after another, as those of a client that opens one for
-/// each request: together, they were read hardly more often than the socket that was read most.
-fn are_successive(facts: &Facts<'_>, connections: &[(&SocketCounts, &TcpCounts)]) -> bool {
-    /// Allows for one reading at each change.
-    const MORE: f64 = 1.2;
-    let reads = |socket: &SocketCounts| socket.reads.unwrap_or(0);
-    let together: u64 = connections.iter().map(|(socket, _)| reads(socket)).sum();
-    let most = facts.observation.sockets.iter().map(reads).max().unwrap_or(0);
-    together as f64 <= MORE * most as f64
 }
 
 /// Detects a server that sleeps while exchanging datagrams with other servers: its clients'

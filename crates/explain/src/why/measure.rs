@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures: the quantities that conditions in rules refer to.
 
-mod connections;
+pub(super) mod connections;
 mod costs;
 mod counts;
 mod delays;
@@ -211,6 +211,10 @@ pub enum Measure {
     PeerWindow,
     /// Fraction of sent segments that were lost and retransmitted.
     Resent,
+    /// Round-trip time of the busiest sending connection relative to its minimum.
+    RoundTripGrowth,
+    /// Time in ms that segments of the busiest sending connection wait in queues on the path.
+    QueueingDelay,
     /// Fraction of readings in which connections had nothing left to send.
     AppLimited,
     /// Fraction of readings in which Nagle's algorithm held back a connection's data.
@@ -252,6 +256,12 @@ pub enum Measure {
     PendingAtServers,
     /// Mean number of threads that wait for a lock.
     LockQueue,
+    /// CPU time of child processes that ended within the window, in CPUs.
+    ChildrenCpus,
+    /// The same relative to the CPU time of the program with these children.
+    ChildrenShare,
+    /// Time asleep in calls that start child processes or wait for them.
+    AsleepOnChildren,
     /// CPU time of the garbage collector relative to the program's CPU time.
     GarbageShare,
     /// CPU time of the garbage collector, in CPUs.
@@ -396,6 +406,12 @@ impl Measure {
             Self::MaxBytesPerCall => {
                 let most = bytes_per_call(facts).map_or(f64::INFINITY, |bytes| bytes.high);
                 Some(Estimate::exactly(most))
+            }
+            Self::ChildrenCpus => facts.observation.ended_children_cpus.map(share),
+            Self::ChildrenShare => {
+                let children = facts.observation.ended_children_cpus?;
+                let all = children + facts.used_cpus();
+                (all > 0.0).then(|| share(children / all))
             }
             Self::BriefProcesses => counted(brief_processes(facts), facts.elapsed()),
             Self::IdleCpus => Some(share(facts.idle_cpus()?)),

@@ -63,6 +63,11 @@ impl Measure {
             Self::StrangersInstead => {
                 ("time waiting for a CPU while unrelated programs ran there", "ratio")
             }
+            Self::ChildrenCpus => ("CPU time of child processes that ended", "CPUs"),
+            Self::ChildrenShare => {
+                ("CPU time of child processes that ended / CPU time with them", "ratio")
+            }
+            Self::AsleepOnChildren => ("time asleep waiting for child processes", "ratio"),
             Self::GarbageShare => ("CPU time of the garbage collector / CPU time", "ratio"),
             Self::GarbageCpus => ("CPU time of the garbage collector", "CPUs"),
             Self::LateReplies => {
@@ -153,6 +158,8 @@ impl Measure {
             Self::SendBufferLimited => ("time limited by the send buffer", "ratio"),
             Self::PeerWindow => ("receiver's window / bandwidth-delay product", "ratio"),
             Self::Resent => ("segments retransmitted after a loss", "ratio"),
+            Self::RoundTripGrowth => ("round-trip time / minimum round-trip time", "ratio"),
+            Self::QueueingDelay => ("round-trip time above its minimum", "ms"),
             Self::AppLimited => ("readings with nothing left to send (app-limited)", "ratio"),
             Self::Held => ("readings with data held back (Nagle)", "ratio"),
             Self::Corked => ("readings with data held back (TCP_CORK)", "ratio"),

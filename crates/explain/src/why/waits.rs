@@ -134,6 +134,12 @@ pub(super) fn is_to_peer(sleep: &SleepTime) -> bool {
     writes_to(sleep, &["tcp "])
 }
 
+/// Returns whether a sleeping thread waits for a child process: for its end, or for its call of
+/// exec, until which vfork and posix_spawn block.
+pub(super) fn is_for_child(sleep: &SleepTime) -> bool {
+    ["wait4", "waitid", "vfork", "clone", "clone3"].contains(&sleep.on.as_str())
+}
+
 /// Returns whether a sleeping thread waits for a mutex, whose holder may be known.
 pub(super) fn is_at_mutex(sleep: &SleepTime) -> bool {
     sleep.object.as_deref().is_some_and(|object| object.starts_with(MUTEX))

@@ -165,7 +165,7 @@ fn of_program(name: &str, facts: &Facts<'_>) -> Option<String> {
         "watch_peer" => Some(watch_peer(facts)),
         "watch_server" => Some(watch_server(facts)),
         "awaited_server" => requests::server(facts).map(str::to_owned),
-        _ => losses::value(name, facts),
+        _ => losses::value(name, facts).or_else(|| others::bulk(name, facts)),
     }
 }
 
@@ -414,6 +414,9 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "lock_queue" => (M::LockQueue, Number),
         "in_pipe" => (M::AsleepInPipe, Percent),
         "in_send" => (M::AsleepInSend, Percent),
+        "children_cpus" => (M::ChildrenCpus, Number),
+        "children_share" => (M::ChildrenShare, Percent),
+        "on_children" => (M::AsleepOnChildren, Percent),
         "gc" => (M::GarbageShare, Percent),
         "gc_cpus" => (M::GarbageCpus, Number),
         "late_replies" => (M::LateReplies, Percent),
@@ -460,6 +463,7 @@ pub(super) fn is_known(name: &str) -> bool {
         || losses::NAMES.contains(&name)
         || moves::NAMES.contains(&name)
         || others::NAMES.contains(&name)
+        || others::BULK.contains(&name)
         || name == "overlimits"
         || measure_named(name).is_some()
 }

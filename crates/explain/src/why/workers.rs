@@ -84,6 +84,7 @@ fn observe(report: &RunReport) -> Observation {
         threads: threads.filter_map(|(number, worker)| activity(report, number, worker)).collect(),
         threads_left_out: 0,
         ended_threads_cpus: None,
+        ended_children_cpus: None,
         full_descriptors: Vec::new(),
         requests: None,
         unix_clients: None,

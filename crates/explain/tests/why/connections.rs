@@ -10,8 +10,9 @@ use crate::seeds::{copying_unprivileged, nothing_to_send, receive_window, socket
 use linerate_explain::why::explain;
 use linerate_record::stats::Estimate;
 use linerate_record::why::Cause::{
-    self, AcceptQueue, CannotTell, NagleDelay, NothingWrong, RateLimiter, ReceiveWindow,
-    SlowReceiver, SocketBuffer, SoftwareCrypto, SystemCalls, TcpLoss, UnreadSocket, WaitingForPeer,
+    self, AcceptQueue, CannotTell, NagleDelay, NothingWrong, PathBandwidth, RateLimiter,
+    ReceiveWindow, SlowReceiver, SocketBuffer, SoftwareCrypto, SystemCalls, TcpLoss, UnreadSocket,
+    WaitingForPeer,
 };
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{
@@ -113,6 +114,36 @@ fn lost_segments_of_a_sender_with_more_to_send_are_a_cause() {
     let few =
         TcpCounts { busy_s: 5.0, retransmitted: 30, needless: Some(0), ..TcpCounts::default() };
     assert_ne!(first(&idle_sender(125_000_000, few)).cause, TcpLoss);
+}
+
+#[test]
+fn a_round_trip_that_grows_under_load_is_a_full_queue_on_the_path() {
+    let path = |rtt_s, min_rtt_s| TcpCounts {
+        busy_s: 5.0,
+        rtt_s,
+        min_rtt_s,
+        needless: Some(0),
+        ..TcpCounts::default()
+    };
+    let full = |tcp| first(&idle_sender(12_500_000, tcp));
+    let finding = assert_first(&idle_sender(12_500_000, path(0.227, 0.010)), PathBandwidth);
+    for words in ["227 ms instead of 10 ms", "20 Mb/s", "10.0.0.1:40000 to 10.0.0.2:5201"] {
+        assert!(finding.sentence.contains(words), "{}", finding.sentence);
+    }
+    assert!(finding.fix.unwrap().contains("mtr 10.0.0.2 "));
+    assert_eq!(finding.gain.percent.as_number(), None);
+    // TCP finds the limit by filling the queue, which then loses segments.
+    let losses = TcpCounts { retransmitted: 200, ..path(0.227, 0.010) };
+    assert_eq!(full(losses).cause, PathBandwidth);
+    // With a short queue, losses are the cause, or the cause is not visible.
+    let losses = TcpCounts { retransmitted: 200, ..path(0.012, 0.010) };
+    assert_eq!(full(losses).cause, TcpLoss);
+    assert_eq!(full(path(0.012, 0.010)).cause, CannotTell);
+    // A few milliseconds may be due to the hosts; a minimum that was not measured says nothing.
+    assert_eq!(full(path(0.004, 0.000_1)).cause, CannotTell);
+    assert_eq!(full(path(0.227, 0.0)).cause, CannotTell);
+    // A connection that has nothing to send does not fill a queue.
+    assert_ne!(full(TcpCounts { app_limited_share: 1.0, ..path(0.227, 0.010) }).cause, PathBandwidth);
 }
 
 #[test]

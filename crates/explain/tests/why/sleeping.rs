@@ -56,6 +56,28 @@ fn a_sleep_per_request_is_named() {
     assert_eq!(finding.cause, TimerSleep, "{}", finding.sentence);
 }
 
+#[test]
+fn a_child_process_per_request_is_named_if_the_children_take_most_of_the_time() {
+    let with = |call: &str, children: Option<f64>| {
+        let mut seen = server(SocketKind::Tcp, call, None, 0.6);
+        seen.ended_children_cpus = children;
+        explain(&seen).swap_remove(0)
+    };
+    for call in ["wait4", "waitid", "vfork", "clone3"] {
+        let finding = with(call, Some(0.4));
+        assert_eq!(finding.cause, ChildProcesses, "{}", finding.sentence);
+        assert!(finding.sentence.contains("60 % of its time waiting"), "{}", finding.sentence);
+        assert!(finding.sentence.contains("0.4 CPUs, 80 %"), "{}", finding.sentence);
+        assert_eq!(finding.gain.percent.as_number(), None);
+    }
+    // A parent that waits for the end of its workers, and one whose children hardly run.
+    for children in [None, Some(0.0), Some(0.03)] {
+        assert_ne!(with("wait4", children).cause, ChildProcesses);
+    }
+    // Another wait, such as for requests from a pool of workers.
+    assert_ne!(with("futex", Some(0.4)).cause, ChildProcesses);
+}
+
 /// Returns an observation of a UDP receiver that sleeps after each packet, with a socket that drops
 /// three of four.
 fn sleeping_receiver() -> Observation {

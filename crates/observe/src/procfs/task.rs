@@ -16,6 +16,8 @@ pub(crate) struct Stat {
     pub(crate) major_faults: u64,
     pub(crate) user_ticks: u64,
     pub(crate) system_ticks: u64,
+    /// CPU time of child processes that have ended and been waited for, with their own children.
+    pub(crate) children_ticks: u64,
     pub(crate) nice: i32,
     /// Number of threads of the process.
     pub(crate) threads: u64,
@@ -51,6 +53,7 @@ impl Stat {
             major_faults: count(12)?,
             user_ticks: count(14)?,
             system_ticks: count(15)?,
+            children_ticks: count(16)? + count(17)?,
             nice: field(19)?.parse().ok()?,
             threads: count(20)?,
             began_ticks: count(22)?,

@@ -85,6 +85,8 @@ pub enum Cause {
     SendBuffer,
     /// Segments are lost in the network, and TCP slows down on each loss.
     TcpLoss,
+    /// A queue in the network is full: the slowest link on the path limits the rate.
+    PathBandwidth,
     /// Small writes are held back: by Nagle's algorithm until the peer acknowledges earlier ones,
     /// or by TCP_CORK.
     NagleDelay,
@@ -96,6 +98,8 @@ pub enum Cause {
     WaitingForStorage,
     /// The program sleeps on a timer while requests wait.
     TimerSleep,
+    /// The program waits for child processes that it starts again and again.
+    ChildProcesses,
     /// System call overhead dominates the per-packet cost.
     SystemCalls,
     /// Checksums are computed in software.
@@ -139,7 +143,7 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the published order.
-    pub const ALL: [Self; 46] = [
+    pub const ALL: [Self; 48] = [
         Self::CpuContention,
         Self::ShortInterruptions,
         Self::CpuQuota,
@@ -162,11 +166,13 @@ impl Cause {
         Self::SlowReceiver,
         Self::SendBuffer,
         Self::TcpLoss,
+        Self::PathBandwidth,
         Self::NagleDelay,
         Self::RateLimiter,
         Self::WaitingForPeer,
         Self::WaitingForStorage,
         Self::TimerSleep,
+        Self::ChildProcesses,
         Self::SystemCalls,
         Self::SoftwareChecksum,
         Self::NoSegmentation,
@@ -213,11 +219,13 @@ impl Cause {
             Self::SlowReceiver => "slow_receiver",
             Self::SendBuffer => "send_buffer",
             Self::TcpLoss => "tcp_loss",
+            Self::PathBandwidth => "path_bandwidth",
             Self::NagleDelay => "nagle_delay",
             Self::RateLimiter => "rate_limiter",
             Self::WaitingForPeer => "waiting_for_peer",
             Self::WaitingForStorage => "waiting_for_storage",
             Self::TimerSleep => "timer_sleep",
+            Self::ChildProcesses => "child_processes",
             Self::SystemCalls => "system_calls",
             Self::SoftwareChecksum => "software_checksum",
             Self::NoSegmentation => "no_segmentation",

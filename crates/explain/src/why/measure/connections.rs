@@ -20,6 +20,8 @@ impl Measure {
             }
             (Self::PeerWindow, _) => peer_window(facts),
             (Self::Resent, _) => lost(facts),
+            (Self::RoundTripGrowth, _) => queued(facts, |tcp| tcp.rtt_s / tcp.min_rtt_s),
+            (Self::QueueingDelay, _) => queued(facts, |tcp| 1e3 * (tcp.rtt_s - tcp.min_rtt_s)),
             (Self::AppLimited, _) => facts.tcp_share(|tcp| tcp.app_limited_share),
             (Self::Held, Subject::Socket(socket)) => held(socket, elapsed),
             (Self::Corked, Subject::Socket(socket)) => corked(facts, socket),
@@ -90,6 +92,45 @@ fn lost(facts: &Facts<'_>) -> Option<Estimate> {
     let lost = |tcp: &TcpCounts| tcp.retransmitted.saturating_sub(tcp.needless.unwrap_or(0));
     let (lost, sent) = sums(facts, |tcp| (lost(tcp), tcp.segments_out));
     counted(lost, sent as f64)
+}
+
+/// Returns the busiest of the sending connections that always have data to send; `None` if there are
+/// none.
+pub(in super::super) fn always_sending<'a>(
+    facts: &Facts<'a>,
+) -> Option<(&'a SocketCounts, &'a TcpCounts)> {
+    const MOST: f64 = 0.5;
+    let sends = facts.connections().filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
+    let sends: Vec<_> = sends
+        .filter(|(_, tcp)| tcp.bytes_acked > tcp.bytes_received && tcp.app_limited_share < MOST)
+        .collect();
+    let is_busy = |busy_s: f64| busy_s >= MOST * facts.elapsed();
+    let together: f64 = sends.iter().map(|(_, tcp)| tcp.busy_s).sum();
+    let always_sends = sends.iter().any(|(_, tcp)| is_busy(tcp.busy_s))
+        || (is_busy(together) && are_successive(facts, &sends));
+    let busiest = |a: &TcpCounts, b: &TcpCounts| a.busy_s.total_cmp(&b.busy_s);
+    sends.into_iter().max_by(|a, b| busiest(a.1, b.1)).filter(|_| always_sends)
+}
+
+/// Returns whether connections existed one after another, as those of a client that opens one for
+/// each request: together, they were read hardly more often than the socket that was read most.
+fn are_successive(facts: &Facts<'_>, connections: &[(&SocketCounts, &TcpCounts)]) -> bool {
+    /// Allows for one reading at each change.
+    const MORE: f64 = 1.2;
+    let reads = |socket: &SocketCounts| socket.reads.unwrap_or(0);
+    let together: u64 = connections.iter().map(|(socket, _)| reads(socket)).sum();
+    let most = facts.observation.sockets.iter().map(reads).max().unwrap_or(0);
+    together as f64 <= MORE * most as f64
+}
+
+/// Returns a value of the round-trip time of the busiest sending connection. The kernel's smoothed
+/// time is read once: CUBIC lowers its window by 30 % when it loses a segment, and the queue with
+/// it, so that the time may have been up to 1 / 0.7 times as long or as short at another moment.
+fn queued(facts: &Facts<'_>, value: impl Fn(&TcpCounts) -> f64) -> Option<Estimate> {
+    const DECREASE: f64 = 0.7;
+    let (_, tcp) = always_sending(facts)?;
+    let value = Some(value(tcp)).filter(|_| tcp.min_rtt_s > 0.0 && tcp.rtt_s > 0.0)?;
+    Some(Estimate { low: DECREASE * value, high: value / DECREASE, ..Estimate::exactly(value) })
 }
 
 /// Sums two values over all connections with traffic.

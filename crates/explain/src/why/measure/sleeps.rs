@@ -19,6 +19,11 @@ impl Measure {
                 false => asleep_for_packets(facts, thread).map(share),
                 true => state(ThreadState::Asleep),
             },
+            Self::AsleepOnChildren => {
+                let known = 1.0 - waits::time_in(thread, Wait::Unknown)?;
+                let calls = thread.asleep_on.iter().filter(|sleep| waits::is_for_child(sleep));
+                Some(share(calls.map(|sleep| sleep.share).sum::<f64>().min(known)))
+            }
             Self::AsleepIn(wait) => waits::time_in(thread, wait).map(share),
             Self::AsleepInSend => {
                 waits::time_in(thread, Wait::Other)?;

@@ -16,6 +16,7 @@ const STALLS_AND_LOCKS: &[Cause] = &[
     Cause::SlowReceiver,
     Cause::SendBuffer,
     Cause::TcpLoss,
+    Cause::PathBandwidth,
     Cause::NagleDelay,
 ];
 /// Those of them that stall a connection, so that the other end waits.
@@ -122,7 +123,12 @@ pub(super) const RULES: &[Rule] = &[
             ),
         ],
         symptoms: 0,
-        explained_by: &[Cause::RateLimiter, Cause::BacklogOverflow, Cause::RingOverflow],
+        explained_by: &[
+            Cause::RateLimiter,
+            Cause::PathBandwidth,
+            Cause::BacklogOverflow,
+            Cause::RingOverflow,
+        ],
         gain: GainModel::UpToFullCpu,
         then_limited_by: Next::Is("the path, or the thread's CPU"),
         sentence: "Segments are lost in transit: TCP retransmitted {resent} of all segments sent, \
@@ -132,6 +138,41 @@ pub(super) const RULES: &[Rule] = &[
         workaround: Some("BBR (net.ipv4.tcp_congestion_control) backs off less on loss"),
         wrong_if: "without retransmissions (retrans in `ss -ti`), the rate rises by less than 10 %",
         measure: "retrans in `ss -ti`",
+    },
+    Rule {
+        cause: Cause::PathBandwidth,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::QueueingDelay, 5.0, "below that, hosts may delay packets as long"),
+            at_least(
+                M::RoundTripGrowth,
+                2.0,
+                "a queue that holds more than the path itself does not run empty when TCP backs \
+                 off",
+            ),
+            at_most(M::Demand, 0.9, "a thread at 100 % is itself the limit"),
+        ],
+        symptoms: 0,
+        explained_by: &[
+            Cause::RateLimiter,
+            Cause::ReceiveWindow,
+            Cause::SlowReceiver,
+            Cause::SendBuffer,
+        ],
+        gain: GainModel::Unknown("the bandwidth of the next link is unknown"),
+        then_limited_by: Next::Is("the next link, or the thread's CPU"),
+        sentence: "The slowest link on the path limits connection {bulk}: its queue is full, so \
+                   that a round trip takes {bulk_rtt} instead of {bulk_min_rtt}; the link carries \
+                   {bulk_rate} of this connection.",
+        fix: "Give the slowest link more bandwidth: find it with mtr {bulk_peer} (the first hop \
+              whose round trip rises), and look for a shaper (tc -s qdisc) or for other traffic \
+              there",
+        workaround: Some(
+            "a shorter queue at that link (fq_codel, cake), or BBR at the sender, lowers the delay \
+             of all its traffic, but not this transfer's duration",
+        ),
+        wrong_if: "while the connection is idle, a ping to the peer takes as long",
+        measure: "rtt and minrtt in `ss -ti`",
     },
     Rule {
         cause: Cause::NagleDelay,

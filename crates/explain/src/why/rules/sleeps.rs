@@ -20,6 +20,30 @@ const NO_OTHER_WAITS: Condition = at_most(
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
+        cause: Cause::ChildProcesses,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::AsleepOnChildren, 0.3, "otherwise the wait is not the limit"),
+            at_least(M::ChildrenCpus, 0.1, "ten times the resolution of the kernel's accounting"),
+            at_least(M::ChildrenShare, 0.3, "below that, most of the work is the program's own"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::Unknown("it is unknown how much of their time the processes need to start"),
+        then_limited_by: Next::Is("the work that the child processes did"),
+        sentence: "Thread {thread} spends {on_children} of its time waiting for child processes \
+                   that it starts one after another: they use {children_cpus} CPUs, \
+                   {children_share} of the CPU time of {program}.",
+        fix: "Keep processes running and pass them the work (a pool of workers, FastCGI instead of \
+              CGI), or call a library instead of a command",
+        workaround: Some(
+            "posix_spawn or vfork instead of fork, and a small static executable, make each start \
+             cheaper",
+        ),
+        wrong_if: "without the child processes, the rate rises by less than 10 %",
+        measure: "strace -f -c -e trace=process",
+    },
+    Rule {
         cause: Cause::SlowReceiver,
         scope: Scope::Program,
         conditions: &[

@@ -2,8 +2,10 @@
 //! Words about the other programs that a thread waits for.
 
 use super::super::facts::Facts;
+use super::super::measure::connections::always_sending;
 use super::super::{roles, waits};
 use super::milliseconds;
+use linerate_record::units::BitsPerSecond;
 use linerate_record::why::ThreadActivity;
 
 /// Placeholders of this module.
@@ -23,6 +25,22 @@ pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> O
         }
         _ => None,
     }
+}
+
+/// Placeholders of [`bulk`].
+pub(super) const BULK: &[&str] = &["bulk", "bulk_peer", "bulk_rtt", "bulk_min_rtt", "bulk_rate"];
+
+/// Returns words about the busiest connection that always has data to send.
+pub(super) fn bulk(name: &str, facts: &Facts<'_>) -> Option<String> {
+    let (socket, tcp) = always_sending(facts).filter(|_| BULK.contains(&name))?;
+    let peer = socket.remote.as_deref().unwrap_or("its peer");
+    Some(match name {
+        "bulk" => format!("{} to {peer}", socket.local),
+        "bulk_peer" => peer.rsplit_once(':').map_or(peer, |(host, _)| host).to_owned(),
+        "bulk_rtt" => milliseconds(1e3 * tcp.rtt_s),
+        "bulk_min_rtt" => milliseconds(1e3 * tcp.min_rtt_s),
+        _ => BitsPerSecond(8.0 * tcp.bytes_acked as f64 / facts.elapsed()).to_string(),
+    })
 }
 
 /// Returns a remark about the distance of the server that a thread waits for; `None` if it is near.
