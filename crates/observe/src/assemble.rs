@@ -104,9 +104,9 @@ pub(crate) fn assemble(
     observation
 }
 
-/// Excludes acknowledgements that listening sockets drop on purpose, because they wait for data
-/// (TCP_DEFER_ACCEPT), from these sockets' drops. The kernel counts both together by socket, and
-/// these alone by namespace.
+/// Subtracts from the drops of listening sockets the acknowledgements that these drop on purpose
+/// while waiting for data (TCP_DEFER_ACCEPT). The kernel counts all drops together per socket, and
+/// these acknowledgements separately per namespace.
 fn exclude_deferred(sockets: &mut [SocketCounts], protocols: &BTreeMap<String, u64>) {
     let deferred = protocols.get("TcpExt.TCPDeferAcceptDrop").copied().unwrap_or(0);
     // The two counters are not read at the same moment. Up to a tenth as many real drops are
@@ -467,7 +467,7 @@ fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]
         unread.push(Unread {
             what: "system_calls_asleep".to_owned(),
             reason:
-                "cannot read /proc/PID/syscall of some threads: the process belongs to another \
+                "cannot read /proc/PID/syscall for some threads: the process belongs to another \
                      user, is not dumpable, or kernel.yama.ptrace_scope forbids it"
                     .to_owned(),
             fix: Some("run as root".to_owned()),
