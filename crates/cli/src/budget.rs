@@ -175,10 +175,11 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
 
 /// Plots the budget and the roofline against frame size.
 fn drawn(report: &BudgetReport) -> Vec<Drawn> {
-    let roofline = "no roofline plot: it needs at least two frame sizes, and either a machine \
-                    with [bandwidth] or --instructions";
+    let roofline = "cannot plot the roofline: this needs at least two frame sizes, and either a \
+                    machine with [bandwidth] or --instructions";
     vec![
-        linerate_report::svg::budget(report).ok_or("no plot: it needs at least two frame sizes"),
+        linerate_report::svg::budget(report)
+            .ok_or("nothing to plot: a plot needs at least two frame sizes"),
         linerate_report::svg::roofline(report).ok_or(roofline),
     ]
 }

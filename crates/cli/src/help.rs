@@ -30,7 +30,7 @@ pub(crate) fn first() -> String {
     format!(
         "linerate finds out why packet software misses line rate, and fixes \
          it.\n\n{TRY}\n\nlinerate -h lists the commands; linerate COMMAND -h prints short help, \
-         and linerate COMMAND --help prints all of it.\n"
+         and linerate COMMAND --help prints the full help.\n"
     )
 }
 

@@ -102,9 +102,9 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
         if !codes.is_empty() {
             let codes = codes.into_iter().collect::<Vec<_>>().join(", ");
             return Err(Failure::new(format!(
-                "{name}: no slice counts instructions with {OF_DUMPS}'s event code, and the dump \
-                 has codes that {OF_DUMPS} does not define ({codes}); name the dump's processor \
-                 with --machine, or pass --machine {OF_DUMPS} to decode it anyway"
+                "{name}: no slice counts instructions under {OF_DUMPS}'s event code, and the dump \
+                 contains codes that {OF_DUMPS} does not define ({codes}); name the dump's \
+                 processor with --machine, or pass --machine {OF_DUMPS} to decode it anyway"
             )));
         }
     }

@@ -28,7 +28,7 @@ fn from_file(name: &str) -> Result<Processor, Failure> {
     let names = Processor::names().collect::<Vec<_>>().join(", ");
     let text = input::text(Path::new(name), input::TOML).map_err(|error| {
         Failure::new(format!(
-            "--machine {name}: expected this, {names} or a readable file: {error}"
+            "--machine {name}: expected 'this', {names} or a readable file: {error}"
         ))
     })?;
     Processor::from_toml(&text)

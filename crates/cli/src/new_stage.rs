@@ -85,8 +85,8 @@ fn check_name(name: &str) -> Result<(), Failure> {
     let is_valid = name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_part);
     if !is_valid || RESERVED.contains(&name) {
         return Err(Failure::new(format!(
-            "invalid name '{name}': use lower-case letters, digits, - and _, start with a \
-             letter; names of Rust's own crates and `linerate` are reserved"
+            "invalid name '{name}': use lower-case letters, digits, - and _, starting with a \
+             letter; `linerate` and the names of Rust's own crates are reserved"
         )));
     }
     Ok(())

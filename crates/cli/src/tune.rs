@@ -53,7 +53,7 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let mut loaded = load(file, common)?;
     if is_live(&loaded.path) {
         return Err(Failure::new(
-            "tune compares mappings with the same packets, and live packets differ from run to \
+            "tune compares mappings on the same packets, and live packets differ from run to \
              run: record some (tcpdump -i IF -w packets.pcap), tune with kind = \"capture\" in \
              [source], then run the tuned [mapping] on the interface",
         ));

@@ -64,7 +64,7 @@ impl fmt::Display for FitError {
                 write!(f, "observations exist for `{role}`, but no strand has this role")
             }
             Self::NoBounds(name) => {
-                write!(f, "parameter `{name}` has no `low` and `high`, which a fit needs")
+                write!(f, "parameter `{name}` lacks `low` or `high`; a fit needs both")
             }
         }
     }
@@ -318,7 +318,7 @@ mod tests {
         let unknown = model.with(&[("speed", 1.0)]).map(|_| ());
         assert!(refusal(unknown).contains("no parameter `speed`"));
         let unbounded = model.fitted(&["rx_instructions"], &["1"], 5).map(|_| ());
-        assert!(refusal(unbounded).contains("`rx_instructions` has no `low`"));
+        assert!(refusal(unbounded).contains("`rx_instructions` lacks `low`"));
         model.application.configurations[0].observed = None;
         let name = model.application.configurations[0].name.clone();
         assert_eq!(model.pairs(&name, &SHORT).unwrap_err(), FitError::NotObserved(name));

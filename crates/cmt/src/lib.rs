@@ -15,7 +15,7 @@
 //!         the bubbles of the instruction                     pipeline: branches, load-use delays
 //!         for an L1 miss, the L2 latency; for an L2 miss, also the memory latency
 //!         the wait for a shared unit                         one instruction per interval
-//!         at the end of a poll, the stall of the poll        uncached reads of an interface
+//!         at the end of a poll, the stall of the poll        uncached reads of NIC registers
 //! each strand, forever, for each of its tasks in rotation:
 //!     polls the input
 //!     if there is a packet: processes it and hands it off

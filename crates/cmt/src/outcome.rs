@@ -77,7 +77,7 @@ pub struct Stalls {
     pub l2: u64,
     /// Waits for shared units.
     pub units: u64,
-    /// Poll stalls: uncached reads of an interface.
+    /// Poll stalls: uncached reads of NIC registers.
     pub io: u64,
     /// Deliberate pauses after empty polls.
     pub slow: u64,

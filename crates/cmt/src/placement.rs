@@ -93,7 +93,7 @@ impl fmt::Display for CannotRank {
             Self::Application(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
             Self::Full { strands, has } => {
-                write!(f, "{strands} strands to place, but the chip has {has}")
+                write!(f, "there are {strands} strands to place, but the chip has only {has}")
             }
         }
     }

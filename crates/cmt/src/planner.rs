@@ -92,7 +92,8 @@ pub fn plan(
     search::plan(subject, &planning)
 }
 
-/// Predicts the rate of a path's mapping as written on a chip, without recommendations.
+/// Predicts the rate that a path achieves on a chip with the mapping given in its file; makes no
+/// recommendations.
 ///
 /// # Errors
 /// As for [`plan`].

@@ -75,7 +75,7 @@ pub enum Input {
 pub struct Poll {
     /// Instructions per poll; at least 1.
     pub instructions: f64,
-    /// Stall cycles of a successful poll, such as an uncached read of an interface.
+    /// Stall cycles of a successful poll, for example from an uncached read of a NIC register.
     pub packet_stall_cycles: f64,
     /// Stall cycles of an empty poll.
     pub empty_stall_cycles: f64,

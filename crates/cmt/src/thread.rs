@@ -40,7 +40,7 @@ pub(super) struct Thread {
     pub(super) instructions: u64,
     /// Stall cycles so far, excluding bubbles.
     pub(super) stalls: Stalls,
-    /// Stalls of the last instruction that was not quiet.
+    /// Stalls of the last instruction that had stalls or effects other than bubbles (not *quiet*).
     pub(super) last: Stalls,
 }
 

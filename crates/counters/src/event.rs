@@ -66,7 +66,7 @@ pub struct NameMissing;
 
 impl fmt::Display for NameMissing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an event name is missing; an example of a list is instructions,l1d_misses")
+        f.write_str("an event name is missing; expected a list such as instructions,l1d_misses")
     }
 }
 

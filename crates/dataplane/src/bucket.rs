@@ -69,7 +69,7 @@ fn mac_pair(frame: &[u8]) -> Option<[u64; 2]> {
 /// 1969).
 ///
 /// # Panics
-/// Panics if `replicas` is not in 1 to 256.
+/// Panics unless `replicas` is 1 to 256.
 pub fn indirection(weights: &[u64; BUCKETS], replicas: u32) -> [u8; BUCKETS] {
     assert!((1..=256).contains(&replicas), "replicas must be 1 to 256, not {replicas}");
     let mut heaviest_first: Vec<usize> = (0..BUCKETS).collect();
@@ -88,7 +88,7 @@ pub fn indirection(weights: &[u64; BUCKETS], replicas: u32) -> [u8; BUCKETS] {
 /// [`indirection`]: `1 / replicas` if the load is even (or zero), 1 if all of it is in one bucket.
 ///
 /// # Panics
-/// Panics if `replicas` is not in 1 to 256.
+/// Panics unless `replicas` is 1 to 256.
 #[cfg(test)]
 pub(crate) fn largest_share(weights: &[u64; BUCKETS], replicas: u32) -> f64 {
     let mut loads = vec![0u64; replicas as usize];

@@ -268,7 +268,7 @@ pub(crate) struct CountedTurns {
     own: Counts,
     parts: usize,
     width: usize,
-    /// Iterations dropped because another user held the counters.
+    /// Iterations dropped because another user of the PMU held the counters.
     pub(crate) broken: u64,
     turns: Vec<u64>,
 }

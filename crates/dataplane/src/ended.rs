@@ -22,7 +22,7 @@ pub(crate) struct Ended<'g> {
     /// Replayed kernel calls (checksum and copy routines) per part: head, stages, tail. Empty
     /// unless replay was requested; `None` for a part without logged calls.
     pub(crate) kernels: Vec<Option<Vec<Replayed>>>,
-    /// Hardware events requested for this worker. Each event that could not be counted has the
-    /// reason. May be empty.
+    /// Hardware events requested for this worker; an event that could not be counted carries the
+    /// reason instead. May be empty.
     pub(crate) counted: Vec<CountedEvent>,
 }

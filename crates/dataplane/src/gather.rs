@@ -87,8 +87,7 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
         ticks_per_s,
         offered_kpps: Some(offered(timetable, ticks_per_s, is_live)),
         throughput_kpps: rates.figure(&rates.delivered, "packets at the sink"),
-        processed_kpps: rates
-            .figure(&rates.processed, "packets delivered or intentionally dropped by a stage"),
+        processed_kpps: rates.figure(&rates.processed, "packets delivered or dropped by design"),
         line_rate_kpps: line.map(|line| line.packets_per_second(mean_bytes) / 1e3),
         latency: latency(ended, ticks_per_s),
         workers: ended.iter().map(|e| worker_report(job, e, ticks_per_s)).collect(),
@@ -142,7 +141,7 @@ fn rejected(input: &InputReport) -> BTreeMap<String, u64> {
 
 /// Returns the rate at which the source offers packets; absent if the run does not fix it.
 fn offered(timetable: Option<&Timetable>, ticks_per_s: f64, is_live: bool) -> Figure {
-    const METHOD: &str = "frames in one pass, divided by its duration";
+    const METHOD: &str = "frames per pass, divided by the duration of a pass";
     match timetable {
         Some(timetable) => {
             let kpps = timetable.packets_per_tick() * ticks_per_s / 1e3;

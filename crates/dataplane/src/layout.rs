@@ -236,7 +236,7 @@ fn sink(job: &Job<'_>, replica: usize) -> Sink {
 fn places(job: &Job<'_>) -> Vec<Place> {
     assert_eq!(job.cpus.len(), job.mapping.workers(), "a job needs one CPU per worker");
     let burst = job.options.burst as usize;
-    assert!((1..=MAX_BURST).contains(&burst), "burst size {burst} is not in 1 to {MAX_BURST}");
+    assert!((1..=MAX_BURST).contains(&burst), "burst size is {burst}; it must be 1 to {MAX_BURST}");
     let all = job.mapping.segments.iter().enumerate();
     all.flat_map(|(segment, s)| (0..s.replicas as usize).map(move |replica| (segment, replica)))
         .zip(job.cpus)

@@ -24,7 +24,7 @@ impl<'a> Reader<'a> {
     pub fn bool(self, name: &'static str) -> Result<bool, BuildError> {
         match self.value(name)? {
             Value::Bool(b) => Ok(*b),
-            other => Err(fail(name, format!("{other:?} is not true or false"))),
+            other => Err(fail(name, format!("{other:?} is neither true nor false"))),
         }
     }
 

@@ -45,7 +45,7 @@ const MISSED_PER_LOOK: u32 = 1 << 19;
 /// ```
 ///
 /// # Panics
-/// Panics if `replicas` is not in 1 to 256.
+/// Panics unless `replicas` is 1 to 256.
 pub fn coupled_share(buckets: &[u8], replicas: u32) -> f64 {
     const PASSES: u64 = 4;
     let mut weights = [0; BUCKETS];

@@ -102,7 +102,7 @@ impl<'s> TrafficBuilder<'s> {
             let end = usize::from(number.at) + usize::from(number.bytes);
             assert!(
                 (1..=4).contains(&number.bytes) && end <= bytes,
-                "invalid field in {bytes} bytes: {number:?}"
+                "invalid field of a {bytes}-byte frame: {number:?}"
             );
         }
         self.traffic.push_running(frame, time_ns, self.steers, running);

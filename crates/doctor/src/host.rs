@@ -125,7 +125,7 @@ fn settings(host: &Host) -> Option<Observation> {
         Section::DataPlane.advice(
             "settings",
             "read-only",
-            "/sys is read-only in this container: run commands that change it on the host",
+            "/sys is read-only in this container: on the host, run the commands that change it",
             None,
         )
     })

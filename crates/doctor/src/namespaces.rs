@@ -41,8 +41,9 @@ pub fn setting(root: &Root) -> Option<Obstacle> {
 /// Returns why user namespaces are forbidden here: a setting or, if there is none, the container.
 pub fn obstacle(root: &Root) -> Obstacle {
     setting(root).unwrap_or_else(|| Obstacle {
-        sentence: "no kernel setting forbids user namespaces, so this container or sandbox does"
-            .to_owned(),
+        sentence:
+            "no kernel setting forbids user namespaces, so it must be this container or sandbox"
+                .to_owned(),
         fix: "# run linerate outside the container, or use docker run --security-opt \
               seccomp=unconfined"
             .to_owned(),

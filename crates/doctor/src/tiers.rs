@@ -132,15 +132,15 @@ impl Trial {
     fn simulator_state(&self) -> TierState {
         if let Some(emulator) = &self.qemu {
             let sentence = format!(
-                "{emulator} simulates instructions, branches, and cache and TLB misses, 20 to 100 \
-                 times slower; it reports no cycles"
+                "{emulator} simulates instructions, branches, and cache and TLB misses; programs \
+                 run 20 to 100 times slower, and it reports no cycles"
             );
             return works(Tier::Sim, &sentence);
         }
         let version = self.valgrind.as_ref().map_or("Valgrind", |version| version);
         let sentence = format!(
-            "{version} simulates instructions, branches and cache misses, 30 to 100 times slower; \
-             it reports neither cycles nor TLB misses"
+            "{version} simulates instructions, branches and cache misses; programs run 30 to 100 \
+             times slower, and it reports neither cycles nor TLB misses"
         );
         state(Tier::Sim, &self.valgrind.clone().map(|_| ()), &sentence)
     }
@@ -234,8 +234,8 @@ impl Probe<'_> {
         Explanation {
             cause: Cause::UnsupportedEvent,
             sentence: format!(
-                "`{}` opened but counted only {count} (expected at least {LEAST}), so the event is \
-                 not implemented here",
+                "`{}` could be opened but counted only {count} (expected at least {LEAST}), so the \
+                 event is not implemented here",
                 event.name
             ),
             fix: Some(refusal::instead_of_nothing(self.explainer.host_facts.facts())),

@@ -66,7 +66,7 @@ fn samples(trial: &Trial) -> Observation {
         }
         (Err(refusal), Ok(())) => {
             let sentence = format!(
-                "program functions can be sampled, kernel functions cannot: {}",
+                "program functions can be sampled, but kernel functions cannot: {}",
                 refusal.sentence
             );
             PROGRAMS.advice(NAME, "user", &sentence, refusal.fix.clone())

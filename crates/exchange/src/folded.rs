@@ -52,8 +52,8 @@ pub fn stacks(record: &Record) -> Result<String, CannotWrite> {
     }
     if text.is_empty() {
         return Err(CannotWrite(
-            "the record has no time breakdown: folded stacks need a run, tune, profile or regions \
-             record, an import from VPP, or a stat --hot record"
+            "the record has no time breakdown: folded stacks can be made only from a run, tune, \
+             profile, regions or stat --hot record, or from an import from VPP"
                 .to_owned(),
         ));
     }

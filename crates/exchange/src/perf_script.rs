@@ -15,7 +15,9 @@ use std::fmt::Write;
 /// Returns an error if the record is not a `profile` record.
 pub fn text(record: &Record) -> Result<String, CannotWrite> {
     let Body::Profile(report) = &record.body else {
-        return Err(CannotWrite("perf script text needs a profile record".to_owned()));
+        return Err(CannotWrite(
+            "only a profile record can be exported as perf script output".to_owned(),
+        ));
     };
     let mut text = String::new();
     let period_ns = 1e9 / report.sampling.rate_hz.max(f64::MIN_POSITIVE);

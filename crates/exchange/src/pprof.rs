@@ -20,7 +20,7 @@ use std::collections::HashMap;
 /// Returns an error if the record is not a `profile` record.
 pub fn bytes(record: &Record) -> Result<Vec<u8>, CannotWrite> {
     let Body::Profile(report) = &record.body else {
-        return Err(CannotWrite("pprof output needs a profile record".to_owned()));
+        return Err(CannotWrite("only a profile record can be exported to pprof".to_owned()));
     };
     Ok(gzip::stored(&profile(report, record.provenance.unix_s).into_bytes()))
 }

@@ -262,7 +262,7 @@ impl Strand {
         let (line, _) = lost?;
         self.last = None;
         Some(format!(
-            "the counters were restarted without being read since their start on line {line}"
+            "the counters started on line {line} were restarted here without having been read"
         ))
     }
 

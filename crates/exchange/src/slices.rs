@@ -92,8 +92,8 @@ pub fn slices(
     }
     if slices.iter().any(|slice| slice.count_lo > COUNT_MAX) {
         return Err(CannotWrite(
-            "the count of an event would overflow its 32 bits within a slice, although the \
-             instruction count would not"
+            "an event's count would overflow 32 bits within a slice, although the instruction \
+             count would not"
                 .to_owned(),
         ));
     }

@@ -46,8 +46,8 @@ pub fn readings(record: &Record, processor: &Processor) -> Result<Readings, Cann
         Body::Stat(stat) => vec![("all".to_owned(), 0, of_stat(stat)?)],
         _ => {
             return Err(CannotWrite(
-                "the record has no timed packets: a dump needs a run, tune, regions or stat --per \
-                 record, or an import"
+                "the record has no timed packets: a dump can be made only from a run, tune, \
+                 regions or stat --per record, or from an import"
                     .to_owned(),
             ));
         }
@@ -79,7 +79,7 @@ fn of_import(strands: &[StrandCounts]) -> Result<Readings, CannotWrite> {
                 Ok(Written { name, number, slices: strand.slices.clone() })
             }
             _ => Err(CannotWrite(format!(
-                "{name}: a dump needs counter readings with a CPU number, but the import has none"
+                "{name}: the import has no counter readings with a CPU number, which a dump needs"
             ))),
         }
     });

@@ -53,7 +53,7 @@ pub struct EventCost {
     pub is_miss: bool,
 }
 
-/// The processor's rule is inconclusive for CPI values between its limit and this factor times the
+/// The rule of thumb is inconclusive for CPI values between its limit and this factor times the
 /// limit. The Netra document considers CPI values that are "considerably higher" than the limit
 /// memory-bound, without giving a number; 20 % is this project's choice.
 const NEAR_LIMIT: f64 = 1.2;
@@ -219,15 +219,16 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
     );
     if let Some(limit) = costs.compute_bound_cpi_max {
         let (bound, verdict) = match whole {
-            cpi if cpi < limit => (Bound::Compute, "compute-bound, below"),
-            cpi if cpi > limit * NEAR_LIMIT => (Bound::Memory, "memory-bound, well above"),
-            _ => (Bound::CannotTell, "too close to call, near"),
+            cpi if cpi < limit => (Bound::Compute, "compute-bound: below"),
+            cpi if cpi > limit * NEAR_LIMIT => (Bound::Memory, "memory-bound: well above"),
+            _ => (Bound::CannotTell, "too close to call: near"),
         };
         let limit = three_digits(limit);
         return (
             bound,
             format!(
-                "by the processor's rule, {verdict} {limit} cycles per instruction; {explained}"
+                "by the rule of thumb for this processor, {verdict} {limit} cycles per \
+                 instruction; {explained}"
             ),
         );
     }

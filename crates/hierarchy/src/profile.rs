@@ -86,8 +86,8 @@ impl Found<'_> {
                     format!("the profile would be stored in {file}")
                 });
                 let sentence = format!(
-                    "the memory hierarchy was not measured ({place}): cache sizes are those the OS \
-                     reports, and the cost of a miss is unknown"
+                    "the memory hierarchy has not been measured ({place}): cache sizes are those \
+                     the OS reports, and the cost of a miss is unknown"
                 );
                 section.advice(NAME, "none", &sentence, measure)
             }
@@ -165,8 +165,8 @@ pub fn unfit(report: &MemoryReport) -> Option<String> {
 fn doubt(passes: usize, longer: &str, os_view: &[OsView]) -> Option<String> {
     if passes < PASSES_MIN {
         return Some(format!(
-            "a profile needs {PASSES_MIN} passes over most sizes, but there were {passes}: measure \
-             {longer}when the machine is less busy"
+            "a profile needs {PASSES_MIN} passes over most sizes, but there were only {passes}: \
+             measure {longer}when the machine is less busy"
         ));
     }
     let levels: Vec<_> = os_view.iter().filter(|view| view.stated_bytes.is_some()).collect();

@@ -389,7 +389,7 @@ fn cold(measured: &[Measured], footprint: Footprint) -> Option<ColdState> {
     let is_cold = measured.iter().any(|measured| measured.case.state == State::Cold);
     let cache = match footprint.cache_bytes {
         Some(bytes) => format!("the last-level cache of {} MiB", bytes >> 20),
-        None => "the last-level cache of unknown size".to_owned(),
+        None => "a last-level cache of unknown size".to_owned(),
     };
     is_cold.then(|| ColdState {
         footprint_bytes: footprint.bytes as u64,

@@ -149,8 +149,8 @@ extern "C" fn on_crash(number: i32, about: *mut libc::siginfo_t, context: *mut c
 }
 
 extern "C" fn on_alarm(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
-    const TEXT: &[u8] = b"linerate: a stage from a shared object crashed while holding a lock of \
-                          this process, so the report could not be finished\n";
+    const TEXT: &[u8] = b"linerate: a stage from a shared object crashed while holding one of \
+                          this process's locks, so the report could not be finished\n";
     // SAFETY: write(2) and _exit(2) are async-signal-safe, and the text is as long as it says.
     unsafe {
         libc::write(2, TEXT.as_ptr().cast(), TEXT.len());

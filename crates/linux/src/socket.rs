@@ -134,7 +134,11 @@ fn set<T>(
     };
     match status {
         0 => Ok(()),
-        _ => Err(Error::last("setsockopt", name.to_owned(), "pass a socket that has this option")),
+        _ => Err(Error::last(
+            "setsockopt",
+            name.to_owned(),
+            "pass a socket that supports this option",
+        )),
     }
 }
 
@@ -159,7 +163,11 @@ fn get(
     };
     match status {
         0 => Ok(room.len().min(length as usize)),
-        _ => Err(Error::last("getsockopt", name.to_owned(), "pass a socket that has this option")),
+        _ => Err(Error::last(
+            "getsockopt",
+            name.to_owned(),
+            "pass a socket that supports this option",
+        )),
     }
 }
 

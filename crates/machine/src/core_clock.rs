@@ -73,7 +73,7 @@ pub fn glimpse() -> Result<f64, Error> {
     Some(cycles / ticks as f64).filter(|ratio| ratio.is_finite()).ok_or_else(|| Error::CannotTell {
         what: "the core clock",
         reason: format!("{cycles} cycles took 0 ticks"),
-        advice: "use times in ticks: this timestamp counter is too coarse for cycles",
+        advice: "use times in ticks: this timestamp counter is too coarse to measure cycles",
     })
 }
 
@@ -139,7 +139,7 @@ fn from_windows(cycles: f64, windows: &[f64], empty: f64) -> Result<Estimate, Er
                 "{cycles} cycles took {fastest} ticks, and two back-to-back counter reads took \
                  {empty} ticks"
             ),
-            advice: "use times in ticks: this timestamp counter is too coarse for cycles",
+            advice: "use times in ticks: this timestamp counter is too coarse to measure cycles",
         }),
     }
 }

@@ -13,7 +13,7 @@ use crate::sampler::CpuProfile;
 use crate::sampler::cost;
 use crate::sleep::{Object, Sleepers, describe, socket_inode};
 use crate::sockets::{Share, Sockets};
-use crate::target::{Family, last_cpu_of};
+use crate::target::{Family, TICKS_PER_S, last_cpu_of};
 use crate::threads::{FOLLOWED_MAX, Thread};
 use crate::watching::{Watching, Windows};
 use linerate_machine::Root;
@@ -105,9 +105,9 @@ pub(crate) fn assemble(
     observation
 }
 
-/// Excludes acknowledgements that listening sockets drop on purpose, because they wait for data
-/// (TCP_DEFER_ACCEPT), from these sockets' drops. The kernel counts both together by socket, and
-/// these alone by namespace.
+/// Subtracts from the drops of listening sockets the acknowledgements that these drop on purpose
+/// while waiting for data (TCP_DEFER_ACCEPT). The kernel counts all drops together per socket, and
+/// these acknowledgements separately per namespace.
 fn exclude_deferred(sockets: &mut [SocketCounts], protocols: &BTreeMap<String, u64>) {
     let deferred = protocols.get("TcpExt.TCPDeferAcceptDrop").copied().unwrap_or(0);
     // The two counters are not read at the same moment. Up to a tenth as many real drops are
@@ -176,24 +176,34 @@ fn ended_threads_cpus(
     left_out: u32,
     window: &Window,
 ) -> Option<f64> {
-    /// USER_HZ.
-    const TICKS_PER_S: f64 = 100.0;
     if left_out > 0 || watching.windows == Windows::Many || window.elapsed_s <= 0.0 {
         return None;
     }
     let of_process = |pid: &u32| watching.family.cpu_time(root, *pid).map(|(_, seconds)| seconds);
     let processes = watching.family.pids.iter().map(of_process).sum::<Option<f64>>()?;
-    let slices = watching.threads.all.iter().flat_map(|thread| &thread.slices);
-    let ticks: u64 = slices.map(|slice| slice.user_ticks + slice.system_ticks).sum();
-    Some((processes - ticks as f64 / TICKS_PER_S).max(0.0) / window.elapsed_s)
+    let read = read_cpu_time(watching, |_| true);
+    Some((processes - read).max(0.0) / window.elapsed_s)
 }
 
-/// Returns the CPU time of child processes that ended within the window, in CPUs.
+/// Returns the CPU time in seconds of the threads that were read, for the processes in question.
+fn read_cpu_time(watching: &Watching, is_in: impl Fn(u32) -> bool) -> f64 {
+    let threads = watching.threads.all.iter().filter(|thread| is_in(thread.pid));
+    let slices = threads.flat_map(|thread| &thread.slices);
+    let ticks: u64 = slices.map(|slice| slice.user_ticks + slice.system_ticks).sum();
+    ticks as f64 / TICKS_PER_S
+}
+
+/// Returns the CPU time of child processes that ended within the window, in CPUs, except for those
+/// whose threads were read.
 fn ended_children_cpus(root: &Root, watching: &Watching, window: &Window) -> Option<f64> {
     if watching.windows == Windows::Many || window.elapsed_s <= 0.0 {
         return None;
     }
-    Some(watching.family.children_cpu_time(root)? / window.elapsed_s)
+    let has_ended = |pid| watching.family.cpu_time(root, pid).is_none();
+    let pids = watching.family.pids.iter().copied();
+    let ended: BTreeSet<u32> = pids.filter(|pid| has_ended(*pid)).collect();
+    let read = read_cpu_time(watching, |pid| ended.contains(&pid));
+    Some((watching.family.children_cpu_time(root) - read).max(0.0) / window.elapsed_s)
 }
 
 /// Returns the processes at the other end of connections, most CPU time first.
@@ -476,7 +486,7 @@ fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]
         unread.push(Unread {
             what: "system_calls_asleep".to_owned(),
             reason:
-                "cannot read /proc/PID/syscall of some threads: the process belongs to another \
+                "cannot read /proc/PID/syscall for some threads: the process belongs to another \
                      user, is not dumpable, or kernel.yama.ptrace_scope forbids it"
                     .to_owned(),
             fix: Some("run as root".to_owned()),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Descriptors that processes have open: sockets, TUN devices, and how many there are. With as many
-//! as the process may have, accept(2) fails with EMFILE, and connections wait in the accept queue.
+//! Descriptors that processes have open: sockets, TUN devices, and how many there are. Once a
+//! process has reached its limit, accept(2) fails with EMFILE, and connections wait in the accept
+//! queue.
 
 use crate::sleep::socket_inode;
 use linerate_machine::Root;

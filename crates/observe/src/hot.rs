@@ -46,7 +46,7 @@ pub fn hot_spots(code: &CodeCounts) -> HotSpots {
             what: "names".to_owned(),
             reason: format!(
                 "no function names for {REST}: the command executed instructions at more \
-                 addresses than the simulator has room for (4,194,303), or the disk of TMPDIR \
+                 addresses than the simulator has room for (4,194,303), or TMPDIR's file system \
                  is full"
             ),
             fix: None,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads single words of the memory of watched processes, for what the arguments of their system
-//! calls point to. This requires the permission to read their system calls, and does not stop them.
+//! Reads single words from the memory of watched processes: those to which the arguments of their
+//! system calls point. Requires permission to read their system calls; does not stop the processes.
 
 use linerate_machine::Root;
 use std::collections::BTreeMap;

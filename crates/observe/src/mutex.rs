@@ -6,13 +6,13 @@
 //!
 //! ```text
 //! FUTEX_LOCK_PI, FUTEX_LOCK_PI2:          a priority-inheriting mutex
-//! FUTEX_WAIT for the value 2, no timeout: a mutex of glibc: 2 means locked, with waiting threads.
-//!                                         Condition variables, semaphores and barriers of glibc
+//! FUTEX_WAIT for the value 2, no timeout: a glibc mutex: 2 means locked, with waiting threads.
+//!                                         glibc's condition variables, semaphores and barriers
 //!                                         wait with FUTEX_WAIT_BITSET.
 //! ```
 //!
-//! The second only holds for glibc: condition variables of musl wait for 2 as well. Locks of other
-//! libraries and languages are not recognized.
+//! The second rule holds only for glibc: musl's condition variables wait for 2 as well. Locks of
+//! other libraries and languages are not recognized.
 //!
 //! The kernel puts the owner's thread ID into the futex of a priority-inheriting mutex
 //! (Documentation/locking/pi-futex.rst); glibc keeps it 8 bytes behind the futex
@@ -28,11 +28,11 @@ const WAIT: u64 = 0;
 const LOCK_PI: u64 = 6;
 const LOCK_PI2: u64 = 13;
 const PRIVATE_OR_REALTIME: u64 = 128 | 256;
-/// Value of a locked mutex of glibc with waiting threads.
+/// Value of a locked glibc mutex for which threads are waiting.
 const CONTENDED: u64 = 2;
 /// Bits of a priority-inheriting futex that hold the thread ID (FUTEX_TID_MASK).
 const OWNER_BITS: u32 = 0x3fff_ffff;
-/// Position of the owner in a mutex of glibc, in bytes from its futex.
+/// Position of the owner in a glibc mutex, in bytes from its futex.
 const OWNER_AT: u64 = 8;
 
 /// Kind of mutex.
@@ -40,7 +40,7 @@ const OWNER_AT: u64 = 8;
 enum Kind {
     /// Priority-inheriting.
     Inheriting,
-    /// A mutex of glibc, if the process uses that library.
+    /// A glibc mutex, if the process uses that library.
     OfGlibc,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Mutex {
 /// Finder of mutexes.
 #[derive(Debug, Default)]
 pub(crate) struct Mutexes {
-    /// Whether each process uses the C library of GNU.
+    /// Whether each process uses the GNU C library.
     have_glibc: BTreeMap<u32, bool>,
 }
 
@@ -99,8 +99,8 @@ impl Mutexes {
     }
 }
 
-/// Returns whether `maps`, the text of /proc/PID/maps, has the C library of GNU. The names of other
-/// C libraries differ.
+/// Returns whether `maps`, the text of /proc/PID/maps, contains the GNU C library. The names of
+/// other C libraries differ.
 fn has_glibc(maps: &str) -> bool {
     maps.lines().any(|line| {
         let name = line.rsplit('/').next().unwrap_or_default();

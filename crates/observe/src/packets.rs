@@ -107,7 +107,7 @@ pub(crate) fn hidden_tunnels(tunnels: &str) -> Unread {
     Unread {
         what: "tunnel_packets".to_owned(),
         reason: format!(
-            "the program has TUN devices open ({tunnels}), of which at least one is in another \
+            "the program has TUN devices open ({tunnels}), at least one of which is in another \
              network namespace"
         ),
         fix: None,

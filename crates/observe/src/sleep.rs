@@ -216,8 +216,8 @@ impl Reader {
     }
 }
 
-/// Returns whether a thread waits for a page to be read from a disk. In sendfile(2), it may wait
-/// for that or for space in the buffer of the socket.
+/// Returns whether a thread is waiting for a page to be read from a disk. In sendfile(2), it may be
+/// waiting for that or for space in the socket's buffer.
 fn reads_disk(root: &Root, pid: u32, tid: u32) -> bool {
     let channel = wait_channel(root, &format!("proc/{pid}/task/{tid}"));
     ["folio_wait", "io_schedule", "wait_on_page", "filemap_"]

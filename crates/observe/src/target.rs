@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 
 /// USER_HZ: unit of the CPU times in `stat`.
-const TICKS_PER_S: f64 = 100.0;
+pub(crate) const TICKS_PER_S: f64 = 100.0;
 
 /// Returns all PIDs in ascending order.
 pub(crate) fn all_pids(root: &Root) -> Vec<u32> {
@@ -105,8 +105,9 @@ pub(crate) struct Family {
     /// The kernel's softirq threads, by CPU.
     pub(crate) softirq_threads: BTreeMap<u32, u32>,
     seen: BTreeMap<u32, Seen>,
-    /// Whether an observed process has ended that was there at the first look.
-    has_lost_first: bool,
+    /// CPU time that observed processes had used at the first look, and that has since been added
+    /// to that of their parents, because they ended.
+    inherited_ticks: u64,
 }
 
 /// A process as first seen.
@@ -137,9 +138,11 @@ impl Family {
     pub(crate) fn look(&mut self, root: &Root) -> Vec<u32> {
         let now: BTreeSet<u32> = all_pids(root).into_iter().collect();
         let is_first = self.seen.is_empty();
-        let has_ended = |(pid, seen): (&u32, &Seen)| seen.is_first && !now.contains(pid);
-        self.has_lost_first |=
-            self.seen.iter().any(|of| self.pids.contains(of.0) && has_ended(of));
+        let ended = |(pid, seen): &(&u32, &Seen)| seen.is_first && !now.contains(pid);
+        let is_own = |seen: &Seen| self.pids.contains(&seen.parent);
+        let inherited = self.seen.iter().filter(ended).filter(|(_, seen)| is_own(seen));
+        self.inherited_ticks +=
+            inherited.map(|(_, seen)| seen.ran_ticks + seen.children_ticks).sum::<u64>();
         self.seen.retain(|pid, _| now.contains(pid));
         for &pid in &now {
             if let std::collections::btree_map::Entry::Vacant(place) = self.seen.entry(pid)
@@ -170,17 +173,16 @@ impl Family {
         Some((stat.name, since as f64 / TICKS_PER_S))
     }
 
-    /// Returns the CPU time in seconds of children that the observed processes have started and
-    /// waited for. `None` if a process has ended that was there at the first look: the time that
-    /// it used before then may have been added to its parent's.
-    pub(crate) fn children_cpu_time(&self, root: &Root) -> Option<f64> {
+    /// Returns the CPU time in seconds of child processes that have ended and been waited for, since
+    /// the first look.
+    pub(crate) fn children_cpu_time(&self, root: &Root) -> f64 {
         let of_process = |pid: &u32| {
             let (stat, before) = self.stat_and_first(root, *pid)?;
             let before = before.map_or(0, |seen| seen.children_ticks);
             Some(stat.children_ticks.saturating_sub(before))
         };
         let ticks: u64 = self.pids.iter().filter_map(of_process).sum();
-        (!self.has_lost_first).then_some(ticks as f64 / TICKS_PER_S)
+        ticks.saturating_sub(self.inherited_ticks) as f64 / TICKS_PER_S
     }
 
     /// Returns a process's current fields and those of the first look; `None` once it has ended.
@@ -277,18 +279,21 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_children_counts_from_the_first_look_until_one_of_the_first_ends() {
+    fn the_time_of_children_counts_from_the_first_look() {
         let folder = tree(&[(5, "b", 'S', 1, 0), (6, "c", 'S', 5, 0)]);
         let root = Root::new(folder.path());
         let set = |pid: u32, own: u64, children: [u64; 2]| {
             let [user, system] = children;
             let zeros = "0 ".repeat(39);
-            let text = format!("{pid} (b) S 1 1 1 0 -1 0 0 0 0 0 {own} 0 {user} {system} {zeros}");
+            let parent = if pid == 6 { 5 } else { 1 };
+            let text =
+                format!("{pid} (b) S {parent} 1 1 0 -1 0 0 0 0 0 {own} 0 {user} {system} {zeros}");
             fs::write(folder.path().join(format!("proc/{pid}/stat")), text).unwrap();
         };
         set(5, 100, [300, 200]);
+        set(6, 80, [0, 0]);
         let mut family = Family::new(&root, &[5]);
-        assert_eq!(family.children_cpu_time(&root), Some(0.0));
+        assert_eq!(family.children_cpu_time(&root), 0.0);
         set(5, 110, [330, 210]);
         assert_eq!(family.cpu_time(&root, 5), Some(("b".to_owned(), 0.1)));
         // A child that came and went in between is part of it.
@@ -297,9 +302,11 @@ mod tests {
         assert_eq!(family.look(&root), [9]);
         fs::remove_dir_all(folder.path().join("proc/9")).unwrap();
         family.look(&root);
-        assert_eq!(family.children_cpu_time(&root), Some(0.4));
+        assert_eq!(family.children_cpu_time(&root), 0.4);
+        // What a child had used at the first look is not part of it.
         fs::remove_dir_all(folder.path().join("proc/6")).unwrap();
+        set(5, 110, [390, 260]);
         family.look(&root);
-        assert_eq!(family.children_cpu_time(&root), None);
+        assert_eq!(family.children_cpu_time(&root), 0.7);
     }
 }

@@ -68,8 +68,8 @@ pub struct GivenCost {
     pub state: Option<State>,
     /// Fraction of the path's packets that reach the stage, above 0 and at most 1.
     pub reach: f64,
-    /// Fraction of the packets reaching the stage that it processes, above 0 and at most 1; the
-    /// others go round it.
+    /// Of the packets that reach the stage, the fraction that it processes, above 0 and at most 1;
+    /// the others go round it.
     pub processed: f64,
     /// Nanoseconds per packet that the stage processes; `None` if not given.
     pub ns: Option<f64>,
@@ -90,7 +90,7 @@ pub struct GivenWork {
     pub l1_misses: f64,
     /// L2 misses per packet. Each of them is also counted as an L1 miss.
     pub l2_misses: f64,
-    /// Stall time per packet on device accesses, in nanoseconds.
+    /// Stall time on device accesses, in nanoseconds per packet.
     pub io_ns: f64,
     /// Stall cycles per instruction that no hardware counter covers: branches, buffers,
     /// dependencies.
@@ -348,7 +348,7 @@ fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neigh
         // `instructions`.
         let is_read = mistakes.is_empty() || entry.is_given("instructions");
         if does == Idling::Polls && is_read && of("instructions") < 1.0 {
-            let message = "a poll has at least 1 instruction";
+            let message = "a poll takes at least 1 instruction";
             mistakes.push(Mistake::new(&entry.place("instructions"), message));
         }
         all.push(Neighbour {

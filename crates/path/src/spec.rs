@@ -144,7 +144,7 @@ pub struct SourceSpec {
     pub kind: &'static str,
     /// One-line description for the help and the schema.
     pub help: &'static str,
-    /// Keys of the source's section other than those of all sources that read a capture.
+    /// Keys of the source section, except those common to all sources that read a capture.
     pub params: &'static [ParamSpec],
     /// Checks constraints between individually valid parameters. The second argument is the buffer
     /// size in bytes.

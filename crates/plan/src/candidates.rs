@@ -318,7 +318,7 @@ impl Search<'_> {
             let merged = nearest_feasible(list.baseline, workers, Some(self.costs));
             if merged.workers() <= self.env.cpus {
                 let name =
-                    format!("merge the lightest segments, {} workers left", merged.workers());
+                    format!("merge the lightest segments, leaving {} workers", merged.workers());
                 list.add(name, merged.segments);
             }
         }

@@ -107,8 +107,8 @@ fn held_back(run: &RunReport) -> Finding {
     let most = run.workers.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)));
     let (name, lost) = most.map_or(("", 0.0), |worker| (worker.name.as_str(), lost(&worker)));
     cannot_tell(&format!(
-        "the source always has packets, yet every worker waits: parallel workers wait for \
-         whichever of them is slowest at the time (worker {name} was preempted {} of the time); \
+        "the source always has packets, yet every worker spends time waiting: parallel workers \
+         wait for whichever is slowest at the moment (worker {name} was preempted {} of the time); \
          measure again on an idle machine",
         percent(lost),
     ))
@@ -191,8 +191,8 @@ fn cannot_tell(reason: &str) -> Finding {
 
 fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
     format!(
-        "workers {} and {} are busy for {} and {} of their running time, and the intervals of \
-         their {} and {} ticks per packet overlap",
+        "workers {} and {} are busy for {} and {} of their running time, and their intervals \
+         overlap ({} and {} ticks per packet)",
         first.worker.name,
         second.worker.name,
         percent(first.busy),
@@ -253,8 +253,8 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
         bottleneck: None,
         worker: None,
         sentence: format!(
-            "the source limits the rate: every worker waits for packets; the busiest, {}, is busy \
-             for {share} of its running time (tier sw)",
+            "the source limits the rate: every worker spends time waiting for packets; the \
+             busiest, {}, is busy for {share} of its running time (tier sw)",
             busiest.worker.name
         ),
     }

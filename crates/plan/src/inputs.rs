@@ -316,7 +316,7 @@ fn environment(
     let [value, low, high] = SCALING;
     let drift = if processors.are_shared { DRIFT_SHARED } else { DRIFT_ALONE };
     let speed = format!(
-        "{} to {} times the speed of a CPU that runs alone",
+        "{} to {} times the speed of a CPU running alone",
         three_digits(low),
         three_digits(high)
     );

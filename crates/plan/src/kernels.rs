@@ -74,7 +74,7 @@ fn share(run: &RunReport, name: &str, kernel: Kernel) -> Figure {
     let mut is_called = false;
     for stage in stages(run).filter(|stage| stage.name == name && stage.packets > 0) {
         let Some(uses) = &stage.kernels else {
-            return absent("the calls of this run were not logged");
+            return absent("kernel calls were not logged in this run");
         };
         let packets = stage.packets as f64;
         match estimate(&stage.ticks_per_packet) {

@@ -104,8 +104,8 @@ impl Limits {
                 Some(format!("the line rate of {} caps all predictions", Kpps(most)))
             }
             Bound::Quota => Some(format!(
-                "the CPU quota of {} CPUs limits any mapping to {}, because one worker reaches \
-                 {alone} on its own CPU",
+                "the CPU quota of {} CPUs limits any mapping to {}, because one worker with a \
+                 full CPU reaches {alone}",
                 three_digits(self.quota.unwrap_or_default()),
                 Kpps(most),
             )),

@@ -162,10 +162,10 @@ impl fmt::Display for NoSketch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::HasPath => {
-                f.write_str("a record of run or tune also needs the path file it was made with")
+                f.write_str("with a run or tune record, also give the path file it was made with")
             }
             Self::OtherKind => f.write_str(
-                "the record has no packet costs; use a record of run, tune, regions, import or why",
+                "the record has no packet costs; use a run, tune, regions, import or why record",
             ),
             Self::Packets { remedy } => {
                 write!(f, "the number of packets is unknown: {remedy}")

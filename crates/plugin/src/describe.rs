@@ -52,7 +52,7 @@ pub(crate) fn describe(raw: &'static RawStage, file: &str) -> Result<Description
     let drop_causes = names(raw.drop_causes, "drop_causes", MAX_CAUSES)?;
     let counts = names(raw.counts, "counts", MAX_COUNTS)?;
     if counts.is_empty() == raw.read_counts.is_some() {
-        return Err("`counts` and `read_counts` require each other".to_owned());
+        return Err("`counts` and `read_counts` must be given together".to_owned());
     }
     let spec = StageSpec {
         kind: Box::leak(format!("{PLUGIN} {file}").into_boxed_str()),

@@ -99,7 +99,7 @@ impl fmt::Display for LoadError {
             Self::OtherVersion(path, found) => write!(
                 f,
                 "{} was built for version {found} of the stage interface, but this program has \
-                 version {}: rebuild it with the stage.h of `linerate new-stage --lang c`",
+                 version {}: rebuild it with the stage.h from `linerate new-stage --lang c`",
                 path.display(),
                 abi::VERSION
             ),

@@ -475,8 +475,8 @@ impl fmt::Display for ReadError {
             }
             Self::Changed { field } => write!(
                 f,
-                "`{field}` contradicts the rest of the record, so the record was edited; use the \
-                 original record, or measure again"
+                "`{field}` contradicts the rest of the record, so the record must have been \
+                 edited; use the original record, or measure again"
             ),
         }
     }

@@ -141,7 +141,8 @@ pub struct Pages {
     pub used: PageKind,
     /// Share of the requested memory that is backed by huge pages according to the OS, 0 to 1.
     pub granted: Figure,
-    /// Latency with huge pages relative to small pages, at sizes where small pages miss the TLB.
+    /// Latency with huge pages relative to that with small pages, at chain sizes for which small
+    /// pages miss the TLB.
     pub time_ratio: Figure,
     /// Whether huge pages are effective.
     pub verdict: PagesVerdict,

@@ -157,7 +157,7 @@ pub struct LineHold {
     /// The mapping that sustains line rate or, failing that, the one that comes closest, in short
     /// form.
     pub mapping: String,
-    /// Packets per burst of that mapping.
+    /// Packets per burst with that mapping.
     pub burst: u32,
     /// Predicted per-flow rate with that mapping, in kpps.
     pub predicted_kpps: Figure,

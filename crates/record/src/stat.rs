@@ -100,7 +100,7 @@ pub struct BaselineOf {
     pub environment: Option<Environment>,
 }
 
-/// What events are counted for.
+/// What events are counted for: a command, a process, or CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "what", rename_all = "snake_case")]

@@ -415,8 +415,8 @@ impl Warning {
             }
             Self::UnfinishedProcesses { .. } => "make the command wait for its children",
             Self::UncountedProcesses { .. } => "do not strip the program, or link it dynamically",
-            Self::OverwrittenCounts { .. } => "count the program that was executed last, by itself",
-            Self::UnsimulatedPrograms { .. } => "count these programs by themselves",
+            Self::OverwrittenCounts { .. } => "count only the program that was executed last",
+            Self::UnsimulatedPrograms { .. } => "count these programs separately",
             Self::UnfollowedProgram { .. } => {
                 "run the command as the target user, without the setuid program"
             }

@@ -52,16 +52,16 @@ pub struct Observation {
     pub threads: Vec<ThreadActivity>,
     /// Number of threads omitted from `threads`.
     pub threads_left_out: u32,
-    /// CPU time of the program that is not in `threads`, because the threads that used it started
-    /// and ended within the window, in CPUs. Accounted in 10 ms ticks; `null` if it could not be
+    /// CPU time of the program's threads that are missing from `threads` because they started and
+    /// ended within the window, in CPUs. Accounted in 10 ms ticks; `null` if it could not be
     /// determined.
     #[serde(default)]
     pub ended_threads_cpus: Option<f64>,
-    /// CPU time of child processes that the program started and waited for within the window, in
-    /// CPUs. Accounted in 10 ms ticks; `null` if it could not be determined.
+    /// CPU time of child processes that the program waited for and that ended too soon to be in
+    /// `threads`, in CPUs. Accounted in 10 ms ticks; `null` if it was not determined.
     #[serde(default)]
     pub ended_children_cpus: Option<f64>,
-    /// Processes that had as many descriptors open as they may in at least one reading.
+    /// Processes that had reached their limit on open descriptors in at least one reading.
     #[serde(default)]
     pub full_descriptors: Vec<FullDescriptors>,
     /// CPU quotas of the program's processes; may be empty.
@@ -127,7 +127,7 @@ pub struct FullDescriptors {
     pub limit: u64,
     /// Number of readings.
     pub reads: u64,
-    /// Fraction of readings in which all of them were open, 0 to 1.
+    /// Fraction of readings in which the process had reached its limit, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
 }

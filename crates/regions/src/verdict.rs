@@ -144,8 +144,8 @@ impl ThreadReport<'_> {
         };
         (waited > AWAY * ticks).then(|| {
             format!(
-                "the thread waited {} ticks for a CPU since its regions began ({switches}), up to \
-                 {} % of the ticks of this region; {advice}",
+                "the thread waited {} ticks for a CPU after its first region began ({switches}), \
+                 up to {} % of the ticks of this region; {advice}",
                 three_digits(waited),
                 three_digits((waited / ticks).min(1.0) * 100.0)
             )

@@ -41,7 +41,7 @@ fn head(report: &BudgetReport, style: &Style) -> String {
         counted(report.pipes_per_core, "pipe", "pipes"),
         report.source,
     );
-    let on_line = format!("{}, frame sizes include the FCS", BitsPerSecond(report.line_bits_per_s));
+    let on_line = format!("{}; frame sizes include the FCS", BitsPerSecond(report.line_bits_per_s));
     line("machine", &machine, style) + &line("line", &on_line, style)
 }
 
@@ -141,7 +141,7 @@ fn roofline(report: &BudgetReport, style: &Style) -> String {
         "upper bounds on forwarding, all ports together; each byte crosses the memory bus twice";
     let issued = report.rows.iter().any(|row| row.ceilings.issue_packets_per_s.is_some());
     let head = match issued {
-        true => format!("{twice}; the bound on instructions is the issue rate of all pipes"),
+        true => format!("{twice}; the instruction bound is the combined issue rate of all pipes"),
         false => twice.to_owned(),
     };
     line("roofline", &head, style) + &grid.render(style)

@@ -196,8 +196,7 @@ fn wrong(report: &KernelsReport, style: &Style) -> String {
     let paragraph = |wrong: &linerate_record::kernels::WrongResult| {
         let (kernel, variant, difference) = (wrong.kernel, &wrong.variant, &wrong.difference);
         let text = format!(
-            "{variant} of {kernel} gives wrong results and was not timed: \
-                            {difference}"
+            "{kernel} variant {variant} gives wrong results and was not timed: {difference}"
         );
         labelled("wrong:", Paint::Warning, &clean(&text), style)
     };
@@ -232,7 +231,7 @@ fn notes(report: &KernelsReport, blocks: &[Block], page: &Page) -> String {
     let left_out: BTreeSet<Load> = page.left_out.iter().copied().collect();
     if !left_out.is_empty() {
         let sizes: Vec<String> = left_out.into_iter().map(Load::text).collect();
-        let text = format!("not shown, to fit the width: {}", sizes.join(", "));
+        let text = format!("omitted to fit the width: {}", sizes.join(", "));
         notes += &line("", &text, style);
     }
     let absent = report.rows.iter().filter(|row| unit.time(row).is_none());
@@ -261,7 +260,8 @@ fn marks(report: &KernelsReport) -> Vec<String> {
     }
     let most = rows(Role::Selected).filter_map(|row| row.of_bound).reduce(f64::max);
     if most.is_some() {
-        let text = "% of the bound: time of the bound over time of selected, in the same rounds";
+        let text = "% of the bound: the bound's time divided by that of selected, in the same \
+                    rounds";
         marks.push(text.to_owned());
     }
     if most.is_some_and(|most| most > ABOVE_BOUND) {

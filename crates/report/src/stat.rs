@@ -132,7 +132,7 @@ fn end(report: &StatReport) -> String {
     }
     if report.is_time_up {
         let counted = match report.tier {
-            Tier::Sim => "the command got SIGTERM and was counted until it exited",
+            Tier::Sim => "the command was sent SIGTERM and counted until it exited",
             _ => "counting stopped then",
         };
         texts.push(format!("the --time limit was reached: {counted}"));

@@ -278,7 +278,7 @@ fn agreement(report: &TcpReport, style: &Style) -> String {
     };
     let text = format!(
         "timing each call and sampling from another CPU {verdict}; the largest difference is {} \
-         points: {} of `{}`, {}, {}",
+         points, for {} with `{}` ({}, {})",
         significant(100.0 * most.share),
         most.routine,
         set.name,
@@ -311,7 +311,7 @@ fn findings(report: &TcpReport, stack: &TcpStack, style: &Style) -> String {
         Some(match compared(report, set) {
             None => format!("{}: `{best}` was fastest", pattern.name),
             Some(work) => {
-                format!("{}: `{}` reaches {work}; `{best}` was fastest", pattern.name, set.name)
+                format!("{}: `{}` reached {work}; `{best}` was fastest", pattern.name, set.name)
             }
         })
     };

@@ -31,7 +31,7 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
 /// Formats one screen: bottleneck, candidates, result.
 pub(crate) fn screen(report: &TuneReport, style: &Style) -> String {
     let write = match (report.chosen, &report.predicted_from) {
-        (Some(_), _) => "use this mapping: --out FILE writes the path with it".to_owned(),
+        (Some(_), _) => "add --out FILE to write the path with this mapping".to_owned(),
         (None, Some(_)) => format!("linerate tune {PATH_FILE}  # measure the candidates"),
         (None, None) => match &report.finding.bottleneck {
             Some(stage) => {
@@ -230,7 +230,7 @@ fn limit(report: &TuneReport, style: &Style) -> String {
         Some(p99) if p99 <= limit.0 => format!("p99 of at most {limit}: met"),
         Some(p99) => {
             let p99 = Nanos(p99);
-            format!("p99 of at most {limit}: missed (it is {p99}); no candidate meets it")
+            format!("p99 of at most {limit}: missed ({p99}); no candidate meets the limit")
         }
         None => format!("p99 of at most {limit}: cannot tell because too few packets were timed"),
     };

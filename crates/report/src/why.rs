@@ -173,7 +173,7 @@ fn gain_value(percent: &Figure) -> String {
         (_, Some(high)) if is_open(percent) => {
             format!("up to {:.0} times the rate", 1.0 + high / 100.0)
         }
-        (Some(_), None) if is_open(percent) => "up to many times the rate".to_owned(),
+        (Some(_), None) if is_open(percent) => "possibly many times the rate".to_owned(),
         (Some(low), Some(high)) if whole(low) == whole(value) && whole(low) != whole(high) => {
             format!("{} to {} %", whole(low), whole(high))
         }
@@ -368,6 +368,6 @@ mod tests {
         assert_eq!(gain(1900.0, 3200.0, 4900.0), "20 to 50 times the rate");
         assert_eq!(gain(567.0, 567.0, 567.2), "567 %");
         assert_eq!(gain(0.0, 0.0, 58.0), "0 to 58 %");
-        assert_eq!(open(0.0, 3200.0), "up to many times the rate");
+        assert_eq!(open(0.0, 3200.0), "possibly many times the rate");
     }
 }

@@ -104,7 +104,7 @@ impl Stage for Filter {
         (self.counts.default == packets).then(|| match self.rules {
             0 => "`rules` is empty".to_owned(),
             1 => "no packet matches the only rule in `rules`".to_owned(),
-            rules => format!("no packet matches any of the {rules} `rules`"),
+            rules => format!("no packet matches any of the {rules} rules in `rules`"),
         })
     }
 }

@@ -18,8 +18,8 @@ pub(crate) const KIND: StageKind = StageKind::new(
             name: "other",
             kind: ParamKind::Word(&["drop", "pass"]),
             default: Default::Text("drop"),
-            help: "What happens to frames that are not IP; stages that need headers then require \
-                   'only'.",
+            help: "Action for frames that are not IP; with 'pass', stages that need headers \
+                   require 'only'.",
         }],
         needs_headers: false,
         state: State::None,

@@ -19,7 +19,7 @@ pub(crate) const KIND: StageKind = StageKind::new(
             name: "adds",
             kind: ParamKind::Integer { min: 0, max: 1_000_000 },
             default: Default::Integer(100),
-            help: "Dependent one-cycle integer operations, and thus core cycles, per packet.",
+            help: "Dependent integer operations per packet, each of which takes one core cycle.",
         }],
         needs_headers: false,
         state: State::None,

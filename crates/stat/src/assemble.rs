@@ -257,7 +257,7 @@ impl Runs<'_> {
                 Some(work) if !self.is_whole(work) => {
                     format!("the unit of work was not counted: {}", self.reason(work))
                 }
-                _ => "the count of units of work is 0".to_owned(),
+                _ => "the number of units of work is 0".to_owned(),
             };
             Figure::absent(&unit, tier, COUNTED, &reason)
         })
@@ -379,11 +379,11 @@ impl Runs<'_> {
             (What::Cpus(_), _) => None,
             (_, Some(clock)) => {
                 let used = clock.into_iter().zip(elapsed).map(|(clock, elapsed)| clock / elapsed);
-                Some((used.collect(), "task_clock_ns over elapsed time"))
+                Some((used.collect(), "task_clock_ns divided by elapsed time"))
             }
             _ => {
                 let used: Option<Vec<f64>> = self.runs.iter().map(since_fork).collect();
-                used.map(|used| (used, "user and system time over the time since fork(2)"))
+                used.map(|used| (used, "user and system time divided by the time since fork(2)"))
             }
         }
     }

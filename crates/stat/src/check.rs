@@ -88,7 +88,7 @@ fn hot(request: &Request) -> Option<&'static str> {
     }
     (request.simulator == Some(Simulator::Valgrind) || request.plugin.is_none()).then_some(
         "only QEMU counts by function: drop --hot, or drop --simulator valgrind and any baseline \
-         that Valgrind simulated",
+         simulated by Valgrind",
     )
 }
 

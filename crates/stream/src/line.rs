@@ -62,7 +62,7 @@ impl Line {
                 return Ok(message);
             }
             if Instant::now() >= deadline {
-                let what = format!("no message arrived in time {during}");
+                let what = format!("timed out waiting for a message {during}");
                 return Err(StreamError::Late { what });
             }
         }

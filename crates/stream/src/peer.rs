@@ -21,7 +21,7 @@ const SHOW: Duration = Duration::from_millis(300);
 /// Size of the first message on a connection in bytes: nonce and index.
 const PROOF: usize = 12;
 
-const SETTING_UP: &str = "while the connections were set up";
+const SETTING_UP: &str = "while the connections were being set up";
 
 fn failed(error: std::io::Error) -> StreamError {
     socket_error(SETTING_UP, error)

@@ -124,7 +124,8 @@ impl Test {
             return Some(format!("the warm-up or the measurement is longer than {most} s"));
         }
         (pause > MAX_PAUSE || self.writes == 0 || self.writes > self.message.max(1)).then(|| {
-            "a pause is longer than 1 s, or a message has no writes or more writes than bytes"
+            "a pause is longer than 1 s, or the number of writes per message is 0 or greater than \
+             its size in bytes"
                 .to_owned()
         })
     }

@@ -143,7 +143,8 @@ fn late() -> [Check; 2] {
     };
     let ratios: Vec<f64> = (0..ROUNDS).map(|_| ratio()).collect();
     let ratio = median(&ratios).unwrap_or(f64::NAN);
-    let why = "median ratio of ticks of individually timed calls to ticks of back-to-back calls";
+    let why = "median ratio of the ticks taken by individually timed calls to those taken by the \
+               same calls back to back";
     [
         Check::at_least("shares.late_call_is_timed", ratio, ROUNDS, LATE.0, why),
         Check::at_most("shares.late_call_is_timed_once", ratio, ROUNDS, LATE.1, why),

@@ -82,7 +82,7 @@ impl Beat {
         self.0.store(number * CONTESTANTS_MAX + contestant, Ordering::Relaxed);
     }
 
-    /// Marks that no window is running.
+    /// Ends the current window: until the next one starts, the watchdog sees none.
     pub(crate) fn end(&self) {
         self.0.store(0, Ordering::Relaxed);
     }

@@ -64,8 +64,8 @@ pub fn predict(
 impl Predicted {
     /// Returns the proposals in the form stored in a record, without measured results.
     pub fn candidates(&self, shape: &PathShape) -> Vec<Candidate> {
-        const METHOD: &str = "calibrated stage, ring and burst costs; stages on the slowest CPU \
-                              with all CPUs loaded";
+        const METHOD: &str = "calibrated stage, ring and burst costs; stages measured on the \
+                              slowest CPU with all CPUs loaded";
         let names: Vec<&str> = shape.names().collect();
         let candidate = |proposal: &Proposal| Candidate {
             name: proposal.name.clone(),

@@ -157,7 +157,7 @@ fn check(recorded: &CalibrationReport, names: &[&str], workers: usize) -> Result
         (is_of_run && !names.is_empty(), "its stages differ from the baseline's"),
         (may_run, "it has fewer CPUs than the baseline has workers, or more CPUs than supported"),
         (recorded.burst > 0 && recorded.workers > 0, "its burst or its number of workers is 0"),
-        (recorded.ticks_per_s > 0.0, "its tick rate is not above 0"),
+        (recorded.ticks_per_s > 0.0, "its tick rate is not positive"),
     ];
     match checks.into_iter().find(|(fits, _)| !fits) {
         Some((_, what)) => Err(Lacking::Whole { what }),

@@ -259,7 +259,7 @@ fn latency(seen: &[Option<Seen>]) -> RoundLatency {
     let figure = |pick: fn(&Seen) -> Option<f64>| {
         let all: Vec<f64> = each(seen, pick).into_iter().flatten().collect();
         if all.is_empty() {
-            let reason = "too few packets were timed in every round";
+            let reason = "no round timed enough packets";
             return Figure::absent("ns", Tier::Sw, ROUNDS_METHOD, reason);
         }
         Figure::number("ns", median_interval(&all, CONFIDENCE), Tier::Sw, ROUNDS_METHOD)
@@ -268,7 +268,7 @@ fn latency(seen: &[Option<Seen>]) -> RoundLatency {
 }
 
 fn speedup_figure(speedup: Option<Estimate>) -> Figure {
-    const METHOD: &str = "median of the ratios within each round";
+    const METHOD: &str = "median of the per-round ratios";
     let absent = || Figure::absent("ratio", Tier::Sw, METHOD, "no round measured both rates");
     speedup.map_or_else(absent, |speedup| Figure::number("ratio", speedup, Tier::Sw, METHOD))
 }

@@ -174,7 +174,10 @@ fn judged(event: String, per_load: Figure, bytes: u64) -> EventOfChase {
         _ => None,
     };
     let doubt = (plausible == Some(false)).then(|| {
-        format!("a walk of {} loads each line once, so this must be 1", memory_size(bytes as f64))
+        format!(
+            "a chase over {} loads each line once, so this figure must be 1",
+            memory_size(bytes as f64)
+        )
     });
     EventOfChase { event, per_load, plausible, doubt }
 }

@@ -58,7 +58,7 @@ impl Simulator<'_> {
         let exact = gap < 1.0 - LINE_REACHED;
         let placed = placed.map_or_else(
             || "too many to enumerate".to_owned(),
-            |kpps| format!("none exceeds {} kpps, estimated pipe by pipe", three_digits(kpps)),
+            |kpps| format!("none exceeds {} kpps in a pipe-by-pipe estimate", three_digits(kpps)),
         );
         let sentence = format!(
             "searched single changes and sequences of up to {steps}; the mapping as written has \

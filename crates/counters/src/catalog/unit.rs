@@ -48,7 +48,7 @@ pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
         terms.split(',').try_for_each(|term| split(term.trim()).map(drop)).map_err(malformed)?;
         return Err(no_unit(sysfs, name, unit, terms));
     };
-    let kind = kind.parse().map_err(|_| malformed(format!("invalid type of {unit}: `{kind}`")))?;
+    let kind = kind.parse().map_err(|_| malformed(format!("invalid type for {unit}: `{kind}`")))?;
     let mut words = Words { folder: &folder, selector: Selector::new(kind, 0), count: None };
     for term in terms.split(',') {
         words.term(term.trim(), true).map_err(malformed)?;
@@ -163,7 +163,7 @@ impl Words<'_> {
 
     /// Spreads a number over a format's bits, such as `config:0-7,32-35`, lowest bit first.
     fn fill(&mut self, key: &str, format: &str, mut number: u64) -> Result<(), String> {
-        let bad = || format!("unsupported format of `{key}`: `{format}`");
+        let bad = || format!("unsupported format for `{key}`: `{format}`");
         let (word, ranges) = format.split_once(':').ok_or_else(bad)?;
         let word = match word {
             "config" => &mut self.selector.config,

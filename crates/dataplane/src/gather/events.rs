@@ -58,8 +58,8 @@ fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTu
         let reason = match turns.broken {
             0 => format!("only {} iterations were counted; run longer", under.len()),
             lost => format!(
-                "only {} samples are valid: another user held the counters during {lost} \
-                 iterations",
+                "only {} samples are valid: another user of the PMU held the counters during \
+                 {lost} iterations",
                 under.len()
             ),
         };

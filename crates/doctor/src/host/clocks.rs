@@ -31,7 +31,7 @@ fn counter(host: &Host) -> Option<Observation> {
         ),
         false => PROCESSOR.advice(
             "timestamp_counter",
-            "no promise",
+            "not guaranteed",
             "the TSC may change rate, or stop when the core sleeps, so times may be wrong",
             None,
         ),
@@ -132,7 +132,8 @@ fn boost(host: &Host) -> Option<Observation> {
             "the core clock depends on temperature and on the load of other cores: measurements \
              are less repeatable",
             Some(format!(
-                "echo {off} | sudo tee /{file}  # for repeatable measurements; boost on is faster"
+                "echo {off} | sudo tee /{file}  # for repeatable measurements; code runs faster \
+                 with boost on"
             )),
         ),
         false => {

@@ -24,7 +24,7 @@ fn balancer(host: &Host) -> Option<Observation> {
     Some(DATA_PLANE.advice(
         "irqbalance",
         "running",
-        "irqbalance moves interrupts between CPUs every few seconds, worker CPUs included",
+        "every few seconds, irqbalance moves interrupts between CPUs, including worker CPUs",
         Some("sudo systemctl stop irqbalance".to_owned()),
     ))
 }

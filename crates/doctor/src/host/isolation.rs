@@ -39,7 +39,7 @@ fn isolation(host: &Host) -> Observation {
     if host.root.exists(TICKLESS) {
         words += &format!(" {}", without_ticks(&list));
     }
-    let sentence = "other programs may be scheduled on a worker's CPU, and packets then wait";
+    let sentence = "other programs may be scheduled on a worker's CPU while packets wait";
     DATA_PLANE.advice("isolated_cpus", "none", sentence, Some(boot_with(host, &words)))
 }
 
@@ -135,10 +135,10 @@ fn interrupts(host: &Host) -> Option<Observation> {
     );
     let sentence = match host.isolated.is_empty() {
         true => {
-            "each interrupt stops the worker on that CPU for some microseconds; leave the first \
+            "each interrupt stops the worker on that CPU for a few microseconds; leave the first \
              core to the system"
         }
-        false => "each interrupt stops the worker on that CPU for some microseconds",
+        false => "each interrupt stops the worker on that CPU for a few microseconds",
     };
     Some(DATA_PLANE.advice(NAME, value, sentence, (!home.is_empty()).then_some(fix)))
 }

@@ -86,8 +86,8 @@ fn threads(host: &Host) -> Option<Observation> {
     }
     let switchable = host.root.text(&format!("{SMT}/control")).is_some_and(|c| c == "on");
     let sentence = format!(
-        "hardware threads of one core slow each other down ({}); linerate uses one thread per core \
-         first",
+        "hardware threads of the same core ({}) slow each other down; linerate first uses one \
+         thread of each core",
         name_cpus(&host.system_cpus())
     );
     let fix = switchable.then(|| {
@@ -115,10 +115,8 @@ fn nodes(host: &Host) -> Observation {
     let all = nodes.iter().map(cpus).collect::<Vec<_>>().join("; ");
     let value = format!("{} nodes", nodes.len());
     if host.root.text("proc/sys/kernel/numa_balancing").is_some_and(|on| on != "0") {
-        let sentence = format!(
-            "{all}; NUMA balancing migrates pages between them, which stalls \
-                                workers"
-        );
+        let sentence =
+            format!("{all}; NUMA balancing migrates pages between them, which stalls workers");
         let fix = Some("sudo sysctl kernel.numa_balancing=0".to_owned());
         return TOPOLOGY.advice("numa", value, &sentence, fix);
     }

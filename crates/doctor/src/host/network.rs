@@ -44,7 +44,7 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
         (false, true) => DATA_PLANE.fact(
             &name,
             value,
-            "fewer queues than CPUs, but the kernel spreads packets further (RPS)",
+            "fewer queues than CPUs, but the kernel spreads packets over more CPUs (RPS)",
         ),
         (false, false) => DATA_PLANE.advice(
             &name,

@@ -214,7 +214,7 @@ fn a_server_out_of_the_box_is_prepared_for_workers() {
         "echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
     );
     let no_turbo = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo  # for \
-                    repeatable measurements; boost on is faster";
+                    repeatable measurements; code runs faster with boost on";
     server.says("boost", Verdict::Advice, "on", no_turbo);
     server.says(
         "isolated_cpus",

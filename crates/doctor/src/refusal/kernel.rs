@@ -86,8 +86,7 @@ fn no_perf_events(sentence: &str) -> Explanation {
 fn seccomp() -> Explanation {
     Explanation::new(
         Cause::Seccomp,
-        "a seccomp filter blocks perf_event_open(2), as the default profile of containers \
-         does",
+        "a seccomp filter blocks perf_event_open(2), as the default container profile does",
         "docker run --cap-add PERFMON IMAGE  # on the host; before Docker 23, and with podman, \
          also --security-opt seccomp=unconfined; for a systemd service: \
          SystemCallFilter=perf_event_open",

@@ -118,7 +118,7 @@ fn stay(allowed: &[u32], module: Option<&Module>) -> Explanation {
         Cause::NotOnOneCpu,
         format!(
             "counter registers are not saved per thread, so the thread must be pinned to one CPU; \
-             it may run on {}",
+             it may currently run on {}",
             name_cpus(allowed)
         ),
         format!("taskset -c {cpu} COMMAND"),
@@ -131,7 +131,9 @@ fn closed_on(cpu: u32, was_opened: bool, module: Option<&Module>) -> Explanation
             "another program disabled the counters of CPU {cpu}, bypassing the module (perf does \
              so when it counts on that CPU)"
         ),
-        false => format!("the module did not open the counters of CPU {cpu} to user mode"),
+        false => {
+            format!("the module did not make the counters of CPU {cpu} readable from user mode")
+        }
     };
     Explanation::new(Cause::RegistersClosed, why, reload(module, None, false))
 }
@@ -218,7 +220,7 @@ fn other_architecture() -> Explanation {
 fn only_installed() -> Explanation {
     Explanation::new(
         Cause::RegistersClosed,
-        "the pmu_user module, which opens the registers to user mode, is not loaded",
+        "the pmu_user module, which makes the registers readable from user mode, is not loaded",
         format!("sudo modprobe pmu_user {EVENTS}"),
     )
 }
@@ -227,8 +229,8 @@ fn not_built(release: &str) -> Explanation {
     Explanation::new(
         Cause::RegistersClosed,
         format!(
-            "the pmu_user module, which opens the registers to user mode, is neither loaded nor \
-             installed for this kernel ({release})"
+            "the pmu_user module, which makes the registers readable from user mode, is neither \
+             loaded nor installed for this kernel ({release})"
         ),
         format!(
             "make -C /lib/modules/{release}/build M=$PWD/kmod/pmu_user modules && sudo insmod \
@@ -265,8 +267,8 @@ fn count(module: &Module) -> Result<(Tier, String), Explanation> {
     };
     count_cycles(cpu).map_err(|why| unreadable(&why))?;
     let sentence = format!(
-        "regions count without perf by reading the registers that the pmu_user module opened on \
-         {}: {}; pin each counting thread to one of these CPUs",
+        "regions are counted without perf, by reading the registers that the pmu_user module made \
+         readable on {}: {}; pin each counting thread to one of these CPUs",
         name_cpus(&open),
         counted(module)
     );

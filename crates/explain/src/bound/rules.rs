@@ -99,8 +99,8 @@ const OF_WAITING: &[Rule] = &[
         of_program: &[],
         symptoms: 1,
         explained_by: &[BoundBy::Locks],
-        sentence: "{subject} waits: its busiest thread is running or runnable {saturation} of the \
-                   time and sleeps mostly in {longest}.",
+        sentence: "{subject} is mostly waiting: its busiest thread is running or runnable \
+                   {saturation} of the time and sleeps mostly in {longest}.",
         wrong_if: "on a CPU half as fast, the rate falls",
         next: "linerate why PID, to see what it waits for",
         suspicion: "The busiest thread of {subject} is running or runnable {saturation} of the \
@@ -158,7 +158,7 @@ const OF_WAITING: &[Rule] = &[
                 "twice the sampling error of thread states",
             ),
             at_least(Measure::Of(M::WorkingThreads), 2.0, "one thread cannot contend"),
-            at_least(Measure::Of(M::Saturation), 0.3, "an idle thread pool runs less"),
+            at_least(Measure::Of(M::Saturation), 0.3, "an idle thread pool stays below that"),
             at_least(
                 Measure::Of(M::InLocks),
                 0.01,
@@ -229,7 +229,7 @@ const OF_MEMORY: &[Rule] = &[
         of_program: BUSY,
         symptoms: 0,
         explained_by: &[],
-        sentence: "{subject} waits for dependent loads in {dependent} of its samples, with a \
+        sentence: "{subject} is waiting for dependent loads in {dependent} of its samples, with a \
                    working set of {working_set}.",
         wrong_if: "with half the loads per step, the time per step does not fall",
         next: "linerate memory, to see the latency at that size; then use fewer dependent loads, \
@@ -250,13 +250,13 @@ const OF_MEMORY: &[Rule] = &[
         of_program: BUSY,
         symptoms: 2,
         explained_by: &[],
-        sentence: "{subject} waits for scattered loads in {loads} of its samples, with a working \
-                   set of {working_set}, {over_cache} times the last-level cache.",
+        sentence: "{subject} is waiting for scattered loads in {loads} of its samples, with a \
+                   working set of {working_set}, {over_cache} times the last-level cache.",
         wrong_if: "with a tenth of the working set, the rate rises by less than 10 %",
         next: "prefetch, batch lookups, or use less memory; linerate memory shows the cost of a \
                miss",
-        suspicion: "{subject} waits for loads in {loads} of its samples, with a working set of \
-                    {working_set}",
+        suspicion: "{subject} is waiting for loads in {loads} of its samples, with a working set \
+                    of {working_set}",
         measure: "linerate profile -t 20s, to sample more addresses",
     },
     Rule {
@@ -289,7 +289,7 @@ const OF_MEMORY: &[Rule] = &[
         next: "work on blocks that fit in the cache; linerate memory shows the bandwidth of each \
                level",
         suspicion: "{subject} streams through {working_set} at {rate}, and {memory} of its samples \
-                    wait for loads and stores",
+                    are stalled on loads and stores",
         measure: "linerate memory, then linerate profile again",
     },
 ];
@@ -305,8 +305,8 @@ const OF_CORE: &[Rule] = &[
         of_program: BUSY_ALONE,
         symptoms: 0,
         explained_by: &[],
-        sentence: "{subject} is compute-bound: in {long} of its samples, it waits for the result \
-                   of a multiply, divide, floating-point or crypto instruction.",
+        sentence: "{subject} is compute-bound: in {long} of its samples, it is waiting for the \
+                   result of a multiply, divide, floating-point or crypto instruction.",
         wrong_if: "with all data in L1, the rate rises by more than 10 %",
         next: "linerate profile --details, to find the function; then break its dependency chains, \
                or use vector instructions",

@@ -176,8 +176,8 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
         .because(evidence);
     }
     Reply::answered(
-        "no core's strands saturate the pipe, so the pipe is not the reason; placement may still \
-         help if the strands evict each other's L1 lines; to find out, run them separately",
+        "the pipe is not saturated on any core, so it is not the reason; placement may still help \
+         if the strands evict each other's L1 lines; to find out, run them separately",
     )
     .because(evidence)
 }

@@ -144,7 +144,7 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
     }
     if !others.is_empty() {
         sentence += &format!(
-            "; in total, {strands} strands are needed if every packet of a line passes through all \
+            "; in total, {strands} strands are needed if every packet on a line passes through all \
              of them"
         );
     }

@@ -58,7 +58,7 @@ fn of_observed(why: &WhyReport, file: &str) -> Reply {
         Some(finding) => {
             Reply::answered(finding.sentence.clone()).then(format!("linerate report {file}"))
         }
-        None => Reply::cannot_tell("the record has no finding", "linerate why PROGRAM"),
+        None => Reply::cannot_tell("the record contains no findings", "linerate why PROGRAM"),
     }
 }
 
@@ -165,7 +165,7 @@ pub(super) fn bound(asked: &Inquiry<'_>) -> Reply {
                 "linerate doctor",
             ),
             None => Reply::cannot_tell(
-                "the record has no CPI from a known machine",
+                "the record has no CPI measured on a processor that linerate knows",
                 "linerate import FILE --machine t1 --record strands.json",
             ),
         };

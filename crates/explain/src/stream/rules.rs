@@ -58,15 +58,15 @@ pub struct Rule {
 }
 
 const RATE: &str = "the rate limit, minus headers and the error of the token bucket";
-const TICKS: &str = "twice the error of TCP's time accounting, which counts 4 ms ticks";
+const TICKS: &str = "twice the error of TCP's time accounting, which counts in 4 ms ticks";
 const PAUSED: &str = "otherwise the pause is not the limit";
 const LOST: &str = "the error caused by reading the counters at different moments";
 const FULL: &str = "100 %, minus a margin for scheduling";
 const WINDOW: &str =
     "measured: 0.8 to 1.5 with small buffers, 20 to 80 with large ones that are read slowly";
 const IDLE: &str = "the busier side's CPU has headroom";
-const BOUND: &str = "a CPU that waits for the other side up to a seventh of the time is still the \
-                     limit";
+const BOUND: &str = "a CPU that waits for the other side for up to a seventh of the time is still \
+                     the limit";
 
 /// Non-CPU causes that stall a stream. If one of them holds, CPU time does not explain the limit.
 const STOPS: &[Cause] = &[
@@ -126,8 +126,8 @@ pub const RULES: &[Rule] = &[
         explained_by: &[],
         is_swept: false,
         sentence: "The queueing discipline on {interface} limits the stream to {qdisc}, and drops \
-                   packets above it: {retransmitted} of the segments were retransmitted, and the \
-                   stream reaches {gbps}.",
+                   the excess: {retransmitted} of the segments were retransmitted, and the stream \
+                   reaches {gbps}.",
         fix: "tc qdisc change dev {interface} with a higher rate or limit, or tc qdisc del dev \
               {interface} root",
         wrong_if: "without the limit, the throughput stays the same",
@@ -248,7 +248,7 @@ pub const RULES: &[Rule] = &[
         cause: Cause::CpuContention,
         limited_by: "cpu",
         conditions: &[
-            at_least(M::SameCpu, 1.0, "both sides can use only one CPU"),
+            at_least(M::SameCpu, 1.0, "both sides are confined to one CPU"),
             at_least(M::BothDemand, 0.85, FULL),
         ],
         explained_by: STOPS,
@@ -335,8 +335,8 @@ pub const RULES: &[Rule] = &[
         ],
         explained_by: ALL_STOPS,
         is_swept: false,
-        sentence: "The {busier} was runnable but waited for a CPU {waiting} of the time, because \
-                   other programs ran.",
+        sentence: "The {busier} was runnable but waiting for a CPU {waiting} of the time, because \
+                   other programs were running.",
         fix: "Measure when the machine is idle, or on dedicated CPUs (--cpus with a cpuset or \
               isolcpus)",
         wrong_if: "on an idle machine, the throughput stays the same",
@@ -417,8 +417,8 @@ pub const RULES: &[Rule] = &[
         conditions: &[at_least(M::IsRequest, 1.0, "one request at a time per connection")],
         explained_by: ALL_STOPS,
         is_swept: false,
-        sentence: "Each connection waits for the reply before the next request: a round trip takes \
-                   {round_trip}, with the sender at {sender_cpu} and the receiver at \
+        sentence: "Each connection waits for the reply before it sends the next request: a round \
+                   trip takes {round_trip}, with the sender at {sender_cpu} and the receiver at \
                    {receiver_cpu} of a CPU.",
         fix: "Keep several requests in flight: pipeline them, or open more connections \
               (--connections)",

@@ -13,7 +13,7 @@ use super::rules::{TURNS, VISIBLE};
 use super::waits::{self, Wait};
 use super::words::{label, percent};
 use linerate_record::units::{BitsPerSecond, grouped};
-use linerate_record::why::{SocketCounts, SocketKind, TcpCounts, ThreadActivity, ThreadState};
+use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity, ThreadState};
 
 /// A reason to doubt that nothing is wrong, and what to do next.
 pub(super) struct Doubt {
@@ -133,7 +133,7 @@ fn too_large(facts: &Facts<'_>) -> Option<Doubt> {
     let failed = grouped(failed);
     Doubt::new(
         format!(
-            "Cannot tell the effect of {failed} packets that exceed the MTU and have the DF bit \
+            "Cannot tell the effect of {failed} packets that exceeded the MTU and had the DF bit \
              set: they were dropped here, and their senders learn of it only through ICMP, if at \
              all."
         ),
@@ -186,12 +186,12 @@ fn delayed_acknowledgements(facts: &Facts<'_>) -> Option<Doubt> {
     }
     Doubt::new(
         format!(
-            "Cannot tell whether the program's peers wait for acknowledgements: {delayed} were \
-             delayed by 40 ms or more, and a peer using Nagle's algorithm holds back small \
+            "Cannot tell whether the program's peers are waiting for acknowledgements: {delayed} \
+             were delayed by 40 ms or more, and a peer using Nagle's algorithm holds back small \
              segments until the acknowledgement arrives."
         ),
-        "Set TCP_NODELAY in the peers, or have them write each request with one call, and compare \
-         the rates",
+        "Set TCP_NODELAY on the peers' sockets, or have the peers write each request with one \
+         call, and compare the rates",
     )
 }
 
@@ -242,8 +242,8 @@ fn closed_window(facts: &Facts<'_>) -> Option<Doubt> {
     let peer = socket.remote.as_deref().unwrap_or("its peer");
     Doubt::new(
         format!(
-            "Cannot tell why {peer} does not read: its receive window blocked connection {} for {} \
-             % of the time.",
+            "Cannot tell why {peer} is not reading: its receive window blocked connection {} for \
+             {} % of the time.",
             socket.local,
             percent(share.min(1.0))
         ),
@@ -290,9 +290,9 @@ fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
     }
     Doubt::new(
         format!(
-            "Cannot tell whether thread {} waits for requests or for replies to its own requests: \
-             it sleeps {} % of the time, and {datagrams} datagrams arrived in its network \
-             namespace.",
+            "Cannot tell whether thread {} is waiting for requests or for replies to its own \
+             requests: it sleeps {} % of the time, and {datagrams} datagrams arrived in its \
+             network namespace.",
             label(thread),
             percent(asleep)
         ),
@@ -325,12 +325,12 @@ fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
         return None;
     }
     let claim = match packets {
-        Some(_) => "Cannot tell why no packet passed",
-        None => "Cannot tell what the program waits for, nor how many packets it handled",
+        Some(_) => "Cannot tell why no packets passed",
+        None => "Cannot tell what the program is waiting for, or how many packets it handled",
     };
     Doubt::new(
         format!(
-            "{claim}: thread {} sleeps {} % of the time, but does not wait for input.",
+            "{claim}: thread {} sleeps {} % of the time, but is not waiting for input.",
             label(thread),
             percent(longest)
         ),
@@ -375,8 +375,8 @@ pub(super) fn takes_turns(facts: &Facts<'_>) -> Option<Doubt> {
         format!(
             "Cannot tell cpu_contention and user_lock apart: thread {} waits {} % of the time for \
              CPU {cpu}, where other threads of the program run {} % of the time, and all of these \
-             threads sleep on the same futex. If that is a lock that they share, they run one at a \
-             time on any number of CPUs.",
+             threads sleep on the same futex. If that is a lock that they share, they would run \
+             one at a time however many CPUs they had.",
             label(thread),
             percent(waiting),
             percent(turns)
@@ -410,7 +410,7 @@ pub(super) fn shared_cpu(facts: &Facts<'_>) -> Option<Doubt> {
         peer.map_or_else(String::new, |pid| format!(" (one may be the program's peer, PID {pid})"));
     Doubt::new(
         format!(
-            "Cannot tell how fast the program would be on a CPU of its own: thread {} runs on CPU \
+            "Cannot tell how fast the program would be with a CPU to itself: thread {} runs on CPU \
              {}, which is almost never idle; other programs use {} % of that CPU, although other \
              CPUs have headroom.",
             label(thread),

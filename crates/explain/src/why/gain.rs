@@ -135,7 +135,7 @@ impl GainModel {
                  used"
             }
             Self::LockReleased => {
-                "upper bound: threads that wait for the lock / threads that do not"
+                "upper bound: threads waiting for the lock / threads not waiting for it"
             }
             Self::MoreOnTheWay => "client connections / server connections (Little's law)",
             Self::AsMeasured(_, source) => source,

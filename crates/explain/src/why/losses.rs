@@ -53,7 +53,7 @@ pub(super) fn vanished(facts: &Facts<'_>) -> Option<Vanished> {
     Some(Vanished { received, left, by_firewall })
 }
 
-/// Packets that programs of the network namespace sent, but IP discarded.
+/// Packets sent by programs in the network namespace but discarded by the IP layer.
 pub(super) struct Discarded {
     /// Packets passed to IP.
     pub(super) sent: u64,

@@ -252,7 +252,8 @@ pub enum Measure {
     /// Fraction of readings in which a client waits for a reply and, at the same time, the program
     /// for one from another server.
     AwaitingServers,
-    /// Number of requests at servers, relative to the number of clients that wait for a reply.
+    /// Number of requests pending at servers, relative to the number of clients that are waiting
+    /// for a reply.
     PendingAtServers,
     /// Mean number of threads that wait for a lock.
     LockQueue,

@@ -46,8 +46,8 @@ fn stalled_connection(facts: &Facts<'_>) -> Option<Doubt> {
             facts.elapsed(),
             tcp.retransmitted
         ),
-        "Check the path (ping, also with packets of full size: ping -M do -s 1472; nft list \
-         ruleset and ip -s link at both ends), and whether the peer's process is stopped",
+        "Check the path (ping, also with full-size packets: ping -M do -s 1472; nft list ruleset \
+         and ip -s link at both ends), and whether the peer's process is stopped",
     )
 }
 
@@ -58,8 +58,8 @@ fn unaccepted(facts: &Facts<'_>) -> Option<Doubt> {
     let listeners = facts.observation.sockets.iter().filter(is_listener);
     let (socket, share) = fullest(listeners)?;
     let waiting = format!(
-        "Cannot tell why connections wait to be accepted: the accept queue of {} was not empty in \
-         {} % of readings ({:.1} connections on average)",
+        "Cannot tell why connections are waiting to be accepted: the accept queue of {} was not \
+         empty in {} % of the readings ({:.1} connections on average)",
         socket.local,
         percent(share),
         socket.receive_queue_mean
@@ -77,8 +77,8 @@ fn unread(facts: &Facts<'_>) -> Option<Doubt> {
     let unix = of_kind(SocketKind::Unix);
     let (socket, share) = fullest(of_kind(SocketKind::Udp).chain(connections).chain(unix))?;
     let waiting = format!(
-        "Cannot tell why the program does not read {} {} sooner: data waited in its receive queue \
-         in {} % of readings ({:.0} bytes on average)",
+        "Cannot tell why the program does not read {} {} sooner: data was waiting in its receive \
+         queue in {} % of the readings ({:.0} bytes on average)",
         match socket.kind {
             SocketKind::Tcp => "TCP connection",
             SocketKind::Unix => "Unix domain socket",
@@ -158,7 +158,7 @@ fn workers(facts: &Facts<'_>, owner: &ThreadActivity) -> (String, Option<String>
         many => format!("{many} other processes sleep"),
     };
     let advice = match is_input {
-        true => "If they wait for further requests on idle connections, close these sooner \
+        true => "If they are waiting for further requests on idle connections, close these sooner \
                  (keep-alive timeout); or run more worker processes"
             .to_owned(),
         false => format!(

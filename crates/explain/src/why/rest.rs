@@ -355,11 +355,12 @@ fn full(facts: &Facts<'_>) -> WhyFinding {
         doing(facts, thread),
         waiting(thread)
     );
-    let threads = if facts.working().count() > 1 { " and with one thread" } else { "" };
+    let threads =
+        if facts.working().count() > 1 { "; also compare the rate with one thread" } else { "" };
     let next = format!(
         "linerate profile {0} shows the hot functions and what bounds them; with hardware \
-         counters, run linerate stat --pid {0} -m cache; or compare the rate with less \
-         data in use (fewer or smaller buffers){threads}",
+         counters, run linerate stat --pid {0} -m cache; or check whether the rate rises when less \
+         data is in use (fewer or smaller buffers){threads}",
         thread.pid
     );
     cannot_tell(facts, sentence, &next)
@@ -399,7 +400,7 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
             percent(waits)
         );
         let next = format!(
-            "Give the thread a CPU of its own: pin it (taskset -cp CPU {}) and move other threads \
+            "Give the thread a dedicated CPU: pin it (taskset -cp CPU {}) and move other threads \
              off that CPU; --details lists what ran there instead",
             thread.tid
         );
@@ -429,12 +430,12 @@ fn unknown_reason(
 ) -> (&'static str, &'static str) {
     match (is_polling, facts.packets()) {
         (true, None) => (
-            "whether the program works or busy-polls: no counter reports its packets",
+            "whether the program is working or busy-polling: no counter reports its packets",
             "Compare the program's own packet counts at two offered loads",
         ),
         (true, Some(_)) => (
-            "whether the program works or busy-polls: the load did not vary, or there were too few \
-             samples",
+            "whether the program is working or busy-polling: the load did not vary, or there were \
+             too few samples",
             "Watch for longer (-t 30s), while the load changes",
         ),
         (false, _) if is_lossy => (
@@ -466,7 +467,7 @@ fn lost_in_ring(facts: &Facts<'_>) -> Option<&'static str> {
     let is_most = facts.ledger.lost().is_none_or(|all| 2 * lost >= all);
     (is_lossy && is_most).then_some(
         "Enlarge the receive ring and watch again: framecnt= for net_af_packet, --rxd for a DPDK \
-         port, ethtool -G for a NIC; if as many packets are lost, the program is too slow",
+         port, ethtool -G for a NIC; if just as many packets are lost, the program is too slow",
     )
 }
 

@@ -25,9 +25,10 @@ impl Measure {
                 ("time waiting for a CPU while other programs ran on it", "ratio")
             }
             Self::PeersHere => ("CPU time of the peers on the same CPU", "ratio"),
-            Self::TakesTurns => {
-                ("CPU time of own threads on the same CPU that sleep on the same futex", "ratio")
-            }
+            Self::TakesTurns => (
+                "CPU time of the program's other threads on this CPU that sleep on the same futex",
+                "ratio",
+            ),
             Self::IdleHere => ("idle time of the thread's CPU", "ratio"),
             Self::WaitsPerSecond => ("waits for a CPU", "1/s"),
             Self::Throttled => ("time throttled by a CPU quota", "ratio"),
@@ -57,9 +58,9 @@ impl Measure {
             Self::CipherInstructions => {
                 ("crypto library samples on AES and SHA instructions", "ratio")
             }
-            Self::WorkWithoutTimers => ("CPU time in threads without timers", "ratio"),
-            Self::SharedFutexes => ("futex sleeps on futexes of several threads", "ratio"),
-            Self::OthersAwaitInput => ("time that another thread waits for input", "ratio"),
+            Self::WorkWithoutTimers => ("CPU time of threads that do not sleep on timers", "ratio"),
+            Self::SharedFutexes => ("futex sleeps on futexes shared by several threads", "ratio"),
+            Self::OthersAwaitInput => ("time another thread spends waiting for input", "ratio"),
             Self::StrangersInstead => {
                 ("time waiting for a CPU while unrelated programs ran there", "ratio")
             }
@@ -96,14 +97,12 @@ impl Measure {
             Self::RequestsUnread => ("readings with unread data on a connection", "ratio"),
             Self::AsleepInPipe => ("time asleep writing to another process", "ratio"),
             Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
-            Self::RepliesDelayed => {
-                ("time in which a reply is due, but all threads sleep", "ratio")
-            }
-            Self::DescriptorsFull => ("time with all descriptors open", "ratio"),
-            Self::PendingAtServers => ("requests at servers / clients that wait", "ratio"),
-            Self::LockQueue => ("threads that wait for a lock", "threads"),
+            Self::RepliesDelayed => ("time with a reply due while all threads are asleep", "ratio"),
+            Self::DescriptorsFull => ("time at the limit on open descriptors", "ratio"),
+            Self::PendingAtServers => ("requests pending at servers / waiting clients", "ratio"),
+            Self::LockQueue => ("threads waiting for a lock", "threads"),
             Self::AwaitingServers => {
-                ("time in which clients and program wait for replies", "ratio")
+                ("time with both clients and program waiting for replies", "ratio")
             }
             Self::AsleepForPackets => ("time asleep between packet reads", "ratio"),
             Self::AsleepIn(Wait::Input) => ("time asleep waiting for input", "ratio"),
@@ -127,7 +126,7 @@ impl Measure {
             Self::CallsPerSecond => ("system calls", "1/s"),
             Self::BytesPerCall => ("bytes per system call", "bytes"),
             Self::MaxBytesPerCall => ("bytes per system call (upper bound)", "bytes"),
-            Self::BriefProcesses => ("processes that ended within two readings", "1/s"),
+            Self::BriefProcesses => ("processes that began and ended between two readings", "1/s"),
             Self::OneWay => ("bytes in the busier direction", "ratio"),
             Self::BytesPerPacket => ("bytes per packet", "bytes"),
             Self::BytesPerTransmit => ("bytes per packet sent, before segmentation", "bytes"),
@@ -200,7 +199,7 @@ impl Group {
     fn title(self) -> &'static str {
         match self {
             Self::Checksum => "samples in kernel checksum functions",
-            Self::KernelCopy => "samples in copies between user and kernel",
+            Self::KernelCopy => "samples in copies between user and kernel space",
             Self::UserCopy => "samples in user-space copies",
             Self::KernelLock => "samples waiting for kernel locks",
             Self::UserLock => "samples in user-space lock functions",

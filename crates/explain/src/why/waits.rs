@@ -190,9 +190,9 @@ pub(super) fn storage_fix(thread: &ThreadActivity) -> &'static str {
     let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Storage);
     match longest(sleeps).map(|sleep| sleep.on.as_str()) {
         Some("read" | "readv" | "pread64" | "preadv" | "sendfile") => {
-            "Keep the file in memory (more memory for the page cache, or a higher memory.max of \
+            "Keep the file in memory (more memory for the page cache, or a higher memory.max in \
              the cgroup), read ahead (posix_fadvise), or keep more reads in flight (threads, \
-             io_uring); if the disk is not busy (iostat -x), look for a limit (io.max of the \
+             io_uring); if the disk is not busy (iostat -x), look for a limit (io.max in the \
              cgroup)"
         }
         // Page faults of a mapped file, or memory that was swapped out.

@@ -143,7 +143,10 @@ fn a_round_trip_that_grows_under_load_is_a_full_queue_on_the_path() {
     assert_eq!(full(path(0.004, 0.000_1)).cause, CannotTell);
     assert_eq!(full(path(0.227, 0.0)).cause, CannotTell);
     // A connection that has nothing to send does not fill a queue.
-    assert_ne!(full(TcpCounts { app_limited_share: 1.0, ..path(0.227, 0.010) }).cause, PathBandwidth);
+    assert_ne!(
+        full(TcpCounts { app_limited_share: 1.0, ..path(0.227, 0.010) }).cause,
+        PathBandwidth
+    );
 }
 
 #[test]
@@ -167,7 +170,7 @@ fn a_cause_that_fits_on_average_is_named_but_not_claimed() {
     let finding = first(&seen);
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
     assert!(finding.sentence.contains("whether tcp_loss limits the rate"), "{}", finding.sentence);
-    assert!(finding.sentence.contains("at most 90 % required"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("at most 90 % is required"), "{}", finding.sentence);
     assert_eq!(finding.gain.percent.as_number(), None);
 }
 

@@ -185,7 +185,7 @@ fn a_thread_that_always_runs_without_packets_is_not_called_busy() {
     seen.threads[0].samples = 2000;
     let finding = &explain(&seen)[0];
     assert_eq!(finding.cause, CannotTell);
-    assert!(finding.sentence.contains("works or busy-polls"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("is working or busy-polling"), "{}", finding.sentence);
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn segments_behind_gaps_are_not_nothing() {
 #[test]
 fn packets_beyond_the_mtu_are_not_nothing() {
     assert_eq!(explain(&server(&[("Ip.FragFails", 2)]))[0].cause, NothingWrong);
-    assert_doubt(&server(&[("Ip.FragFails", 200)]), "200 packets that exceed the MTU");
+    assert_doubt(&server(&[("Ip.FragFails", 200)]), "200 packets that exceeded the MTU");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_peer_that_does_not_read_is_named() {
     let mut seen = server(&[]);
     let tcp = TcpCounts { rwnd_limited_s: seen.elapsed_s, ..TcpCounts::default() };
     seen.sockets.push(sender(0, tcp));
-    assert_doubt(&seen, "does not read");
+    assert_doubt(&seen, "is not reading");
 }
 
 #[test]

@@ -41,13 +41,13 @@ fn listener(waiting: f64, share: f64, drops: u64) -> SocketCounts {
 #[test]
 fn connections_that_wait_to_be_accepted_are_not_nothing() {
     assert_nothing_wrong(listener(2.0, 0.3, 0));
-    assert_doubt(listener(2.0, 1.0, 0), "10.0.0.1:80 was not empty in 100 % of readings");
+    assert_doubt(listener(2.0, 1.0, 0), "10.0.0.1:80 was not empty in 100 % of the readings");
 }
 
 #[test]
 fn an_accept_queue_that_is_always_full_is_not_called_too_short() {
     assert_eq!(explain(&server(listener(3.0, 0.3, 50)))[0].cause, AcceptQueue);
-    assert_doubt(listener(16.0, 1.0, 50), "wait to be accepted");
+    assert_doubt(listener(16.0, 1.0, 50), "are waiting to be accepted");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_peer_that_acknowledges_nothing_is_named() {
     let moves = TcpCounts { bytes_acked: 1_000, app_limited_share: 1.0, ..waits.clone() };
     assert_nothing_wrong(sending(moves));
     // A closed window is the receiver's doing.
-    assert_doubt(sending(TcpCounts { rwnd_limited_s: 5.0, ..waits }), "does not read");
+    assert_doubt(sending(TcpCounts { rwnd_limited_s: 5.0, ..waits }), "is not reading");
 }
 
 /// Returns an observation of a relay that copies byte by byte; data waited at this share of the

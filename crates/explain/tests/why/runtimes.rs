@@ -120,7 +120,7 @@ fn a_traced_program_is_stopped_by_its_tracer() {
     assert!(first(&seen).sentence.contains("by a signal (SIGSTOP)"), "{}", first(&seen).sentence);
     seen.threads[0].tracer = Some(4711);
     let finding = first(&seen);
-    assert!(finding.sentence.contains("traces it, 4711"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("tracing it, PID 4711"), "{}", finding.sentence);
     assert!(finding.fix.unwrap().contains("ps -p 4711"), "{}", finding.sentence);
 }
 

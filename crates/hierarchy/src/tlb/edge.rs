@@ -17,8 +17,8 @@
 //! rise: heights above [`BEGINNING`] are clamped to that value, so that the rest of the rise has no
 //! influence.
 //!
-//! The fit minimizes absolute deviations, so a single outlier does not move it. If several numbers
-//! of pages fit equally well because no number between them was measured, all of them are kept.
+//! The fit minimizes absolute deviations, so a single outlier does not move it. If several page
+//! counts fit equally well because no count between them was measured, all of them are kept.
 
 /// How far the time per load has risen at a given number of pages.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +38,8 @@ pub(super) struct Edge {
     pub(super) high: f64,
 }
 
-/// Fraction of the rise that is fitted. In a TLB of 16 sets, each page beyond the last entry
-/// overfills another set, which adds about 1/16 of the rise, so this part contains several numbers
-/// of pages.
+/// Fraction of the rise that is fitted. In a 16-set TLB, each page beyond the last entry overfills
+/// one more set and adds about 1/16 of the rise, so this fraction spans several page counts.
 pub(super) const BEGINNING: f64 = 0.25;
 /// Maximum number of candidates to try one by one; longer ranges are reduced to a geometric series.
 const MOST_CANDIDATES: usize = 300;

@@ -48,7 +48,7 @@ pub(super) fn judge(offer: &Offer, effect: &HugePages) -> Pages {
         Some(granted) if granted < MOSTLY => PagesVerdict::NotGranted,
         _ => effect.verdict,
     };
-    let method = "AnonHugePages of the arena (/proc/self/smaps)";
+    let method = "AnonHugePages for the arena (/proc/self/smaps)";
     let granted = match offer.granted {
         Some(granted) => Figure::exact("ratio", granted, Tier::Sw, method),
         None if offer.huge.is_none() => {
@@ -73,14 +73,15 @@ pub(super) fn judge(offer: &Offer, effect: &HugePages) -> Pages {
 }
 
 fn time_ratio(verdict: PagesVerdict, effect: &HugePages) -> Figure {
-    let method = "one line per small page: time per load with huge pages relative to small pages";
+    let method = "one line per small page: time per load with huge pages divided by that with \
+                  small pages";
     let absent = |reason| Figure::absent("ratio", Tier::Sw, method, reason);
     match (verdict, effect.time_ratio) {
         (PagesVerdict::NotOffered | PagesVerdict::NotGranted, _) => {
             absent("no huge pages were available to measure")
         }
         (_, Some(ratio)) => Figure::number("ratio", ratio, Tier::Sw, method),
-        (_, None) => absent("nothing was measured beyond the first TLB level"),
+        (_, None) => absent("nothing was measured beyond the first-level TLB"),
     }
 }
 
@@ -96,7 +97,7 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
         }
         PagesVerdict::Splintered => {
             format!(
-                "huge pages are granted, but the first TLB level holds them in pieces of \
+                "huge pages are granted, but the first-level TLB holds them in pieces of \
                  {pieces}{share}, which happens when the hypervisor backs the guest with small \
                  pages: back this guest with huge pages on the host"
             )
@@ -125,7 +126,7 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
         }
         PagesVerdict::Unknown => {
             let why = effect.share.map_or(
-                "latency shows no first TLB level".to_owned(),
+                "the latency curve shows no first-level TLB".to_owned(),
                 |Estimate { low, high, .. }| {
                     let [low, high] = [low, high].map(|share| percent(share.clamp(0.0, 1.0)));
                     format!("{low} to {high} of the miss cost may remain with huge pages")
@@ -206,7 +207,7 @@ mod tests {
         assert!(doubtful.contains("98 % to 98 % of the miss cost may remain"));
         let unseen = HugePages { share: None, ..effect(PagesVerdict::Unknown) };
         let unseen = judge(&offer("always", None), &unseen).sentence;
-        assert!(unseen.contains("no first TLB level"), "{unseen}");
+        assert!(unseen.contains("no first-level TLB"), "{unseen}");
         let off = say(&offer("never", Some(0.0)), PagesVerdict::Work);
         assert!(off.contains("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"));
     }

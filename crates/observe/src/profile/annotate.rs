@@ -81,9 +81,9 @@ fn not_sampled(report: &ProfileReport, wanted: &Annotated) -> String {
     let hottest = format!("the hottest functions are {}", names.join(", "));
     match wanted {
         Annotated::Named(name) => {
-            format!("no function named '{name}' with file-backed code has samples; {hottest}")
+            format!("no samples in a function named '{name}' whose code is in a file; {hottest}")
         }
-        _ => format!("no function with file-backed code has samples; {hottest}"),
+        _ => format!("no samples in a function whose code is in a file; {hottest}"),
     }
 }
 

@@ -58,7 +58,7 @@ impl SampleRate {
 const CYCLES: Selector = Selector::new(HARDWARE, 0);
 /// `PERF_COUNT_SW_TASK_CLOCK`.
 const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
-/// Maximum number of CPUs of a machine for whole CPUs to be sampled instead of threads.
+/// Maximum size of a machine, in CPUs, for sampling whole CPUs instead of threads.
 const MAX_CPUS: usize = 64;
 /// Maximum number of pages per ring. Together with the ring's header page, this is all the memory
 /// per CPU that a user may lock by default.

@@ -29,7 +29,7 @@ const MIN_SHARE: f64 = 0.05;
 const MIN_CONTENDED: u64 = 4;
 const SEED: u64 = 0x626f_756e;
 const SAMPLES: &str = "share of all samples";
-const DECODED: &str = "share of all samples, classified by the decoded preceding instruction";
+const DECODED: &str = "share of all samples, classified by decoding the preceding instruction";
 const ADDRESSES: &str = "addresses computed from sampled registers";
 /// Functions through which system calls and page faults enter the kernel.
 const ENTRIES: [&str; 4] = ["do_syscall_64", "x64_sys_call", "invoke_syscall", "el0_svc_common"];

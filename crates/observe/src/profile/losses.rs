@@ -20,7 +20,7 @@ impl Losses {
     /// Names of the counters.
     pub(super) fn counter(&self) -> String {
         let of = self.interface.as_deref().unwrap_or("all interfaces");
-        format!("rx_dropped and tx_dropped of {of}, and Udp.RcvbufErrors")
+        format!("rx_dropped and tx_dropped on {of}, and Udp.RcvbufErrors")
     }
 
     /// Returns the number of packets lost so far.

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(super) struct Polling {
     threads: Vec<Thread>,
     places: Vec<Place>,
-    /// Share of the CPU time that sampling takes, of which there are no samples.
+    /// Share of the CPU time taken by sampling itself, of which there are no samples.
     overhead: f64,
     /// Function to which unsampled time is attributed.
     unsampled: Option<u32>,

@@ -215,8 +215,8 @@ impl<'a> Shares<'a> {
     }
 
     fn cost(&self, share: &Figure) -> Figure {
-        const METHOD: &str =
-            "the functions' CPU time, from their share of samples, divided by the packets";
+        const METHOD: &str = "the functions' CPU time, from their share of samples, divided by the \
+                              number of packets";
         match self.ns_per_packet {
             Ok(ns) => share.scaled(ns, "ns/packet", METHOD),
             Err(reason) => Figure::absent("ns/packet", self.tier, METHOD, reason),

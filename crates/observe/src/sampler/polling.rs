@@ -199,8 +199,8 @@ impl fmt::Display for CannotTell {
                  packets, or the cost per packet falls under load",
             ),
             Self::LatePacketCounts => f.write_str(
-                "packets are counted later than the thread handles them: watch longer, so that \
-                 the window's slices are longer",
+                "packets are counted some time after the thread has handled them: watch longer, \
+                 so that the window's slices are longer",
             ),
             Self::NoCpuTime => f.write_str("the thread's CPU time per slice could not be read"),
             Self::KernelNotSampled => f.write_str(

@@ -16,12 +16,12 @@ const ONE_WAY: u64 = 1000;
 #[derive(Clone, Debug, Default)]
 struct Pending {
     is_read: bool,
-    /// Number of clients that wait for a reply.
+    /// Number of clients still waiting for a reply.
     of_clients: u32,
     /// Whether one of them has been waiting for 4 ms or longer.
     is_late: bool,
     at_servers: BTreeSet<String>,
-    /// Number of connections on which the program waits for a server.
+    /// Number of connections on which the program is waiting for a server.
     awaiting: u32,
 }
 
@@ -31,8 +31,8 @@ struct Requests {
     /// By the number of the reading.
     readings: BTreeMap<u32, Pending>,
     connections: u64,
-    /// Accepted connections whose exchanges are regular: their number, the number of exchanges, and
-    /// for each reading, how many had a request without a reply, of how many.
+    /// Accepted connections whose exchanges are regular: their number, the number of exchanges,
+    /// and, for each reading, the number with a pending request and the number that were read.
     regular: u64,
     exchanges: u64,
     of_regular: BTreeMap<u32, (u32, u32)>,
@@ -127,7 +127,7 @@ impl Requests {
 }
 
 impl Pending {
-    /// Returns whether a client and, at the same time, the program wait for a reply.
+    /// Returns whether a client and the program were waiting for a reply at the same time.
     fn is_awaiting(&self) -> bool {
         self.of_clients > 0 && self.awaiting > 0
     }

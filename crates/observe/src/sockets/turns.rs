@@ -198,8 +198,8 @@ fn rounded(larger: u32, smaller: u32) -> u32 {
     (f64::from(larger) / f64::from(smaller)).round() as u32
 }
 
-/// Returns whether one end sends many segments for each one of the other, so that they are no
-/// requests.
+/// Returns whether one end sends many segments for each one from the other, so that they cannot be
+/// requests and replies.
 pub(super) fn is_one_way(readings: &[Reading]) -> bool {
     /// Minimum number of segments, and ratio, above those of large requests or replies.
     const SEGMENTS: u32 = 10;

@@ -35,7 +35,7 @@ pub(crate) fn check(stages: &[Stage], mistakes: &mut Vec<Mistake>) {
 fn others_after(stage: &Stage) -> Option<bool> {
     let made = stage.made.as_ref().filter(|made| made.kind == PARSE)?;
     let passes = made.params.get(OTHER.0) == Some(&Value::Text(OTHER.1.to_owned()));
-    // A parser of other packets decides about all that are not IP; one of IP packets adds to them.
+    // A parser of non-IP packets decides about all of them; one of IP packets adds to them.
     let decides = matches!(made.only, PacketClass::All | PacketClass::Other);
     (passes || decides).then_some(passes)
 }

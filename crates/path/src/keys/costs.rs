@@ -71,13 +71,14 @@ static COST: Section = Section {
         share(
             "processed",
             "1",
-            "Share of the packets reaching the stage that it processes; below 1 if it has 'only'.",
+            "Of the packets that reach the stage, the share that it processes; below 1 if it has \
+             'only'.",
         ),
         amount("ns", "not known", "Nanoseconds per packet."),
         amount("instructions", "not known", "Instructions per packet."),
         amount("l1_misses", "0", "L1 data cache misses per packet."),
         amount("l2_misses", "0", "L2 misses per packet; included in the L1 misses."),
-        amount("io_ns", "0", "Stall time per packet on device accesses, in nanoseconds."),
+        amount("io_ns", "0", "Stall time on device accesses, in nanoseconds per packet."),
         amount("bubble_cycles", "0", "Stall cycles per instruction that no counter accounts for."),
         amount("poll_instructions", "0", "Instructions per poll."),
         amount("poll_ns", "0", "Stall time per empty poll, in nanoseconds."),
@@ -110,7 +111,7 @@ static COST: Section = Section {
 
 static NEIGHBOUR: Section = Section {
     title: "[[costs.neighbours]]",
-    help: "Threads that run next to the path and handle none of its packets.",
+    help: "Threads that run alongside the path and handle none of its packets.",
     variants: Variants::None,
     keys: &[
         key("name", Kind::Name, REQUIRED, "Name of the threads in reports.", "\"idle-poll\""),

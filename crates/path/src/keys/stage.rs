@@ -10,7 +10,7 @@ const ONLY: Key = key(
     "only",
     Kind::Param(ParamKind::Word(&PacketClass::WORDS)),
     text("all"),
-    "Packets that the stage processes; the others go round it. \"other\" is all that is not IP, \
+    "Packets that the stage processes; all others bypass it. \"other\" is anything that is not IP; \
      \"icmp\" includes ICMPv6.",
     "",
 );

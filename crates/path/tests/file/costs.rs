@@ -226,7 +226,7 @@ fn every_mistake_has_its_place_and_its_words() {
 fn neighbours_have_processors_of_their_own() {
     let with = |text: &str| messages(&format!("{GOOD}[[costs.neighbours]]\nname = 'rx'\n{text}"));
     assert_eq!(with("does = 'spin'\ncpus = []\n"), "22:8: 'cpus' must not be empty");
-    assert_eq!(with("cpus = [1]\n"), "19:1: a poll has at least 1 instruction");
+    assert_eq!(with("cpus = [1]\n"), "19:1: a poll takes at least 1 instruction");
     assert_eq!(
         with("does = 'spin'\ncpus = [1, 2, 1]\n"),
         "22:15: CPU 1 is used twice; each neighbour needs its own CPUs"

@@ -207,7 +207,7 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
 
 /// Derives a sketch with the whole program as a single stage.
 fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
-    const REMEDY: &str = "import it with --packets N";
+    const REMEDY: &str = "repeat the import with --packets N";
     let counted = report.strands.iter().filter_map(|strand| strand.packets).max();
     let packets = known.packets.or(counted.map(|packets| packets as f64));
     let packets = packets.filter(|n| *n > 0.0).ok_or(NoSketch::Packets { remedy: REMEDY })?;

@@ -74,7 +74,7 @@ fn time(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
     const METHOD: &str = "time of the selected routine divided by that of memcpy, per round";
     let time = row(report, kernel, size).and_then(|row| {
         if row.bound.as_deref() != Some("memcpy") {
-            return Err("the row was not compared with the C library's memcpy".to_owned());
+            return Err("this case was not compared with the C library's memcpy".to_owned());
         }
         let inverse = |share: Option<f64>| share.map(|share| 1.0 / share);
         let [value, low, high] = [row.of_bound, row.of_bound_high, row.of_bound_low].map(inverse);

@@ -94,7 +94,7 @@ pub(super) fn of_home(home: &PacketsHome) -> Figures {
 
 /// Returns the line rate in kpps at the mean size of the offered packets.
 pub(super) fn line_rate(run: &RunReport) -> Figure {
-    const METHOD: &str = "bit rate of the line, all ports / mean wire bytes in bits";
+    const METHOD: &str = "total bit rate of the line's ports divided by the mean wire size in bits";
     match run.line_rate_kpps {
         Some(kpps) => Figure::exact("kpps", kpps, Tier::Model, METHOD),
         None => Figure::absent("kpps", Tier::Model, METHOD, "the path has no [line]"),

@@ -56,8 +56,8 @@ pub struct Bandwidth {
     pub threads: u32,
     /// Total bandwidth, in GB/s (10^9 bytes per second).
     pub gb_per_s: Figure,
-    /// Upper bound in GB/s: bandwidth of the same loop on the same number of threads, with all
-    /// lines in L1, or the fastest measured at any level if that is faster.
+    /// Upper bound in GB/s: bandwidth of the same loop with the same number of threads and all
+    /// lines in L1, or the highest bandwidth measured at any level if that is higher.
     pub bound: Figure,
 }
 

@@ -75,7 +75,7 @@ pub enum Cause {
     ReassemblyFailed,
     /// The accept queue of a listening socket overflows.
     AcceptQueue,
-    /// The program has as many files and sockets open as it may.
+    /// The program has reached its limit on open files and sockets.
     DescriptorLimit,
     /// The receiver's window limits the sender.
     ReceiveWindow,
@@ -96,7 +96,7 @@ pub enum Cause {
     WaitingForPeer,
     /// The program waits for a disk or file system.
     WaitingForStorage,
-    /// The program sleeps on a timer while requests wait.
+    /// The program sleeps on a timer while requests are waiting.
     TimerSleep,
     /// The program waits for child processes that it starts again and again.
     ChildProcesses,

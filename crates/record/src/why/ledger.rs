@@ -58,12 +58,12 @@ impl Layer {
 pub enum Whose {
     /// Packets of the observed program.
     Program,
-    /// Packets of any program that uses the interface, CPU or queue, possibly of the observed one.
+    /// Packets of any program that uses the interface, CPU or queue, possibly the observed one.
     Shared,
-    /// Packets that no program was to receive, such as those to a closed port. They do not count as
+    /// Packets not meant for any program, such as those to a closed port. They do not count as
     /// lost.
     NoProgram,
-    /// Mostly packets that a counter of another layer also counts. They explain the loss at that
+    /// Mostly packets that are also in another layer's counters. They explain the loss at that
     /// layer and do not count as lost again.
     CountedElsewhere,
 }

@@ -184,8 +184,8 @@ pub struct SocketCounts {
     /// below are based; `null` in older records.
     #[serde(default)]
     pub reads: Option<u64>,
-    /// Mean bytes in the receive queue, read at the end of each slice. Of a packet socket, bytes of
-    /// buffer in use, as accounted by the kernel; 0 with a ring.
+    /// Mean bytes in the receive queue, read at the end of each slice. For a packet socket, bytes
+    /// of buffer in use, as accounted by the kernel; 0 with a ring.
     #[serde(serialize_with = "crate::finite")]
     pub receive_queue_mean: f64,
     /// Maximum bytes in the receive queue, read at the end of each slice.
@@ -259,8 +259,8 @@ pub struct TcpCounts {
     /// its way (TCP_CORK or MSG_MORE), 0 to 1; `null` in older records.
     #[serde(default)]
     pub corked_share: Option<f64>,
-    /// Fraction of readings in which a request of the peer had no reply yet, 0 to 1. If requests
-    /// and replies do not take regular numbers of segments, only those that have waited for 4 ms or
+    /// Fraction of readings in which a request from the peer had no reply yet, 0 to 1. If requests
+    /// and replies do not take regular numbers of segments, only requests pending for 4 ms or
     /// longer count. `null` in older records.
     #[serde(default)]
     pub unanswered_share: Option<f64>,

@@ -56,8 +56,8 @@ pub struct ThreadActivity {
     /// system calls; `null` if unreadable.
     #[serde(default)]
     pub io_calls: Option<u64>,
-    /// Fraction of the thread's time spent waiting for kernel locks, spinning or asleep, in its own
-    /// calls or in interrupts; `null` if tracing is not permitted.
+    /// Fraction of the thread's time spent waiting for kernel locks (spinning or asleep), whether
+    /// in its own calls or in interrupts; `null` if tracing is not permitted.
     #[serde(default)]
     pub lock_wait: Option<f64>,
     /// Memory use, inferred from the operands of sampled instructions; `null` if there are too few
@@ -68,8 +68,8 @@ pub struct ThreadActivity {
     /// multiplication), 0 to 1; `null` if instructions are not decoded.
     #[serde(default)]
     pub cipher_instructions: Option<f64>,
-    /// Nice value, -20 to 19, which matters for the policies `normal` and `batch`; `null` if
-    /// unreadable.
+    /// Nice value, -20 to 19, which takes effect only under the policies `normal` and `batch`;
+    /// `null` if unreadable.
     #[serde(default)]
     pub nice: Option<i32>,
     /// Scheduling policy; `null` if unreadable.

@@ -23,7 +23,7 @@ pub(super) fn of_kernels(report: &KernelsReport) -> Vec<String> {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            vec![format!("Wrong result: {} of {}{more}", first.variant, first.kernel)]
+            vec![format!("Wrong result: {} variant {}{more}", first.kernel, first.variant)]
         }
     }
 }

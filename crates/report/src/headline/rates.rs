@@ -52,7 +52,7 @@ fn bottleneck(report: &RunReport, finding: Option<&Finding>) -> String {
             format!("Bottleneck: `{stage}`{}", at.unwrap_or_default())
         }
         (Limit::Processing, None) => format!("Bottleneck: {}", finding.sentence),
-        (Limit::Offered, _) => "No bottleneck: all workers wait for packets".to_owned(),
+        (Limit::Offered, _) => "No bottleneck: all workers are waiting for packets".to_owned(),
         (Limit::CannotTell, _) => "Bottleneck: cannot tell".to_owned(),
     }
 }
@@ -104,7 +104,7 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
             let gains = if predicted.is_some() { "is predicted to gain" } else { "gains" };
             let rate = before.map_or_else(String::new, |kpps| format!(": {}", Kpps(kpps)));
             return vec![
-                format!("Keep the mapping{rate}; no candidate {gains} 2 %"),
+                format!("Keep the mapping{rate}; no candidate {gains} 2 % or more"),
                 line_rate(before, line),
                 bottleneck(&report.baseline, Some(&report.finding)),
             ];
@@ -165,7 +165,7 @@ pub(super) fn of_plan(report: &PlanReport) -> Vec<String> {
     vec![
         bottleneck.unwrap_or_else(|| "Bottleneck: none below line rate".to_owned()),
         line_rate(kpps, report.line_rate_kpps),
-        gain.unwrap_or_else(|| "no change gains 2 %".to_owned()),
+        gain.unwrap_or_else(|| "no change gains 2 % or more".to_owned()),
         rate.unwrap_or_default(),
     ]
 }
@@ -183,7 +183,7 @@ pub(super) fn of_budget(report: &BudgetReport) -> Vec<String> {
     );
     let task = row.task.as_ref().map(|task| match task.fits {
         true => format!("the task needs {} strands", significant(task.strands)),
-        false => "the task needs more strands than there are".to_owned(),
+        false => "the task needs more strands than the machine has".to_owned(),
     });
     let measured = report.shortfall.as_ref().map(|shortfall| {
         format!("measured: {} % of line rate", share(shortfall.share_of_line.min(1.0)))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plots latency curves in the terminal: ns per load over bytes, on log-log axes. Dotted lines mark
-//! the level sizes, each as wide as the interval of the size.
+//! Plots latency curves in the terminal: ns per load against chain size in bytes, on log-log axes.
+//! Dotted lines mark the level sizes, each as wide as the interval of the size.
 
 use super::{Glyphs, Page, curve_name, drawn, edges};
 use crate::layout::fenced;

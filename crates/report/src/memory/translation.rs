@@ -111,7 +111,7 @@ pub(super) fn costs(page: &Page, all: bool) -> String {
     });
     let pages = page_kind(page.report.pages.used);
     page.title(&format!(
-        "load latency on {pages} pages, by the level where data and translation hit"
+        "load latency on {pages} pages, by the levels where data and translation hit"
     )) + &table
         + &page.reasons(absent)
         + &page.note(NOTE)

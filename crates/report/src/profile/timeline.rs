@@ -62,7 +62,7 @@ pub(crate) fn timeline(
 fn facts(report: &ProfileReport, timeline: &Timeline, cells: &Cells<'_>, style: &Style) -> String {
     let cell_ms = 1e3 * report.elapsed_s / cells.columns as f64 / ROWS as f64;
     let scale = format!(
-        "a column is {} ms and is read from the bottom up; a cell is {} ms",
+        "one column is {} ms, read from the bottom up; one cell is {} ms",
         significant(cell_ms * ROWS as f64),
         significant(cell_ms)
     );

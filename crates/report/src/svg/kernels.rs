@@ -216,7 +216,7 @@ impl View<'_> {
             .iter()
             .filter_map(|line| Some(format!("{} {}", line.name, three_digits(at(line)?))));
         format!(
-            "Line chart over buffer size. {} at {}: {}.",
+            "Line chart of {} against buffer size. At {}: {}.",
             self.speed_unit(),
             bytes(quoted as u64),
             values.collect::<Vec<_>>().join(", ")

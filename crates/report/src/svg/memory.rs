@@ -99,7 +99,8 @@ fn description(report: &MemoryReport) -> String {
     };
     let levels: Vec<String> = report.levels.iter().map(level).collect();
     let tlb: Vec<String> = marks(report).into_iter().map(|mark| mark.label).collect();
-    let mut text = "Line chart of ns per load over bytes, both axes logarithmic.".to_owned();
+    let mut text =
+        "Line chart of ns per load against chain size in bytes, both axes logarithmic.".to_owned();
     for (what, parts) in [("Levels", levels), ("TLB", tlb)] {
         if !parts.is_empty() {
             text += &format!(" {what}: {}.", parts.join("; "));

@@ -80,8 +80,8 @@ fn caption(report: &ProfileReport, timeline: &Timeline) -> Caption {
     let lost = lost.map_or_else(|| "not counted".to_owned(), |lost| format!("{lost}"));
     let longest = timeline.gaps.iter().map(|gap| gap.seconds).fold(0.0, f64::max);
     let scale = format!(
-        "{} samples; a column is {:.1} ms and is read from the bottom up; the more samples a cell \
-         has, the higher its contrast; cells without samples are left blank",
+        "{} samples; one column is {:.1} ms, read from the bottom up; the more samples a cell has, \
+         the higher its contrast; cells without samples are left blank",
         report.samples,
         cell_ms * ROWS as f64
     );

@@ -83,7 +83,7 @@ fn head(state: ThreadState) -> &'static str {
         ThreadState::Polling => "polling\n%",
         ThreadState::Kernel => "kernel\n%",
         ThreadState::Interrupts => "irq\n%",
-        ThreadState::Waiting => "waits for\na CPU %",
+        ThreadState::Waiting => "waiting\nfor CPU %",
         ThreadState::Throttled => "quota\n%",
         ThreadState::Stolen => "stolen\n%",
         ThreadState::Asleep => "asleep\n%",

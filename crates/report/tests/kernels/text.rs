@@ -75,7 +75,7 @@ fn all_sizes_are_shown_where_all_are_wanted() {
         assert!(text.contains("byte") && !text.contains("1 bytes"), "{text}");
     }
     let narrow = kernels(&report, Sizes::Distinct, &Style { width: 60, ..PLAIN });
-    assert!(narrow.contains("not shown, to fit the width: 8, "), "{narrow}");
+    assert!(narrow.contains("omitted to fit the width: 8, "), "{narrow}");
 }
 
 fn sized(rows: &[Row], size: u64) -> Vec<Row> {

@@ -108,7 +108,7 @@ impl<'t> Words<'t> {
     fn take(&mut self, wanted: &str) -> Result<&'t str, String> {
         self.rest
             .next()
-            .ok_or_else(|| format!("\"{}\" ends too early, expected {wanted}", self.rule))
+            .ok_or_else(|| format!("\"{}\" ends too early; expected {wanted}", self.rule))
     }
 
     fn wrong(&self, wanted: &str, word: &str) -> String {
@@ -274,12 +274,12 @@ mod tests {
 
     #[test]
     fn errors_say_where_and_what() {
-        assert!(error("").contains("ends too early, expected permit or deny"));
+        assert!(error("").contains("ends too early; expected permit or deny"));
         assert!(error("allow tcp from any to any").contains("found \"allow\""));
         assert!(error("permit ftp from any to any").contains("tcp, udp, icmp, icmp6"));
         assert!(error("permit 256 from any to any").contains("protocol number"));
         assert!(error("permit tcp any to any").contains("expected from"));
-        assert!(error("permit tcp from any").contains("ends too early, expected to"));
+        assert!(error("permit tcp from any").contains("ends too early; expected to"));
         assert!(error("permit tcp from 10.0.0.1/8 to any").contains("write 10.0.0.0/8"));
         assert!(error("permit tcp from any port 9-8 to any").contains("N <= M"));
         assert!(error("permit tcp from any port 65536 to any").contains("65535"));

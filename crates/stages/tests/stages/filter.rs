@@ -173,5 +173,5 @@ fn a_fragment_that_could_overwrite_tcp_flags_is_dropped() {
 fn a_wrong_rule_is_named() {
     let rules = texts(&["permit any from any to any", "permit tcp from any"]);
     let error = build_error(("filter", &[("rules", rules)]));
-    assert_eq!(error, "rules[1]: \"permit tcp from any\" ends too early, expected to");
+    assert_eq!(error, "rules[1]: \"permit tcp from any\" ends too early; expected to");
 }

@@ -175,7 +175,9 @@ fn head(from: &mut impl Read) -> Result<u32, String> {
         return Err(format!("unexpected layout: {counters} counters in rows of {row_bytes} bytes"));
     }
     if used >= rows {
-        return Err(format!("row {used} is claimed to be in use, but there are only {rows} rows"));
+        return Err(format!(
+            "the header marks row {used} as in use, but there are only {rows} rows"
+        ));
     }
     Ok(used)
 }

@@ -75,7 +75,7 @@ fn counts(names: &str, numbers: &str) -> Result<[u64; COUNTERS.len()], String> {
         .collect::<Result<_, _>>()?;
     let names: Vec<&str> = names.split_whitespace().collect();
     if numbers.len() > names.len() {
-        return Err(format!("{} counts of {} events", numbers.len(), names.len()));
+        return Err(format!("{} counts for {} events", numbers.len(), names.len()));
     }
     let mut counts = [0; COUNTERS.len()];
     for (count, counter) in counts.iter_mut().zip(COUNTERS) {
@@ -145,7 +145,7 @@ summary: 5038683 1007084 1001481 721 247 217 424 161 121 1010385 1233 59
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (from, to, reason) in [
-            ("59\n", "59 0 0\n", "14 counts of 13 events"),
+            ("59\n", "59 0 0\n", "14 counts for 13 events"),
             ("721", "-1", "invalid count `-1`"),
             ("721", "18446744073709551616", "invalid count `18446744073709551616`"),
             ("Bcm ", "", "the file has no Bcm"),

@@ -244,8 +244,8 @@ impl Geometry {
             Some(ll) => fit("ll", ll)?,
             // The simulator requires a last level.
             None => {
-                let stand_in = "there is no cache level beyond L1; the counts of the last level \
-                                that the simulator requires are not shown";
+                let stand_in = "there is no cache level beyond L1; the simulator requires a last \
+                                level, but its counts are not shown";
                 notes.push(stand_in.to_owned());
                 d1
             }
@@ -259,8 +259,7 @@ impl Geometry {
         Ok(Self { caches, last_level, model })
     }
 
-    /// Returns the caches that Valgrind simulates, which include the changes made to fit its
-    /// restrictions.
+    /// Returns the cache geometry that Valgrind simulates, after adjustment to its restrictions.
     pub fn caches(&self) -> &SimulatedCaches {
         &self.caches
     }

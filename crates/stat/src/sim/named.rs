@@ -143,7 +143,7 @@ pub(super) static NAMED: [Named; 8] = [
         page_bytes: 8192,
         processor: None,
         note: "",
-        simple_note: "a real UltraSPARC writes through its L1",
+        simple_note: "a real UltraSPARC has a write-through L1",
     },
     Named {
         name: "ultrasparc_t2",
@@ -159,7 +159,7 @@ pub(super) static NAMED: [Named; 8] = [
         page_bytes: 8192,
         processor: None,
         note: "",
-        simple_note: "a real UltraSPARC writes through its L1",
+        simple_note: "a real UltraSPARC has a write-through L1",
     },
     Named {
         name: "zen5",

@@ -92,7 +92,7 @@ fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
 
 /// Checks that there are no counts, since the thread may run on both CPUs.
 pub(super) fn anywhere(text: &str) -> Result<(), String> {
-    nothing(text, "must be pinned to one CPU; it may run on CPUs 0-1; try: taskset -c ")
+    nothing(text, "must be pinned to one CPU; it may currently run on CPUs 0-1; try: taskset -c ")
 }
 
 /// Checks that there are no counts, since perf revoked access to the registers, and that the module

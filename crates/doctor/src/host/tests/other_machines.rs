@@ -8,7 +8,7 @@ use proptest::prelude::*;
 fn reports_host_settings_to_a_guest() {
     let guest = guest();
     guest.says("platform", Verdict::Fact, "unnamed", "");
-    guest.says("timestamp_counter", Verdict::Advice, "no promise", "");
+    guest.says("timestamp_counter", Verdict::Advice, "not guaranteed", "");
     guest.says("isa", Verdict::Fact, "sse2", "");
     guest.says("steal", Verdict::Advice, "10.0 %", "");
     let ps = "ps -eo pcpu,pid,args --sort=-pcpu | head  # lists them";

@@ -68,7 +68,7 @@ fn a_closed_cpu_comes_with_what_opens_it() {
                events=INST_RETIRED,0x11f";
     assert_eq!((closed.cause, closed.fix.as_deref()), (Cause::RegistersClosed, Some(fix)));
     let unknown = closed_at(7, false);
-    assert!(unknown.sentence.contains("did not open the counters of CPU 7"), "{unknown:?}");
+    assert!(unknown.sentence.contains("did not make the counters of CPU 7"), "{unknown:?}");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(super) fn unread_ring(facts: &Facts<'_>) -> Option<Doubt> {
             socket.local
         ),
         "Read the program's own count of dropped packets (tcpdump prints it when it ends), or see \
-         whether a ring that is 10 times as large (tcpdump -B) changes how many packets it handles",
+         whether the program handles more packets with a ring 10 times as large (tcpdump -B)",
     )
 }
 
@@ -67,7 +67,7 @@ pub(super) fn brief_threads(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Detects clients that wait for replies while all threads of the program sleep.
+/// Detects clients waiting for replies while all threads of the program are asleep.
 pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
     let Some(delayed) = requests::delayed(facts).filter(|delayed| delayed.low >= DELAYED) else {
         return long_work(facts);
@@ -84,8 +84,9 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
     let asleep = asleep_together(facts).unwrap_or_else(|| other_waits(facts));
     Doubt::new(
         format!(
-            "Cannot tell what delays the replies: {} % of the time, a client waits for one while \
-             all threads of the program sleep.{time}{asleep} They may be waiting for {other}.",
+            "Cannot tell what delays the replies: {} % of the time, a client is waiting for one \
+             while all threads of the program are asleep.{time}{asleep} They may be waiting for \
+             {other}.",
             percent(delayed.value)
         ),
         format!(
@@ -95,7 +96,7 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Detects requests that wait for milliseconds although the program has time to spare: its work
+/// Detects requests kept waiting for milliseconds although the program has time to spare: its work
 /// comes in long pieces, each of which delays all other requests.
 fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum fraction of readings in which a request had waited for 4 ms or longer.
@@ -107,8 +108,8 @@ fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
             "Cannot tell what delays the replies: in {} % of the readings, a request had been \
              waiting for 4 ms or longer, while the busiest thread, {}, works {} % of the time. \
              Either its work comes in long pieces (a slow request, a long callback, garbage \
-             collection), each of which delays all other requests, or requests wait for a lock, a \
-             timer, a disk or another server.{}{}",
+             collection), each of which delays all other requests, or requests are waiting for a \
+             lock, a timer, a disk or another server.{}{}",
             percent(counts.late_share),
             label(thread),
             percent(thread.share_of(ThreadState::is_on_cpu)),
@@ -116,8 +117,8 @@ fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
             one_cpu(facts)
         ),
         format!(
-            "Find the long pieces: linerate profile --timeline {}, or the program's log of slow \
-             requests",
+            "Find the long pieces with linerate profile --timeline {}, or in the program's log of \
+             slow requests",
             thread.pid
         ),
     )
@@ -131,8 +132,9 @@ pub(super) fn taking_turns(facts: &Facts<'_>) -> Option<Doubt> {
     let holder = queue.holder.map_or_else(String::new, |call| format!(", which sleeps in {call}"));
     Doubt::new(
         format!(
-            "Cannot tell whether threads wait for a lock (user_lock) or for work (nothing_wrong): \
-             on average, {} threads sleep in {}, and all but one at a time{holder}.",
+            "Cannot tell whether threads are waiting for a lock (user_lock) or for work \
+             (nothing_wrong): on average, {} threads sleep in {} (at any time, all but \
+             one{holder}).",
             three_digits(queue.waiting),
             queue.call
         ),
@@ -153,21 +155,22 @@ pub(super) fn silent(facts: &Facts<'_>) -> Option<Doubt> {
     let thread = facts.busiest()?;
     Doubt::new(
         format!(
-            "Cannot tell whether requests hang: on {silent} connections, the client has sent \
-             something and received nothing since before the window, while {} other connections \
-             have traffic. The {silent} may be long polls, or wait for a lock or another server.",
+            "Cannot tell whether requests are hanging: on {silent} connections, the client has \
+             sent something and received nothing since before the window, while {} other \
+             connections have traffic. The {silent} may be long polls, or may be waiting for a \
+             lock or another server.",
             counts.connections
         ),
         format!(
-            "See what these requests wait for: strace -f -p {}, or the program's own list of \
-             sessions",
+            "See what these requests are waiting for: strace -f -p {}, or the program's own list \
+             of sessions",
             thread.pid
         ),
     )
 }
 
-/// Detects threads that wake up several times per packet and then wait for each other's CPU, as
-/// when all of them are woken for each connection.
+/// Detects threads that wake up several times per packet and then compete for CPUs, as when
+/// all of them are woken for each connection.
 pub(super) fn woken_together(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum number of such threads, and of their sleeps per packet; if the packets are not
     /// known, of sleeps per second of each thread.
@@ -198,14 +201,14 @@ pub(super) fn woken_together(facts: &Facts<'_>) -> Option<Doubt> {
     let used: f64 = woken.iter().map(|one| one.share_of(ThreadState::is_on_cpu)).sum();
     Doubt::new(
         format!(
-            "Cannot tell how many of the wake-ups find work: {} threads that wait for input wake \
-             up {often}, use {} CPUs, and wait for each other's CPU. If all of them are woken for \
-             each connection, all but one find nothing (thundering herd).",
+            "Cannot tell how many of the wake-ups find work: {} threads waiting for input wake up \
+             {often}, use {} CPUs, and compete with one another for CPUs. If all of them are woken \
+             for each connection, all but one find nothing (thundering herd).",
             woken.len(),
             three_digits(used)
         ),
-        "Wake only one of them: EPOLLEXCLUSIVE, accept in one thread, or a listening socket each \
-         (SO_REUSEPORT); or run fewer threads or processes",
+        "Wake only one of them: use EPOLLEXCLUSIVE, accept in one thread, or give each a listening \
+         socket (SO_REUSEPORT); or run fewer threads or processes",
     )
 }
 
@@ -235,7 +238,7 @@ pub(super) fn slow_stage(facts: &Facts<'_>) -> Option<Doubt> {
             "Cannot tell whether thread {} holds up packets (timer_sleep): it sleeps on a timer {} \
              % of the time, {:.2} times per packet, and never waits for input or for other \
              threads. If other threads pass packets to it, its pauses limit the rate, and only the \
-             program counts what its queue drops.",
+             program itself counts what its queue drops.",
             label(thread),
             percent(time_in(thread, Wait::Timer).unwrap_or_default()),
             per_packet(thread)
@@ -248,8 +251,8 @@ pub(super) fn slow_stage(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Detects a program that closes connections on which its clients still send, as one does that has
-/// as many as it admits.
+/// Detects a program that closes connections on which its clients are still sending, as one does
+/// that has reached its connection limit.
 pub(super) fn turns_away(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum number per second, and fraction of the connections that were accepted.
     const PER_S: f64 = 5.0;
@@ -265,15 +268,16 @@ pub(super) fn turns_away(facts: &Facts<'_>) -> Option<Doubt> {
     let thread = facts.busiest()?;
     Doubt::new(
         format!(
-            "Cannot tell why connections are closed while their clients send: {} were accepted in \
-             the network namespace, and {} reset because data was unread or still arrived. The \
-             program may have as many connections as it admits, or reject requests.",
+            "Cannot tell why connections are closed while their clients are still sending: {} were \
+             accepted in the network namespace, and {} were reset because data was unread or still \
+             arriving. The program may have reached its connection limit, or may be rejecting \
+             requests.",
             grouped(accepted),
             grouped(aborted)
         ),
         format!(
-            "Read the program's limit and count of connections, and its log; strace -f -e \
-             trace=accept4,close,write -p {} shows what it does with them",
+            "Check the program's connection limit, its number of connections and its log; strace \
+             -f -e trace=accept4,close,write -p {} shows what it does with connections",
             thread.pid
         ),
     )
@@ -305,9 +309,9 @@ pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     };
     Doubt::new(
         format!(
-            "Cannot tell whether requests wait: most arrive on Unix domain sockets ({clients} \
-             connections), for which the kernel keeps no counters. Thread {} works {} % of the time\
-             {unread}.",
+            "Cannot tell whether requests are waiting: most arrive on Unix domain sockets \
+             ({clients} connections), for which the kernel keeps no counters. Thread {} works {} % \
+             of the time{unread}.",
             label(thread),
             percent(thread.share_of(ThreadState::is_on_cpu))
         ),

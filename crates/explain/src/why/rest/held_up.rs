@@ -75,7 +75,7 @@ pub(super) fn stopped(facts: &Facts<'_>) -> Option<WhyFinding> {
     let (thread, share) = most.filter(|(_, share)| *share >= MATTERS)?;
     let (by, next) = match thread.tracer {
         Some(tracer) => (
-            format!("by the process that traces it, {tracer} (strace, a debugger)"),
+            format!("by the process that is tracing it, PID {tracer} (strace or a debugger)"),
             format!("End that process (ps -p {tracer} names it), and watch the program again"),
         ),
         None => (
@@ -86,7 +86,7 @@ pub(super) fn stopped(facts: &Facts<'_>) -> Option<WhyFinding> {
         ),
     };
     let sentence = format!(
-        "Cannot tell how fast the program would be on its own: thread {} is stopped {} % of the \
+        "Cannot tell how fast the program would be undisturbed: thread {} is stopped {} % of the \
          time, {by}.",
         label(thread),
         percent(share)

@@ -79,14 +79,14 @@ fn claim(facts: &Facts<'_>, rate: Option<f64>) -> String {
             let (rate, losses) = (Kpps(rate / 1e3), losses(facts));
             if streams(facts) {
                 format!(
-                    "Nothing is wrong: the program sends what it has to send, at {rate}, unless it \
-                     limits itself (as with nginx's limit_rate), and {losses}.{}",
+                    "Nothing is wrong: unless it limits itself (as nginx does with limit_rate), \
+                     the program sends all that it has to send, at {rate}, and {losses}.{}",
                     servers(facts)
                 )
             } else if let Some(server) = asks_only(facts) {
                 format!(
-                    "Nothing is wrong in the program: as a client, it sets the rate itself, \
-                     {rate}, or waits for {server}, and {losses}."
+                    "Nothing is wrong with the program: it is a client, so either it sets the rate \
+                     itself ({rate}) or it is waiting for {server}; {losses}."
                 )
             } else {
                 format!(
@@ -216,11 +216,11 @@ fn silent(facts: &Facts<'_>) -> String {
     match facts.observation.requests.as_ref().map_or(0, |counts| counts.silent) {
         0 => String::new(),
         1 => " On 1 other connection, the client has sent something and received nothing since: a \
-              long poll, or a request that waits."
+              long poll, or a request still waiting for its reply."
             .to_owned(),
         silent => format!(
             " On {silent} other connections, the clients have sent something and received nothing \
-             since: long polls, or requests that wait."
+             since: long polls, or requests still waiting for a reply."
         ),
     }
 }

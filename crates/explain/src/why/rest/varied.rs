@@ -45,7 +45,7 @@ pub(super) fn probable(facts: &Facts<'_>, likely: &Held<'_>) -> WhyFinding {
             false => format!("{} or more", shown(measured.low)),
         };
         Some(format!(
-            " But one of its conditions is uncertain: {name} {range}, {side} {} required.",
+            " But one of its conditions is uncertain: {name} {range} ({side} {} is required).",
             shown(at)
         ))
     });
@@ -56,7 +56,7 @@ pub(super) fn probable(facts: &Facts<'_>, likely: &Held<'_>) -> WhyFinding {
         interval.unwrap_or_default()
     );
     let fix = words::fill(rule.fix, facts, *subject);
-    let next = format!("{LONGER}; or try whether this helps: {fix}");
+    let next = format!("{LONGER}; or see whether this helps: {fix}");
     WhyFinding {
         evidence: words::evidence(rule, facts, *subject),
         ..cannot_tell(facts, sentence, &next)

@@ -109,7 +109,11 @@ pub(super) const RULES: &[Rule] = &[
                 200.0,
                 "the per-byte cost of smaller packets is negligible",
             ),
-            at_least(M::MaxBytesPerCall, 200.0, "smaller calls cost more than their bytes"),
+            at_least(
+                M::MaxBytesPerCall,
+                200.0,
+                "in calls with less data, per-call overhead exceeds the cost of moving the bytes",
+            ),
             at_least(M::Functions(Group::KernelCopy), 0.1, A_TENTH),
         ],
         symptoms: 2,
@@ -179,7 +183,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::SharedFutexes,
                 0.3,
-                "a thread that parks on a futex of its own may be waiting for anything",
+                "a thread parked on a futex that no other thread uses may be waiting for anything",
             ),
         ],
         symptoms: 0,
@@ -207,7 +211,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Threads of {program} wait for a lock or semaphore: on average, {lock_queue} of \
                    them sleep in {lock_call}{lock_holder}.",
         fix: "{lock_fix}",
-        workaround: Some("make what is done under the lock faster"),
+        workaround: Some("speed up the work done under the lock"),
         wrong_if: "with a single worker thread, the rate falls by more than 10 %",
         measure: "futex calls and their durations, with `strace -f -T -e futex -p PID`",
     },
@@ -311,8 +315,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::CostRemoved(M::FirewallOfUsed, [0.3, 0.9, 2.0]),
         then_limited_by: Next::Is("the rest of the kernel's per-packet work"),
-        sentence: "CPU {cpu} spends {cpu_firewall} of its time in firewall rules for the packets \
-                   that it receives.",
+        sentence: "CPU {cpu} spends {cpu_firewall} of its time evaluating firewall rules for the \
+                   packets it receives.",
         fix: "Match addresses and ports with an nft set or map, or bypass the rules with a \
               flowtable",
         workaround: Some("put the rules that match most packets first"),
@@ -331,9 +335,9 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota, Cause::FalseSharing],
         gain: GainModel::CostRemoved(M::CommonBytes, [0.0, 0.5, 1.0]),
         then_limited_by: Next::Is("the rest of the thread's work"),
-        sentence: "{common} of the samples of thread {thread} hit bytes that another thread also \
-                   uses and that at least one of them writes (a spinlock or a shared counter): \
-                   {line}.",
+        sentence: "{common} of the samples of thread {thread} hit bytes that it shares with \
+                   another thread and that at least one of the two writes (a spinlock or a \
+                   shared counter): {line}.",
         fix: "Split the lock or the counter: give each thread its own, and sum the counters on \
               read",
         workaround: Some("use fewer threads to reduce contention"),

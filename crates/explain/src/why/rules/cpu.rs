@@ -39,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::InsteadKnown,
                 0.2,
-                "below that, many threads ran, each for a moment, as when all are woken at once",
+                "below that, many threads ran briefly, as when all are woken at once",
             ),
             at_most(
                 M::TakesTurns,
@@ -77,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
                 0.1,
                 "twice the smallest share that sampled accounting resolves",
             ),
-            at_most(M::MeanWait, SHORT_US, "longer waits have their own rule"),
+            at_most(M::MeanWait, SHORT_US, "longer waits are covered by another rule"),
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
             at_least(M::Demand, 0.9, "below that, the thread has headroom"),
             at_least(M::SleepsPerSecond, 100.0, "below that, the cause is short_interruptions"),
@@ -153,8 +153,8 @@ pub(super) const RULES: &[Rule] = &[
                 "timer ticks alone interrupt a thread 100 to 1000 times per second",
             ),
             at_most(M::MeanWait, SHORT_US, "the fair scheduler's time slices are at least 0.75 ms"),
-            at_least(M::Waiting, 0.01, "1000 interruptions per second, each of 10 us"),
-            at_most(M::SleepsPerSecond, 100.0, "a thread that sleeps is woken, not interrupted"),
+            at_least(M::Waiting, 0.01, "1000 interruptions per second of 10 us each"),
+            at_most(M::SleepsPerSecond, 100.0, "a sleeping thread is woken, not interrupted"),
             at_most(
                 M::UsesStack,
                 0.0,
@@ -186,8 +186,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the number of CPUs or busy threads"),
         sentence: "The CPU quota of {quota} ({quota_cpus} CPUs) throttled the program in \
                    {throttled_periods} of the periods.{losses}",
-        fix: "Raise the quota where it was set (--cpus of a container, CPUQuota= of systemd), or \
-              remove it: {no_quota}",
+        fix: "Raise the quota where it was set (--cpus for a container, CPUQuota= in a systemd \
+              unit), or remove it: {no_quota}",
         workaround: Some(
             "use fewer threads, which exhaust the quota later in each period but get no more CPU \
              time",
@@ -237,8 +237,8 @@ pub(super) const RULES: &[Rule] = &[
         workaround: Some("move the thread to a CPU that receives fewer packets (taskset -cp)"),
         wrong_if: "with those packets received on other CPUs, the thread's throughput stays the \
                    same",
-        measure: "the program's own packets, in a network namespace of its own, where they are not \
-                  mixed with those of others",
+        measure: "the program's packets, in a dedicated network namespace, where they are not \
+                  mixed with other programs' packets",
     },
     Rule {
         cause: Cause::SingleThread,
@@ -265,7 +265,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} does all the work and is busy {busy} of the time, while \
                    {idle_cpus} CPUs are idle.",
         fix: "Let more threads or processes share the work (worker_processes, SO_REUSEPORT, RSS \
-              queues), or find what takes its time: linerate profile {pid}",
+              queues), or find out where the thread's time goes: linerate profile {pid}",
         workaround: None,
         wrong_if: "with a second thread, the rate rises by less than 10 %",
         measure: "samples of the thread, to separate work from polling",

@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::SocketLoss, LOST, LOST_SOURCE),
             at_most(M::Demand, 0.9, FULL),
-            at_least(M::AsleepForPackets, 0.05, "a thread that waits for packets has headroom"),
+            at_least(M::AsleepForPackets, 0.05, "a thread waiting for packets has headroom"),
         ],
         symptoms: 1,
         explained_by: &[Cause::CpuQuota, Cause::UnreadSocket, Cause::UserLock],
@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Sockets,
         conditions: &[
             at_least(M::SocketLoss, LOST, LOST_SOURCE),
-            at_least(M::QueueFull, 0.9, "a buffer that is read has free space from time to time"),
+            at_least(M::QueueFull, 0.9, "a buffer that is being read has free space now and then"),
             at_most(M::Demand, 0.5, "a busy thread already reads as fast as it can"),
         ],
         symptoms: 0,
@@ -98,9 +98,9 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::LoadOr("the receiving thread"),
         sentence: "{socket} is not being read: its receive queue stayed {queue_full} full, and \
                    {drops} packets were dropped, while thread {thread} has headroom.",
-        fix: "Find out why the socket is not read (strace -f -T -p {tid} shows the calls), or \
-              close it if it is not needed: SO_REUSEPORT and multicast keep delivering packets to \
-              it",
+        fix: "Find out why the socket is not being read (strace -f -T -p {tid} shows the calls), \
+              or close it if it is not needed: SO_REUSEPORT and multicast keep delivering packets \
+              to it",
         workaround: None,
         wrong_if: "Recv-Q in `ss -anu0` is sometimes far below the buffer size",
         measure: "Recv-Q in `ss -anu0`",
@@ -112,7 +112,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::SocketLoss, LOST, LOST_SOURCE),
             at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the limit"),
             at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for packets"),
-            at_least(M::QueueWaits, 0.5, "packets wait in at least half of the readings"),
+            at_least(M::QueueWaits, 0.5, "packets are waiting in at least half of the readings"),
             at_least(M::SleepsPerPacket, 0.1, "at least one sleep per ten packets"),
         ],
         symptoms: 0,
@@ -206,7 +206,7 @@ pub(super) const RULES: &[Rule] = &[
                    {program}: the route back to their source does not use the interface on which \
                    they arrived.",
         fix: "Add a route to their source through that interface (ip route get SOURCE shows the \
-              present one), or accept any route: sudo sysctl net.ipv4.conf.all.rp_filter=2",
+              current one), or accept any route: sudo sysctl net.ipv4.conf.all.rp_filter=2",
         workaround: None,
         wrong_if: "with rp_filter=2, TcpExtIPReversePathFilter in `nstat` still grows",
         measure: "TcpExtIPReversePathFilter in `nstat`",
@@ -221,9 +221,9 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the offered load"),
         sentence: "{bad_checksums} packets ({checksum_loss}) arrived with a wrong UDP or TCP \
                    checksum and were dropped.",
-        fix: "Compute checksums at the sender: through a virtual NIC, AF_PACKET or DPDK, packets \
-              may leave without the checksum that an offload should add (ethtool -K IF tx off, at \
-              the sender); otherwise find the link that corrupts packets (ethtool -S IF)",
+        fix: "Compute checksums at the sender: packets sent through a virtual NIC, AF_PACKET or \
+              DPDK may leave without the checksum that an offload should add (ethtool -K IF tx \
+              off, at the sender); otherwise find the link that corrupts packets (ethtool -S IF)",
         workaround: None,
         wrong_if: "tcpdump -vv shows no packet with a bad checksum on the receiving interface",
         measure: "UdpInCsumErrors and TcpInCsumErrors in `nstat`",
@@ -239,12 +239,12 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::LossPerhapsRecovered(M::ReassemblyLoss),
         then_limited_by: Next::Is("the offered load"),
-        sentence: "Datagrams that arrive in fragments could not be reassembled: {reassembly_fails} \
-                   failures, {reassembled} complete. {reassembly_reason}.",
-        fix: "Send datagrams that fit into the path MTU (1,472 bytes of payload at 1,500), so that \
-              a lost packet costs a single datagram; {reassembly_fix}",
+        sentence: "Datagrams that arrived in fragments could not be reassembled: \
+                   {reassembly_fails} failures, {reassembled} successes. {reassembly_reason}.",
+        fix: "Send datagrams that fit into the path MTU (1,472 bytes of payload for an MTU of \
+              1,500), so that a lost packet costs a single datagram; {reassembly_fix}",
         workaround: None,
-        wrong_if: "with smaller datagrams, as many bytes per second are lost",
+        wrong_if: "with smaller datagrams, just as many bytes per second are lost",
         measure: "IpReasmFails and IpReasmTimeout in `nstat`",
     },
     Rule {
@@ -255,13 +255,13 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::Unknown("the number of connections that would be accepted is not known"),
         then_limited_by: Next::LoadOr("the program's own CPU"),
-        sentence: "{program} has as many descriptors open as it may ({descriptors}) \
+        sentence: "{program} is at its limit on open descriptors ({descriptors}) \
                    {descriptors_full} of the time: it cannot accept or open connections (EMFILE), \
                    and may retry in a loop.",
-        fix: "Raise the limit (ulimit -n, LimitNOFILE= of systemd, or an option of the program \
-              such as worker_rlimit_nofile), or close idle connections sooner",
+        fix: "Raise the limit (ulimit -n, LimitNOFILE= in a systemd unit, or a program option such \
+              as worker_rlimit_nofile), or close idle connections sooner",
         workaround: None,
-        wrong_if: "with a higher limit, no more descriptors are open",
+        wrong_if: "with a higher limit, the number of open descriptors stays the same",
         measure: "`ls /proc/PID/fd | wc -l` and \"Max open files\" in /proc/PID/limits",
     },
     Rule {
@@ -279,7 +279,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "{socket} dropped {drops} connection attempts: its accept queue holds \
                    {accept_queue} connections at most, and overflows although thread {thread} has \
                    headroom. Clients retry after a second.",
-        fix: "Raise the listen(2) backlog (an option of most servers) and net.core.somaxconn, \
+        fix: "Raise the listen(2) backlog (an option in most servers) and net.core.somaxconn, \
               which caps it",
         workaround: Some("use several listening sockets (SO_REUSEPORT), each with its own queue"),
         wrong_if: "with a queue four times as long, TcpExtListenOverflows in `nstat` grows as \

@@ -9,11 +9,10 @@ use linerate_record::why::Cause;
 
 const REUSE_MEMORY: &str = "Reuse memory: leave MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ \
                             unset or large, use a pool, or map with MAP_POPULATE";
-const LESS_GARBAGE: &str = "Give it a larger heap (GOGC and GOMEMLIMIT in Go, -Xmx in Java, \
-                            --max-semi-space-size and --max-old-space-size in node), and allocate \
-                            less per request (reuse buffers)";
-const GARBAGE_IS_NOT_IT: &str =
-    "with twice the heap, the rate and the times of replies stay the same";
+const LESS_GARBAGE: &str = "Give the program a larger heap (GOGC and GOMEMLIMIT in Go, -Xmx in \
+                            Java, --max-semi-space-size and --max-old-space-size in node), and \
+                            allocate less per request (reuse buffers)";
+const GARBAGE_IS_NOT_IT: &str = "with twice the heap, the rate and the reply times stay the same";
 const GARBAGE_LOG: &str =
     "the runtime's log: GODEBUG=gctrace=1 (Go), -Xlog:gc (Java), --trace-gc (node)";
 
@@ -34,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
                    memory is constantly allocated from and returned to the kernel.",
         fix: REUSE_MEMORY,
         workaround: Some("huge pages reduce faults by a factor of 512"),
-        wrong_if: "with memory reused, minor faults in /proc/PID/stat fall and the rate does not \
+        wrong_if: "with memory reused, minor faults in /proc/PID/stat fall but the rate does not \
                    rise",
         measure: "minor faults in /proc/PID/stat",
     },
@@ -42,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::PageFaults,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::Functions(Group::PageFault), 0.15, "three twentieths of the samples"),
+            at_least(M::Functions(Group::PageFault), 0.15, "15 % of the samples"),
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
@@ -54,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
                    kernel.",
         fix: REUSE_MEMORY,
         workaround: None,
-        wrong_if: "with memory reused, the page faults disappear and the rate does not rise",
+        wrong_if: "with memory reused, the page faults disappear but the rate does not rise",
         measure: KERNEL_SAMPLES,
     },
     Rule {

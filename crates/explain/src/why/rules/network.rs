@@ -133,7 +133,7 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the path, or the thread's CPU"),
         sentence: "Segments are lost in transit: TCP retransmitted {resent} of all segments sent, \
                    and slows down at each loss.{loss_place}",
-        fix: "Find out where on the path segments are dropped: at both ends, check tc -s qdisc (a \
+        fix: "Find out where segments are dropped on the path: at both ends, check tc -s qdisc (a \
               full queue or a policer), nft list ruleset, ip -s -s link and ethtool -S",
         workaround: Some("BBR (net.ipv4.tcp_congestion_control) backs off less on loss"),
         wrong_if: "without retransmissions (retrans in `ss -ti`), the rate rises by less than 10 %",
@@ -205,7 +205,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::StallRemoved(M::Corked),
         then_limited_by: Next::Is("the peer, or the program's own CPU"),
         sentence: "Connection {connection} spends {corked} of the time holding back a small \
-                   segment with no other one on its way: the program asked for that with TCP_CORK \
+                   segment with no other one in flight: the program asked for this with TCP_CORK \
                    or MSG_MORE, and the kernel waits for up to 200 ms.",
         fix: "Clear TCP_CORK after each message (or send its last part without MSG_MORE)",
         workaround: None,
@@ -290,12 +290,12 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: STALLS,
         gain: GainModel::MoreInFlight,
         then_limited_by: Next::Is("the peer"),
-        sentence: "Thread {thread} waits for replies from {asked_server} {asleep_on_server} of the \
-                   time: its connection carries one request at a time.{round_trip}",
+        sentence: "Thread {thread} spends {asleep_on_server} of the time waiting for replies from \
+                   {asked_server}: its connection carries one request at a time.{round_trip}",
         fix: "Keep several requests in flight: pipeline them, or use more connections (and \
               threads)",
         workaround: Some(
-            "make the peer faster, or use a closer one; to see its limit: {watch_peer}",
+            "make the peer faster, or use a closer one; to see what limits it: {watch_peer}",
         ),
         wrong_if: "with two requests in flight, the rate rises by less than 10 %",
         measure: "the peer's response time, from `ss -ti` (rtt) and the peer's log",
@@ -321,8 +321,8 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::UpToFullCpu,
         then_limited_by: Next::Is("the server that it queries, or the program's own CPU"),
         sentence: "{program} waits for replies from the server that it queries, {awaited_server}: \
-                   in {awaiting_servers} of the readings, a client's request waited for one of \
-                   them.",
+                   in {awaiting_servers} of the readings, a client's request was waiting for such \
+                   a reply.",
         fix: "Find out why that server is slow: {watch_server}; or answer from a cache",
         workaround: Some(
             "if it answers one request at a time, open more connections, or use more servers",
@@ -418,7 +418,7 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the requests themselves"),
         sentence: "{connections} connections are opened per second, with {segments} segments each: \
                    most of the work is connection setup and teardown.",
-        fix: "Keep connections open, with keepalive at client and server or with a connection pool",
+        fix: "Keep connections open, using keepalive at both ends or a connection pool",
         workaround: Some(
             "a longer listen queue (somaxconn) loses fewer connections; the cost \
                           stays the same",

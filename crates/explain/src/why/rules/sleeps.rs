@@ -7,15 +7,15 @@ use super::super::waits::Wait;
 use super::{Condition, Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
-/// Fraction of a process's CPU time in threads without timers from which a thread that sleeps on
-/// timers works in the background.
+/// If threads that do not sleep on timers use at least this fraction of the process's CPU time, a
+/// thread that does is considered background work.
 pub(in super::super) const BACKGROUND: f64 = 0.3;
 
 /// Excludes threads that sleep in the background.
 const NO_OTHER_WAITS: Condition = at_most(
     M::OthersAwaitInput,
     0.5,
-    "if another thread waits for requests, this one may just be a background thread",
+    "if another thread is waiting for requests, this one may just be a background thread",
 );
 
 pub(super) const RULES: &[Rule] = &[
@@ -29,7 +29,9 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
-        gain: GainModel::Unknown("it is unknown how much of their time the processes need to start"),
+        gain: GainModel::Unknown(
+            "it is unknown how much of their time the processes need to start",
+        ),
         then_limited_by: Next::Is("the work that the child processes did"),
         sentence: "Thread {thread} spends {on_children} of its time waiting for child processes \
                    that it starts one after another: they use {children_cpus} CPUs, \
@@ -58,9 +60,9 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} sleeps {in_pipe} of the time in {pipe}: the process at the \
                    other end reads more slowly than the program writes.",
         fix: "Write less (a lower log level), make the reader faster (lsof -p {pid} +E names it), \
-              or write from a thread of its own that drops messages while the pipe is full",
+              or write from a dedicated thread that drops messages while the pipe is full",
         workaround: Some("a larger pipe (F_SETPIPE_SZ) absorbs bursts"),
-        wrong_if: "with the output to /dev/null, the rate rises by less than 10 %",
+        wrong_if: "with the output redirected to /dev/null, the rate rises by less than 10 %",
         measure: "/proc/PID/task/TID/syscall, sampled",
     },
     Rule {
@@ -120,7 +122,8 @@ pub(super) const RULES: &[Rule] = &[
                    faults per second: it uses a mapped file that is not in memory, or memory that \
                    was evicted, and each fault reads from disk.",
         fix: "Read the file ahead (MADV_WILLNEED, vmtouch -t); if memory was evicted (swap, or \
-              memory.max of its cgroup), give it more or use less; mlock keeps hot data in memory",
+              memory.max in the cgroup), allow the program more memory or make it use less; mlock \
+              keeps hot data in memory",
         workaround: Some("a faster disk or zram shortens each fault"),
         wrong_if: "with enough memory, major faults disappear and the rate rises by less than 10 %",
         measure: "major faults in /proc/PID/stat",
@@ -133,7 +136,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::RequestsUnread,
                 0.5,
-                "other requests wait in at least half of the readings",
+                "other requests are waiting in at least half of the readings",
             ),
             at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
             NO_OTHER_WAITS,
@@ -145,7 +148,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} sleeps {in_send} of the time in {send}, whose peer reads \
                    slowly, while requests wait unread on other connections.",
         fix: "Use non-blocking sockets (O_NONBLOCK with epoll) or a thread per connection, so that \
-              one slow peer does not hold up the others; limit what is queued for each",
+              one slow peer does not hold up the others; limit how much is queued for each",
         workaround: Some("disconnect peers that do not read (SO_SNDTIMEO, TCP_USER_TIMEOUT)"),
         wrong_if: "without that peer, the other requests wait as long as before",
         measure: "/proc/PID/task/TID/syscall, sampled",
@@ -154,7 +157,11 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::TimerSleep,
         scope: Scope::Listeners,
         conditions: &[
-            at_least(M::QueueWaits, 0.5, "connections wait in at least half of the readings"),
+            at_least(
+                M::QueueWaits,
+                0.5,
+                "connections are waiting in at least half of the readings",
+            ),
             at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the limit"),
             at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for connections"),
             at_most(M::Demand, 0.7, "its threads have headroom"),
@@ -166,11 +173,11 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::LoadOr("the accepting thread"),
         sentence: "Thread {thread} sleeps on a timer {on_timer} of the time, while connections \
                    wait in the accept queue of {socket}.",
-        fix: "Remove the sleep from the path of a connection, or handle connections in other \
+        fix: "Remove the sleep from the code that handles connections, or handle them in other \
               threads or processes (strace -f -e nanosleep,clock_nanosleep -p {tid} shows the \
               sleeps)",
-        workaround: Some("a longer accept queue loses fewer connections, which then wait longer"),
-        wrong_if: "with the sleep removed or halved, as many connections wait",
+        workaround: Some("a longer accept queue loses fewer connections, but they wait longer"),
+        wrong_if: "with the sleep removed or halved, just as many connections are waiting",
         measure: "/proc/PID/task/TID/syscall, sampled",
     },
     Rule {
@@ -179,7 +186,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the limit"),
             at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for requests"),
-            at_least(M::Answers, 1.0, "the peer waits for the reply meanwhile"),
+            at_least(M::Answers, 1.0, "meanwhile, the peer is waiting for the reply"),
             at_least(M::SleepsPerPacket, 0.1, "at least one sleep per ten packets"),
             at_most(
                 M::SleepsPerPacket,
@@ -202,7 +209,7 @@ pub(super) const RULES: &[Rule] = &[
                    times per packet), while the peer waits for its reply.",
         fix: "Remove the sleep from the request path, or wait for the event instead (strace -f -e \
               nanosleep,clock_nanosleep -p {tid} shows the sleeps)",
-        workaround: Some("use more connections or threads, whose sleeps overlap"),
+        workaround: Some("use more connections or threads, so that their sleeps overlap"),
         wrong_if: "with the sleep removed or halved, the rate rises by less than 10 %",
         measure: "/proc/PID/task/TID/syscall, sampled",
     },

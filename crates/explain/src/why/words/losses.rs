@@ -43,14 +43,14 @@ fn reason(of: &Fragmented) -> &'static str {
         true => "Some of their fragments did not arrive in time (net.ipv4.ipfrag_time)",
         false => {
             "Their fragments were rejected: the memory for fragments is full \
-             (net.ipv4.ipfrag_high_thresh), or fragments are invalid"
+             (net.ipv4.ipfrag_high_thresh), or the fragments are invalid"
         }
     }
 }
 
 fn fix(of: &Fragmented) -> &'static str {
     match are_lost(of) {
-        true => "find where fragments are lost on their way",
+        true => "find out where fragments are lost on the way",
         false => "raise net.ipv4.ipfrag_high_thresh",
     }
 }

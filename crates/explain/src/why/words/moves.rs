@@ -71,7 +71,7 @@ fn yielding(thread: &ThreadActivity) -> Option<String> {
     match (thread.policy?, thread.nice?) {
         (SchedulingPolicy::Idle, _) => Some(format!(
             "chrt -o -p 0 {tid} gives the thread the normal policy; it has SCHED_IDLE, and runs \
-             when no other thread wants the CPU"
+             only when no other thread wants the CPU"
         )),
         (SchedulingPolicy::Normal | SchedulingPolicy::Batch, nice @ 1..) => Some(format!(
             "sudo renice -n 0 -p {tid} lets the thread compete on equal terms; its nice value is \

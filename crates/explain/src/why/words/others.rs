@@ -53,7 +53,7 @@ fn round_trip(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     let least = times.filter(|seconds| *seconds > 0.0).reduce(f64::min)?;
     (least >= LONG_S).then(|| {
         format!(
-            " The network round trip to it takes {}, which a faster server does not shorten.",
+            " The network round trip to it takes {}, which a faster server would not shorten.",
             milliseconds(1e3 * least)
         )
     })

@@ -69,8 +69,8 @@ fn sum(numbers: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     numbers.flatten().reduce(u64::saturating_add)
 }
 
-/// Returns the number that follows the words `field.after` (the `field.number`th word from there),
-/// summed over all occurrences in the text; `None` if there is none.
+/// Finds every occurrence of `field.after` in the text, reads the number in the `field.number`th
+/// word after it, and returns the sum; `None` if there is none.
 fn number_after(text: &str, field: &Field) -> Option<u64> {
     let numbers = text.match_indices(&field.after).map(|(at, words)| {
         let rest = &text[at + words.len()..];

@@ -57,7 +57,7 @@ pub(super) fn driver(interface: &InterfaceCounts) -> Option<LedgerRow> {
         .collect();
     let driver = interface.driver.as_deref().unwrap_or("driver");
     let of = format!("{} ({driver})", interface.name);
-    let none = "ethtool -S has no counter of delivered packets";
+    let none = "ethtool -S has no counter for delivered packets";
     (!losses.is_empty()).then(|| row(Layer::Driver, &of, None, none, losses))
 }
 
@@ -82,7 +82,7 @@ const PROTOCOL_LOSSES: [(&str, &str, Whose); 15] = [
     ("TcpExt.IPReversePathFilter", "no route back to the source (rp_filter)", Whose::Shared),
     ("Ip.ReasmFails", "fragments not reassembled", Whose::Shared),
     ("Ip6.ReasmFails", "fragments not reassembled", Whose::Shared),
-    (OUT_DISCARDS, "not sent by IP, as by a firewall rule on output", Whose::Shared),
+    (OUT_DISCARDS, "discarded by IP on output, for example by a firewall rule", Whose::Shared),
     ("Conntrack.drop", "connection tracking table full", Whose::Shared),
     ("Ip.OutNoRoutes", "no route", Whose::NoProgram),
     ("Udp.NoPorts", "no socket on the port", Whose::NoProgram),
@@ -111,7 +111,7 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
         })
         .collect();
     losses.extend(drop_reasons(observation));
-    let counter = "Udp.InDatagrams + Tcp.InSegs of the network namespace";
+    let counter = "Udp.InDatagrams + Tcp.InSegs in the network namespace";
     let is_there = packets.is_some() || !losses.is_empty();
     is_there.then(|| row(Layer::Protocol, "UDP and TCP", packets, counter, losses))
 }

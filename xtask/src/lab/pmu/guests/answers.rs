@@ -128,7 +128,7 @@ impl Answers {
         processors: u32,
         guest: &Guest,
     ) -> Result<(), String> {
-        self.says(&name("doctor"), "user registers works  regions count without perf")?;
+        self.says(&name("doctor"), "user registers works  regions are counted without perf")?;
         self.says(&name("doctor again"), "hw registers -      the pmu_user module")?;
         let [by_registers, by_perf] = match processors {
             1 => [regions::exact, regions::exact_by_perf],
