@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Assembles the observation from all readings.
 
+mod ended;
+
 use crate::Request;
 use crate::budget::{Around, budget};
 use crate::cpus::Cpus;
@@ -13,7 +15,7 @@ use crate::sampler::CpuProfile;
 use crate::sampler::cost;
 use crate::sleep::{Object, Sleepers, describe, socket_inode};
 use crate::sockets::{Share, Sockets};
-use crate::target::{Family, TICKS_PER_S, last_cpu_of};
+use crate::target::{Family, last_cpu_of};
 use crate::threads::{FOLLOWED_MAX, Thread};
 use crate::watching::{Watching, Windows};
 use linerate_machine::Root;
@@ -74,8 +76,8 @@ pub(crate) fn assemble(
         slices: watching.wall_s.len() as u32,
         threads,
         threads_left_out,
-        ended_threads_cpus: ended_threads_cpus(root, watching, threads_left_out, window),
-        ended_children_cpus: ended_children_cpus(root, watching, window),
+        ended_threads_cpus: ended::threads_cpus(root, watching, threads_left_out, window),
+        ended_children_cpus: ended::children_cpus(root, watching, window),
         full_descriptors: watching.sockets.descriptors.finish(),
         quotas: watching.quotas.finish(),
         cpus,
@@ -165,45 +167,6 @@ fn activities(watching: &Watching) -> (Vec<ThreadActivity>, u32) {
         activity(thread, time, &watching.sleepers, &watching.sockets)
     };
     (all.iter().enumerate().map(activity).collect(), left_out)
-}
-
-/// Returns the CPU time of the observed processes beyond that of the threads that were read, in
-/// CPUs. A process's CPU time includes that of its ended threads. `None` if some threads were left
-/// out, or if a process has ended.
-fn ended_threads_cpus(
-    root: &Root,
-    watching: &Watching,
-    left_out: u32,
-    window: &Window,
-) -> Option<f64> {
-    if left_out > 0 || watching.windows == Windows::Many || window.elapsed_s <= 0.0 {
-        return None;
-    }
-    let of_process = |pid: &u32| watching.family.cpu_time(root, *pid).map(|(_, seconds)| seconds);
-    let processes = watching.family.pids.iter().map(of_process).sum::<Option<f64>>()?;
-    let read = read_cpu_time(watching, |_| true);
-    Some((processes - read).max(0.0) / window.elapsed_s)
-}
-
-/// Returns the CPU time in seconds of the threads that were read, for the processes in question.
-fn read_cpu_time(watching: &Watching, is_in: impl Fn(u32) -> bool) -> f64 {
-    let threads = watching.threads.all.iter().filter(|thread| is_in(thread.pid));
-    let slices = threads.flat_map(|thread| &thread.slices);
-    let ticks: u64 = slices.map(|slice| slice.user_ticks + slice.system_ticks).sum();
-    ticks as f64 / TICKS_PER_S
-}
-
-/// Returns the CPU time of child processes that ended within the window, in CPUs, except for those
-/// whose threads were read.
-fn ended_children_cpus(root: &Root, watching: &Watching, window: &Window) -> Option<f64> {
-    if watching.windows == Windows::Many || window.elapsed_s <= 0.0 {
-        return None;
-    }
-    let has_ended = |pid| watching.family.cpu_time(root, pid).is_none();
-    let pids = watching.family.pids.iter().copied();
-    let ended: BTreeSet<u32> = pids.filter(|pid| has_ended(*pid)).collect();
-    let read = read_cpu_time(watching, |pid| ended.contains(&pid));
-    Some((watching.family.children_cpu_time(root) - read).max(0.0) / window.elapsed_s)
 }
 
 /// Returns the processes at the other end of connections, most CPU time first.

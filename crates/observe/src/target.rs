@@ -173,8 +173,8 @@ impl Family {
         Some((stat.name, since as f64 / TICKS_PER_S))
     }
 
-    /// Returns the CPU time in seconds of child processes that have ended and been waited for, since
-    /// the first look.
+    /// Returns the CPU time, in seconds since the first look, of child processes that have ended
+    /// and been waited for.
     pub(crate) fn children_cpu_time(&self, root: &Root) -> f64 {
         let of_process = |pid: &u32| {
             let (stat, before) = self.stat_and_first(root, *pid)?;

@@ -64,11 +64,6 @@ impl Measure {
             Self::StrangersInstead => {
                 ("time waiting for a CPU while unrelated programs ran there", "ratio")
             }
-            Self::ChildrenCpus => ("CPU time of child processes that ended", "CPUs"),
-            Self::ChildrenShare => {
-                ("CPU time of child processes that ended / CPU time with them", "ratio")
-            }
-            Self::AsleepOnChildren => ("time asleep waiting for child processes", "ratio"),
             Self::GarbageShare => ("CPU time of the garbage collector / CPU time", "ratio"),
             Self::GarbageCpus => ("CPU time of the garbage collector", "CPUs"),
             Self::LateReplies => {
@@ -96,6 +91,11 @@ impl Measure {
             Self::AsleepInSend => ("time asleep sending on TCP connections", "ratio"),
             Self::RequestsUnread => ("readings with unread data on a connection", "ratio"),
             Self::AsleepInPipe => ("time asleep writing to another process", "ratio"),
+            Self::ChildrenCpus => ("CPU time of child processes that ended", "CPUs"),
+            Self::ChildrenShare => {
+                ("CPU time of child processes that ended / CPU time with them", "ratio")
+            }
+            Self::AsleepOnChildren => ("time asleep waiting for child processes", "ratio"),
             Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
             Self::RepliesDelayed => ("time with a reply due while all threads are asleep", "ratio"),
             Self::DescriptorsFull => ("time at the limit on open descriptors", "ratio"),

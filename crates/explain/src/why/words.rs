@@ -459,11 +459,8 @@ fn functions_named(name: &str) -> Option<(M, Shown)> {
 
 /// Returns whether a placeholder with this name exists.
 pub(super) fn is_known(name: &str) -> bool {
-    NAMES.contains(&name)
-        || losses::NAMES.contains(&name)
-        || moves::NAMES.contains(&name)
-        || others::NAMES.contains(&name)
-        || others::BULK.contains(&name)
+    let lists = [NAMES, losses::NAMES, moves::NAMES, others::NAMES, others::BULK];
+    lists.iter().any(|names| names.contains(&name))
         || name == "overlimits"
         || measure_named(name).is_some()
 }

@@ -94,8 +94,7 @@ fn lost(facts: &Facts<'_>) -> Option<Estimate> {
     counted(lost, sent as f64)
 }
 
-/// Returns the busiest of the sending connections that always have data to send; `None` if there are
-/// none.
+/// Returns the busiest of the connections that always have data to send; `None` if there are none.
 pub(in super::super) fn always_sending<'a>(
     facts: &Facts<'a>,
 ) -> Option<(&'a SocketCounts, &'a TcpCounts)> {
