@@ -338,7 +338,9 @@ fn perf(pid: u32, seconds: u32, place: &Path) -> Result<String, String> {
     let words = ["report", "-i", &data, "--stdio", "-q", "--sort", "symbol", "-g", "none"];
     let text = String::from_utf8_lossy(&output(program("perf", &words))?).into_owned();
     let line = text.lines().find(|line| line.contains('%')).ok_or("nothing")?;
-    Ok(format!("`{}`", line.split_whitespace().collect::<Vec<_>>().join(" ")))
+    // Empty columns, such as that of the branch predictor's history, are `-`.
+    let words = line.split_whitespace().filter(|word| *word != "-");
+    Ok(format!("`{}`", words.collect::<Vec<_>>().join(" ")))
 }
 
 fn build() -> Result<PathBuf, String> {
