@@ -87,10 +87,19 @@ fn locations(report: &ProfileReport, node: usize) -> Vec<u64> {
     numbers
 }
 
+/// Returns a function of the program's executable, which readers expect in the first mapping.
+fn executable(report: &ProfileReport) -> Option<&FunctionCost> {
+    let is_entry = |one: &&FunctionCost| ["_start", "main", "main.main"].contains(&&*one.name);
+    let is_named = |one: &&FunctionCost| one.module.starts_with(&report.sampled.name);
+    let mut functions = report.functions.iter();
+    functions.clone().find(is_entry).or_else(|| functions.find(is_named))
+}
+
 /// Adds files and functions, and one location per function. IDs start at 1.
 fn add_functions(report: &ProfileReport, texts: &mut Texts, profile: &mut Message) {
     let mut files = HashMap::<&str, u64>::new();
-    for FunctionCost { module, .. } in &report.functions {
+    let first = executable(report).into_iter();
+    for FunctionCost { module, .. } in first.chain(&report.functions) {
         let next = files.len() as u64 + 1;
         if *files.entry(module).or_insert(next) == next {
             let mut mapping = Message::default();
