@@ -31,6 +31,7 @@ impl Doubt {
 pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
     unseen::unread_ring(facts)
         .or_else(|| unseen::brief_threads(facts))
+        .or_else(|| before_ip(facts))
         .or_else(|| vanished(facts))
         .or_else(|| too_large(facts))
         .or_else(|| dropped_elsewhere(facts))
@@ -77,6 +78,29 @@ pub(super) fn read_by_root(facts: &Facts<'_>) -> String {
     pid.map_or_else(
         || "Run linerate why as root".to_owned(),
         |pid| format!("sudo linerate why {pid}"),
+    )
+}
+
+/// Detects packets that an interface received, but that did not reach IP.
+fn before_ip(facts: &Facts<'_>) -> Option<Doubt> {
+    let before = losses::before_ip(facts)?;
+    let interface = before.interface;
+    let reason = match before.reason {
+        Some(reason) => format!(" The kernel dropped as many for the reason {reason}."),
+        None => String::new(),
+    };
+    Doubt::new(
+        format!(
+            "Cannot tell what happened to {} packets ({} % of all) that {interface} received but \
+             that did not reach IP: no counter accounts for them.{reason}",
+            grouped(before.lost),
+            percent(before.lost as f64 / before.received as f64)
+        ),
+        format!(
+            "Look for an XDP program (ip link show dev {interface}), a tc filter (tc -s filter \
+             show dev {interface} ingress) and an nft netdev chain (nft list ruleset); frames for \
+             other hosts (promiscuous mode, macvlan) are not lost"
+        ),
     )
 }
 

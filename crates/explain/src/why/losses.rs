@@ -1,13 +1,89 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds packets that were lost without showing up in a drop counter, between IP and the sockets or
-//! in queueing disciplines of other network namespaces.
+//! Finds packets that were lost without showing up in a drop counter: between an interface and IP,
+//! between IP and the sockets, or in queueing disciplines of other network namespaces.
 
 use super::facts::Facts;
-use linerate_record::why::SocketKind;
+use linerate_record::why::{InterfaceCounts, SocketKind};
 
-/// Packets that reached IP in the network namespace but did not leave it.
+/// Minimum fraction of missing packets that drops for a reason must explain. Below it, something
+/// else dropped some of them, and the drops may have been those of other namespaces.
+const MOST: f64 = 0.8;
+
+/// The kernel's drop reason of firewall rules.
+const FIREWALL: &str = "NETFILTER_DROP";
+
+/// Packets that an interface received but that did not reach IP: dropped by an XDP program, a tc
+/// filter or an nft netdev chain. They may also be frames for other hosts.
+pub(super) struct BeforeIp<'a> {
+    pub(super) interface: &'a str,
+    pub(super) received: u64,
+    /// Missing packets that no counter of the interface or of the backlog accounts for.
+    pub(super) lost: u64,
+    /// The kernel's drop reason for at least [`MOST`] of them; `None` if unknown.
+    pub(super) reason: Option<&'static str>,
+}
+
+/// Returns the packets that vanished between an interface and IP; `None` if they are few, if the
+/// difference may be due to GRO, or if it is unclear which interface they came from.
+pub(super) fn before_ip<'a>(facts: &Facts<'a>) -> Option<BeforeIp<'a>> {
+    /// Minimum fraction of packets. Less can result from reading the counters one after another.
+    const SHARE: f64 = 0.01;
+    const LEAST: u64 = 100;
+    /// Minimum mean size of a missing packet, in bytes. GRO merges segments and drops all headers
+    /// but one: up to 60 bytes of IP and TCP each.
+    const SIZE: f64 = 100.0;
+    /// Ethernet header, and the FCS that some drivers count.
+    const FRAMING: u64 = 18;
+    /// Reasons for which the kernel drops packets on this way.
+    const REASONS: [&str; 4] = [FIREWALL, "XDP", "TC_INGRESS", "NOT_SPECIFIED"];
+    /// Maximum number of drops for the reason relative to the missing packets, if these may have
+    /// been merged: with many more drops, agreement would be a coincidence.
+    const AT_MOST: f64 = 1.25;
+    let of_ip = |names: [&str; 2]| names.iter().filter_map(|name| facts.protocol(name)).sum();
+    facts.protocol("Ip.InReceives")?;
+    let reached: u64 = of_ip(["Ip.InReceives", "Ip6.InReceives"]);
+    let octets: u64 = of_ip(["IpExt.InOctets", "Ip6.InOctets"]);
+    let interface = only_active(facts)?;
+    let received = interface.rx_packets;
+    let ingress: u64 = interface.qdiscs.iter().map(|qdisc| qdisc.drops).sum();
+    let backlog: u64 = facts.observation.cpus.iter().map(|cpu| cpu.backlog_dropped).sum();
+    let counted = interface.rx_dropped + ingress + backlog;
+    let lost = received.saturating_sub(reached).saturating_sub(counted);
+    if lost < LEAST || (lost as f64) < SHARE * received as f64 {
+        return None;
+    }
+    let bytes = interface.rx_bytes.saturating_sub(FRAMING * received + octets);
+    let merges = interface.features.get("rx-gro") != Some(&false);
+    let is_merged = merges && (counted > 0 || (bytes as f64) < SIZE * lost as f64);
+    let explains = |dropped: u64| {
+        let times = dropped as f64 / lost as f64;
+        times >= MOST && (times <= AT_MOST || !is_merged)
+    };
+    let reason = REASONS
+        .into_iter()
+        .find(|reason| dropped_for(facts, reason).is_some_and(|dropped| explains(dropped)));
+    let is_lost = reason.is_some() || facts.is_unread("drop_reasons") && !is_merged;
+    is_lost.then_some(BeforeIp { interface: &interface.name, received, lost, reason })
+}
+
+/// Returns the interface that received nearly all packets of the namespace; `None` if there are
+/// several, one of which may pass its packets to another, or if an AF_XDP socket takes them.
+fn only_active<'a>(facts: &Facts<'a>) -> Option<&'a InterfaceCounts> {
+    /// Fraction of the packets that other interfaces may have received.
+    const OTHERS: f64 = 0.001;
+    if facts.observation.sockets.iter().any(|socket| socket.kind == SocketKind::Xdp) {
+        return None;
+    }
+    let interfaces = facts.observation.interfaces.iter().filter(|one| one.name != "lo");
+    let all: u64 = interfaces.clone().map(|one| one.rx_packets).sum();
+    let most = interfaces.max_by_key(|one| one.rx_packets)?;
+    ((all - most.rx_packets) as f64 <= OTHERS * all as f64).then_some(most)
+}
+
+/// Packets that reached IP in the network namespace but did not leave it, and those that firewall
+/// rules dropped before.
 pub(super) struct Vanished {
-    /// Packets that reached IP.
+    /// Packets that reached IP or these rules.
     pub(super) received: u64,
     /// Packets that IP delivered, forwarded or counted as dropped.
     pub(super) left: u64,
@@ -38,19 +114,17 @@ pub(super) fn vanished(facts: &Facts<'_>) -> Option<Vanished> {
         "Ip.ReasmReqds",
         "TcpExt.IPReversePathFilter",
     ];
-    /// Minimum fraction of missing packets that firewall drops must explain. Below it, something
-    /// else dropped some of them, and the firewall may have dropped only packets of other
-    /// namespaces.
-    const MOST: f64 = 0.8;
-    let received = facts.protocol("Ip.InReceives").filter(|received| *received > 0)?;
+    let received = facts.protocol("Ip.InReceives")?;
+    let before = before_ip(facts).filter(|before| before.reason == Some(FIREWALL));
+    let received = received + before.map_or(0, |before| before.lost);
     let left = LEAVE.iter().filter_map(|name| facts.protocol(name)).sum();
     // The tracepoint counts drops in all namespaces. At most as many belong to this one as vanished
     // here.
     let lost = received.saturating_sub(left);
-    let by_firewall = dropped_for(facts, "NETFILTER_DROP")
+    let by_firewall = dropped_for(facts, FIREWALL)
         .filter(|dropped| lost > 0 && *dropped as f64 >= MOST * lost as f64)
         .map(|dropped| dropped.min(lost));
-    Some(Vanished { received, left, by_firewall })
+    (received > 0).then_some(Vanished { received, left, by_firewall })
 }
 
 /// Packets sent by programs in the network namespace but discarded by the IP layer.
@@ -64,13 +138,11 @@ pub(super) struct Discarded {
 
 /// Returns the packets that IP discarded on output; `None` if IP counters were not read.
 pub(super) fn discarded(facts: &Facts<'_>) -> Option<Discarded> {
-    /// As for [`vanished`].
-    const MOST: f64 = 0.8;
     let qdiscs = facts.observation.interfaces.iter().flat_map(|interface| &interface.qdiscs);
     let by_qdiscs: u64 = qdiscs.map(|qdisc| qdisc.drops).sum();
     let lost = facts.protocol("Ip.OutDiscards")?.saturating_sub(by_qdiscs);
     let sent = facts.protocol("Ip.OutRequests")?.max(lost);
-    let by_firewall = dropped_for(facts, "NETFILTER_DROP")
+    let by_firewall = dropped_for(facts, FIREWALL)
         .filter(|dropped| lost > 0 && *dropped as f64 >= MOST * lost as f64)
         .map(|dropped| dropped.min(lost));
     Some(Discarded { sent, by_firewall })

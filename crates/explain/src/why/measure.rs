@@ -10,8 +10,8 @@ mod packets;
 mod sleeps;
 
 use self::counts::{
-    at_least_this, brief_processes, bytes, bytes_per_call, faults, instead_known, major_faults,
-    others_instead, shared_futexes, strangers_instead, system_calls, takes_turns, throttled, waits,
+    asleep_on_mutex, at_least_this, brief_processes, bytes, bytes_per_call, faults, instead_known,
+    major_faults, others_instead, strangers_instead, system_calls, takes_turns, throttled, waits,
 };
 pub(super) use self::counts::{is_go_monitor, share_of_strangers, work_without_timers};
 use super::facts::{Facts, Subject, counted, sampled, share, share_of};
@@ -120,9 +120,8 @@ pub enum Measure {
     OthersAwaitInput,
     /// Fraction of its process's CPU time in threads that do not sleep on timers.
     WorkWithoutTimers,
-    /// Fraction of the time asleep on futexes that is on futexes of several threads; 1 if the
-    /// futexes could not be read.
-    SharedFutexes,
+    /// Time asleep waiting for mutexes, as a mean over the threads that work.
+    AsleepOnMutex,
     /// Time waiting for a CPU while programs ran there that are not peers.
     StrangersInstead,
     /// System calls per packet.
@@ -366,7 +365,7 @@ impl Measure {
                 }
                 _ => None,
             },
-            Self::SharedFutexes => Some(share(shared_futexes(facts))),
+            Self::AsleepOnMutex => asleep_on_mutex(facts).map(share),
             Self::AsleepOnFutex => {
                 let working: Vec<_> = facts.working().collect();
                 let futex = |thread: &&ThreadActivity| -> f64 {

@@ -59,7 +59,7 @@ impl Measure {
                 ("crypto library samples on AES and SHA instructions", "ratio")
             }
             Self::WorkWithoutTimers => ("CPU time of threads that do not sleep on timers", "ratio"),
-            Self::SharedFutexes => ("futex sleeps on futexes shared by several threads", "ratio"),
+            Self::AsleepOnMutex => ("time asleep waiting for mutexes", "ratio"),
             Self::OthersAwaitInput => ("time another thread spends waiting for input", "ratio"),
             Self::StrangersInstead => {
                 ("time waiting for a CPU while unrelated programs ran there", "ratio")

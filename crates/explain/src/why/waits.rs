@@ -124,9 +124,9 @@ fn writes_to(sleep: &SleepTime, kinds: &[&str]) -> bool {
     WRITES.contains(&sleep.on.as_str()) && kinds.iter().any(|kind| object.starts_with(kind))
 }
 
-/// Returns whether a sleeping thread writes to a pipe or Unix domain socket that is full.
+/// Returns whether a sleeping thread writes to a pipe, Unix domain socket or terminal that is full.
 pub(super) fn is_to_reader(sleep: &SleepTime) -> bool {
-    writes_to(sleep, &["pipe", "fifo ", "unix"])
+    writes_to(sleep, &["pipe", "fifo ", "unix", "/dev/pts/", "/dev/tty", "/dev/console"])
 }
 
 /// Returns whether a sleeping thread writes to a TCP connection whose send buffer is full.

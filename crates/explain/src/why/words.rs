@@ -435,7 +435,7 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "in_faults" => (M::AsleepInFaults, Percent),
         "fault_time" => (M::FaultTime, Percent),
         "lock_wait" => (M::LockWait, Percent),
-        "futex" => (M::AsleepOnFutex, Percent),
+        "on_mutex" => (M::AsleepOnMutex, Percent),
         "crypto" => (M::CryptoLibrary, Percent),
         "crypto_per_byte" => (M::CryptoPerByte, Number),
         _ => return functions_named(name),

@@ -2,7 +2,9 @@
 //! Programs that have time to spare but are held up nevertheless, so they must not be reported as
 //! "nothing is wrong".
 
-use crate::example::{cpu, observation, packets, privileged, sender, socket, thread};
+use crate::example::{
+    cpu, features, interface, observation, packets, privileged, sender, socket, thread,
+};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{CannotTell, FirewallDrop, NothingWrong};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
@@ -60,7 +62,11 @@ fn packets_dropped_by_the_firewall_are_named_for_root() {
     let seen = with_drops(server(&counts), "NETFILTER_DROP", 74_900);
     let finding = &explain(&seen)[0];
     assert_eq!(finding.cause, FirewallDrop, "{}", finding.sentence);
-    assert!(finding.sentence.contains("74,900 packets (75 % of those"), "{}", finding.sentence);
+    assert!(
+        finding.sentence.contains("74,900 packets (75 % of all received"),
+        "{}",
+        finding.sentence
+    );
     // The drops may be intended, so there may be no gain.
     let gain = &finding.gain.percent;
     assert_eq!((gain.low, gain.high.unwrap() > 290.0), (Some(0.0), true), "{gain:?}");
@@ -70,6 +76,50 @@ fn packets_dropped_by_the_firewall_are_named_for_root() {
     let quiet = server(&[("Ip.InReceives", 25_000), ("Ip.InDelivers", 25_000)]);
     let finding = &explain(&with_drops(quiet, "NETFILTER_DROP", 75_000))[0];
     assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+}
+
+/// Returns the server behind an interface that received 100,000 packets of 242 bytes, of which
+/// 75,000 reached IP.
+fn behind(reached: u64, octets: u64, gro: bool) -> Observation {
+    let counts = [
+        ("Ip.InReceives", reached),
+        ("Ip.InDelivers", reached),
+        ("IpExt.InOctets", octets),
+        ("Udp.InDatagrams", reached),
+    ];
+    let mut seen = server(&counts);
+    let mut from = interface("eth0", 100_000);
+    from.rx_bytes = 100_000 * 242;
+    from.features = features(&[("rx-gro", gro)]);
+    seen.interfaces = vec![from];
+    seen
+}
+
+#[test]
+fn packets_that_vanish_before_ip_are_counted() {
+    for gro in [true, false] {
+        let lost = behind(75_000, 75_000 * 228, gro);
+        assert_doubt(&lost, "25,000 packets (25 % of all) that eth0 received");
+        // As root, the kernel's drop reason tells firewall rules from XDP programs.
+        assert_doubt(&with_drops(lost.clone(), "XDP", 25_300), "for the reason XDP");
+        let finding = &explain(&with_drops(lost.clone(), "NETFILTER_DROP", 25_300))[0];
+        assert_eq!(finding.cause, FirewallDrop, "{}", finding.sentence);
+        assert!(finding.sentence.contains("25,000 packets (25 % of all"), "{}", finding.sentence);
+        // Frames for other hosts.
+        let finding = &explain(&with_drops(lost, "OTHERHOST", 25_300))[0];
+        assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+    }
+    // GRO merged three segments of 228 bytes into one, without the headers of two.
+    let merged = behind(33_333, 33_333 * (3 * 228 - 2 * 52), true);
+    assert_eq!(explain(&merged)[0].cause, NothingWrong);
+    let finding = &explain(&with_drops(merged, "NOT_SPECIFIED", 200_000))[0];
+    assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+    // Another interface of the namespace may have passed its packets on.
+    let mut bridged = behind(75_000, 75_000 * 228, false);
+    bridged.interfaces.push(interface("br0", 75_000));
+    assert_eq!(explain(&bridged)[0].cause, NothingWrong);
+    // Fewer than 1 %: the counters are read one after another.
+    assert_eq!(explain(&behind(99_200, 99_200 * 228, false))[0].cause, NothingWrong);
 }
 
 #[test]

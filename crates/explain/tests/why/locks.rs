@@ -70,3 +70,20 @@ fn threads_that_wait_for_each_other_are_in_a_deadlock() {
     let itself = observation(vec![asleep(100, at_mutex("0x7f00", 100, 1.0), 0)]);
     assert!(first(&itself).sentence.contains("a deadlock"), "{}", first(&itself).sentence);
 }
+
+#[test]
+fn threads_that_sleep_on_a_condition_variable_do_not_contend() {
+    let with = |object: Option<&str>| {
+        let mut seen = crate::seeds::user_lock();
+        for thread in &mut seen.threads {
+            thread.asleep_on[0].object = object.map(str::to_owned);
+        }
+        explain(&seen).swap_remove(0)
+    };
+    assert_eq!(with(Some("mutex 0x7f00")).cause, UserLock);
+    assert_ne!(with(Some("futex 0x7f00")).cause, UserLock);
+    // Unknown, because the calls' arguments could not be read.
+    let unknown = with(None);
+    assert_eq!(unknown.cause, CannotTell, "{}", unknown.sentence);
+    assert!(unknown.sentence.contains("user_lock"), "{}", unknown.sentence);
+}

@@ -355,8 +355,9 @@ pub(crate) fn user_lock() -> Observation {
             100 + n,
             &[(User, 0.4), (Kernel, 0.2), (Waiting, 0.05), (Asleep, 0.35)],
         );
+        let object = Some("mutex 0x7f00".to_owned());
         one.asleep_on =
-            vec![SleepTime { on: "futex".to_owned(), share: 0.3, object: None, holder: None }];
+            vec![SleepTime { on: "futex".to_owned(), share: 0.3, object, holder: None }];
         one.voluntary_switches = 100_000;
         one.ran_on = vec![n];
         one

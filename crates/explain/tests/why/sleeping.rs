@@ -123,6 +123,7 @@ fn sleep_that_is_not_for_input_is_never_called_time_left() {
     let cases = [
         (SocketKind::Udp, "clock_nanosleep", None, CannotTell, "timer_sleep"),
         (SocketKind::Udp, "write", Some("pipe"), SlowReceiver, "write (pipe)"),
+        (SocketKind::Tcp, "write", Some("/dev/pts/0"), SlowReceiver, "write (/dev/pts/0)"),
         (SocketKind::Udp, "ioctl", Some("/dev/queue"), CannotTell, "ioctl (/dev/queue)"),
         (SocketKind::Tcp, "flock", None, CannotTell, "flock"),
     ];

@@ -3,13 +3,12 @@
 
 use super::super::facts::{Facts, Subject, share, share_of};
 use super::super::roles::on_servers;
-use super::super::waits::{Wait, time_in};
+use super::super::waits::{Wait, is_at_mutex, time_in};
 use super::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
-    InterfaceCounts, RanInstead, SocketCounts, SocketKind, ThreadActivity, ThreadState,
+    InterfaceCounts, RanInstead, SleepTime, SocketCounts, SocketKind, ThreadActivity, ThreadState,
 };
-use std::collections::BTreeMap;
 
 /// Returns the mean packet size in bytes, from the packet counter or else from the interface with
 /// the most packets.
@@ -159,21 +158,17 @@ pub(in super::super) fn work_without_timers(facts: &Facts<'_>, thread: &ThreadAc
     works(&has_no_timers) / works(&|_| true).max(f64::MIN_POSITIVE)
 }
 
-/// Returns the fraction of time asleep on futexes, over all threads, that is on futexes on which
-/// several threads of a process sleep; 1 if the futexes could not be read.
-pub(super) fn shared_futexes(facts: &Facts<'_>) -> f64 {
-    let mut users = BTreeMap::<(u32, &str), (u32, f64)>::new();
-    for thread in &facts.observation.threads {
-        for sleep in thread.asleep_on.iter().filter(|sleep| sleep.on.contains("futex")) {
-            if let Some(object) = &sleep.object {
-                let (threads, share) = users.entry((thread.pid, object)).or_default();
-                (*threads, *share) = (*threads + 1, *share + sleep.share);
-            }
-        }
-    }
-    let all: f64 = users.values().map(|(_, share)| share).sum();
-    let shared = users.values().filter(|(threads, _)| *threads > 1).map(|(_, share)| share);
-    if all > 0.0 { shared.sum::<f64>() / all } else { 1.0 }
+/// Returns the mean fraction of time that the threads that work sleep on mutexes; `None` if it is
+/// not known which of their futexes are mutexes.
+pub(super) fn asleep_on_mutex(facts: &Facts<'_>) -> Option<f64> {
+    let working: Vec<_> = facts.working().collect();
+    let time = |is_meant: fn(&SleepTime) -> bool| -> f64 {
+        let sleeps = working.iter().flat_map(|thread| &thread.asleep_on);
+        sleeps.filter(|sleep| is_meant(sleep)).map(|sleep| sleep.share).sum()
+    };
+    let all = time(|sleep| sleep.on.contains("futex"));
+    let known = time(|sleep| sleep.on.contains("futex") && sleep.object.is_some());
+    (2.0 * known >= all).then(|| time(is_at_mutex) / working.len().max(1) as f64)
 }
 
 /// Returns the number of bytes transferred on the program's TCP connections or, if it has none, the

@@ -181,20 +181,20 @@ pub(super) const RULES: &[Rule] = &[
                 "contention causes many short sleeps, whereas idling causes few long ones",
             ),
             at_least(
-                M::SharedFutexes,
-                0.3,
-                "a thread parked on a futex that no other thread uses may be waiting for anything",
+                M::AsleepOnMutex,
+                0.05,
+                "threads of a pool sleep on the futex of a condition variable",
             ),
         ],
-        symptoms: 0,
+        symptoms: 4,
         explained_by: &[Cause::CpuQuota],
-        gain: GainModel::CostRemoved(M::AsleepOnFutex, [0.2, 0.7, 1.5]),
+        gain: GainModel::CostRemoved(M::AsleepOnMutex, [0.2, 0.7, 1.5]),
         then_limited_by: Next::Is("the work done under the lock"),
-        sentence: "Threads contend for a user-space lock: they spend {futex} of their time in \
-                   short futex sleeps.",
+        sentence: "Threads contend for a user-space lock: they spend {on_mutex} of their time in \
+                   short sleeps on mutexes.",
         fix: "Split the lock (one per thread or per table shard), or use per-thread data",
         workaround: Some("use fewer threads to reduce contention"),
-        wrong_if: "with one thread, futex sleeps disappear and the rate falls by more than 20 %",
+        wrong_if: "with one thread, the rate falls by more than 20 %",
         measure: "futex calls, with `perf trace -s -p PID` or `strace -c -f -e futex -p PID`",
     },
     Rule {

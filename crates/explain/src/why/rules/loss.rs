@@ -143,15 +143,15 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::ConntrackFull, Cause::ReassemblyFailed],
         gain: GainModel::LossPerhapsRecovered(M::FirewallLoss),
         then_limited_by: Next::Is("the offered load"),
-        sentence: "Firewall rules dropped {firewall_lost} packets ({firewall_loss} of those that \
-                   reached IP) in the network namespace of {program}.",
+        sentence: "Firewall rules dropped {firewall_lost} packets ({firewall_loss} of all received) \
+                   in the network namespace of {program}.",
         fix: "Find the rule whose counter grows (nft list ruleset; iptables -vnL) and accept the \
               packets that {program} should get",
         workaround: Some(
             "if the drops are intended, drop the packets earlier: an nft ingress chain or XDP \
              costs less per packet",
         ),
-        wrong_if: "with the rule removed, IpInReceives and IpInDelivers in `nstat` still differ",
+        wrong_if: "with the rule removed, the program receives no more packets than before",
         measure: "drop reasons, with the tracepoint skb:kfree_skb (as root)",
     },
     Rule {
