@@ -21,6 +21,13 @@ const PER_TICK: usize = 4;
 /// Reported instead of a system call for a thread that a signal or debugger has stopped.
 const STOPPED: &str = "stopped";
 
+/// Beginning of the names of the threads in which the kernel carries out requests of io_uring that
+/// block. What it reports as their system call is that of the thread that started them.
+const URING_WORKER: &str = "iou-wrk-";
+
+/// Reported instead of futex(2) for a thread that waits for the end of another.
+const JOIN: &str = "pthread_join";
+
 /// Reported for a call that could not be read.
 const NOT_KNOWN: &str = "not known";
 
@@ -105,6 +112,8 @@ impl Sleepers {
         let mut holder = None;
         let place = match call {
             Some(InCall::Running) => return,
+            // The kernel's workers of io_uring make no calls of their own.
+            Some(_) if thread.name.starts_with(URING_WORKER) => None,
             Some(_) if thread.is_stopped() => Some(Place { on: STOPPED.to_owned(), object: None }),
             Some(InCall::Call { number, arguments }) => {
                 let found = self.reader.place_of(root, (pid, tid), number, arguments);
@@ -205,6 +214,9 @@ impl Reader {
                 let descriptor = self.memory.word(root, pid, first);
                 descriptor.and_then(|descriptor| file(root, pid, descriptor.into()))
             }
+            FirstArgument::Futex if is_thread(root, pid, arguments[2]) => {
+                return Some((Place { on: JOIN.to_owned(), object: None }, None));
+            }
             FirstArgument::Futex => {
                 let mutex = self.mutexes.waited_for(root, &mut self.memory, pid, arguments);
                 holder = mutex.and_then(|mutex| mutex.holder);
@@ -214,6 +226,15 @@ impl Reader {
         };
         Some((Place { on: on.to_owned(), object }, holder))
     }
+}
+
+/// Returns whether a thread of the process has this ID: pthread_join waits on a futex that holds
+/// the ID of the thread until it ends.
+fn is_thread(root: &Root, pid: u32, value: u64) -> bool {
+    /// IDs below it are also states of locks.
+    const LEAST: u64 = 16;
+    let tid = value & 0xffff_ffff;
+    tid >= LEAST && root.exists(&format!("proc/{pid}/task/{tid}"))
 }
 
 /// Returns whether a thread is waiting for a page to be read from a disk. In sendfile(2), it may be

@@ -3,6 +3,7 @@
 //! spare may still be held up by something outside its time budget: packets lost without being
 //! counted, a peer that does not read, replies that it waits for.
 
+mod rejected;
 mod unseen;
 
 use super::facts::{Facts, Subject};
@@ -31,14 +32,17 @@ impl Doubt {
 pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
     unseen::unread_ring(facts)
         .or_else(|| unseen::brief_threads(facts))
+        .or_else(|| rejected::by_sockets(facts))
         .or_else(|| before_ip(facts))
         .or_else(|| vanished(facts))
+        .or_else(|| rejected::at_ports(facts))
         .or_else(|| too_large(facts))
         .or_else(|| dropped_elsewhere(facts))
         .or_else(|| resent(facts))
         .or_else(|| gaps(facts))
         .or_else(|| delayed_acknowledgements(facts))
         .or_else(|| closed_window(facts))
+        .or_else(|| rejected::small_window(facts))
         .or_else(|| path(facts))
         .or_else(|| unseen::unanswered(facts))
         .or_else(|| unseen::taking_turns(facts))

@@ -6,7 +6,7 @@
 mod caps;
 
 pub(super) use self::caps::headroom;
-use self::caps::{crowd, idle_for_more, line_cap, offered_cap};
+use self::caps::{crowd, fair_for_more, line_cap, offered_cap};
 use super::facts::{Facts, Subject};
 use super::measure::{Measure, share_of_strangers};
 use super::roles::{is_accepted, on_servers};
@@ -306,7 +306,7 @@ fn limit_raised<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate>
 /// Predicts the gain from releasing a lock that one thread at a time holds.
 fn lock_released<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
     let room = room(facts, subject).map_or(f64::INFINITY, |room| room.high);
-    let room = room.min(idle_for_more(facts, facts.used_cpus()));
+    let room = room.min(fair_for_more(facts, facts.used_cpus()));
     let value = (100.0 * Measure::LockQueue.of(facts, subject)?.value).min(room);
     Some(Estimate { value, low: 0.0, high: 1.2 * value, ..Estimate::exactly(value) })
 }

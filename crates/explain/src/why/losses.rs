@@ -3,7 +3,7 @@
 //! between IP and the sockets, or in queueing disciplines of other network namespaces.
 
 use super::facts::Facts;
-use linerate_record::why::{InterfaceCounts, SocketKind};
+use linerate_record::why::{InterfaceCounts, SocketCounts, SocketKind};
 
 /// Minimum fraction of missing packets that drops for a reason must explain. Below it, something
 /// else dropped some of them, and the drops may have been those of other namespaces.
@@ -59,9 +59,8 @@ pub(super) fn before_ip<'a>(facts: &Facts<'a>) -> Option<BeforeIp<'a>> {
         let times = dropped as f64 / lost as f64;
         times >= MOST && (times <= AT_MOST || !is_merged)
     };
-    let reason = REASONS
-        .into_iter()
-        .find(|reason| dropped_for(facts, reason).is_some_and(|dropped| explains(dropped)));
+    let reason =
+        REASONS.into_iter().find(|reason| dropped_for(facts, reason).is_some_and(explains));
     let is_lost = reason.is_some() || facts.is_unread("drop_reasons") && !is_merged;
     is_lost.then_some(BeforeIp { interface: &interface.name, received, lost, reason })
 }
@@ -148,6 +147,14 @@ pub(super) fn discarded(facts: &Facts<'_>) -> Option<Discarded> {
     Some(Discarded { sent, by_firewall })
 }
 
+/// Returns the packets that firewall rules dropped in other network namespaces; `None` if drop
+/// reasons or IP counters were not read.
+pub(super) fn dropped_elsewhere(facts: &Facts<'_>) -> Option<u64> {
+    let here = vanished(facts)?.by_firewall.unwrap_or(0);
+    let sent = discarded(facts).and_then(|discarded| discarded.by_firewall).unwrap_or(0);
+    Some(dropped_for(facts, FIREWALL)?.saturating_sub(here + sent))
+}
+
 /// Datagrams that arrive in fragments.
 pub(super) struct Fragmented {
     /// Reassembled datagrams.
@@ -193,4 +200,9 @@ pub(super) fn dropped_for(facts: &Facts<'_>, reason: &str) -> Option<u64> {
     let of_reason = drops.filter(|event| event.filter.as_deref().is_some_and(is_reason));
     let count = of_reason.map(|event| event.count).sum();
     (!facts.is_unread("drop_reasons")).then_some(count)
+}
+
+/// Returns the packets that a socket dropped because its buffer was full.
+pub(super) fn buffer_drops(facts: &Facts<'_>, socket: &SocketCounts) -> Option<u64> {
+    socket.buffer_drops(facts.observation)
 }

@@ -11,7 +11,8 @@ mod sleeps;
 
 use self::counts::{
     asleep_on_mutex, at_least_this, brief_processes, bytes, bytes_per_call, faults, instead_known,
-    major_faults, others_instead, strangers_instead, system_calls, takes_turns, throttled, waits,
+    major_faults, others_instead, own_instead, strangers_instead, system_calls, takes_turns,
+    throttled, waits,
 };
 pub(super) use self::counts::{is_go_monitor, share_of_strangers, work_without_timers};
 use super::facts::{Facts, Subject, counted, sampled, share, share_of};
@@ -135,6 +136,13 @@ pub enum Measure {
     /// CPU time of the threads that are known to have run while the thread waited for a CPU,
     /// relative to the time that it waited; 1 if that was not traced.
     InsteadKnown,
+    /// Fraction of the time in which other threads ran while the thread waited for a CPU that were
+    /// threads of the program itself, if no CPU has room for them; otherwise 0.
+    OwnInstead,
+    /// Fraction of the bytes through a queueing discipline that the program sent.
+    OwnTraffic,
+    /// Packets dropped by tc filters relative to the packets of the interface.
+    FilterLoss,
     /// Processes of the program that began and ended between two readings, per second, as far as
     /// they were seen.
     BriefProcesses,
@@ -325,6 +333,7 @@ impl Measure {
                 (waits > 0).then(|| seconds.scale(1e6 / waits as f64))
             }
             Self::OthersInstead => others_instead(facts, thread),
+            Self::OwnInstead => Some(Estimate::exactly(own_instead(facts, thread))),
             Self::InsteadKnown => Some(Estimate::exactly(instead_known(thread))),
             Self::TakesTurns => Some(takes_turns(facts, thread)),
             Self::WaitsPerSecond => counted(waits(thread), thread.elapsed_s),

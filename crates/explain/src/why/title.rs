@@ -91,6 +91,7 @@ impl Measure {
             Self::AsleepInSend => ("time asleep sending on TCP connections", "ratio"),
             Self::RequestsUnread => ("readings with unread data on a connection", "ratio"),
             Self::AsleepInPipe => ("time asleep writing to another process", "ratio"),
+            Self::OwnInstead => ("CPU time of own threads / of all that ran instead", "ratio"),
             Self::ChildrenCpus => ("CPU time of child processes that ended", "CPUs"),
             Self::ChildrenShare => {
                 ("CPU time of child processes that ended / CPU time with them", "ratio")
@@ -165,6 +166,8 @@ impl Measure {
             Self::OfPacingLimit => ("rate relative to the program's pacing limit", "ratio"),
             Self::ReceiveBuffer => ("receive buffer", "bytes"),
             Self::ReceivedBytes => ("received", "bytes/s"),
+            Self::OwnTraffic => ("bytes sent by the program / bytes through the qdisc", "ratio"),
+            Self::FilterLoss => ("packets dropped by tc filters", "ratio"),
             Self::OfLimit => ("rate relative to the limit", "ratio"),
             Self::OverlimitsPerPacket => ("qdisc overlimits per packet", "ratio"),
             Self::ChecksumOff => ("checksum offload is off", "1 = yes"),

@@ -50,7 +50,8 @@ const INPUT: &[&str] = &[
     "select",
 ];
 
-const THREAD: &[&str] = &["futex", "futex_wait", "futex_waitv", "wait4", "waitid"];
+const THREAD: &[&str] =
+    &["futex", "futex_wait", "futex_waitv", "io_wq_worker", "pthread_join", "wait4", "waitid"];
 
 const TIMER: &[&str] = &[
     "clock_nanosleep",
@@ -70,6 +71,8 @@ const STORAGE: &[&str] = &[
     "io_schedule",
     "folio_wait_bit_common",
     "jbd2_log_wait_commit",
+    "submit_bio_wait",
+    "blkdev_issue_flush",
 ];
 
 /// Calls that wait for a lock that another process or thread holds. fcntl only sleeps for locks.

@@ -4,8 +4,10 @@
 mod losses;
 mod moves;
 mod others;
+mod samples;
 mod servers;
 
+use self::samples::{functions, idle_twins, line};
 use self::servers::{lock_fix, lock_holder, watch_peer, watch_server};
 use super::facts::{Facts, Subject};
 use super::functions::Group;
@@ -16,7 +18,7 @@ use super::rules::{Bound, Rule};
 use super::waits::{self, Wait, longest_in};
 use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, grouped, three_digits};
-use linerate_record::why::{LineUse, RanInstead, SharedLine, ThreadActivity};
+use linerate_record::why::{RanInstead, ThreadActivity};
 
 /// Returns `text` with every `{name}` replaced by its value, or by `-` if it has none.
 pub(super) fn fill<'a>(text: &str, facts: &Facts<'a>, subject: Subject<'a>) -> String {
@@ -76,6 +78,8 @@ pub(super) const NAMES: &[&str] = &[
     "lock_holder",
     "lock_fix",
     "descriptors",
+    "filter_drops",
+    "idle_twins",
 ];
 
 fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
@@ -104,6 +108,7 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
             let limit = limit.or_else(|| of_subject("pacing_limit", facts, subject))?;
             Some(format!("--line {}", limit.replace(' ', "")))
         }
+        ("filter_drops", Subject::Qdisc(_, qdisc)) => Some(grouped(qdisc.drops)),
         ("overlimits", Subject::Qdisc(_, qdisc)) => Some(grouped(qdisc.overlimits)),
         ("socket", Subject::Socket(of)) => {
             Some(format!("Socket {} ({})", of.local, facts.observation.watched.name))
@@ -198,6 +203,7 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
             }
         }),
         "functions" => Some(functions(thread)),
+        "idle_twins" => Some(idle_twins(facts, thread)),
         "storage" => longest_in(thread, Wait::Storage),
         "storage_fix" => Some(waits::storage_fix(thread).to_owned()),
         "line" => Some(line(facts, thread)),
@@ -312,38 +318,6 @@ fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     )
 }
 
-/// Describes the shared cache line on which a thread has the most samples: which threads use which
-/// bytes.
-fn line(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
-    let share = |line: &&SharedLine| {
-        let own = line.threads.iter().filter(|used| used.tid == thread.tid);
-        own.map(|used| used.share).sum::<f64>()
-    };
-    let lines = facts.observation.shared_lines.iter();
-    let Some(line) = lines.max_by(|a, b| share(a).total_cmp(&share(b))) else {
-        return "-".to_owned();
-    };
-    let user = |used: &LineUse| {
-        let does = if used.is_written { "writes" } else { "reads" };
-        let LineUse { tid, first_byte, last_byte, function, .. } = used;
-        format!("thread {tid} {does} bytes {first_byte} to {last_byte} in {function}")
-    };
-    let users: Vec<String> = line.threads.iter().take(3).map(user).collect();
-    format!("{}, {}", line.address, users.join(", "))
-}
-
-/// Returns a sentence that names the functions with the most samples.
-fn functions(thread: &ThreadActivity) -> String {
-    let is_work =
-        |function: &&linerate_record::why::FunctionTime| function.is_polling != Some(true);
-    let named = thread.functions.iter().filter(is_work).take(2);
-    let names: Vec<String> = named.map(|f| format!("{} {} %", f.name, percent(f.share))).collect();
-    match names.is_empty() {
-        true => String::new(),
-        false => format!(" Most samples are in {}.", names.join(", ")),
-    }
-}
-
 /// How to format a measure's value.
 #[derive(Clone, Copy)]
 enum Shown {
@@ -398,6 +372,8 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "squeezed" => (M::SqueezedPerSecond, Number),
         "window_limited" => (M::WindowLimited, Percent),
         "send_limited" => (M::SendBufferLimited, Percent),
+        "own_traffic" => (M::OwnTraffic, Percent),
+        "filter_loss" => (M::FilterLoss, Percent),
         "of_limit" => (M::OfLimit, Percent),
         "resent" => (M::Resent, Percent),
         "held" => (M::Held, Percent),

@@ -117,6 +117,21 @@ fn lost_segments_of_a_sender_with_more_to_send_are_a_cause() {
 }
 
 #[test]
+fn a_queue_filled_by_other_programs_names_them() {
+    let with = |acked: u64, opened: u64| {
+        let mut seen = crate::seeds::rate_limiter();
+        tcp(&mut seen).bytes_acked = acked;
+        seen.protocols.insert("Tcp.ActiveOpens".to_owned(), opened);
+        seen.protocols.insert("Tcp.PassiveOpens".to_owned(), 0);
+        assert_first(&seen, RateLimiter).sentence
+    };
+    assert!(with(180_000_000, 1).contains("the program is at"), "{}", with(180_000_000, 1));
+    assert!(with(2_000_000, 1).starts_with("Other programs fill the tbf qdisc on v1"));
+    // The bytes of connections that have ended are not known.
+    assert!(with(2_000_000, 500).contains("the program is at"), "{}", with(2_000_000, 500));
+}
+
+#[test]
 fn a_round_trip_that_grows_under_load_is_a_full_queue_on_the_path() {
     let path = |rtt_s, min_rtt_s| TcpCounts {
         busy_s: 5.0,

@@ -242,6 +242,7 @@ fn a_receiver_gains_no_more_than_what_it_loses() {
         let drops = Some(dropped);
         seen.sockets = vec![SocketCounts { drops, ..socket(SocketKind::Udp, "0.0.0.0:9", None) }];
         seen.protocols.insert("Udp.InDatagrams".to_owned(), 100_000);
+        seen.protocols.insert("Udp.RcvbufErrors".to_owned(), dropped);
         seen.packets = packets(100_000, 10_000_000);
         let finding = explain(&seen).remove(0);
         assert_eq!(finding.cause, CpuQuota, "{}", finding.sentence);

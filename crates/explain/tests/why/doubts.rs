@@ -3,12 +3,14 @@
 //! "nothing is wrong".
 
 use crate::example::{
-    cpu, features, interface, observation, packets, privileged, sender, socket, thread,
+    cpu, features, interface, observation, packets, privileged, qdisc, sender, socket, thread,
 };
 use linerate_explain::why::explain;
-use linerate_record::why::Cause::{CannotTell, FirewallDrop, NothingWrong};
+use linerate_record::why::Cause::{CannotTell, FirewallDrop, NothingWrong, SocketBuffer};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
-use linerate_record::why::{KernelEvent, Observation, SleepTime, SocketKind, TcpCounts};
+use linerate_record::why::{
+    KernelEvent, Observation, QdiscCounts, SleepTime, SocketKind, TcpCounts,
+};
 
 /// Returns an observation of a UDP server at a tenth of its load.
 fn server(counts: &[(&str, u64)]) -> Observation {
@@ -76,6 +78,61 @@ fn packets_dropped_by_the_firewall_are_named_for_root() {
     let quiet = server(&[("Ip.InReceives", 25_000), ("Ip.InDelivers", 25_000)]);
     let finding = &explain(&with_drops(quiet, "NETFILTER_DROP", 75_000))[0];
     assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+}
+
+#[test]
+fn datagrams_that_a_socket_filter_rejects_did_not_find_its_buffer_full() {
+    let with = |full: u64| {
+        let mut seen = server(&[("Udp.InDatagrams", 25_000), ("Udp.RcvbufErrors", full)]);
+        seen.sockets[0].drops = Some(15_000);
+        seen
+    };
+    assert_doubt(&with(0), "15,000 datagrams (38 %) that socket 10.0.0.1:53 rejected");
+    assert_eq!(explain(&with(15_000))[0].cause, SocketBuffer);
+    // Read one after another, the counters differ slightly.
+    assert_eq!(explain(&with(14_900))[0].cause, SocketBuffer);
+}
+
+#[test]
+fn datagrams_to_other_ports_may_be_meant_for_the_program() {
+    let with = |missed| server(&[("Udp.InDatagrams", 25_000), ("Udp.NoPorts", missed)]);
+    assert_doubt(&with(25_000), "25,000 datagrams to addresses or ports");
+    assert_eq!(explain(&with(1_000))[0].cause, NothingWrong);
+}
+
+#[test]
+fn a_tiny_receive_buffer_is_not_nothing() {
+    let with = |buffer: u64, bytes_received: u64| {
+        let mut seen = server(&[]);
+        let tcp = TcpCounts {
+            bytes_received,
+            segments_in: bytes_received / 1000,
+            ..TcpCounts::default()
+        };
+        let mut connection = socket(SocketKind::Tcp, "10.0.0.1:80", Some("10.0.0.2:4000"));
+        (connection.receive_buffer, connection.tcp) = (Some(buffer), Some(tcp));
+        seen.sockets = vec![connection];
+        seen
+    };
+    assert_doubt(&with(16_384, 800_000), "(16 KiB) limits its sender");
+    assert_eq!(explain(&with(131_072, 800_000))[0].cause, NothingWrong);
+    assert_eq!(explain(&with(16_384, 8_000))[0].cause, NothingWrong);
+}
+
+#[test]
+fn a_tc_filter_that_drops_packets_is_named() {
+    let mut seen = server(&[("Ip.InReceives", 75_000), ("Ip.InDelivers", 75_000)]);
+    let mut from = interface("eth0", 100_000);
+    from.tx_packets = 0;
+    from.qdiscs = vec![QdiscCounts { drops: 25_000, ..qdisc("clsact", 0, 0, 0.0) }];
+    seen.interfaces = vec![from];
+    let finding = &explain(&seen)[0];
+    assert_eq!(finding.cause, FirewallDrop, "{}", finding.sentence);
+    assert!(finding.sentence.contains("25,000 packets (25 % of"), "{}", finding.sentence);
+    assert!(finding.gain.percent.high.unwrap() > 20.0, "{:?}", finding.gain);
+    // Drops of a queue are not those of a filter.
+    seen.interfaces[0].qdiscs[0].kind = "fq_codel".to_owned();
+    assert_ne!(explain(&seen)[0].cause, FirewallDrop);
 }
 
 /// Returns the server behind an interface that received 100,000 packets of 242 bytes, of which

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Threads that wait for a mutex whose holder is known.
 
-use crate::example::{observation, thread};
+use crate::example::{observation, share, thread};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
-use linerate_record::why::ThreadState::{Asleep, User};
-use linerate_record::why::{Observation, SleepTime, ThreadActivity, WhyFinding};
+use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
+use linerate_record::why::{Observation, SleepTime, ThreadActivity, ThreadTime, WhyFinding};
 
 fn first(seen: &Observation) -> WhyFinding {
     explain(seen).remove(0)
@@ -86,4 +86,34 @@ fn threads_that_sleep_on_a_condition_variable_do_not_contend() {
     let unknown = with(None);
     assert_eq!(unknown.cause, CannotTell, "{}", unknown.sentence);
     assert!(unknown.sentence.contains("user_lock"), "{}", unknown.sentence);
+}
+
+#[test]
+fn waits_for_kernel_locks_whose_holders_wait_for_cpus_are_not_contention() {
+    let with = |waiting: f64| {
+        let mut seen = crate::seeds::kernel_lock();
+        for one in &mut seen.threads {
+            one.time = [(Kernel, 0.9 - waiting), (Waiting, waiting), (Asleep, 0.1)]
+                .map(|(state, value)| ThreadTime { state, share: share(value) })
+                .to_vec();
+        }
+        explain(&seen).swap_remove(0).cause
+    };
+    assert_eq!(with(0.05), KernelLock);
+    assert_ne!(with(0.4), KernelLock);
+}
+
+#[test]
+fn a_busy_thread_with_an_idle_twin_may_have_all_the_flows() {
+    let mut seen = crate::seeds::single_thread();
+    let finding = first(&seen);
+    assert_eq!(finding.cause, SingleThread, "{}", finding.sentence);
+    assert!(!finding.sentence.contains("is idle"), "{}", finding.sentence);
+    let name = seen.threads[0].name.clone();
+    let mut twin = thread(&name, 999, &[(Asleep, 1.0)]);
+    twin.asleep_on = vec![sleep("epoll_wait", "[eventpoll]", 1.0)];
+    seen.threads.push(twin);
+    let finding = first(&seen);
+    assert_eq!(finding.cause, SingleThread, "{}", finding.sentence);
+    assert!(finding.sentence.contains(&format!("named {name} is idle")), "{}", finding.sentence);
 }

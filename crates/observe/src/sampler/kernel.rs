@@ -63,8 +63,11 @@ impl Kernel {
     /// Returns the first address and the name of the function that contains an address passed to
     /// [`Kernel::read`].
     pub(super) fn find(&self, address: u64) -> Option<(u64, &str)> {
+        /// Size that no function reaches. BPF programs without a name follow at a distance.
+        const LARGEST: u64 = 1 << 20;
         let in_list = self.list.as_ref().and_then(|list| list.find(address));
-        in_list.or_else(|| self.others.find(address))
+        let found = in_list.or_else(|| self.others.find(address));
+        found.filter(|(start, _)| address - start < LARGEST)
     }
 }
 
@@ -210,6 +213,15 @@ mod tests {
         assert_eq!(symbols.find(second + 1), Some((second, "second")));
         assert_eq!(name(third), Some("third"));
         assert_eq!(name(before), None);
+    }
+
+    #[test]
+    fn code_far_behind_a_function_is_not_part_of_it() {
+        let (near, far) = (0xffff_ffff_8380_0123, 0xffff_ffff_c010_0000);
+        let others = read("ffffffff83800000 T _einittext\n", &[near, far]);
+        let kernel = Kernel { others, ..Kernel::default() };
+        assert_eq!(kernel.find(near).map(|(_, name)| name), Some("_einittext"));
+        assert_eq!(kernel.find(far), None);
     }
 
     #[test]

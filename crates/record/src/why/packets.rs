@@ -334,6 +334,31 @@ pub struct ProgramCounts {
     pub others: BTreeMap<String, u64>,
 }
 
+impl QdiscCounts {
+    /// Returns whether it holds no packets, but only filters, which may drop them.
+    pub fn is_filter(&self) -> bool {
+        ["clsact", "ingress"].contains(&self.kind.as_str())
+    }
+}
+
+impl SocketCounts {
+    /// Returns the packets dropped because the receive buffer was full; `None` if the socket's
+    /// drops were not read. A UDP socket also counts datagrams that its filter or a wrong checksum
+    /// rejected, but the protocol's count of full buffers does not.
+    pub fn buffer_drops(&self, observation: &super::Observation) -> Option<u64> {
+        /// Fraction of the drops that the protocol must count at least: the counters are read one
+        /// after another.
+        const MOST: f64 = 0.9;
+        let drops = self.drops?;
+        if self.kind != SocketKind::Udp || observation.protocols.is_empty() {
+            return Some(drops);
+        }
+        let names = ["Udp.RcvbufErrors", "Udp6.RcvbufErrors", "Udp.MemErrors"];
+        let full = names.iter().filter_map(|name| observation.protocols.get(*name)).sum();
+        Some(if full as f64 >= MOST * drops as f64 { drops } else { full })
+    }
+}
+
 impl ProgramCounts {
     /// Returns the counters if they count packets. Requests and other units cannot be compared with
     /// other layers and yield `None`.

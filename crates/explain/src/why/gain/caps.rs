@@ -3,7 +3,7 @@
 //! idle CPU time.
 
 use super::super::facts::{Facts, Subject};
-use super::super::losses::vanished;
+use super::super::losses::{before_ip, vanished};
 use super::{returned, room};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{ThreadActivity, ThreadState};
@@ -40,12 +40,16 @@ pub(super) fn offered_cap(facts: &Facts<'_>) -> Option<f64> {
     }
 }
 
-/// Returns whether hardly any packets are lost between IP and the sockets.
+/// Returns whether hardly any packets are lost between the interface and the sockets.
 fn reaches_it(facts: &Facts<'_>) -> bool {
     /// Maximum fraction of packets, which may be skew between counter reads.
     const SKEW: f64 = 0.01;
     let is_small = |lost: u64, received: u64| (lost as f64) < SKEW * received as f64;
-    vanished(facts).is_some_and(|vanished| is_small(vanished.lost(), vanished.received))
+    let interfaces = facts.observation.interfaces.iter();
+    let filters = interfaces.flat_map(|one| &one.qdiscs).filter(|one| one.is_filter());
+    filters.map(|one| one.drops).sum::<u64>() == 0
+        && before_ip(facts).is_none()
+        && vanished(facts).is_some_and(|vanished| is_small(vanished.lost(), vanished.received))
         && facts.protocol("Conntrack.drop") == Some(0)
 }
 
@@ -62,12 +66,21 @@ pub(super) fn crowd(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     threads.map(|other| other.share_of(ThreadState::is_on_cpu)).sum()
 }
 
+/// CPU time that accounting can tell from zero, in CPUs.
+const LEAST: f64 = 0.01;
+
 /// Returns the gain in percent at which all CPUs are busy, if `used` CPUs carry the present load.
 pub(super) fn idle_for_more(facts: &Facts<'_>, used: f64) -> f64 {
-    /// CPU time that accounting can tell from zero, in CPUs.
-    const LEAST: f64 = 0.01;
     let idle = facts.idle_cpus().unwrap_or(f64::INFINITY);
     100.0 * idle / used.max(LEAST)
+}
+
+/// Like [`idle_for_more`], for a program whose threads sleep most of the time: the fair scheduler
+/// gives them half of the CPUs even if other programs never sleep.
+pub(super) fn fair_for_more(facts: &Facts<'_>, used: f64) -> f64 {
+    const FAIR: f64 = 0.5;
+    let rest = (FAIR * facts.cpus() as f64 - used).max(0.0);
+    idle_for_more(facts, used).max(100.0 * rest / used.max(LEAST))
 }
 
 /// Returns the program's headroom in percent: that of its busiest thread, but no more than the CPUs

@@ -2,6 +2,7 @@
 //! Computes the totals over the observation that the measures are based on.
 
 use super::super::facts::{Facts, Subject, share, share_of};
+use super::super::one_cpu::one_cpu;
 use super::super::roles::on_servers;
 use super::super::waits::{Wait, is_at_mutex, time_in};
 use super::Measure;
@@ -9,6 +10,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::why::{
     InterfaceCounts, RanInstead, SleepTime, SocketCounts, SocketKind, ThreadActivity, ThreadState,
 };
+use std::collections::BTreeMap;
 
 /// Returns the mean packet size in bytes, from the packet counter or else from the interface with
 /// the most packets.
@@ -158,9 +160,11 @@ pub(in super::super) fn work_without_timers(facts: &Facts<'_>, thread: &ThreadAc
     works(&has_no_timers) / works(&|_| true).max(f64::MIN_POSITIVE)
 }
 
-/// Returns the mean fraction of time that the threads that work sleep on mutexes; `None` if it is
-/// not known which of their futexes are mutexes.
+/// Returns the mean fraction of time that the threads that work sleep on locks: on mutexes or, if
+/// all threads together use one CPU, on any futexes of several threads. An interpreter's lock is a
+/// condition variable. `None` if it is not known which of their futexes are mutexes.
 pub(super) fn asleep_on_mutex(facts: &Facts<'_>) -> Option<f64> {
+    let take_turns = !one_cpu(facts).is_empty();
     let working: Vec<_> = facts.working().collect();
     let time = |is_meant: fn(&SleepTime) -> bool| -> f64 {
         let sleeps = working.iter().flat_map(|thread| &thread.asleep_on);
@@ -168,7 +172,21 @@ pub(super) fn asleep_on_mutex(facts: &Facts<'_>) -> Option<f64> {
     };
     let all = time(|sleep| sleep.on.contains("futex"));
     let known = time(|sleep| sleep.on.contains("futex") && sleep.object.is_some());
-    (2.0 * known >= all).then(|| time(is_at_mutex) / working.len().max(1) as f64)
+    let locks = if take_turns { shared_futexes(&working) } else { time(is_at_mutex) };
+    (2.0 * known >= all).then(|| locks / working.len().max(1) as f64)
+}
+
+/// Returns the time that threads sleep on futexes on which another one of them sleeps too.
+fn shared_futexes(threads: &[&ThreadActivity]) -> f64 {
+    let mut users = BTreeMap::<(u32, &str), (u32, f64)>::new();
+    for thread in threads {
+        for sleep in thread.asleep_on.iter().filter(|sleep| sleep.on.contains("futex")) {
+            let Some(object) = &sleep.object else { continue };
+            let (threads, share) = users.entry((thread.pid, object)).or_default();
+            (*threads, *share) = (*threads + 1, *share + sleep.share);
+        }
+    }
+    users.values().filter(|(threads, _)| *threads > 1).map(|(_, share)| share).sum()
 }
 
 /// Returns the number of bytes transferred on the program's TCP connections or, if it has none, the
@@ -246,6 +264,20 @@ pub(super) fn instead_known(thread: &ThreadActivity) -> f64 {
     let known: f64 = thread.ran_instead.iter().map(|one| one.seconds).sum();
     let waited = waited_s(thread);
     if known > 0.0 && waited > 0.0 { (known / waited).min(1.0) } else { 1.0 }
+}
+
+/// Of the CPU time of the threads that ran while a thread waited for its CPU, returns the fraction
+/// that threads of the program itself used; 0 if another CPU has room for them.
+pub(super) fn own_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
+    /// Idle CPU time that is room for another thread, in CPUs.
+    const ROOM: f64 = 0.3;
+    let is_own = |one: &&RanInstead| {
+        one.pid.is_some_and(|pid| facts.observation.watched.pids.contains(&pid))
+    };
+    let all: f64 = thread.ran_instead.iter().map(|one| one.seconds).sum();
+    let own: f64 = thread.ran_instead.iter().filter(is_own).map(|one| one.seconds).sum();
+    let has_room = facts.idle_cpus().is_none_or(|idle| idle >= ROOM);
+    if has_room || all <= 0.0 { 0.0 } else { own / all }
 }
 
 /// Of the time that a thread waited for its CPU, returns the fraction during which other programs

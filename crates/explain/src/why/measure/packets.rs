@@ -3,9 +3,9 @@
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::functions::Group;
-use super::super::losses::{bad_checksums, discarded, fragmented, vanished};
+use super::super::losses::{bad_checksums, buffer_drops, discarded, fragmented, vanished};
 use super::Measure;
-use super::counts::{bytes_per_packet, bytes_per_transmit, is_off};
+use super::counts::{bytes_per_packet, bytes_per_transmit, is_off, opened};
 use linerate_record::stats::Estimate;
 use linerate_record::why::SocketKind;
 
@@ -23,7 +23,7 @@ impl Measure {
                 counted(lost, (lost + received).max(1) as f64)
             }
             (Self::SocketLoss, Subject::Socket(socket)) => {
-                let drops = socket.drops?;
+                let drops = buffer_drops(facts, socket)?;
                 counted(drops, (drops + facts.packets()?).max(1) as f64)
             }
             (Self::QueueWaits, Subject::Socket(socket)) => {
@@ -60,6 +60,13 @@ impl Measure {
             (Self::OfLimit, Subject::Qdisc(_, qdisc)) => {
                 let limit = qdisc.rate_bits_per_s.filter(|rate| *rate > 0.0)?;
                 Some(share(8.0 * qdisc.bytes as f64 / facts.elapsed() / limit))
+            }
+            (Self::OwnTraffic, Subject::Qdisc(_, qdisc)) => own_traffic(facts, qdisc.bytes),
+            (Self::FilterLoss, Subject::Qdisc(interface, qdisc)) => {
+                let drops = if qdisc.is_filter() { qdisc.drops } else { 0 };
+                // Drops of both directions are one count.
+                let packets = interface.rx_packets + interface.tx_packets;
+                counted(drops, packets.max(drops).max(1) as f64)
             }
             (Self::OverlimitsPerPacket, Subject::Qdisc(_, qdisc)) => {
                 counted(qdisc.overlimits, (qdisc.packets + qdisc.drops).max(1) as f64)
@@ -155,4 +162,20 @@ impl Measure {
             _ => None,
         }
     }
+}
+
+/// Returns the fraction of the bytes through a queueing discipline that the program sent; 1 if it
+/// may have sent bytes that no socket counts: datagrams, or on connections that have ended.
+fn own_traffic(facts: &Facts<'_>, all: u64) -> Option<Estimate> {
+    /// Connections per second beyond which many have ended.
+    const OPENED: f64 = 2.0;
+    let is_counted = |kind| matches!(kind, SocketKind::Tcp | SocketKind::TcpListen);
+    let are_counted = facts.observation.sockets.iter().all(|socket| is_counted(socket.kind));
+    let lasting = opened(facts).is_some_and(|opened| opened as f64 <= OPENED * facts.elapsed());
+    if !are_counted || !lasting || all == 0 {
+        return Some(Estimate::exactly(1.0));
+    }
+    let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
+    let sent: u64 = tcps.map(|tcp| tcp.bytes_acked).sum();
+    Some(share((sent as f64 / all as f64).min(1.0)))
 }

@@ -3,6 +3,7 @@
 
 use super::super::facts::Facts;
 use super::super::gain;
+use super::super::losses::dropped_elsewhere;
 use super::super::roles::is_accepted;
 use super::super::words::{label, percent};
 use super::{limit_reached, polls, seen, sends_less};
@@ -60,7 +61,10 @@ pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
     let next = "with a higher offered load, the rate stays the same or packets are lost";
     WhyFinding {
         cause: Cause::NothingWrong,
-        sentence: claim(facts, rate) + &left + &change(&observation.packets_per_s),
+        sentence: claim(facts, rate)
+            + &left
+            + &elsewhere(facts)
+            + &change(&observation.packets_per_s),
         evidence: seen(facts),
         gain: Gain { percent, then_limited_by: Some("the offered load".to_owned()) },
         fix: None,
@@ -222,6 +226,23 @@ fn silent(facts: &Facts<'_>) -> String {
             " On {silent} other connections, the clients have sent something and received nothing \
              since: long polls, or requests still waiting for a reply."
         ),
+    }
+}
+
+/// Returns a sentence about packets that firewall rules dropped in other network namespaces, such
+/// as that of a bridge to the program; empty if there were few.
+fn elsewhere(facts: &Facts<'_>) -> String {
+    /// Minimum number relative to the program's packets.
+    const SHARE: f64 = 0.01;
+    const LEAST: u64 = 100;
+    let packets = facts.packets().unwrap_or(0);
+    match dropped_elsewhere(facts) {
+        Some(dropped) if dropped >= LEAST && dropped as f64 >= SHARE * packets as f64 => format!(
+            " Firewall rules dropped {} packets in other network namespaces, perhaps on their way \
+             to the program: look for growing counters in nft list ruleset there.",
+            grouped(dropped)
+        ),
+        _ => String::new(),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::super::functions::Group;
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
-use super::{A_TENTH, KERNEL_SAMPLES, Next, Rule, Scope, at_least, at_most};
+use super::{A_TENTH, Condition, KERNEL_SAMPLES, Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
 /// Causes more specific than `processing_cost`, which merely says that the program's own work takes
@@ -35,6 +35,13 @@ const SPECIFIC: &[Cause] = &[
 
 const FULL: &str = "fully busy, within the 10 % error of kernel accounting";
 const IN_KERNEL: &str = "two fifths of the CPU time";
+/// Excludes waits for a lock whose holder waits for a CPU.
+const HOLDERS_RUN: Condition =
+    at_most(M::Waiting, 0.2, "if threads wait for CPUs that long, so do those that hold the lock");
+const FIND_LOCK: &str = "Find the lock (sudo perf lock contention -ab -p {pid}). Queues: one for \
+                         each thread (mq or noqueue instead of a single qdisc, SO_REUSEPORT, XPS); \
+                         memory: no mmap, munmap or mprotect per request";
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::SystemCalls,
@@ -136,16 +143,16 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
             at_least(M::Saturation, 0.5, "below that, the effect is negligible"),
             at_least(M::WorkingThreads, 2.0, "contention needs two threads"),
+            HOLDERS_RUN,
             at_least(M::LockWait, 0.05, "twice the error of the kernel's sampled accounting"),
         ],
-        symptoms: 3,
+        symptoms: 4,
         explained_by: &[Cause::UserLock],
         gain: GainModel::CostRemoved(M::LockWaitOfRun, [0.3, 1.0, 2.0]),
         then_limited_by: Next::Is("the work done under the lock"),
         sentence: "Thread {thread} spends {lock_wait} of its time waiting for kernel locks held by \
                    other threads: adding threads does not raise the rate.",
-        fix: "Give each thread its own queue: replace a single qdisc with mq or noqueue, or use \
-              SO_REUSEPORT or XPS",
+        fix: FIND_LOCK,
         workaround: Some("use fewer threads to reduce contention"),
         wrong_if: "with one thread, the rate falls by more than 20 %",
         measure: "kernel lock waits (as root), or the rate with one thread",
@@ -156,14 +163,14 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::Functions(Group::KernelLock), 0.1, A_TENTH),
             at_least(M::WorkingThreads, 2.0, "contention needs two threads"),
+            HOLDERS_RUN,
         ],
         symptoms: 0,
         explained_by: &[Cause::UserLock],
         gain: GainModel::CostRemoved(M::Functions(Group::KernelLock), [0.3, 1.0, 2.0]),
         then_limited_by: Next::Is("the work done under the lock"),
         sentence: "Thread {thread} spends {kernel_lock} of its time waiting for kernel locks.",
-        fix: "Give each thread its own queue: replace a single qdisc with mq or noqueue, or use \
-              SO_REUSEPORT or XPS",
+        fix: FIND_LOCK,
         workaround: Some("use fewer threads to reduce contention"),
         wrong_if: "with one thread, the rate falls by more than 20 %",
         measure: KERNEL_SAMPLES,

@@ -42,6 +42,11 @@ pub(super) const RULES: &[Rule] = &[
                 "below that, many threads ran briefly, as when all are woken at once",
             ),
             at_most(
+                M::OwnInstead,
+                0.5,
+                "above that, the program itself needs more CPUs than there are",
+            ),
+            at_most(
                 M::TakesTurns,
                 TURNS,
                 "threads that take turns behind a lock gain nothing from another CPU",
@@ -263,7 +268,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::MoreCpus,
         then_limited_by: Next::Is("the number of CPUs or busy threads"),
         sentence: "Thread {thread} does all the work and is busy {busy} of the time, while \
-                   {idle_cpus} CPUs are idle.",
+                   {idle_cpus} CPUs are idle.{idle_twins}{functions}",
         fix: "Let more threads or processes share the work (worker_processes, SO_REUSEPORT, RSS \
               queues), or find out where the thread's time goes: linerate profile {pid}",
         workaround: None,

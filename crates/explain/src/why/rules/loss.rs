@@ -143,8 +143,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::ConntrackFull, Cause::ReassemblyFailed],
         gain: GainModel::LossPerhapsRecovered(M::FirewallLoss),
         then_limited_by: Next::Is("the offered load"),
-        sentence: "Firewall rules dropped {firewall_lost} packets ({firewall_loss} of all received) \
-                   in the network namespace of {program}.",
+        sentence: "Firewall rules dropped {firewall_lost} packets ({firewall_loss} of all \
+                   received) in the network namespace of {program}.",
         fix: "Find the rule whose counter grows (nft list ruleset; iptables -vnL) and accept the \
               packets that {program} should get",
         workaround: Some(
@@ -153,6 +153,22 @@ pub(super) const RULES: &[Rule] = &[
         ),
         wrong_if: "with the rule removed, the program receives no more packets than before",
         measure: "drop reasons, with the tracepoint skb:kfree_skb (as root)",
+    },
+    Rule {
+        cause: Cause::FirewallDrop,
+        scope: Scope::Qdiscs,
+        conditions: &[at_least(M::FilterLoss, LOST, LOST_SOURCE)],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::LossPerhapsRecovered(M::FilterLoss),
+        then_limited_by: Next::Is("the offered load"),
+        sentence: "A tc filter on {interface} dropped {filter_drops} packets ({filter_loss} of \
+                   those of the interface).",
+        fix: "Find the filter whose counter grows (tc -s filter show dev {interface} ingress, and \
+              egress) and let it accept the packets that {program} should get or sends",
+        workaround: None,
+        wrong_if: "without the filter, the program receives and sends no more packets than before",
+        measure: "drops of the clsact or ingress qdisc in `tc -s qdisc`",
     },
     Rule {
         cause: Cause::FirewallDrop,

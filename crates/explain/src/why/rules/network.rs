@@ -242,6 +242,11 @@ pub(super) const RULES: &[Rule] = &[
                 "the rate that a limiter lets through, minus the counting error",
             ),
             at_least(M::OverlimitsPerPacket, 0.1, "one packet in ten had to wait"),
+            at_least(
+                M::OwnTraffic,
+                0.3,
+                "below that, the traffic of other programs is at the limit",
+            ),
         ],
         symptoms: 0,
         explained_by: &[],
@@ -254,6 +259,33 @@ pub(super) const RULES: &[Rule] = &[
               {line_option}",
         workaround: None,
         wrong_if: "without the limit, the rate rises by less than 10 %",
+        measure: "tc -s qdisc",
+    },
+    Rule {
+        cause: Cause::RateLimiter,
+        scope: Scope::Qdiscs,
+        conditions: &[
+            at_least(
+                M::OfLimit,
+                0.75,
+                "the rate that a limiter lets through, minus the counting error",
+            ),
+            at_least(M::OverlimitsPerPacket, 0.1, "one packet in ten had to wait"),
+            at_most(M::OwnTraffic, 0.2, "the program's own traffic is far below the limit"),
+            at_most(M::Demand, 0.7, "its threads have headroom"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::UpToFullCpu,
+        then_limited_by: Next::Is("the offered load, or the path"),
+        sentence: "Other programs fill the {qdisc} qdisc on {interface}, which limits the rate to \
+                   {limit}: the packets of {program}, {own_traffic} of the bytes, wait behind \
+                   theirs.",
+        fix: "Keep the program's packets out of that queue: a class of its own (htb, prio), or a \
+              qdisc that serves flows in turn (fq_codel) instead of a FIFO; or raise the rate of \
+              the qdisc",
+        workaround: Some("a lower rate of the other programs shortens the queue"),
+        wrong_if: "without the other programs' traffic, the rate rises by less than 10 %",
         measure: "tc -s qdisc",
     },
     Rule {

@@ -144,7 +144,7 @@ fn drop_reasons(observation: &Observation) -> Vec<Loss> {
 /// Returns a row for each of the program's sockets that lost packets or does not report losses.
 pub(super) fn sockets(observation: &Observation) -> Vec<LedgerRow> {
     let counts = observation.sockets.iter().filter(|socket| is_counted(socket));
-    counts.map(of_socket).collect()
+    counts.map(|socket| of_socket(observation, socket)).collect()
 }
 
 /// Returns whether a socket lost packets, or is a packet socket whose losses only its owner can
@@ -158,19 +158,24 @@ fn is_counted(socket: &SocketCounts) -> bool {
     }
 }
 
-fn of_socket(socket: &SocketCounts) -> LedgerRow {
+fn of_socket(observation: &Observation, socket: &SocketCounts) -> LedgerRow {
     let of = format!("{} {}", socket.kind.label(), socket.local);
-    let drops = socket.drops.unwrap_or(0);
+    let drops = socket.buffer_drops(observation).unwrap_or(0);
+    let rejected = socket.drops.unwrap_or(0).saturating_sub(drops);
     let reason = match socket.kind {
         SocketKind::TcpListen => "connection attempts dropped",
         _ => "receive buffer full",
     };
-    let losses = loss(drops, reason, "sock_diag drops", Whose::Program);
+    let full = loss(drops, reason, "sock_diag drops", Whose::Program);
+    let by_filter = "rejected by the socket's filter, or wrong checksum";
+    let counter = "sock_diag drops beyond RcvbufErrors";
+    let rejected = loss(rejected, by_filter, counter, Whose::NoProgram);
+    let losses = full.into_iter().chain(rejected);
     let counter = match socket.drops {
         Some(_) => "sockets do not count delivered packets",
         None => "drops: readable only by the socket's owner",
     };
-    row(Layer::Socket, &of, None, counter, losses.into_iter().collect())
+    row(Layer::Socket, &of, None, counter, losses.collect())
 }
 
 pub(super) fn program(observation: &Observation) -> Option<LedgerRow> {

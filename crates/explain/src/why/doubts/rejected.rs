@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packets that a socket refuses: by its filter, because no socket has their address, or because
+//! the receive buffer has hardly any room.
+
+use super::super::facts::Facts;
+use super::super::losses::buffer_drops;
+use super::super::words::percent;
+use super::Doubt;
+use linerate_record::units::{grouped, memory_size};
+use linerate_record::why::{SocketCounts, SocketKind};
+
+/// Minimum number of packets, and minimum fraction of the program's packets.
+const LEAST: u64 = 100;
+const SHARE: f64 = 0.01;
+
+/// Detects a UDP socket that drops datagrams although its buffer is not full.
+pub(super) fn by_sockets(facts: &Facts<'_>) -> Option<Doubt> {
+    let rejected = |socket: &SocketCounts| {
+        socket.drops.unwrap_or(0) - buffer_drops(facts, socket).unwrap_or(0)
+    };
+    let sockets = facts.observation.sockets.iter().filter(|one| one.kind == SocketKind::Udp);
+    let (socket, count) =
+        sockets.map(|one| (one, rejected(one))).max_by_key(|(_, count)| *count)?;
+    let all = count + facts.packets().unwrap_or(0);
+    if count < LEAST || (count as f64) < SHARE * all as f64 {
+        return None;
+    }
+    Doubt::new(
+        format!(
+            "Cannot tell whether {} datagrams ({} %) that socket {} rejected were meant for the \
+             program: its receive buffer was not full, so its filter rejected them \
+             (SO_ATTACH_FILTER, SO_ATTACH_BPF), or their checksum was wrong.",
+            grouped(count),
+            percent(count as f64 / all as f64),
+            socket.local
+        ),
+        "Look at the filter (ss -uab shows classic ones) and at InCsumErrors in nstat",
+    )
+}
+
+/// Detects datagrams to addresses or ports without a socket, for a program with a UDP socket.
+pub(super) fn at_ports(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Fraction of the program's packets from which they may be meant for it. There are always a
+    /// few, such as those of port scans.
+    const MANY: f64 = 0.1;
+    let mut udp = facts
+        .observation
+        .sockets
+        .iter()
+        .filter(|one| one.kind == SocketKind::Udp && one.remote.is_none());
+    let socket = udp.next()?;
+    let missed = facts.protocol("Udp.NoPorts").filter(|missed| *missed >= LEAST)?;
+    let packets = facts.packets()?;
+    if (missed as f64) < MANY * packets as f64 {
+        return None;
+    }
+    Doubt::new(
+        format!(
+            "Cannot tell whether {} datagrams to addresses or ports on which no UDP socket listens \
+             (Udp.NoPorts) were meant for the program, which received {}; it listens on {}.",
+            grouped(missed),
+            grouped(packets),
+            socket.local
+        ),
+        "Compare their destination (tcpdump -ni any icmp shows the rejections) with the address \
+         and port that the program listens on (ss -ulnp)",
+    )
+}
+
+/// Detects a connection that receives data into a buffer that is smaller than one large segment.
+pub(super) fn small_window(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Size of a large segment (TSO, GRO), in bytes. By default, buffers are larger.
+    const SEGMENT: u64 = 65_536;
+    /// Minimum number of bytes per second, and per segment: those of bulk data.
+    const RATE: f64 = 10_000.0;
+    const SIZE: u64 = 500;
+    let is_small = |socket: &&SocketCounts| {
+        socket.receive_buffer.is_some_and(|bytes| bytes < SEGMENT)
+            && socket.tcp.as_ref().is_some_and(|tcp| {
+                tcp.bytes_received as f64 >= RATE * facts.elapsed()
+                    && tcp.bytes_received > 2 * tcp.bytes_acked
+                    && tcp.bytes_received >= SIZE * tcp.segments_in
+            })
+    };
+    let socket = facts.connections().find(is_small)?;
+    Doubt::new(
+        format!(
+            "Cannot tell whether the receive buffer of connection {} ({}) limits its sender: it is \
+             smaller than one large segment.",
+            socket.local,
+            memory_size(socket.receive_buffer.unwrap_or(0) as f64)
+        ),
+        "Leave SO_RCVBUF unset, so that the kernel sizes the buffer, and compare the rates; at the \
+         sender, see rwnd_limited in ss -ti",
+    )
+}
