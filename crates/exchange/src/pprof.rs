@@ -89,10 +89,12 @@ fn locations(report: &ProfileReport, node: usize) -> Vec<u64> {
 
 /// Returns a function of the program's executable, which readers expect in the first mapping.
 fn executable(report: &ProfileReport) -> Option<&FunctionCost> {
-    let is_entry = |one: &&FunctionCost| ["_start", "main", "main.main"].contains(&&*one.name);
     let is_named = |one: &&FunctionCost| one.module.starts_with(&report.sampled.name);
-    let mut functions = report.functions.iter();
-    functions.clone().find(is_entry).or_else(|| functions.find(is_named))
+    let is_entry = |one: &&FunctionCost| {
+        ["_start", "main", "main.main"].contains(&&*one.name) && !one.module.starts_with("ld-")
+    };
+    let functions = report.functions.iter();
+    functions.clone().find(is_named).or_else(|| functions.clone().find(is_entry))
 }
 
 /// Adds files and functions, and one location per function. IDs start at 1.

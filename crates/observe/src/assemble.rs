@@ -70,6 +70,7 @@ pub(crate) fn assemble(
     let mut sockets = watching.sockets.finish(root, &other_ends);
     exclude_deferred(&mut sockets, &found.protocols);
     let peers = peers(root, &watching.family, &sockets, window.elapsed_s);
+    let ended_children_cpus = ended::children_cpus(root, watching, window);
     let observation = Observation {
         watched: watched(watching, request, window, &threads),
         elapsed_s: window.elapsed_s,
@@ -77,7 +78,7 @@ pub(crate) fn assemble(
         threads,
         threads_left_out,
         ended_threads_cpus: ended::threads_cpus(root, watching, threads_left_out, window),
-        ended_children_cpus: ended::children_cpus(root, watching, window),
+        ended_children_cpus,
         full_descriptors: watching.sockets.descriptors.finish(),
         quotas: watching.quotas.finish(),
         cpus,

@@ -229,10 +229,11 @@ impl Reader {
 }
 
 /// Returns whether a thread of the process has this ID: pthread_join waits on a futex that holds
-/// the ID of the thread until it ends.
+/// the ID of the thread until it ends. In a container, whose IDs differ from those here, joins are
+/// not recognized.
 fn is_thread(root: &Root, pid: u32, value: u64) -> bool {
-    /// IDs below it are also states of locks.
-    const LEAST: u64 = 16;
+    /// IDs below it may be states of locks, or sequence numbers.
+    const LEAST: u64 = 256;
     let tid = value & 0xffff_ffff;
     tid >= LEAST && root.exists(&format!("proc/{pid}/task/{tid}"))
 }

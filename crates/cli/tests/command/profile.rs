@@ -121,7 +121,7 @@ fn a_timeline_has_every_sample_once_and_all_slices() {
         assert!(gap.abs() < 1e-6, "{pair:?}");
     }
     assert!(timeline.slices.iter().all(|slice| slice.lost.is_some() && slice.packets.is_some()));
-    assert!(timeline.losses.as_ref().is_some_and(|counter| counter.contains("of lo")));
+    assert!(timeline.losses.as_ref().is_some_and(|counter| counter.contains("on lo")));
 }
 
 #[test]
@@ -130,11 +130,11 @@ fn views_of_a_record_are_printed_again() {
     let file = &folder.file("profile.json");
     let words = ["profile", "--quiet", "-t", "300ms", "--timeline", "--record", file];
     let made = linerate(&[&words[..], &BUSY].concat());
-    assert!(made.status == Some(0) && made.stderr.contains("scale       a column is"), "{made:?}");
+    assert!(made.status == Some(0) && made.stderr.contains("scale       one column is"), "{made:?}");
     let report = |form| linerate(&["report", file, "--quiet", "--format", form]);
     let icicle = report("icicle").stdout;
-    assert!(icicle.contains("sha256sum") && icicle.contains("a column is"), "{icicle}");
-    assert!(report("timeline").stdout.contains("a cell is"));
+    assert!(icicle.contains("sha256sum") && icicle.contains("one column is"), "{icicle}");
+    assert!(report("timeline").stdout.contains("one cell is"));
     let svg = linerate(&["export", file, "--format", "timeline"]).stdout;
     assert!(svg.starts_with("<svg ") && svg.contains("class=\"l4\""), "{svg}");
     let none = report("annotated").stdout;

@@ -3,7 +3,7 @@
 //! between IP and the sockets, or in queueing disciplines of other network namespaces.
 
 use super::facts::Facts;
-use linerate_record::why::{InterfaceCounts, SocketCounts, SocketKind};
+use linerate_record::why::{InterfaceCounts, SocketKind};
 
 /// Minimum fraction of missing packets that drops for a reason must explain. Below it, something
 /// else dropped some of them, and the drops may have been those of other namespaces.
@@ -32,51 +32,56 @@ pub(super) fn before_ip<'a>(facts: &Facts<'a>) -> Option<BeforeIp<'a>> {
     /// Minimum mean size of a missing packet, in bytes. GRO merges segments and drops all headers
     /// but one: up to 60 bytes of IP and TCP each.
     const SIZE: f64 = 100.0;
-    /// Ethernet header, and the FCS that some drivers count.
-    const FRAMING: u64 = 18;
+    /// Ethernet header, and FCS, tag or padding, in bytes.
+    const FRAMING: u64 = 20;
     /// Reasons for which the kernel drops packets on this way.
     const REASONS: [&str; 4] = [FIREWALL, "XDP", "TC_INGRESS", "NOT_SPECIFIED"];
-    /// Maximum number of drops for the reason relative to the missing packets, if these may have
-    /// been merged: with many more drops, agreement would be a coincidence.
+    /// Maximum number of drops for the reason relative to the missing packets. With many more,
+    /// agreement would be a coincidence.
     const AT_MOST: f64 = 1.25;
     let of_ip = |names: [&str; 2]| names.iter().filter_map(|name| facts.protocol(name)).sum();
     facts.protocol("Ip.InReceives")?;
+    let (interface, [lo_packets, lo_bytes]) = only_active(facts)?;
     let reached: u64 = of_ip(["Ip.InReceives", "Ip6.InReceives"]);
     let octets: u64 = of_ip(["IpExt.InOctets", "Ip6.InOctets"]);
-    let interface = only_active(facts)?;
     let received = interface.rx_packets;
-    let ingress: u64 = interface.qdiscs.iter().map(|qdisc| qdisc.drops).sum();
+    let filters = interface.qdiscs.iter().filter(|qdisc| qdisc.is_filter());
+    let filtered: u64 = filters.map(|qdisc| qdisc.drops).sum();
     let backlog: u64 = facts.observation.cpus.iter().map(|cpu| cpu.backlog_dropped).sum();
-    let counted = interface.rx_dropped + ingress + backlog;
-    let lost = received.saturating_sub(reached).saturating_sub(counted);
+    // The kernel adds drops of the backlog to those of the interface.
+    let counted = filtered + interface.rx_dropped.max(backlog);
+    let lost = (received + lo_packets).saturating_sub(reached + counted);
     if lost < LEAST || (lost as f64) < SHARE * received as f64 {
         return None;
     }
-    let bytes = interface.rx_bytes.saturating_sub(FRAMING * received + octets);
-    let merges = interface.features.get("rx-gro") != Some(&false);
-    let is_merged = merges && (counted > 0 || (bytes as f64) < SIZE * lost as f64);
-    let explains = |dropped: u64| {
-        let times = dropped as f64 / lost as f64;
-        times >= MOST && (times <= AT_MOST || !is_merged)
-    };
+    let missing_bytes = (interface.rx_bytes + lo_bytes) as f64
+        - octets as f64
+        - (FRAMING * (received + lo_packets)) as f64
+        - counted as f64 * interface.rx_bytes as f64 / received as f64;
+    let is_merged = missing_bytes < SIZE * lost as f64;
+    let explains = |dropped: u64| (MOST..=AT_MOST).contains(&(dropped as f64 / lost as f64));
     let reason =
         REASONS.into_iter().find(|reason| dropped_for(facts, reason).is_some_and(explains));
     let is_lost = reason.is_some() || facts.is_unread("drop_reasons") && !is_merged;
     is_lost.then_some(BeforeIp { interface: &interface.name, received, lost, reason })
 }
 
-/// Returns the interface that received nearly all packets of the namespace; `None` if there are
-/// several, one of which may pass its packets to another, or if an AF_XDP socket takes them.
-fn only_active<'a>(facts: &Facts<'a>) -> Option<&'a InterfaceCounts> {
+/// Returns the interface that received nearly all packets of the namespace, and the packets and
+/// bytes of the loopback interface; `None` if there are several, one of which may pass its packets
+/// to another, or if a packet or AF_XDP socket takes them.
+fn only_active<'a>(facts: &Facts<'a>) -> Option<(&'a InterfaceCounts, [u64; 2])> {
     /// Fraction of the packets that other interfaces may have received.
     const OTHERS: f64 = 0.001;
-    if facts.observation.sockets.iter().any(|socket| socket.kind == SocketKind::Xdp) {
+    let is_tap = |kind| matches!(kind, SocketKind::Xdp | SocketKind::Packet);
+    if facts.observation.sockets.iter().any(|socket| is_tap(socket.kind)) {
         return None;
     }
-    let interfaces = facts.observation.interfaces.iter().filter(|one| one.name != "lo");
-    let all: u64 = interfaces.clone().map(|one| one.rx_packets).sum();
-    let most = interfaces.max_by_key(|one| one.rx_packets)?;
-    ((all - most.rx_packets) as f64 <= OTHERS * all as f64).then_some(most)
+    let (lo, others): (Vec<_>, Vec<_>) =
+        facts.observation.interfaces.iter().partition(|interface| interface.name == "lo");
+    let all: u64 = others.iter().map(|one| one.rx_packets).sum();
+    let most = others.into_iter().max_by_key(|one| one.rx_packets)?;
+    let lo = lo.first().map_or([0, 0], |lo| [lo.rx_packets, lo.rx_bytes]);
+    ((all - most.rx_packets) as f64 <= OTHERS * all as f64).then_some((most, lo))
 }
 
 /// Packets that reached IP in the network namespace but did not leave it, and those that firewall
@@ -147,12 +152,12 @@ pub(super) fn discarded(facts: &Facts<'_>) -> Option<Discarded> {
     Some(Discarded { sent, by_firewall })
 }
 
-/// Returns the packets that firewall rules dropped in other network namespaces; `None` if drop
-/// reasons or IP counters were not read.
-pub(super) fn dropped_elsewhere(facts: &Facts<'_>) -> Option<u64> {
-    let here = vanished(facts)?.by_firewall.unwrap_or(0);
-    let sent = discarded(facts).and_then(|discarded| discarded.by_firewall).unwrap_or(0);
-    Some(dropped_for(facts, FIREWALL)?.saturating_sub(here + sent))
+/// Returns the packets that firewall rules dropped elsewhere than on the way of IPv4 packets
+/// through this network namespace: in another one, or on a bridge. `None` if drop reasons or IP
+/// counters were not read.
+pub(super) fn firewall_dropped_elsewhere(facts: &Facts<'_>) -> Option<u64> {
+    let here = vanished(facts)?.lost() + facts.protocol("Ip.OutDiscards")?;
+    Some(dropped_for(facts, FIREWALL)?.saturating_sub(here))
 }
 
 /// Datagrams that arrive in fragments.
@@ -200,9 +205,4 @@ pub(super) fn dropped_for(facts: &Facts<'_>, reason: &str) -> Option<u64> {
     let of_reason = drops.filter(|event| event.filter.as_deref().is_some_and(is_reason));
     let count = of_reason.map(|event| event.count).sum();
     (!facts.is_unread("drop_reasons")).then_some(count)
-}
-
-/// Returns the packets that a socket dropped because its buffer was full.
-pub(super) fn buffer_drops(facts: &Facts<'_>, socket: &SocketCounts) -> Option<u64> {
-    socket.buffer_drops(facts.observation)
 }

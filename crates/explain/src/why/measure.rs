@@ -10,9 +10,9 @@ mod packets;
 mod sleeps;
 
 use self::counts::{
-    asleep_on_mutex, at_least_this, brief_processes, bytes, bytes_per_call, faults, instead_known,
-    major_faults, others_instead, own_instead, strangers_instead, system_calls, takes_turns,
-    throttled, waits,
+    asleep_on_mutex, at_least_this, brief_processes, bytes, bytes_per_call, children_cpus, faults,
+    instead_known, major_faults, others_instead, own_instead, strangers_instead, system_calls,
+    takes_turns, throttled, waits,
 };
 pub(super) use self::counts::{is_go_monitor, share_of_strangers, work_without_timers};
 use super::facts::{Facts, Subject, counted, sampled, share, share_of};
@@ -141,8 +141,10 @@ pub enum Measure {
     OwnInstead,
     /// Fraction of the bytes through a queueing discipline that the program sent.
     OwnTraffic,
-    /// Packets dropped by tc filters relative to the packets of the interface.
+    /// Packets dropped by tc filters relative to the program's packets, with those dropped.
     FilterLoss,
+    /// 1 if no queueing discipline of the interface serves flows in turn, otherwise 0.
+    FifoBehind,
     /// Processes of the program that began and ended between two readings, per second, as far as
     /// they were seen.
     BriefProcesses,
@@ -416,9 +418,9 @@ impl Measure {
                 let most = bytes_per_call(facts).map_or(f64::INFINITY, |bytes| bytes.high);
                 Some(Estimate::exactly(most))
             }
-            Self::ChildrenCpus => facts.observation.ended_children_cpus.map(share),
+            Self::ChildrenCpus => children_cpus(facts).map(share),
             Self::ChildrenShare => {
-                let children = facts.observation.ended_children_cpus?;
+                let children = children_cpus(facts)?;
                 let all = children + facts.used_cpus();
                 (all > 0.0).then(|| share(children / all))
             }

@@ -113,7 +113,7 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
     if thread.demand() > WORKS || is_read_at_once(socket, thread) {
         return None;
     }
-    let lost = socket.drops.filter(|drops| *drops > 0);
+    let lost = socket.buffer_drops(facts.observation).filter(|drops| *drops > 0);
     let lost = lost
         .map_or(String::new(), |drops| format!(", and {} packets were dropped", grouped(drops)));
     let asleep = waits::longest(&thread.asleep_on);

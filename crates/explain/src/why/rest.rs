@@ -259,8 +259,9 @@ fn lost_at_socket(facts: &Facts<'_>) -> Option<WhyFinding> {
     if !facts.observation.threads.is_empty() {
         return None;
     }
+    let sockets = facts.observation.sockets.iter();
     let dropped =
-        facts.observation.sockets.iter().filter_map(|socket| Some((socket, socket.drops?)));
+        sockets.filter_map(|socket| Some((socket, socket.buffer_drops(facts.observation)?)));
     let (socket, drops) =
         dropped.max_by_key(|(_, drops)| *drops).filter(|(_, drops)| *drops > 0)?;
     let sentence = format!(

@@ -167,6 +167,7 @@ impl Measure {
             Self::ReceiveBuffer => ("receive buffer", "bytes"),
             Self::ReceivedBytes => ("received", "bytes/s"),
             Self::OwnTraffic => ("bytes sent by the program / bytes through the qdisc", "ratio"),
+            Self::FifoBehind => ("no queueing discipline serves flows in turn", "1 = yes"),
             Self::FilterLoss => ("packets dropped by tc filters", "ratio"),
             Self::OfLimit => ("rate relative to the limit", "ratio"),
             Self::OverlimitsPerPacket => ("qdisc overlimits per packet", "ratio"),

@@ -142,7 +142,7 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
             }
             None => String::new(),
         }),
-        ("drops", Subject::Socket(of)) => Some(grouped(of.drops?)),
+        ("drops", Subject::Socket(of)) => Some(grouped(of.buffer_drops(facts.observation)?)),
         ("accept_queue", Subject::Socket(of)) => Some(format!("{:.0}", of.send_queue_mean)),
         ("buffer", Subject::Socket(of)) => Some(match of.receive_buffer {
             Some(bytes) => linerate_record::units::memory_size(bytes as f64),

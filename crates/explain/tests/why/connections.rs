@@ -137,6 +137,7 @@ fn a_round_trip_that_grows_under_load_is_a_full_queue_on_the_path() {
         busy_s: 5.0,
         rtt_s,
         min_rtt_s,
+        rtt_variation_s: Some(0.001),
         needless: Some(0),
         ..TcpCounts::default()
     };
@@ -157,6 +158,11 @@ fn a_round_trip_that_grows_under_load_is_a_full_queue_on_the_path() {
     // A few milliseconds may be due to the hosts; a minimum that was not measured says nothing.
     assert_eq!(full(path(0.004, 0.000_1)).cause, CannotTell);
     assert_eq!(full(path(0.227, 0.0)).cause, CannotTell);
+    // The time varies by itself, or how much it does was not read.
+    for rtt_variation_s in [Some(0.06), None] {
+        let radio = TcpCounts { rtt_variation_s, ..path(0.227, 0.010) };
+        assert_eq!(full(radio).cause, CannotTell);
+    }
     // A connection that has nothing to send does not fill a queue.
     assert_ne!(
         full(TcpCounts { app_limited_share: 1.0, ..path(0.227, 0.010) }).cause,

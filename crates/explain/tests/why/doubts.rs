@@ -128,7 +128,11 @@ fn a_tc_filter_that_drops_packets_is_named() {
     seen.interfaces = vec![from];
     let finding = &explain(&seen)[0];
     assert_eq!(finding.cause, FirewallDrop, "{}", finding.sentence);
-    assert!(finding.sentence.contains("25,000 packets (25 % of"), "{}", finding.sentence);
+    assert!(
+        finding.sentence.contains("25,000 packets, 50 % of the program"),
+        "{}",
+        finding.sentence
+    );
     assert!(finding.gain.percent.high.unwrap() > 20.0, "{:?}", finding.gain);
     // Drops of a queue are not those of a filter.
     seen.interfaces[0].qdiscs[0].kind = "fq_codel".to_owned();

@@ -107,6 +107,8 @@ pub struct TcpInfo {
     pub not_sent: u32,
     /// Smoothed round-trip time, microseconds.
     pub rtt_us: u32,
+    /// Mean deviation of the round-trip time, in microseconds.
+    pub rtt_variation_us: u32,
     /// Minimum round-trip time over recent minutes, microseconds.
     pub min_rtt_us: u32,
     /// Congestion window, segments.
@@ -160,6 +162,7 @@ impl TcpInfo {
             unacked: u32_at(bytes, 24)?,
             not_sent: u32_at(bytes, 144)?,
             rtt_us: u32_at(bytes, 68)?,
+            rtt_variation_us: u32_at(bytes, 72)?,
             min_rtt_us: u32_at(bytes, 148)?,
             cwnd: u32_at(bytes, 80)?,
             retransmitted: u32_at(bytes, 100)?,

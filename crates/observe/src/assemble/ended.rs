@@ -35,10 +35,12 @@ fn read_cpu_time(watching: &Watching, is_in: impl Fn(u32) -> bool) -> f64 {
 
 /// Returns the CPU time of child processes that ended within the window, in CPUs, except for those
 /// whose threads were read.
-pub(super) fn children_cpus(root: &Root, watching: &Watching, window: &Window) -> Option<f64> {
+pub(super) fn children_cpus(root: &Root, watching: &mut Watching, window: &Window) -> Option<f64> {
     if watching.windows == Windows::Many || window.elapsed_s <= 0.0 {
         return None;
     }
+    // Those that ended since the last look had used CPU time before the window.
+    watching.family.look(root);
     let has_ended = |pid| watching.family.cpu_time(root, pid).is_none();
     let pids = watching.family.pids.iter().copied();
     let ended: BTreeSet<u32> = pids.filter(|pid| has_ended(*pid)).collect();

@@ -212,6 +212,7 @@ impl Watched {
             mss: now.mss,
             delivery_bytes_per_s: now.delivery_rate as f64,
             min_rtt_s: f64::from(now.min_rtt_us) / 1e6,
+            rtt_variation_s: Some(f64::from(now.rtt_variation_us) / 1e6),
             held_share: Some(self.held as f64 / self.reads.max(1) as f64),
             corked_share: Some(self.corked as f64 / self.reads.max(1) as f64),
             unanswered_share: Some(self.turns(Asks::Peer).share()),

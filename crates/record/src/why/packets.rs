@@ -251,6 +251,10 @@ pub struct TcpCounts {
     /// Minimum round-trip time, read at the end of the window, in seconds.
     #[serde(default, serialize_with = "crate::finite")]
     pub min_rtt_s: f64,
+    /// Mean deviation of the round-trip time at the end of the window, in seconds; `null` in older
+    /// records.
+    #[serde(default)]
+    pub rtt_variation_s: Option<f64>,
     /// Fraction of readings in which a partial segment was held back by unacknowledged data even
     /// though the windows had room for it (Nagle's algorithm), 0 to 1; `null` in older records.
     #[serde(default)]
@@ -349,13 +353,18 @@ impl SocketCounts {
         /// Fraction of the drops that the protocol must count at least: the counters are read one
         /// after another.
         const MOST: f64 = 0.9;
+        const FULL: [&str; 4] =
+            ["Udp.RcvbufErrors", "Udp6.RcvbufErrors", "Udp.MemErrors", "Udp6.MemErrors"];
         let drops = self.drops?;
         if self.kind != SocketKind::Udp || observation.protocols.is_empty() {
             return Some(drops);
         }
-        let names = ["Udp.RcvbufErrors", "Udp6.RcvbufErrors", "Udp.MemErrors"];
-        let full = names.iter().filter_map(|name| observation.protocols.get(*name)).sum();
-        Some(if full as f64 >= MOST * drops as f64 { drops } else { full })
+        let full: u64 = FULL.iter().filter_map(|name| observation.protocols.get(*name)).sum();
+        let udp = observation.sockets.iter().filter(|socket| socket.kind == SocketKind::Udp);
+        let all: u64 = udp.filter_map(|socket| socket.drops).sum();
+        // Which of the program's sockets were full is not known if only some of them were.
+        let share = full as f64 / all.max(1) as f64;
+        Some(if share >= MOST { drops } else { (drops as f64 * share) as u64 })
     }
 }
 

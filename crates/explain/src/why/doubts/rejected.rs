@@ -3,7 +3,6 @@
 //! the receive buffer has hardly any room.
 
 use super::super::facts::Facts;
-use super::super::losses::buffer_drops;
 use super::super::words::percent;
 use super::Doubt;
 use linerate_record::units::{grouped, memory_size};
@@ -16,7 +15,7 @@ const SHARE: f64 = 0.01;
 /// Detects a UDP socket that drops datagrams although its buffer is not full.
 pub(super) fn by_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     let rejected = |socket: &SocketCounts| {
-        socket.drops.unwrap_or(0) - buffer_drops(facts, socket).unwrap_or(0)
+        socket.drops.unwrap_or(0) - socket.buffer_drops(facts.observation).unwrap_or(0)
     };
     let sockets = facts.observation.sockets.iter().filter(|one| one.kind == SocketKind::Udp);
     let (socket, count) =
@@ -43,13 +42,19 @@ pub(super) fn at_ports(facts: &Facts<'_>) -> Option<Doubt> {
     /// Fraction of the program's packets from which they may be meant for it. There are always a
     /// few, such as those of port scans.
     const MANY: f64 = 0.1;
-    let mut udp = facts
-        .observation
-        .sockets
-        .iter()
-        .filter(|one| one.kind == SocketKind::Udp && one.remote.is_none());
-    let socket = udp.next()?;
-    let missed = facts.protocol("Udp.NoPorts").filter(|missed| *missed >= LEAST)?;
+    /// First port that the kernel chooses by default (ip_local_port_range): those of clients.
+    const CHOSEN: u16 = 32_768;
+    let port = |socket: &SocketCounts| socket.local.rsplit(':').next()?.parse::<u16>().ok();
+    let serves = |socket: &&SocketCounts| {
+        socket.kind == SocketKind::Udp
+            && socket.remote.is_none()
+            && port(socket).is_some_and(|port| port < CHOSEN)
+    };
+    let socket = facts.observation.sockets.iter().find(serves)?;
+    let missed = facts.protocol("Udp.NoPorts")? + facts.protocol("Udp6.NoPorts")?;
+    if missed < LEAST {
+        return None;
+    }
     let packets = facts.packets()?;
     if (missed as f64) < MANY * packets as f64 {
         return None;
@@ -57,7 +62,7 @@ pub(super) fn at_ports(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell whether {} datagrams to addresses or ports on which no UDP socket listens \
-             (Udp.NoPorts) were meant for the program, which received {}; it listens on {}.",
+             (Udp.NoPorts) were meant for the program, which handled {} packets; it listens on {}.",
             grouped(missed),
             grouped(packets),
             socket.local

@@ -47,9 +47,11 @@ fn reaches_it(facts: &Facts<'_>) -> bool {
     let is_small = |lost: u64, received: u64| (lost as f64) < SKEW * received as f64;
     let interfaces = facts.observation.interfaces.iter();
     let filters = interfaces.flat_map(|one| &one.qdiscs).filter(|one| one.is_filter());
-    filters.map(|one| one.drops).sum::<u64>() == 0
-        && before_ip(facts).is_none()
-        && vanished(facts).is_some_and(|vanished| is_small(vanished.lost(), vanished.received))
+    let filtered = filters.map(|one| one.drops).sum();
+    before_ip(facts).is_none()
+        && vanished(facts).is_some_and(|vanished| {
+            is_small(vanished.lost(), vanished.received) && is_small(filtered, vanished.received)
+        })
         && facts.protocol("Conntrack.drop") == Some(0)
 }
 
@@ -76,7 +78,7 @@ pub(super) fn idle_for_more(facts: &Facts<'_>, used: f64) -> f64 {
 }
 
 /// Like [`idle_for_more`], for a program whose threads sleep most of the time: the fair scheduler
-/// gives them half of the CPUs even if other programs never sleep.
+/// gives them up to half of the CPUs even if other programs never sleep.
 pub(super) fn fair_for_more(facts: &Facts<'_>, used: f64) -> f64 {
     const FAIR: f64 = 0.5;
     let rest = (FAIR * facts.cpus() as f64 - used).max(0.0);

@@ -122,13 +122,20 @@ fn are_successive(facts: &Facts<'_>, connections: &[(&SocketCounts, &TcpCounts)]
     together as f64 <= MORE * most as f64
 }
 
-/// Returns a value of the round-trip time of the busiest sending connection. The kernel's smoothed
-/// time is read once: CUBIC lowers its window by 30 % when it loses a segment, and the queue with
-/// it, so that the time may have been up to 1 / 0.7 times as long or as short at another moment.
+/// Returns a value of the round-trip time of the busiest sending connection, if most of the
+/// program's bytes are on it; `None` if the time varies as much as it exceeds its minimum, as on
+/// radio links. The kernel's smoothed time is read once: CUBIC lowers its window by 30 % when it
+/// loses a segment, and the queue with it, so that the time may have been up to 1 / 0.7 times as
+/// long or as short at another moment.
 fn queued(facts: &Facts<'_>, value: impl Fn(&TcpCounts) -> f64) -> Option<Estimate> {
     const DECREASE: f64 = 0.7;
+    /// Mean deviations that a single round trip hardly exceeds.
+    const DEVIATIONS: f64 = 4.0;
     let (_, tcp) = always_sending(facts)?;
-    let value = Some(value(tcp)).filter(|_| tcp.min_rtt_s > 0.0 && tcp.rtt_s > 0.0)?;
+    let (all, _) = sums(facts, |tcp| (tcp.bytes_acked, 0));
+    let is_steady = tcp.rtt_s - DEVIATIONS * tcp.rtt_variation_s? > tcp.min_rtt_s;
+    let is_meant = 2 * tcp.bytes_acked >= all && tcp.min_rtt_s > 0.0 && is_steady;
+    let value = is_meant.then(|| value(tcp))?;
     Some(Estimate { low: DECREASE * value, high: value / DECREASE, ..Estimate::exactly(value) })
 }
 

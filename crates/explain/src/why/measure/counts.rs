@@ -3,6 +3,7 @@
 
 use super::super::facts::{Facts, Subject, share, share_of};
 use super::super::one_cpu::one_cpu;
+use super::super::requests;
 use super::super::roles::on_servers;
 use super::super::waits::{Wait, is_at_mutex, time_in};
 use super::Measure;
@@ -164,7 +165,12 @@ pub(in super::super) fn work_without_timers(facts: &Facts<'_>, thread: &ThreadAc
 /// all threads together use one CPU, on any futexes of several threads. An interpreter's lock is a
 /// condition variable. `None` if it is not known which of their futexes are mutexes.
 pub(super) fn asleep_on_mutex(facts: &Facts<'_>) -> Option<f64> {
-    let take_turns = !one_cpu(facts).is_empty();
+    /// Fraction of readings in which a client waits that is nearly all of them.
+    const PENDING: f64 = 0.9;
+    // Packets are lost, or clients wait: that the sum is one CPU is hardly a coincidence.
+    let is_late = facts.is_lossy()
+        || requests::counts(facts).is_some_and(|counts| counts.pending_share >= PENDING);
+    let take_turns = is_late && !one_cpu(facts).is_empty();
     let working: Vec<_> = facts.working().collect();
     let time = |is_meant: fn(&SleepTime) -> bool| -> f64 {
         let sleeps = working.iter().flat_map(|thread| &thread.asleep_on);
@@ -267,13 +273,19 @@ pub(super) fn instead_known(thread: &ThreadActivity) -> f64 {
 }
 
 /// Of the CPU time of the threads that ran while a thread waited for its CPU, returns the fraction
-/// that threads of the program itself used; 0 if another CPU has room for them.
+/// that threads of the program itself used; 0 if another CPU has room for them, or if other
+/// programs ran too.
 pub(super) fn own_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     /// Idle CPU time that is room for another thread, in CPUs.
     const ROOM: f64 = 0.3;
+    /// Time in which other programs ran, as a share, that is more than the error of accounting.
+    const OTHERS: f64 = 0.1;
     let is_own = |one: &&RanInstead| {
         one.pid.is_some_and(|pid| facts.observation.watched.pids.contains(&pid))
     };
+    if strangers_instead(facts, thread).is_none_or(|strangers| strangers.value >= OTHERS) {
+        return 0.0;
+    }
     let all: f64 = thread.ran_instead.iter().map(|one| one.seconds).sum();
     let own: f64 = thread.ran_instead.iter().filter(is_own).map(|one| one.seconds).sum();
     let has_room = facts.idle_cpus().is_none_or(|idle| idle >= ROOM);
@@ -366,4 +378,10 @@ pub(super) fn brief_processes(facts: &Facts<'_>) -> u64 {
         0 => observation.watched.pids.iter().filter(is_brief).count() as u64,
         _ => 0,
     }
+}
+
+/// Returns the CPU time of child processes that ended within the window; `None` if it is more than
+/// the CPUs have, as if a process with a longer history had ended.
+pub(super) fn children_cpus(facts: &Facts<'_>) -> Option<f64> {
+    facts.observation.ended_children_cpus.filter(|cpus| *cpus <= facts.cpus() as f64)
 }

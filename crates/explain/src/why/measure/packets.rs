@@ -3,11 +3,14 @@
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::functions::Group;
-use super::super::losses::{bad_checksums, buffer_drops, discarded, fragmented, vanished};
+use super::super::losses::{bad_checksums, discarded, fragmented, vanished};
 use super::Measure;
 use super::counts::{bytes_per_packet, bytes_per_transmit, is_off, opened};
 use linerate_record::stats::Estimate;
-use linerate_record::why::SocketKind;
+use linerate_record::why::{SocketCounts, SocketKind};
+
+/// Queueing disciplines that serve flows in turn.
+const FAIR: [&str; 5] = ["fq", "fq_codel", "fq_pie", "cake", "sfq"];
 
 impl Measure {
     pub(super) fn of_packets<'a>(
@@ -23,7 +26,7 @@ impl Measure {
                 counted(lost, (lost + received).max(1) as f64)
             }
             (Self::SocketLoss, Subject::Socket(socket)) => {
-                let drops = buffer_drops(facts, socket)?;
+                let drops = socket.buffer_drops(facts.observation)?;
                 counted(drops, (drops + facts.packets()?).max(1) as f64)
             }
             (Self::QueueWaits, Subject::Socket(socket)) => {
@@ -62,11 +65,13 @@ impl Measure {
                 Some(share(8.0 * qdisc.bytes as f64 / facts.elapsed() / limit))
             }
             (Self::OwnTraffic, Subject::Qdisc(_, qdisc)) => own_traffic(facts, qdisc.bytes),
-            (Self::FilterLoss, Subject::Qdisc(interface, qdisc)) => {
+            (Self::FilterLoss, Subject::Qdisc(_, qdisc)) if facts.uses_stack() => {
                 let drops = if qdisc.is_filter() { qdisc.drops } else { 0 };
-                // Drops of both directions are one count.
-                let packets = interface.rx_packets + interface.tx_packets;
-                counted(drops, packets.max(drops).max(1) as f64)
+                counted(drops, (drops + facts.packets()?).max(1) as f64)
+            }
+            (Self::FifoBehind, Subject::Qdisc(interface, _)) => {
+                let is_fair = interface.qdiscs.iter().any(|one| FAIR.contains(&one.kind.as_str()));
+                Some(Estimate::exactly(f64::from(!is_fair)))
             }
             (Self::OverlimitsPerPacket, Subject::Qdisc(_, qdisc)) => {
                 counted(qdisc.overlimits, (qdisc.packets + qdisc.drops).max(1) as f64)
@@ -169,13 +174,19 @@ impl Measure {
 fn own_traffic(facts: &Facts<'_>, all: u64) -> Option<Estimate> {
     /// Connections per second beyond which many have ended.
     const OPENED: f64 = 2.0;
-    let is_counted = |kind| matches!(kind, SocketKind::Tcp | SocketKind::TcpListen);
-    let are_counted = facts.observation.sockets.iter().all(|socket| is_counted(socket.kind));
+    let sends_datagrams = |kind| {
+        matches!(kind, SocketKind::Udp | SocketKind::Packet | SocketKind::Xdp | SocketKind::Raw)
+    };
+    let are_counted = !facts.observation.sockets.iter().any(|socket| sends_datagrams(socket.kind));
     let lasting = opened(facts).is_some_and(|opened| opened as f64 <= OPENED * facts.elapsed());
     if !are_counted || !lasting || all == 0 {
         return Some(Estimate::exactly(1.0));
     }
-    let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
-    let sent: u64 = tcps.map(|tcp| tcp.bytes_acked).sum();
-    Some(share((sent as f64 / all as f64).min(1.0)))
+    let is_local = |socket: &&SocketCounts| {
+        let to = socket.remote.as_deref().unwrap_or_default();
+        to.starts_with("127.") || to.starts_with("[::1]")
+    };
+    let away = facts.connections().filter(|socket| !is_local(socket));
+    let sent: u64 = away.filter_map(|socket| socket.tcp.as_ref()).map(|tcp| tcp.bytes_acked).sum();
+    Some(Estimate::exactly((sent as f64 / all as f64).min(1.0)))
 }

@@ -157,13 +157,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::FirewallDrop,
         scope: Scope::Qdiscs,
-        conditions: &[at_least(M::FilterLoss, LOST, LOST_SOURCE)],
+        conditions: &[at_least(
+            M::FilterLoss,
+            0.01,
+            "smaller losses may be skew between counter reads, or those of other programs",
+        )],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::LossPerhapsRecovered(M::FilterLoss),
         then_limited_by: Next::Is("the offered load"),
-        sentence: "A tc filter on {interface} dropped {filter_drops} packets ({filter_loss} of \
-                   those of the interface).",
+        sentence: "A tc filter on {interface} dropped {filter_drops} packets, {filter_loss} \
+                   of the program's with those dropped.",
         fix: "Find the filter whose counter grows (tc -s filter show dev {interface} ingress, and \
               egress) and let it accept the packets that {program} should get or sends",
         workaround: None,

@@ -16,7 +16,6 @@ const STALLS_AND_LOCKS: &[Cause] = &[
     Cause::SlowReceiver,
     Cause::SendBuffer,
     Cause::TcpLoss,
-    Cause::PathBandwidth,
     Cause::NagleDelay,
 ];
 /// Those of them that stall a connection, so that the other end waits.
@@ -158,6 +157,9 @@ pub(super) const RULES: &[Rule] = &[
             Cause::ReceiveWindow,
             Cause::SlowReceiver,
             Cause::SendBuffer,
+            Cause::CpuContention,
+            Cause::BacklogOverflow,
+            Cause::InterruptLoad,
         ],
         gain: GainModel::Unknown("the bandwidth of the next link is unknown"),
         then_limited_by: Next::Is("the next link, or the thread's CPU"),
@@ -271,7 +273,9 @@ pub(super) const RULES: &[Rule] = &[
                 "the rate that a limiter lets through, minus the counting error",
             ),
             at_least(M::OverlimitsPerPacket, 0.1, "one packet in ten had to wait"),
+            at_least(M::OwnTraffic, 1e-4, "the program sends through this interface"),
             at_most(M::OwnTraffic, 0.2, "the program's own traffic is far below the limit"),
+            at_least(M::FifoBehind, 1.0, "a flow of its own would not wait behind others"),
             at_most(M::Demand, 0.7, "its threads have headroom"),
         ],
         symptoms: 0,

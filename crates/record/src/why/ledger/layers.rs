@@ -168,7 +168,7 @@ fn of_socket(observation: &Observation, socket: &SocketCounts) -> LedgerRow {
     };
     let full = loss(drops, reason, "sock_diag drops", Whose::Program);
     let by_filter = "rejected by the socket's filter, or wrong checksum";
-    let counter = "sock_diag drops beyond RcvbufErrors";
+    let counter = "sock_diag drops beyond RcvbufErrors and MemErrors";
     let rejected = loss(rejected, by_filter, counter, Whose::NoProgram);
     let losses = full.into_iter().chain(rejected);
     let counter = match socket.drops {
