@@ -130,7 +130,10 @@ fn views_of_a_record_are_printed_again() {
     let file = &folder.file("profile.json");
     let words = ["profile", "--quiet", "-t", "300ms", "--timeline", "--record", file];
     let made = linerate(&[&words[..], &BUSY].concat());
-    assert!(made.status == Some(0) && made.stderr.contains("scale       one column is"), "{made:?}");
+    assert!(
+        made.status == Some(0) && made.stderr.contains("scale       one column is"),
+        "{made:?}"
+    );
     let report = |form| linerate(&["report", file, "--quiet", "--format", form]);
     let icicle = report("icicle").stdout;
     assert!(icicle.contains("sha256sum") && icicle.contains("a column is"), "{icicle}");
