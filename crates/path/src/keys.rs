@@ -50,8 +50,8 @@ pub struct Key {
     pub omitted: Omitted,
     /// One line of help, unit included.
     pub help: &'static str,
-    /// Example value, as written in a path file; empty if it can be derived from the kind of value or the
-    /// default.
+    /// Example value, as written in a path file; empty if it can be derived from the kind of value
+    /// or the default.
     pub example: &'static str,
 }
 

@@ -125,8 +125,8 @@ fn target(instruction: &Instruction) -> Option<u64> {
 }
 
 /// Classifies the instruction that the thread was stalled on when sampled, and returns its memory
-/// operand if the address can still be computed. `is_carried` means that the address depends on a load in the previous
-/// iteration.
+/// operand if the address can still be computed. `is_carried` means that the address depends on a
+/// load in the previous iteration.
 fn kind_of(instruction: &Instruction, is_carried: bool) -> (Kind, Option<Memory>) {
     let through_register = operand(instruction, false).filter(|memory| !memory.is_fixed);
     let valid = operand(instruction, true);

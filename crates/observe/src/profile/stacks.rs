@@ -72,8 +72,8 @@ pub(super) struct Resolved {
     pub(super) pids: Vec<u32>,
     /// Thread, spots and sample count of each chain.
     pub(super) chains: Vec<(u32, Vec<u32>, u64)>,
-    /// Samples by thread and innermost code location, per slice of the window, including slices without
-    /// samples.
+    /// Samples by thread and innermost code location, per slice of the window, including slices
+    /// without samples.
     pub(super) of_threads: Vec<HashMap<(u32, u32), u64>>,
     /// Sampling period in each slice, in nanoseconds of CPU time.
     pub(super) periods_ns: Vec<u64>,
