@@ -140,7 +140,7 @@ impl Packet<'_> {
         &mut self.line_mut().meta
     }
 
-    /// Returns a number that identifies the buffer: no two packets of a run have the same.
+    /// Returns a number that identifies the buffer; no two packets in flight share it.
     #[inline]
     pub(crate) fn id(&self) -> usize {
         self.slot.addr().get()

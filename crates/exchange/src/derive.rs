@@ -335,7 +335,7 @@ fn rate(duration: Option<&Sum>, packets: Option<f64>) -> Option<Figure> {
     ))
 }
 
-/// A count with its evidence tier and a certain lower bound.
+/// A count with its evidence tier and a guaranteed lower bound.
 struct CertainCount {
     tier: Tier,
     /// Count, or why there is none.

@@ -238,8 +238,8 @@ fn warm_up(bench: &Bench<'_>, chain: &Chain<'_>, cursor: &mut Cursor, until: Ins
     if fastest.is_finite() { fastest } else { 1.0 }
 }
 
-/// Returns the number of loads in each sample of a round: 0, powers of two until they span
-/// [`STEPS`] clock ticks, and [`SINGLES`] individual loads.
+/// Returns the number of loads in each sample of a round: 0, then powers of two until the loads
+/// span [`STEPS`] clock ticks, then 1 in each of [`SINGLES`] samples.
 fn round(step_ns: f64, load_ns: f64) -> Vec<u32> {
     let wanted = (STEPS * step_ns / load_ns.max(0.1)) as u32;
     let longest = wanted.next_power_of_two().clamp(LEAST_LONGEST, MOST_LONGEST);

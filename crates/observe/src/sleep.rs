@@ -232,7 +232,7 @@ impl Reader {
 /// the ID of the thread until it ends. In a container, whose IDs differ from those here, joins are
 /// not recognized.
 fn is_thread(root: &Root, pid: u32, value: u64) -> bool {
-    /// IDs below it may be states of locks, or sequence numbers.
+    /// Lowest value taken for a thread ID: lower ones may be lock states or sequence numbers.
     const LEAST: u64 = 256;
     let tid = value & 0xffff_ffff;
     tid >= LEAST && root.exists(&format!("proc/{pid}/task/{tid}"))

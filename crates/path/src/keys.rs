@@ -50,8 +50,8 @@ pub struct Key {
     pub omitted: Omitted,
     /// One line of help, unit included.
     pub help: &'static str,
-    /// An example value as in a file; empty if it can be derived from the kind of value or the
-    /// default.
+    /// Example value, as written in a path file; empty if it can be derived from the kind of value
+    /// or the default.
     pub example: &'static str,
 }
 
@@ -198,7 +198,7 @@ impl Key {
         self.omitted == Omitted::Is(Default::Required)
     }
 
-    /// Returns an example value as in a file; empty for sections.
+    /// Returns an example value, as written in a path file; empty for sections.
     pub fn example(&self) -> String {
         if !self.example.is_empty() {
             return self.example.to_owned();

@@ -328,7 +328,7 @@ fn sentence(advice: &KernelAdvice, calls: &Calls<'_>) -> String {
         );
     }
     format!(
-        "`{fastest}` takes {ratio} times as long as {in_use} for this path's kernel calls: \
+        "`{fastest}` takes only {ratio} of the time of {in_use} for this path's kernel calls: \
          `{stage}`, alone on a worker, would handle {} instead of {}, and the path {} instead of \
          {} (tier model)",
         rate(&advice.stage_fastest_kpps),

@@ -55,7 +55,7 @@ pub struct Candidate<S, E> {
     pub predicted: Predicted<S, E>,
 }
 
-/// Predicts a packet path's rate under a setting without running it.
+/// Predicts a packet path's rate for a given configuration without running it.
 pub trait Predictor {
     /// A mapping and the model's other parameters: burst size, or CPUs and neighbours.
     type Setting: Clone;

@@ -27,7 +27,7 @@ pub struct StrandsReport {
     pub faults: Vec<InputFault>,
 }
 
-/// Input format: the program that wrote it.
+/// Input format, identified by the program that wrote the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

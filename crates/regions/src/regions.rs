@@ -169,8 +169,8 @@ impl Regions {
     }
 
     /// Starts counting for the calling thread. Opens its counters and calibrates the overhead,
-    /// which takes 0.05 to 2 ms; the returned value stays in the thread. One such value per thread
-    /// is enough: a second one counts with separate counters.
+    /// which takes 0.05 to 2 ms; the returned value cannot be sent to another thread. One per
+    /// thread is enough: a second one opens counters of its own.
     pub fn thread(&self) -> Thread {
         let thread = self.uncalibrated_thread();
         thread.calibrate(|| drop(thread.enter(Region::CALIBRATION)));

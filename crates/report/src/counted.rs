@@ -7,7 +7,7 @@ use crate::value::count;
 use linerate_record::run::RunReport;
 use std::collections::BTreeMap;
 
-/// Counters that do not count anything: `work` reports its `result` so that the compiler cannot
+/// Counters that count nothing. `work` still reports its `result`, so that the compiler cannot
 /// optimize the computation away.
 const NOT_COUNTS: [&str; 1] = ["result"];
 

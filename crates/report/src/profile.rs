@@ -29,7 +29,7 @@ const LEAST_COLUMNS: usize = 24;
 const ALWAYS: f64 = 0.5;
 /// Maximum number of threads whose polling is described on one screen.
 const MOST_THREADS: usize = 4;
-/// Margin of error of a share, as a fraction, for which the report states the required samples.
+/// Target margin of error of a share, as a fraction; the report states how many samples reach it.
 const MARGIN: f64 = 0.01;
 
 /// Formats the report of a profile: where a program spends CPU time.

@@ -49,7 +49,7 @@ impl Pattern {
         })
     }
 
-    /// Returns the payload of the pattern's largest segments in bytes.
+    /// Returns the payload size, in bytes, of the pattern's largest segments.
     pub const fn segment(self) -> usize {
         match self {
             Self::Jumbo => 8000,

@@ -65,8 +65,8 @@ const FULL: &str = "100 %, minus a margin for scheduling";
 const WINDOW: &str =
     "measured: 0.8 to 1.5 with small buffers, 20 to 80 with large ones that are read slowly";
 const IDLE: &str = "the busier side's CPU has headroom";
-const BOUND: &str = "a CPU that waits for the other side for up to a seventh of the time is still \
-                     the limit";
+const BOUND: &str = "a CPU that spends up to 1/7 of the time waiting for the other side still \
+                     counts as the limit";
 
 /// Non-CPU causes that stall a stream. If one of them holds, CPU time does not explain the limit.
 const STOPS: &[Cause] = &[

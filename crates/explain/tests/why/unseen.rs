@@ -160,7 +160,7 @@ fn memory_that_is_read_back_from_disk_is_named() {
     seen.threads = vec![reader];
     let finding = first(&seen);
     assert_eq!(finding.cause, WaitingForStorage, "{}", finding.sentence);
-    assert!(finding.sentence.contains("16,000 major page faults"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("(16,000 per second)"), "{}", finding.sentence);
     seen.threads[0].major_faults = 80;
     assert_ne!(first(&seen).cause, WaitingForStorage);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decodes a sampled function to find the instruction that a sample waits for. x86-64 only.
+//! Decodes a sampled function to find the instruction that the thread was stalled on. x86-64 only.
 //!
 //! A processor takes an interrupt between two instructions. The instruction before the sampled
 //! address was the oldest one in flight, hence the one that the thread waited for. Functions are
@@ -124,9 +124,9 @@ fn target(instruction: &Instruction) -> Option<u64> {
     is_branch.then(|| instruction.near_branch_target())
 }
 
-/// Classifies an instruction that a sample waits for, and returns its memory operand if the address
-/// can still be computed. `is_carried` means that the address depends on a load in the previous
-/// iteration.
+/// Classifies the instruction that the thread was stalled on when sampled, and returns its memory
+/// operand if the address can still be computed. `is_carried` means that the address depends on a
+/// load in the previous iteration.
 fn kind_of(instruction: &Instruction, is_carried: bool) -> (Kind, Option<Memory>) {
     let through_register = operand(instruction, false).filter(|memory| !memory.is_fixed);
     let valid = operand(instruction, true);

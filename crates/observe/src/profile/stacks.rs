@@ -72,12 +72,12 @@ pub(super) struct Resolved {
     pub(super) pids: Vec<u32>,
     /// Thread, spots and sample count of each chain.
     pub(super) chains: Vec<(u32, Vec<u32>, u64)>,
-    /// Samples by thread and innermost spot, per slice of the window, including slices without
-    /// samples.
+    /// Samples by thread and innermost code location, per slice of the window, including slices
+    /// without samples.
     pub(super) of_threads: Vec<HashMap<(u32, u32), u64>>,
     /// Sampling period in each slice, in nanoseconds of CPU time.
     pub(super) periods_ns: Vec<u64>,
-    /// Samples by innermost spot, per slice with samples.
+    /// Samples by innermost code location, per slice with samples.
     pub(super) slices: Vec<HashMap<u32, u64>>,
     /// Samples by chain number, per slice of the window.
     pub(super) by_chain: Vec<HashMap<u32, u64>>,
@@ -198,7 +198,7 @@ impl Stacks {
         }
     }
 
-    /// Counts a sample; returns its thread and innermost spot.
+    /// Counts a sample; returns its thread and innermost code location.
     fn sample(&mut self, pid: u32, tid: u32, chain: &[(u64, bool)]) -> (u32, u32) {
         let thread = self.thread(pid, tid);
         let mut spots = Vec::with_capacity(chain.len());

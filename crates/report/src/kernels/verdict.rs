@@ -147,7 +147,8 @@ fn faster_peers<'b, 'a: 'b>(blocks: impl Iterator<Item = &'b Block<'a>>, unit: U
             match sentences.iter_mut().find(|(name, _)| *name == lead.name) {
                 Some((_, sentence)) => *sentence += &format!("; {case}"),
                 None => {
-                    let sentence = format!("{} is faster than selected: {case}", lead.name);
+                    let sentence =
+                        format!("{} is faster than the selected variant: {case}", lead.name);
                     sentences.push((lead.name, sentence));
                 }
             }

@@ -107,8 +107,8 @@ fn only_another_variant_that_is_surely_faster_is_to_be_called_by_name() {
 
 #[test]
 fn a_faster_peer_is_named_with_its_cases() {
-    let peers = "smoltcp is faster than selected: warm, aligned, at 20 (8.9 %); warm, src+14, at \
-                 20 (8.9 %); ";
+    let peers = "smoltcp is faster than the selected variant: warm, aligned, at 20 (8.9 %); warm, \
+                 src+14, at 20 (8.9 %); ";
     assert!(words(&report()).contains(peers));
     let mut slower = report();
     for row in slower.rows.iter_mut().filter(|row| row.role == Role::Peer) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures of packets, and of the CPUs that receive them.
+//! Measures for packets and for the CPUs that receive them.
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::functions::Group;

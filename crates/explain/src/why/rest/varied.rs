@@ -11,8 +11,8 @@ use linerate_record::why::{Cause, WhyFinding};
 
 const LONGER: &str = "Watch for longer (-t 30s), under a steady load";
 
-/// Returns the finding if cause `held` is established, but cause `likely`, which would explain it,
-/// probably applies too.
+/// Returns the finding for the case in which cause `held` is established, but is probably a
+/// consequence of cause `likely`.
 pub(super) fn inseparable(facts: &Facts<'_>, held: Cause, likely: Cause) -> WhyFinding {
     let sentence = format!(
         "Cannot tell {held} and {likely} apart: both fit, and {likely} would explain {held}, but \

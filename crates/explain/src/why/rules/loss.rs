@@ -169,7 +169,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "A tc filter on {interface} dropped {filter_drops} packets, {filter_loss} \
                    of the program's with those dropped.",
         fix: "Find the filter whose counter grows (tc -s filter show dev {interface} ingress, and \
-              egress) and let it accept the packets that {program} should get or sends",
+              egress) and make it accept the packets that {program} should receive or send",
         workaround: None,
         wrong_if: "without the filter, the program receives and sends no more packets than before",
         measure: "drops of the clsact or ingress qdisc in `tc -s qdisc`",

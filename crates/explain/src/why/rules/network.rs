@@ -400,7 +400,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(
                 M::ChecksumOff,
                 0.0,
-                "with tx-checksumming off, the rule for interfaces applies",
+                "with tx-checksumming off, the rule on interface offloads covers this",
             ),
         ],
         symptoms: 0,

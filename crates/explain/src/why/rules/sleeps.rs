@@ -118,9 +118,9 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::StallRemoved(M::AsleepInFaults),
         then_limited_by: Next::Is("the thread's own work"),
-        sentence: "Thread {thread} sleeps {in_faults} of the time in {major_faults} major page \
-                   faults per second: it uses a mapped file that is not in memory, or memory that \
-                   was evicted, and each fault reads from disk.",
+        sentence: "Thread {thread} sleeps {in_faults} of the time in major page faults \
+                   ({major_faults} per second): it uses a mapped file that is not in memory, or \
+                   memory that was swapped out, and each fault reads from disk.",
         fix: "Read the file ahead (MADV_WILLNEED, vmtouch -t); if memory was evicted (swap, or \
               memory.max in the cgroup), allow the program more memory or make it use less; mlock \
               keeps hot data in memory",
