@@ -301,6 +301,21 @@ mod tests {
     }
 
     #[test]
+    fn a_futex_that_holds_a_thread_id_is_a_join() {
+        let folder = tempfile::tempdir().unwrap();
+        for tid in [5, 4711] {
+            std::fs::create_dir_all(folder.path().join(format!("proc/5/task/{tid}"))).unwrap();
+        }
+        let root = Root::new(folder.path());
+        assert!(is_thread(&root, 5, 4711));
+        // The value is the lower half of the argument.
+        assert!(is_thread(&root, 5, 0x1_0000_0000 + 4711));
+        assert!(!is_thread(&root, 5, 4712));
+        // States of locks may equal small thread IDs.
+        assert!(!is_thread(&root, 5, 5));
+    }
+
+    #[test]
     fn objects_have_words() {
         let file = |link: &str| describe(&Object::File(link.to_owned()));
         assert_eq!(file("pipe:[55]"), "pipe");

@@ -110,12 +110,9 @@ fn before_ip(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects packets that reached IP and then disappeared.
 fn vanished(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of packets. Less can result from reading the counters one after another.
-    const SHARE: f64 = 0.01;
-    const LEAST: u64 = 100;
     let vanished = losses::vanished(facts)?;
     let (lost, received, left) = (vanished.lost(), vanished.received, vanished.left);
-    if lost < LEAST || (lost as f64) < SHARE * received as f64 {
+    if !losses::is_much(lost, received) {
         return None;
     }
     let share = percent(lost as f64 / received as f64);
@@ -133,15 +130,12 @@ fn vanished(facts: &Facts<'_>) -> Option<Doubt> {
 /// Detects packets dropped by queueing disciplines in other network namespaces. It is unknown
 /// whether these packets belonged to the program.
 fn dropped_elsewhere(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of packets, the same as for vanished packets.
-    const SHARE: f64 = 0.01;
-    const LEAST: u64 = 100;
     let dropped = losses::dropped_for(facts, "QDISC_DROP")?;
     let qdiscs = facts.observation.interfaces.iter().flat_map(|interface| &interface.qdiscs);
     let here: u64 = qdiscs.map(|qdisc| qdisc.drops).sum();
     let elsewhere = dropped.saturating_sub(here);
     let packets = facts.packets().unwrap_or(0);
-    if elsewhere < LEAST || (elsewhere as f64) < SHARE * packets as f64 {
+    if !losses::is_much(elsewhere, packets) {
         return None;
     }
     let elsewhere = grouped(elsewhere);

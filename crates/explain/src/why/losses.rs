@@ -12,6 +12,14 @@ const MOST: f64 = 0.8;
 /// The kernel's drop reason of firewall rules.
 const FIREWALL: &str = "NETFILTER_DROP";
 
+/// Returns whether a loss, out of a number of packets, is larger than what can result from reading
+/// the counters one after another: 1 %, and 100 packets.
+pub(super) fn is_much(lost: u64, packets: u64) -> bool {
+    const SHARE: f64 = 0.01;
+    const LEAST: u64 = 100;
+    lost >= LEAST && lost as f64 >= SHARE * packets as f64
+}
+
 /// Packets that an interface received but that did not reach IP: dropped by an XDP program, a tc
 /// filter or an nft netdev chain. They may also be frames for other hosts.
 pub(super) struct BeforeIp<'a> {
@@ -26,9 +34,6 @@ pub(super) struct BeforeIp<'a> {
 /// Returns the packets that vanished between an interface and IP; `None` if they are few, if the
 /// difference may be due to GRO, or if it is unclear which interface they came from.
 pub(super) fn before_ip<'a>(facts: &Facts<'a>) -> Option<BeforeIp<'a>> {
-    /// Minimum fraction of packets. Less can result from reading the counters one after another.
-    const SHARE: f64 = 0.01;
-    const LEAST: u64 = 100;
     /// Minimum mean size of a missing packet, in bytes. GRO merges segments and drops all headers
     /// but one: up to 60 bytes of IP and TCP each.
     const SIZE: f64 = 100.0;
@@ -43,7 +48,7 @@ pub(super) fn before_ip<'a>(facts: &Facts<'a>) -> Option<BeforeIp<'a>> {
     facts.protocol("Ip.InReceives")?;
     let (interface, [lo_packets, lo_bytes]) = only_active(facts)?;
     let reached: u64 = of_ip(["Ip.InReceives", "Ip6.InReceives"]);
-    let octets: u64 = of_ip(["IpExt.InOctets", "Ip6.InOctets"]);
+    let ip_bytes: u64 = of_ip(["IpExt.InOctets", "Ip6.InOctets"]);
     let received = interface.rx_packets;
     let filters = interface.qdiscs.iter().filter(|qdisc| qdisc.is_filter());
     let filtered: u64 = filters.map(|qdisc| qdisc.drops).sum();
@@ -51,11 +56,11 @@ pub(super) fn before_ip<'a>(facts: &Facts<'a>) -> Option<BeforeIp<'a>> {
     // The kernel adds drops of the backlog to those of the interface.
     let counted = filtered + interface.rx_dropped.max(backlog);
     let lost = (received + lo_packets).saturating_sub(reached + counted);
-    if lost < LEAST || (lost as f64) < SHARE * received as f64 {
+    if !is_much(lost, received) {
         return None;
     }
     let missing_bytes = (interface.rx_bytes + lo_bytes) as f64
-        - octets as f64
+        - ip_bytes as f64
         - (FRAMING * (received + lo_packets)) as f64
         - counted as f64 * interface.rx_bytes as f64 / received as f64;
     let is_merged = missing_bytes < SIZE * lost as f64;

@@ -121,7 +121,8 @@ pub enum Measure {
     OthersAwaitInput,
     /// Fraction of its process's CPU time in threads that do not sleep on timers.
     WorkWithoutTimers,
-    /// Time asleep waiting for mutexes, as a mean over the threads that work.
+    /// Time asleep waiting for locks, as a mean over the threads that work: for mutexes, and for an
+    /// interpreter's lock.
     AsleepOnMutex,
     /// Time waiting for a CPU while programs ran there that are not peers.
     StrangersInstead,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What findings tell the user to do, and which limit comes next.
 
-use crate::example::{in_kernel, observation, share};
+use crate::example::{cpu, in_kernel, observation, privileged, share, thread};
 use crate::seeds::socket_buffer;
 use crate::seeds::{cpu_contention, no_segmentation, ring_overflow, short_interruptions};
 use linerate_explain::why::{Facts, Measure, Subject, explain};
 use linerate_record::why::Cause::{self, CannotTell, CpuContention, NoSegmentation, SlowReceiver};
-use linerate_record::why::ThreadState::{Asleep, Kernel, Waiting};
+use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{Observation, RanInstead, WhyFinding};
 
 fn first(seen: &Observation, cause: Cause) -> WhyFinding {
@@ -112,4 +112,22 @@ fn a_thread_with_hardly_any_user_time_is_in_the_kernel_however_its_time_there_va
     let share = Measure::KernelShare.of(&Facts::new(&seen), Subject::Thread(&seen.threads[0]));
     let share = share.unwrap();
     assert!(share.low > 0.8 && share.high >= share.value && share.low <= share.value, "{share:?}");
+}
+
+#[test]
+fn own_threads_that_fill_all_cpus_do_not_contend_with_others() {
+    let with = |pid: u32, idle: bool| {
+        let mut seen = privileged(cpu_contention());
+        // A sibling of the thread, in its process or another one.
+        seen.threads.push(thread("worker", 101, &[(User, 1.0)]));
+        seen.watched.pids = vec![100];
+        seen.threads[0].ran_instead =
+            vec![RanInstead { tid: Some(101), ..instead("worker", pid, 2.4) }];
+        let rest = if idle { 0.1 } else { 0.99 };
+        seen.cpus = vec![cpu(0, rest, 0.0, 0.0), cpu(1, 1.0, 0.0, 0.0)];
+        explain(&seen).swap_remove(0).cause
+    };
+    assert_ne!(with(100, false), CpuContention);
+    // With an idle CPU, they are on one CPU by mistake.
+    assert_eq!(with(100, true), CpuContention);
 }

@@ -141,11 +141,11 @@ fn a_tc_filter_that_drops_packets_is_named() {
 
 /// Returns the server behind an interface that received 100,000 packets of 242 bytes, of which
 /// 75,000 reached IP.
-fn behind(reached: u64, octets: u64, gro: bool) -> Observation {
+fn behind(reached: u64, bytes: u64, gro: bool) -> Observation {
     let counts = [
         ("Ip.InReceives", reached),
         ("Ip.InDelivers", reached),
-        ("IpExt.InOctets", octets),
+        ("IpExt.InOctets", bytes),
         ("Udp.InDatagrams", reached),
     ];
     let mut seen = server(&counts);

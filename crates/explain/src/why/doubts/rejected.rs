@@ -3,14 +3,11 @@
 //! the receive buffer has hardly any room.
 
 use super::super::facts::Facts;
+use super::super::losses::is_much;
 use super::super::words::percent;
 use super::Doubt;
 use linerate_record::units::{grouped, memory_size};
 use linerate_record::why::{SocketCounts, SocketKind};
-
-/// Minimum number of packets, and minimum fraction of the program's packets.
-const LEAST: u64 = 100;
-const SHARE: f64 = 0.01;
 
 /// Detects a UDP socket that drops datagrams although its buffer is not full.
 pub(super) fn by_sockets(facts: &Facts<'_>) -> Option<Doubt> {
@@ -21,13 +18,13 @@ pub(super) fn by_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     let (socket, count) =
         sockets.map(|one| (one, rejected(one))).max_by_key(|(_, count)| *count)?;
     let all = count + facts.packets().unwrap_or(0);
-    if count < LEAST || (count as f64) < SHARE * all as f64 {
+    if !is_much(count, all) {
         return None;
     }
     Doubt::new(
         format!(
             "Cannot tell whether {} datagrams ({} %) that socket {} rejected were meant for the \
-             program: its receive buffer was not full, so its filter rejected them \
+             program: a full receive buffer does not account for them, so its filter rejected them \
              (SO_ATTACH_FILTER, SO_ATTACH_BPF), or their checksum was wrong.",
             grouped(count),
             percent(count as f64 / all as f64),
@@ -52,11 +49,8 @@ pub(super) fn at_ports(facts: &Facts<'_>) -> Option<Doubt> {
     };
     let socket = facts.observation.sockets.iter().find(serves)?;
     let missed = facts.protocol("Udp.NoPorts")? + facts.protocol("Udp6.NoPorts")?;
-    if missed < LEAST {
-        return None;
-    }
     let packets = facts.packets()?;
-    if (missed as f64) < MANY * packets as f64 {
+    if !is_much(missed, packets) || (missed as f64) < MANY * packets as f64 {
         return None;
     }
     Doubt::new(

@@ -3,7 +3,7 @@
 
 use super::super::facts::Facts;
 use super::super::gain;
-use super::super::losses::firewall_dropped_elsewhere;
+use super::super::losses::{firewall_dropped_elsewhere, is_much};
 use super::super::roles::is_accepted;
 use super::super::words::{label, percent};
 use super::{limit_reached, polls, seen, sends_less};
@@ -232,12 +232,9 @@ fn silent(facts: &Facts<'_>) -> String {
 /// Returns a sentence about packets that firewall rules dropped elsewhere, such as on a bridge to
 /// the program; empty if there were few.
 fn elsewhere(facts: &Facts<'_>) -> String {
-    /// Minimum number relative to the program's packets.
-    const SHARE: f64 = 0.01;
-    const LEAST: u64 = 100;
     let packets = facts.packets().unwrap_or(0);
     match firewall_dropped_elsewhere(facts) {
-        Some(dropped) if dropped >= LEAST && dropped as f64 >= SHARE * packets as f64 => format!(
+        Some(dropped) if is_much(dropped, packets) => format!(
             " Elsewhere, on a bridge or in another network namespace, firewall rules dropped {} \
              packets, perhaps on their way to the program: look for growing counters in nft list \
              ruleset there.",

@@ -4,7 +4,7 @@
 use super::super::functions::Group;
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
-use super::{Next, Rule, Scope, at_least, at_most};
+use super::{Condition, Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
 const STALLED: &str = "twice the error of the times in TCP_INFO, which have a resolution of 4 ms";
@@ -31,6 +31,12 @@ const WINDOW_SOURCE: &str =
     "measured ratios are 0.8 to 1 with small buffers and 200 to 7000 with slow receivers";
 const BUSY_BYTES: f64 = 1e6;
 const BUSY_BYTES_SOURCE: &str = "below 8 Mb/s, the effect is negligible";
+
+/// Fraction of a limit that a limited program reaches.
+const FULL_RATE: f64 = 0.75;
+const FULL_RATE_SOURCE: &str = "the rate that a limiter lets through, minus the counting error";
+const AT_LIMIT: Condition = at_least(M::OfLimit, FULL_RATE, FULL_RATE_SOURCE);
+const HELD_BACK: Condition = at_least(M::OverlimitsPerPacket, 0.1, "one packet in ten had to wait");
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -217,11 +223,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::RateLimiter,
         scope: Scope::Connections,
-        conditions: &[at_least(
-            M::OfPacingLimit,
-            0.75,
-            "the rate that a limiter lets through, minus the counting error",
-        )],
+        conditions: &[at_least(M::OfPacingLimit, FULL_RATE, FULL_RATE_SOURCE)],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::UntilCpuIsFull,
@@ -238,12 +240,8 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::RateLimiter,
         scope: Scope::Qdiscs,
         conditions: &[
-            at_least(
-                M::OfLimit,
-                0.75,
-                "the rate that a limiter lets through, minus the counting error",
-            ),
-            at_least(M::OverlimitsPerPacket, 0.1, "one packet in ten had to wait"),
+            AT_LIMIT,
+            HELD_BACK,
             at_least(
                 M::OwnTraffic,
                 0.3,
@@ -267,12 +265,8 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::RateLimiter,
         scope: Scope::Qdiscs,
         conditions: &[
-            at_least(
-                M::OfLimit,
-                0.75,
-                "the rate that a limiter lets through, minus the counting error",
-            ),
-            at_least(M::OverlimitsPerPacket, 0.1, "one packet in ten had to wait"),
+            AT_LIMIT,
+            HELD_BACK,
             at_least(M::OwnTraffic, 1e-4, "the program sends through this interface"),
             at_most(M::OwnTraffic, 0.2, "the program's own traffic is far below the limit"),
             at_least(M::FifoBehind, 1.0, "a flow of its own would not wait behind others"),

@@ -36,7 +36,10 @@ pub(super) fn bulk(name: &str, facts: &Facts<'_>) -> Option<String> {
     let peer = socket.remote.as_deref().unwrap_or("its peer");
     Some(match name {
         "bulk" => format!("{} to {peer}", socket.local),
-        "bulk_peer" => peer.rsplit_once(':').map_or(peer, |(host, _)| host).to_owned(),
+        "bulk_peer" => {
+            let host = peer.rsplit_once(':').map_or(peer, |(host, _)| host);
+            host.trim_matches(['[', ']']).to_owned()
+        }
         "bulk_rtt" => milliseconds(1e3 * tcp.rtt_s),
         "bulk_min_rtt" => milliseconds(1e3 * tcp.min_rtt_s),
         _ => BitsPerSecond(8.0 * tcp.bytes_acked as f64 / facts.elapsed()).to_string(),
