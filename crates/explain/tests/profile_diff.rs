@@ -41,6 +41,7 @@ fn profile(samples: &[u64], packets: Option<u64>) -> ProfileReport {
         packets: packets.map(|packets| PacketCount {
             packets,
             bytes: None,
+            is_payload: false,
             counter: "by hand".to_owned(),
         }),
         ..fixtures::profile()

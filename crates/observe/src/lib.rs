@@ -18,6 +18,7 @@ mod descriptors;
 mod duty;
 mod error;
 mod event_costs;
+mod freezer;
 mod hot;
 mod interfaces;
 mod live;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Samples the system calls in which threads sleep.
 
+use crate::freezer::Freezer;
 use crate::memory::Memory;
 use crate::mutex::Mutexes;
 use crate::procfs::task::InCall;
@@ -20,6 +21,9 @@ const PER_TICK: usize = 4;
 
 /// Reported instead of a system call for a thread that a signal or debugger has stopped.
 const STOPPED: &str = "stopped";
+
+/// Reported for a thread that the cgroup freezer has stopped.
+const FROZEN: &str = "frozen";
 
 /// Beginning of the names of the threads in which the kernel carries out requests of io_uring that
 /// block. What it reports as their system call is that of the thread that started them.
@@ -78,6 +82,7 @@ impl Count {
 pub(crate) struct Sleepers {
     samples: BTreeMap<(u32, u32), Samples>,
     reader: Reader,
+    freezer: Freezer,
     /// Index of the next thread to sample if there are too many for one tick.
     next: usize,
 }
@@ -98,6 +103,7 @@ impl Sleepers {
 
     fn sample(&mut self, root: &Root, thread: &Thread) {
         let (pid, tid) = (thread.pid, thread.tid);
+        let is_frozen = self.freezer.is_frozen(root, pid);
         let folder = format!("proc/{pid}/task/{tid}");
         let samples = self.samples.entry((pid, tid)).or_insert_with(|| {
             let file = File::open(root.path(&format!("{folder}/syscall")));
@@ -112,6 +118,7 @@ impl Sleepers {
         let mut holder = None;
         let place = match call {
             Some(InCall::Running) => return,
+            Some(_) if is_frozen => Some(Place { on: FROZEN.to_owned(), object: None }),
             // The kernel's workers of io_uring make no calls of their own.
             Some(_) if thread.name.starts_with(URING_WORKER) => None,
             Some(_) if thread.is_stopped() => Some(Place { on: STOPPED.to_owned(), object: None }),
@@ -128,7 +135,7 @@ impl Sleepers {
                 if !thread.is_asleep() {
                     return;
                 }
-                None
+                is_frozen.then(|| Place { on: FROZEN.to_owned(), object: None })
             }
         };
         let place =
@@ -214,7 +221,7 @@ impl Reader {
                 let descriptor = self.memory.word(root, pid, first);
                 descriptor.and_then(|descriptor| file(root, pid, descriptor.into()))
             }
-            FirstArgument::Futex if is_thread(root, pid, arguments[2]) => {
+            FirstArgument::Futex if is_join(root, pid, arguments) => {
                 return Some((Place { on: JOIN.to_owned(), object: None }, None));
             }
             FirstArgument::Futex => {
@@ -228,14 +235,24 @@ impl Reader {
     }
 }
 
-/// Returns whether a thread of the process has this ID: pthread_join waits on a futex that holds
-/// the ID of the thread until it ends. In a container, whose IDs differ from those here, joins are
-/// not recognized.
-fn is_thread(root: &Root, pid: u32, value: u64) -> bool {
+/// Returns whether futex(2) with these arguments is pthread_join, which waits on a futex that holds
+/// the ID of the thread until it ends. The thread may have ended just now: only the kernel wakes
+/// that futex, so unlike those of locks within a process, it is not private; and threads have higher
+/// IDs than their process, until IDs start over. In a container, whose IDs differ from those here,
+/// joins are not recognized.
+fn is_join(root: &Root, pid: u32, arguments: [u64; 4]) -> bool {
     /// Lowest value taken for a thread ID: lower ones may be lock states or sequence numbers.
-    const LEAST: u64 = 256;
-    let tid = value & 0xffff_ffff;
-    tid >= LEAST && root.exists(&format!("proc/{pid}/task/{tid}"))
+    const LEAST: u32 = 256;
+    /// FUTEX_WAIT, FUTEX_WAIT_BITSET and FUTEX_PRIVATE_FLAG (linux/futex.h).
+    const WAITS: [u32; 2] = [0, 9];
+    const PRIVATE: u32 = 128;
+    /// Largest thread ID on 64-bit machines (PID_MAX_LIMIT in linux/threads.h).
+    const MOST: u32 = 4 << 20;
+    let [operation, tid] = [arguments[1] as u32, arguments[2] as u32];
+    let has_ended = || {
+        WAITS.contains(&(operation & 0x7f)) && operation & PRIVATE == 0 && tid > pid && tid <= MOST
+    };
+    tid >= LEAST && (root.exists(&format!("proc/{pid}/task/{tid}")) || has_ended())
 }
 
 /// Returns whether a thread is waiting for a page to be read from a disk. In sendfile(2), it may be
@@ -307,12 +324,17 @@ mod tests {
             std::fs::create_dir_all(folder.path().join(format!("proc/5/task/{tid}"))).unwrap();
         }
         let root = Root::new(folder.path());
-        assert!(is_thread(&root, 5, 4711));
+        let waits = |operation: u64, value: u64| is_join(&root, 5, [4096, operation, value, 0]);
+        assert!(waits(265, 4711) && waits(128, 4711));
         // The value is the lower half of the argument.
-        assert!(is_thread(&root, 5, 0x1_0000_0000 + 4711));
-        assert!(!is_thread(&root, 5, 4712));
+        assert!(waits(265, 0x1_0000_0000 + 4711));
+        // A thread that has ended; a lock within the process; another operation.
+        assert!(waits(265, 4712) && waits(0, 4712));
+        assert!(!waits(265 + 128, 4712) && !waits(6, 4712));
         // States of locks may equal small thread IDs.
-        assert!(!is_thread(&root, 5, 5));
+        assert!(!waits(265, 5) && !waits(265, 200));
+        // A robust mutex with waiting threads.
+        assert!(!waits(0, 0x8000_1000));
     }
 
     #[test]

@@ -105,9 +105,9 @@ pub(crate) struct Family {
     /// The kernel's softirq threads, by CPU.
     pub(crate) softirq_threads: BTreeMap<u32, u32>,
     seen: BTreeMap<u32, Seen>,
-    /// CPU time that observed processes had used at the first look, and that has since been added
-    /// to that of their parents, because they ended.
-    inherited_ticks: u64,
+    /// CPU time that children of each observed process had used at the first look, and that has
+    /// since been added to the time of its children, because they ended.
+    inherited_ticks: BTreeMap<u32, u64>,
 }
 
 /// A process as first seen.
@@ -140,9 +140,10 @@ impl Family {
         let is_first = self.seen.is_empty();
         let ended = |(pid, seen): &(&u32, &Seen)| seen.is_first && !now.contains(pid);
         let is_own = |seen: &Seen| self.pids.contains(&seen.parent);
-        let inherited = self.seen.iter().filter(ended).filter(|(_, seen)| is_own(seen));
-        self.inherited_ticks +=
-            inherited.map(|(_, seen)| seen.ran_ticks + seen.children_ticks).sum::<u64>();
+        for (_, seen) in self.seen.iter().filter(ended).filter(|(_, seen)| is_own(seen)) {
+            *self.inherited_ticks.entry(seen.parent).or_default() +=
+                seen.ran_ticks + seen.children_ticks;
+        }
         self.seen.retain(|pid, _| now.contains(pid));
         for &pid in &now {
             if let std::collections::btree_map::Entry::Vacant(place) = self.seen.entry(pid)
@@ -179,10 +180,11 @@ impl Family {
         let of_process = |pid: &u32| {
             let (stat, before) = self.stat_and_first(root, *pid)?;
             let before = before.map_or(0, |seen| seen.children_ticks);
-            Some(stat.children_ticks.saturating_sub(before))
+            // The time of children that nobody waits for (SIGCHLD ignored) is not added.
+            let inherited = self.inherited_ticks.get(pid).copied().unwrap_or(0);
+            Some(stat.children_ticks.saturating_sub(before + inherited))
         };
-        let ticks: u64 = self.pids.iter().filter_map(of_process).sum();
-        ticks.saturating_sub(self.inherited_ticks) as f64 / TICKS_PER_S
+        self.pids.iter().filter_map(of_process).sum::<u64>() as f64 / TICKS_PER_S
     }
 
     /// Returns a process's current fields and those of the first look; `None` once it has ended.

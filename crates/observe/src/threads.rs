@@ -57,6 +57,8 @@ pub(crate) struct Thread {
     pub(crate) slices: Vec<Slice>,
     pub(crate) minor_faults: u64,
     pub(crate) major_faults: u64,
+    /// Number of slices within which the thread's process called execve.
+    slices_with_exec: u32,
     first_status: Status,
     last_status: Status,
     /// Numbers of read(2), write(2) and similar calls at the first and last reading.
@@ -97,6 +99,12 @@ impl Thread {
     /// Returns the CPUs in the thread's affinity mask.
     pub(crate) fn allowed(&self) -> &[u32] {
         &self.last_status.allowed
+    }
+
+    /// Returns the fraction of slices within which the thread's process called execve.
+    pub(crate) fn exec_share(&self) -> Option<f64> {
+        let slices = self.slices.len() as f64;
+        (slices > 0.0).then(|| f64::from(self.slices_with_exec) / slices)
     }
 
     /// Returns the numbers of voluntary and involuntary context switches.
@@ -163,7 +171,7 @@ impl Thread {
 
     fn begin_window(&mut self) {
         self.slices.clear();
-        (self.minor_faults, self.major_faults) = (0, 0);
+        (self.minor_faults, self.major_faults, self.slices_with_exec) = (0, 0, 0);
         self.first_status.clone_from(&self.last_status);
         self.io_calls[0] = self.io_calls[1];
         self.began = self.last.stat.state;
@@ -194,6 +202,8 @@ impl Thread {
         });
         self.minor_faults += stat.minor_faults.saturating_sub(last.minor_faults);
         self.major_faults += stat.major_faults.saturating_sub(last.major_faults);
+        let has_executed = stat.stack != last.stack && stat.stack != 0 && last.stack != 0;
+        self.slices_with_exec += u32::from(has_executed);
         self.name.clone_from(&stat.name);
         self.last = now;
     }
@@ -271,6 +281,7 @@ impl Threads {
             slices: Vec::new(),
             minor_faults: 0,
             major_faults: 0,
+            slices_with_exec: 0,
             first_status: Status::default(),
             last_status: Status::default(),
             io_calls: [None; 2],

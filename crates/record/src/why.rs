@@ -117,6 +117,16 @@ pub struct Observation {
     pub unread: Vec<Unread>,
 }
 
+impl Observation {
+    /// Returns the number of datagrams that sockets in the program's network namespace dropped
+    /// because their receive buffer, or the memory for all of them, was full.
+    pub fn full_udp_buffers(&self) -> u64 {
+        const FULL: [&str; 4] =
+            ["Udp.RcvbufErrors", "Udp6.RcvbufErrors", "Udp.MemErrors", "Udp6.MemErrors"];
+        FULL.iter().filter_map(|name| self.protocols.get(*name)).sum()
+    }
+}
+
 /// A process that could not open files or sockets at times, because it reached its limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -197,9 +207,33 @@ pub struct PacketCount {
     pub packets: u64,
     /// Number of bytes in these packets; `null` if not counted.
     pub bytes: Option<u64>,
+    /// Whether `bytes` is the payload of TCP segments, without their headers.
+    #[serde(default)]
+    pub is_payload: bool,
     /// Counter that was read: `DPDK telemetry /ethdev/stats`,
     /// `segments received and sent on its TCP connections`, `eth0 rx_packets`.
     pub counter: String,
+}
+
+impl PacketCount {
+    /// Returns the mean size of a packet as an Ethernet frame without FCS, in bytes; `None` if bytes
+    /// or packets were not counted.
+    pub fn frame_bytes(&self) -> Option<f64> {
+        /// Ethernet, IPv4 and TCP header with timestamps.
+        const HEADERS: f64 = 14.0 + 20.0 + 32.0;
+        const SHORTEST: f64 = 60.0;
+        let mean = self.bytes.filter(|_| self.packets > 0)? as f64 / self.packets as f64;
+        let frame = if self.is_payload { mean + HEADERS } else { mean };
+        Some(frame.max(SHORTEST))
+    }
+
+    /// Returns the mean number of bytes that a packet takes on an Ethernet link: those of
+    /// [`Self::frame_bytes`] with preamble, start-of-frame delimiter, FCS and inter-frame gap (IEEE
+    /// 802.3).
+    pub fn wire_bytes(&self) -> Option<f64> {
+        const AROUND: f64 = 24.0;
+        Some(self.frame_bytes()? + AROUND)
+    }
 }
 
 /// A value that could not be read.

@@ -11,7 +11,9 @@ use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{clean, count, significant, whole};
 use crate::{Detail, Style};
 use linerate_record::units::{BitsPerSecond, three_digits};
-use linerate_record::why::{Cause, Observation, ProgramCounts, ThreadState, WhyFinding, WhyReport};
+use linerate_record::why::{
+    Cause, Observation, PacketCount, ProgramCounts, ThreadState, WhyFinding, WhyReport,
+};
 use linerate_record::{Figure, Tier};
 
 /// Formats a diagnosis, on one screen or in full.
@@ -292,22 +294,17 @@ fn costs(observation: &Observation, packets: f64) -> String {
 /// Formats the time between packets of mean size at line rate, in nanoseconds, if a line rate was
 /// given.
 fn budget(observation: &Observation) -> Option<String> {
-    /// Bytes that each frame takes on the wire but byte counters exclude: preamble, start-of-frame
-    /// delimiter, FCS and inter-frame gap (IEEE 802.3).
-    const AROUND_BYTES: f64 = 24.0;
     let line = observation.watched.line_bits_per_s?;
-    let count = observation.packets.as_ref().filter(|count| count.packets > 0);
-    let Some((packets, bytes)) = count.and_then(|count| Some((count.packets, count.bytes?))) else {
+    let count = observation.packets.as_ref();
+    let Some(bytes) = count.and_then(PacketCount::wire_bytes) else {
         return Some(format!(
             "- (packet bytes are not counted, so the time per packet at {} is unknown)",
             BitsPerSecond(line)
         ));
     };
-    let bytes = bytes as f64 / packets as f64;
-    let ns = 8.0 * (bytes + AROUND_BYTES) / line * 1e9;
     Some(format!(
-        "{} ns per packet at {} with packets of {} bytes on average",
-        three_digits(ns),
+        "{} ns per packet at {}: packets take {} bytes on the wire on average",
+        three_digits(8.0 * bytes / line * 1e9),
         BitsPerSecond(line),
         three_digits(bytes)
     ))

@@ -53,6 +53,7 @@ fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> ThreadActivity
         nice: None,
         policy: None,
         tracer: None,
+        exec_share: None,
     }
 }
 
@@ -203,6 +204,7 @@ fn example() -> WhyReport {
         packets: Some(PacketCount {
             packets: 100_302,
             bytes: Some(100_302 * 60),
+            is_payload: false,
             counter: "DPDK telemetry /ethdev/stats".to_owned(),
         }),
         packets_per_s: vec![50_151.0; 20],

@@ -26,6 +26,10 @@ pub enum Group {
     PageFault,
     /// Garbage collectors.
     GarbageCollection,
+    /// Entry to the programs that tools such as bpftrace attach to kernel functions.
+    ProbeEntry,
+    /// What such programs call: stack traces, maps.
+    Probe,
 }
 
 impl Group {
@@ -49,6 +53,8 @@ impl Group {
             Self::SoftwareCrypto => (CostClass::Crypto, Some("software")),
             Self::PageFault => (CostClass::PageFault, None),
             Self::GarbageCollection => (CostClass::Allocation, Some("gc")),
+            Self::ProbeEntry => (CostClass::Kernel, Some("probe_entry")),
+            Self::Probe => (CostClass::Kernel, Some("probe")),
         }
     }
 
@@ -85,7 +91,7 @@ mod tests {
     /// Functions that pointed to each planted cause in the `why` benchmark.
     #[test]
     fn causes_show_in_the_functions_of_their_group() {
-        let real: [(Group, &str, &[&str]); 9] = [
+        let real: [(Group, &str, &[&str]); 11] = [
             (Group::Checksum, "kernel", &["csum_partial", "__skb_checksum", "do_csum"]),
             (Group::KernelCopy, "kernel", &["_copy_to_iter", "rep_movs_alternative"]),
             (Group::UserCopy, "libc.so.6", &["__memmove_avx_unaligned_erms"]),
@@ -106,6 +112,16 @@ mod tests {
                     "runtime.gcDrain",
                     "v8::internal::Scavenger::Process(v8::JobDelegate*)",
                 ],
+            ),
+            (
+                Group::ProbeEntry,
+                "kernel",
+                &["trace_call_bpf", "bpf_trace_run2", "kprobe_ftrace_handler"],
+            ),
+            (
+                Group::Probe,
+                "kernel",
+                &["__bpf_get_stackid", "htab_map_update_elem_in_place", "orc_find.part.0"],
             ),
             (Group::SoftwareCrypto, "libcrypto.so.3", &["vpaes_encrypt", "AES_encrypt"]),
         ];

@@ -3,7 +3,7 @@
 //! between IP and the sockets, or in queueing disciplines of other network namespaces.
 
 use super::facts::Facts;
-use linerate_record::why::{InterfaceCounts, SocketKind};
+use linerate_record::why::{InterfaceCounts, SocketCounts, SocketKind};
 
 /// Minimum fraction of missing packets that drops for a reason must explain. Below it, something
 /// else dropped some of them, and the drops may have been those of other namespaces.
@@ -163,6 +163,19 @@ pub(super) fn discarded(facts: &Facts<'_>) -> Option<Discarded> {
 pub(super) fn firewall_dropped_elsewhere(facts: &Facts<'_>) -> Option<u64> {
     let here = vanished(facts)?.lost() + facts.protocol("Ip.OutDiscards")?;
     Some(dropped_for(facts, FIREWALL)?.saturating_sub(here))
+}
+
+/// Returns how many datagrams sockets of other programs in the network namespace dropped because
+/// their receive buffers were full, if the program sends datagrams and these are many; on one
+/// machine, they may be those that it sends.
+pub(super) fn dropped_by_receivers(facts: &Facts<'_>) -> Option<u64> {
+    let is_udp = |socket: &&SocketCounts| socket.kind == SocketKind::Udp;
+    let udp: Vec<_> = facts.observation.sockets.iter().filter(is_udp).collect();
+    udp.first()?;
+    let own: u64 = udp.iter().filter_map(|socket| socket.drops).sum();
+    let all = facts.observation.full_udp_buffers().saturating_sub(own);
+    let sent = facts.protocol("Udp.OutDatagrams")? + facts.protocol("Udp6.OutDatagrams")?;
+    is_much(all, sent).then_some(all)
 }
 
 /// Datagrams that arrive in fragments.

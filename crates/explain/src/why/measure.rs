@@ -21,6 +21,9 @@ use super::waits::Wait;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{ThreadActivity, ThreadState};
 
+/// Sleeps per second from which a thread is woken rather than interrupted.
+const SLEEPS_PER_S: f64 = 100.0;
+
 /// A measure. Shares range from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
@@ -33,6 +36,9 @@ pub enum Measure {
     Saturation,
     /// 1 if the program receives only through kernel sockets, otherwise 0.
     UsesStack,
+    /// 1 if the program receives only through kernel sockets or the thread sleeps at least 100
+    /// times per second, otherwise 0.
+    SleepsOrUsesStack,
     /// Time waiting for a CPU.
     Waiting,
     /// Fraction of time spent waiting for a CPU, divided by the fraction of packets lost before
@@ -75,6 +81,10 @@ pub enum Measure {
     AsleepForPackets,
     /// Time asleep in calls that wait for this kind of event.
     AsleepIn(Wait),
+    /// 1 if a process traces the thread with ptrace(2), otherwise 0.
+    IsTraced,
+    /// Fraction of readings before which the thread's process had called execve.
+    ExecShare,
     /// Number of times that the thread sleeps, per packet handled by the program.
     SleepsPerPacket,
     /// 1 if a connection carries data both ways, as with requests and replies, otherwise 0.
@@ -321,9 +331,15 @@ impl Measure {
             Self::Busy => facts.busy(thread),
             Self::Saturation => {
                 let waiting = state(ThreadState::Waiting).unwrap_or(Estimate::exactly(0.0));
-                Some(facts.busy(thread)?.plus(waiting))
+                let Estimate { value, low, high, .. } = facts.busy(thread)?.plus(waiting);
+                let [value, low, high] = [value, low, high].map(|share| share.min(1.0));
+                Some(Estimate { value, low, high, ..waiting })
             }
             Self::UsesStack => Some(Estimate::exactly(f64::from(facts.uses_stack()))),
+            Self::SleepsOrUsesStack => {
+                let sleeps = thread.voluntary_switches as f64 >= SLEEPS_PER_S * thread.elapsed_s;
+                Some(Estimate::exactly(f64::from(sleeps || facts.uses_stack())))
+            }
             Self::Waiting => state(ThreadState::Waiting),
             Self::WaitingPerLoss => {
                 let lost = facts.receive_loss()?;
@@ -346,6 +362,8 @@ impl Measure {
             Self::Interrupts => state(ThreadState::Interrupts),
             Self::KernelShare => costs::kernel(thread),
             Self::Asleep => state(ThreadState::Asleep),
+            Self::IsTraced => Some(Estimate::exactly(f64::from(thread.tracer.is_some()))),
+            Self::ExecShare => thread.exec_share.map(share),
             Self::SleepsPerSecond => counted(thread.voluntary_switches, thread.elapsed_s),
             Self::Functions(group) => facts.functions(thread, group),
             Self::NamedFunctions => facts.named(thread),

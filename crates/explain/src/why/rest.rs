@@ -2,6 +2,7 @@
 //! Findings when no rule holds: nothing is wrong, the generator or this tool is the limit, or no
 //! single cause stands out.
 
+mod datagrams;
 mod generator;
 mod held_up;
 mod nothing;
@@ -16,8 +17,9 @@ use super::one_cpu::one_cpu;
 use super::queues;
 use super::words::{label, percent};
 use super::{Held, Suspect};
+use datagrams::unknown_datagrams;
 use generator::{generator, generator_limit};
-use held_up::{held_up, stopped};
+use held_up::held_up;
 use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, grouped};
 use linerate_record::why::{Cause, Gain, ProgramCounts, ThreadActivity, ThreadState, WhyFinding};
@@ -59,9 +61,6 @@ pub(super) fn rest(
 ) -> WhyFinding {
     if limit_reached(facts).is_some() {
         return nothing_wrong(facts);
-    }
-    if let Some(stopped) = stopped(facts) {
-        return stopped;
     }
     if let Some((held, likely)) = doubtful {
         return inseparable(facts, held, likely);
@@ -284,6 +283,13 @@ fn suspected(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
     if let Some(finding) = lost_at_socket(facts) {
         return finding;
     }
+    // Whether interrupts are for the program's packets depends on how many it has.
+    let are_interrupts = suspects.iter().all(|one| one.rule.cause == Cause::InterruptLoad);
+    if let Some(thread) = facts.busiest().filter(|_| are_interrupts)
+        && let Some(finding) = unknown_datagrams(facts, thread, "")
+    {
+        return finding;
+    }
     let mut names: Vec<&str> = suspects.iter().map(|one| one.rule.cause.name()).collect();
     names.dedup();
     let mut next: Vec<&str> = suspects.iter().map(|one| one.rule.measure).collect();
@@ -455,7 +461,8 @@ fn unknown_reason(
         ),
         (false, _) => (
             "what limits the program: it is neither busy all the time nor clearly idle",
-            "Watch for longer (-t 30s), at a higher load",
+            "Watch for longer (-t 30s), at a higher load or, if the load generator already waits \
+             for each reply, with more connections",
         ),
     }
 }
@@ -470,22 +477,4 @@ fn lost_in_ring(facts: &Facts<'_>) -> Option<&'static str> {
         "Enlarge the receive ring and watch again: framecnt= for net_af_packet, --rxd for a DPDK \
          port, ethtool -G for a NIC; if just as many packets are lost, the program is too slow",
     )
-}
-
-/// Returns the finding for a program whose datagrams cannot be distinguished from those of other
-/// programs.
-fn unknown_datagrams(facts: &Facts<'_>, thread: &ThreadActivity, lost: &str) -> Option<WhyFinding> {
-    // Packets on TCP connections are counted by the connections.
-    if facts.connections().next().is_some() {
-        return None;
-    }
-    let datagrams = facts.observation.unread.iter().find(|one| one.what == "udp_datagrams");
-    let fix = datagrams.and_then(|unread| unread.fix.as_ref())?;
-    let sentence = format!(
-        "Cannot tell what limits the program: its datagrams could not be counted, because other \
-         programs also have UDP sockets. Thread {} {}.{lost}",
-        label(thread),
-        doing(facts, thread)
-    );
-    Some(cannot_tell(facts, sentence, &format!("To count its datagrams: {fix}")))
 }

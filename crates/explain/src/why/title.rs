@@ -111,6 +111,12 @@ impl Measure {
             Self::AsleepIn(Wait::Timer) => ("time asleep on a timer", "ratio"),
             Self::AsleepIn(Wait::Lock) => ("time asleep waiting for a lock", "ratio"),
             Self::AsleepIn(Wait::Storage) => ("time asleep waiting for storage", "ratio"),
+            Self::SleepsOrUsesStack => {
+                ("receives through kernel sockets only, or sleeps 100 times/s", "1 = yes")
+            }
+            Self::AsleepIn(Wait::Stopped) => ("time stopped", "ratio"),
+            Self::IsTraced => ("a process traces the thread", "1 = yes"),
+            Self::ExecShare => ("readings with an execve since the one before", "ratio"),
             Self::AsleepIn(Wait::Other) => ("time asleep for other reasons", "ratio"),
             _ => return None,
         })
@@ -211,6 +217,8 @@ impl Group {
             Self::SoftwareCrypto => "samples in software ciphers",
             Self::PageFault => "samples in page faults and memory mapping",
             Self::GarbageCollection => "samples in garbage collection",
+            Self::ProbeEntry => "samples in entry to probes",
+            Self::Probe => "samples in what probes call (stack traces, maps)",
         }
     }
 }

@@ -19,6 +19,8 @@ pub enum Wait {
     Timer,
     /// A disk or file system.
     Storage,
+    /// Nothing: a signal, a tracer or the cgroup freezer stops the thread.
+    Stopped,
     /// Anything else.
     Other,
     /// Not known, because the call could not be read.
@@ -75,6 +77,9 @@ const STORAGE: &[&str] = &[
     "blkdev_issue_flush",
 ];
 
+/// Reported in place of a call for threads that are stopped.
+const STOPPED: &[&str] = &["stopped", "frozen"];
+
 /// Calls that wait for a lock that another process or thread holds. fcntl only sleeps for locks.
 const LOCK: &[&str] = &[
     "fcntl",
@@ -102,6 +107,8 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
     let is_device = sleep.object.as_deref().is_some_and(|object| object.starts_with("/dev/"));
     if is_in(&[NOT_KNOWN]) {
         Wait::Unknown
+    } else if is_in(STOPPED) {
+        Wait::Stopped
     } else if is_in(TIMER) {
         Wait::Timer
     } else if is_in(LOCK) || is_at_mutex(sleep) {
@@ -233,5 +240,7 @@ mod tests {
         assert_eq!(wait("read", Some("fifo /var/log/requests")), Wait::Input);
         assert_eq!(wait("ioctl", None), Wait::Other);
         assert_eq!(wait("not known", None), Wait::Unknown);
+        assert_eq!(wait("stopped", None), Wait::Stopped);
+        assert_eq!(wait("frozen", None), Wait::Stopped);
     }
 }

@@ -6,6 +6,7 @@ mod moves;
 mod others;
 mod samples;
 mod servers;
+mod stops;
 
 use self::samples::{functions, idle_twins, line};
 use self::servers::{lock_fix, lock_holder, watch_peer, watch_server};
@@ -212,7 +213,9 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
             let size = linerate_record::units::memory_size;
             Some(format!("about {} (at least {})", size(bytes.value), size(bytes.low)))
         }
-        _ => moves::value(name, facts, thread).or_else(|| others::value(name, facts, thread)),
+        _ => moves::value(name, facts, thread)
+            .or_else(|| others::value(name, facts, thread))
+            .or_else(|| stops::value(name, thread)),
     }
 }
 
@@ -414,11 +417,11 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "on_mutex" => (M::AsleepOnMutex, Percent),
         "crypto" => (M::CryptoLibrary, Percent),
         "crypto_per_byte" => (M::CryptoPerByte, Number),
-        _ => return functions_named(name),
+        _ => return shares_named(name),
     })
 }
 
-fn functions_named(name: &str) -> Option<(M, Shown)> {
+fn shares_named(name: &str) -> Option<(M, Shown)> {
     let measure = match name {
         "page_fault" => M::Functions(Group::PageFault),
         "checksum" => M::Functions(Group::Checksum),
@@ -427,6 +430,9 @@ fn functions_named(name: &str) -> Option<(M, Shown)> {
         "user_lock" => M::Functions(Group::UserLock),
         "soft_crypto" => M::Functions(Group::SoftwareCrypto),
         "firewall" => M::Functions(Group::Firewall),
+        "probe" => M::Functions(Group::Probe),
+        "stopped" => M::AsleepIn(Wait::Stopped),
+        "exec_share" => M::ExecShare,
         "cpu_firewall" => M::CpuFunctions(Group::Firewall),
         _ => return None,
     };
@@ -435,7 +441,7 @@ fn functions_named(name: &str) -> Option<(M, Shown)> {
 
 /// Returns whether a placeholder with this name exists.
 pub(super) fn is_known(name: &str) -> bool {
-    let lists = [NAMES, losses::NAMES, moves::NAMES, others::NAMES, others::BULK];
+    let lists = [NAMES, losses::NAMES, moves::NAMES, others::NAMES, others::BULK, stops::NAMES];
     lists.iter().any(|names| names.contains(&name))
         || name == "overlimits"
         || measure_named(name).is_some()

@@ -86,6 +86,25 @@ fn hidden_sockets_are_not_taken_for_no_packets() {
 }
 
 #[test]
+fn a_sender_on_loopback_is_not_disturbed_by_its_own_datagrams() {
+    let mut seen = interrupt_load();
+    seen.threads[0].pid = 100;
+    seen.sockets = vec![
+        socket(SocketKind::Udp, "127.0.0.1:4000", Some("127.0.0.1:5201")),
+        socket(SocketKind::Tcp, "127.0.0.1:4001", Some("127.0.0.1:5201")),
+    ];
+    seen.packets = packets(15, 1000);
+    let counts = [("Udp.OutDatagrams", 2_400_000), ("Udp.RcvbufErrors", 1_100_000)];
+    seen.protocols = counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+    assert_eq!(explain(&seen)[0].cause, InterruptLoad);
+    seen.unread.push(Unread { fix: Some("ip netns exec".to_owned()), ..unread("udp_datagrams") });
+    let finding = &explain(&seen)[0];
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    // Where they were lost.
+    assert!(finding.sentence.contains("dropped 1,100,000 datagrams"), "{}", finding.sentence);
+}
+
+#[test]
 fn waits_that_could_not_be_read_are_not_taken_for_no_wait_for_input() {
     let mut server = thread("server", 100, &[(User, 0.03), (Kernel, 0.04), (Asleep, 0.93)]);
     server.asleep_on = vec![sleep("not known", None, 0.93)];

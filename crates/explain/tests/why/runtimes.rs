@@ -6,13 +6,17 @@ use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
-    FunctionTime, Observation, RanInstead, RequestCounts, SleepTime, SocketKind, ThreadActivity,
-    WhyFinding,
+    Cause, FunctionTime, Observation, RanInstead, RequestCounts, SleepTime, SocketKind,
+    ThreadActivity, WhyFinding,
 };
 use linerate_record::{Figure, Tier};
 
 fn first(seen: &Observation) -> WhyFinding {
     explain(seen).remove(0)
+}
+
+fn causes(seen: &Observation) -> Vec<Cause> {
+    explain(seen).into_iter().map(|finding| finding.cause).collect()
 }
 
 fn worker(name: &str, tid: u32, works: f64, functions: &[(&str, f64)]) -> ThreadActivity {
@@ -117,11 +121,46 @@ fn a_traced_program_is_stopped_by_its_tracer() {
     let mut seen = observation(vec![worker("server", 100, 0.1, &[])]);
     seen.packets = packets(4000, 400_000);
     seen.threads[0].asleep_on[0].on = "stopped".to_owned();
-    assert!(first(&seen).sentence.contains("by a signal (SIGSTOP)"), "{}", first(&seen).sentence);
+    let finding = first(&seen);
+    assert_eq!(finding.cause, Stopped, "{}", finding.sentence);
+    assert!(finding.sentence.contains("by a signal (SIGSTOP)"), "{}", finding.sentence);
+    seen.threads[0].asleep_on[0].on = "frozen".to_owned();
+    let finding = first(&seen);
+    assert_eq!(finding.cause, Stopped, "{}", finding.sentence);
+    assert!(finding.sentence.contains("by the cgroup freezer"), "{}", finding.sentence);
+    seen.threads[0].asleep_on[0].on = "stopped".to_owned();
     seen.threads[0].tracer = Some(4711);
     let finding = first(&seen);
-    assert!(finding.sentence.contains("tracing it, PID 4711"), "{}", finding.sentence);
+    assert_eq!(finding.cause, Tracing, "{}", finding.sentence);
+    assert!(finding.sentence.contains("Process 4711 traces thread"), "{}", finding.sentence);
     assert!(finding.fix.unwrap().contains("ps -p 4711"), "{}", finding.sentence);
+}
+
+#[test]
+fn probes_of_another_tool_are_named() {
+    let stacks = [("__orc_find", 0.25), ("htab_map_hash", 0.05), ("do_syscall_64", 0.3)];
+    let mut seen = observation(vec![worker("server", 100, 0.99, &stacks)]);
+    seen.threads[0].functions.iter_mut().for_each(|one| one.file = "kernel".to_owned());
+    seen.packets = packets(40_000, 4_000_000);
+    seen.unread.retain(|one| one.what != "kernel_samples");
+    // The same functions in an XDP program.
+    assert!(!causes(&seen).contains(&Tracing), "{}", first(&seen).sentence);
+    seen.threads[0].functions[2].name = "trace_call_bpf".to_owned();
+    assert!(causes(&seen).contains(&Tracing), "{}", first(&seen).sentence);
+}
+
+#[test]
+fn a_program_that_executes_itself_per_connection_is_not_an_allocator() {
+    let mut seen = observation(vec![worker("server", 100, 0.97, &[])]);
+    seen.threads[0].minor_faults = 250_000;
+    seen.event_costs = None;
+    seen.packets = packets(20_000, 2_000_000);
+    seen.threads[0].exec_share = Some(0.02);
+    assert!(!causes(&seen).contains(&ChildProcesses), "{}", first(&seen).sentence);
+    seen.threads[0].exec_share = Some(0.98);
+    let finding = first(&seen);
+    assert_eq!(finding.cause, ChildProcesses, "{}", finding.sentence);
+    assert!(!causes(&seen).contains(&PageFaults));
 }
 
 #[test]

@@ -387,6 +387,6 @@ fn a_program_that_is_stopped_is_not_idle() {
     let mut seen = idle_server();
     seen.threads[0].asleep_on = vec![sleep("epoll_wait", 0.75), sleep("stopped", 0.23)];
     let finding = first(&seen);
-    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert_eq!(finding.cause, Stopped, "{}", finding.sentence);
     assert!(finding.sentence.contains("stopped 23 % of the time"), "{}", finding.sentence);
 }

@@ -23,6 +23,9 @@ pub(crate) struct Stat {
     pub(crate) threads: u64,
     /// Start time in ticks since boot, which distinguishes processes that reuse a PID.
     pub(crate) began_ticks: u64,
+    /// Address of the stack when the process's program was started, which address space layout
+    /// randomization changes with each execve; 0 if hidden.
+    pub(crate) stack: u64,
     /// CPU on which the thread last ran.
     pub(crate) cpu: u32,
     /// Scheduling policy (SCHED_* in linux/sched.h); `None` if not reported.
@@ -57,6 +60,7 @@ impl Stat {
             nice: field(19)?.parse().ok()?,
             threads: count(20)?,
             began_ticks: count(22)?,
+            stack: count(28)?,
             cpu: field(39)?.parse().ok()?,
             policy: field(41).and_then(|policy| policy.parse().ok()),
             wait_status: field(52).and_then(|status| status.parse().ok()),

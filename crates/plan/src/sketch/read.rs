@@ -6,7 +6,7 @@ use linerate_path::costs::ENDS;
 use linerate_record::Figure;
 use linerate_record::regions::{RegionEvent, RegionTotal, RegionsReport};
 use linerate_record::strands::{ForeignFormat, NodeCounts, StrandsReport};
-use linerate_record::why::{ThreadActivity, WhyReport};
+use linerate_record::why::{PacketCount, ThreadActivity, ThreadState, WhyReport};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Derives a sketch from regions. Each region is a stage, excluding nested regions. Threads that
@@ -255,14 +255,13 @@ pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
         if name.is_empty() { thread.name.clone() } else { name.to_owned() }
     };
     let mut groups: Vec<(String, f64, u32)> = Vec::new();
-    let mut reason = "no thread processed packets".to_owned();
+    let packets = observed.packets.as_ref().map_or(0, |count| count.packets);
+    let cost = |thread: &ThreadActivity| {
+        let of_polling = thread.cost_ns.as_number().filter(|ns| *ns > 0.0);
+        of_polling.or_else(|| cost_without_polling(thread, packets))
+    };
     for thread in &observed.threads {
-        let Some(ns) = thread.cost_ns.as_number().filter(|ns| *ns > 0.0) else {
-            if let Some(why) = &thread.cost_ns.reason {
-                reason.clone_from(why);
-            }
-            continue;
-        };
+        let Some(ns) = cost(thread) else { continue };
         let name = base(thread);
         match groups.iter_mut().find(|(known, ..)| *known == name) {
             Some((_, sum, threads)) => (*sum, *threads) = (*sum + ns, *threads + 1),
@@ -270,6 +269,9 @@ pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
         }
     }
     if groups.is_empty() {
+        // The first thread is the one with the most CPU time.
+        let reason = observed.threads.iter().find_map(|thread| thread.cost_ns.reason.clone());
+        let reason = reason.unwrap_or_else(|| "no thread processed packets".to_owned());
         return Err(NoSketch::Times { reason });
     }
     let mut names = Names::default();
@@ -280,10 +282,7 @@ pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
         instructions: None,
         threads: *threads,
     });
-    let bytes = observed.packets.as_ref().and_then(|count| {
-        let bytes = count.bytes? as f64 / count.packets as f64;
-        bytes.is_finite().then_some(bytes)
-    });
+    let bytes = observed.packets.as_ref().and_then(PacketCount::frame_bytes);
     let rate = observed.packets.as_ref().map(|count| count.packets as f64 / observed.elapsed_s);
     Ok(Sketch {
         from: format!("why, {file}"),
@@ -296,6 +295,18 @@ pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
                 .to_owned(),
         ],
     })
+}
+
+/// Returns the CPU time of a thread per packet of the program, in ns; `None` if the thread hardly
+/// runs, or hardly sleeps, so that it may be polling.
+fn cost_without_polling(thread: &ThreadActivity, packets: u64) -> Option<f64> {
+    /// Minimum fraction of time on a CPU and asleep: more than the error of kernel accounting.
+    const RUNS: f64 = 0.01;
+    const SLEEPS: f64 = 0.05;
+    let runs = thread.share_of(ThreadState::is_on_cpu);
+    let sleeps = thread.share_of(|state| state == ThreadState::Asleep);
+    let is_known = runs >= RUNS && sleeps >= SLEEPS && packets > 0;
+    is_known.then(|| runs * thread.elapsed_s * 1e9 / packets as f64)
 }
 
 fn reason_of(figure: &Figure) -> &str {

@@ -6,6 +6,7 @@ use linerate_path::check::read_to_plan;
 use linerate_path::mapping::describe;
 use linerate_path::spec::State;
 use linerate_record::regions::{RegionReport, RegionsReport};
+use linerate_record::why::{PacketCount, ThreadState};
 use linerate_record::{Figure, Provenance, Tier};
 
 const GHZ: f64 = 2.0;
@@ -135,4 +136,39 @@ fn what_is_no_measurement_of_packets_is_refused() {
     assert_eq!(sketch(&bare, "r", Known::default()), Err(NoSketch::Clock));
     let clock = Known { clock_ghz: Some(1.0), ..Known::default() };
     assert!(sketch(&bare, "r", clock).is_ok());
+}
+
+#[test]
+fn a_thread_that_sleeps_costs_its_cpu_time_per_packet() {
+    let mut seen = linerate_record::fixtures::why();
+    let of_packets = |is_payload| PacketCount {
+        packets: 100_000,
+        bytes: Some(2_000_000),
+        is_payload,
+        counter: "by hand".to_owned(),
+    };
+    seen.observation.packets = Some(of_packets(true));
+    let helper = seen.observation.threads[0].clone();
+    let worker = &mut seen.observation.threads[0];
+    worker.name = "redis-server".to_owned();
+    worker.elapsed_s = 1.0;
+    for time in &mut worker.time {
+        let share = match time.state {
+            ThreadState::User => 0.3,
+            ThreadState::Kernel => 0.1,
+            ThreadState::Asleep => 0.6,
+            _ => 0.0,
+        };
+        time.share = Figure::exact("ratio", share, Tier::Sw, "by hand");
+    }
+    seen.observation.threads.push(helper);
+    let found = read::why(&seen, "r").expect("a sketch");
+    let stages: Vec<(&str, f64)> =
+        found.stages.iter().map(|stage| (stage.name.as_str(), stage.ns)).collect();
+    assert_eq!(stages, [("redis-server", 4000.0)]);
+    // 20 bytes of payload and 66 of headers.
+    assert_eq!(found.frame_bytes, Some(86.0));
+    // The helper alone does nothing.
+    seen.observation.threads.remove(0);
+    assert!(matches!(read::why(&seen, "r"), Err(NoSketch::Times { .. })));
 }

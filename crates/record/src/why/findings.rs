@@ -98,8 +98,13 @@ pub enum Cause {
     WaitingForStorage,
     /// The program sleeps on a timer while requests are waiting.
     TimerSleep,
-    /// The program waits for child processes that it starts again and again.
+    /// The program waits for child processes that it starts again and again, or executes itself or
+    /// another program again and again.
     ChildProcesses,
+    /// A signal (SIGSTOP) or the cgroup freezer stops the program for part of the time.
+    Stopped,
+    /// A tracer (strace, a debugger) or kernel probes (bpftrace) slow the program down.
+    Tracing,
     /// System call overhead dominates the per-packet cost.
     SystemCalls,
     /// Checksums are computed in software.
@@ -143,7 +148,7 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the published order.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 50] = [
         Self::CpuContention,
         Self::ShortInterruptions,
         Self::CpuQuota,
@@ -173,6 +178,8 @@ impl Cause {
         Self::WaitingForStorage,
         Self::TimerSleep,
         Self::ChildProcesses,
+        Self::Stopped,
+        Self::Tracing,
         Self::SystemCalls,
         Self::SoftwareChecksum,
         Self::NoSegmentation,
@@ -226,6 +233,8 @@ impl Cause {
             Self::WaitingForStorage => "waiting_for_storage",
             Self::TimerSleep => "timer_sleep",
             Self::ChildProcesses => "child_processes",
+            Self::Stopped => "stopped",
+            Self::Tracing => "tracing",
             Self::SystemCalls => "system_calls",
             Self::SoftwareChecksum => "software_checksum",
             Self::NoSegmentation => "no_segmentation",

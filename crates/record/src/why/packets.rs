@@ -353,13 +353,11 @@ impl SocketCounts {
         /// Fraction of the drops that the protocol must count at least: the counters are read one
         /// after another.
         const MOST: f64 = 0.9;
-        const FULL: [&str; 4] =
-            ["Udp.RcvbufErrors", "Udp6.RcvbufErrors", "Udp.MemErrors", "Udp6.MemErrors"];
         let drops = self.drops?;
         if self.kind != SocketKind::Udp || observation.protocols.is_empty() {
             return Some(drops);
         }
-        let full: u64 = FULL.iter().filter_map(|name| observation.protocols.get(*name)).sum();
+        let full = observation.full_udp_buffers();
         let udp = observation.sockets.iter().filter(|socket| socket.kind == SocketKind::Udp);
         let all: u64 = udp.filter_map(|socket| socket.drops).sum();
         // Which of the program's sockets were full is not known if only some of them were.

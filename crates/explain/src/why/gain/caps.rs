@@ -11,8 +11,8 @@ use linerate_record::why::{ThreadActivity, ThreadState};
 /// Returns the gain in percent at which the requested line rate is reached.
 pub(super) fn line_cap(facts: &Facts<'_>) -> Option<f64> {
     let line = facts.observation.watched.line_bits_per_s?;
-    let bytes = facts.observation.packets.as_ref()?.bytes?;
-    let rate = 8.0 * bytes as f64 / facts.elapsed();
+    let count = facts.observation.packets.as_ref()?;
+    let rate = 8.0 * count.wire_bytes()? * count.packets as f64 / facts.elapsed();
     (rate > 0.0).then(|| (100.0 * (line / rate - 1.0)).max(0.0))
 }
 

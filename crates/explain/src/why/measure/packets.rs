@@ -158,7 +158,9 @@ impl Measure {
                     !facts.observation.sockets.is_empty() || facts.is_unread("tunnel_packets");
                 // A user who may not read the system calls cannot see the sockets either.
                 let is_hidden = !has_own && facts.is_unread("system_calls_asleep");
-                if (has_own || is_hidden) && facts.observation.packets.is_none() {
+                // Those on its TCP connections may be only a few of the program's packets.
+                let are_partial = facts.is_unread("udp_datagrams");
+                if are_partial || (has_own || is_hidden) && facts.observation.packets.is_none() {
                     return None;
                 }
                 let all = cpu.backlog_processed;

@@ -8,7 +8,7 @@ use super::super::rules::BACKGROUND;
 use super::super::waits::{self, Wait};
 use super::super::words::{label, percent};
 use super::{cannot_tell, sends_less};
-use linerate_record::why::{ThreadActivity, WhyFinding};
+use linerate_record::why::WhyFinding;
 
 /// Returns a finding for a thread that sleeps on something other than input, which may be the limit
 /// although it has time to spare.
@@ -55,41 +55,6 @@ pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
     let next = format!(
         "Shorten that wait and compare the rates; strace -f -T -p {} shows each call",
         thread.tid
-    );
-    Some(cannot_tell(facts, sentence, &next))
-}
-
-/// Reported for a thread that a signal or debugger has stopped.
-const STOPPED: &str = "stopped";
-
-/// Returns the finding for a program one of whose threads is stopped for part of the time.
-pub(super) fn stopped(facts: &Facts<'_>) -> Option<WhyFinding> {
-    /// Fraction of time that matters: twice the sampling error.
-    const MATTERS: f64 = 0.05;
-    let share = |thread: &ThreadActivity| -> f64 {
-        let stops = thread.asleep_on.iter().filter(|sleep| sleep.on == STOPPED);
-        stops.map(|sleep| sleep.share).sum()
-    };
-    let threads = facts.observation.threads.iter().map(|thread| (thread, share(thread)));
-    let most = threads.max_by(|a, b| a.1.total_cmp(&b.1));
-    let (thread, share) = most.filter(|(_, share)| *share >= MATTERS)?;
-    let (by, next) = match thread.tracer {
-        Some(tracer) => (
-            format!("by the process that is tracing it, PID {tracer} (strace or a debugger)"),
-            format!("End that process (ps -p {tracer} names it), and watch the program again"),
-        ),
-        None => (
-            "by a signal (SIGSTOP), for example from cpulimit or a shell".to_owned(),
-            "Find the process that sends it (sudo bpftrace -e 'tracepoint:signal:signal_generate \
-             /args->sig == 19/ { print(comm) }'), and watch the program again without it"
-                .to_owned(),
-        ),
-    };
-    let sentence = format!(
-        "Cannot tell how fast the program would be undisturbed: thread {} is stopped {} % of the \
-         time, {by}.",
-        label(thread),
-        percent(share)
     );
     Some(cannot_tell(facts, sentence, &next))
 }

@@ -6,6 +6,7 @@ use super::super::gain;
 use super::super::losses::{firewall_dropped_elsewhere, is_much};
 use super::super::roles::is_accepted;
 use super::super::words::{label, percent};
+use super::datagrams::by_receivers;
 use super::{limit_reached, polls, seen, sends_less};
 use linerate_record::stats::Estimate;
 use linerate_record::units::{Kpps, grouped, three_digits};
@@ -64,6 +65,7 @@ pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
         sentence: claim(facts, rate)
             + &left
             + &elsewhere(facts)
+            + &by_receivers(facts)
             + &change(&observation.packets_per_s),
         evidence: seen(facts),
         gain: Gain { percent, then_limited_by: Some("the offered load".to_owned()) },

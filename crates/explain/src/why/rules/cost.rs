@@ -130,7 +130,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} spends {kernel_copy} of its CPU time copying data between \
                    user and kernel space.",
         fix: "Avoid the copy: send with sendfile, splice or MSG_ZEROCOPY, and receive with \
-              TCP_ZEROCOPY_RECEIVE or AF_XDP",
+              TCP_ZEROCOPY_RECEIVE or AF_XDP (on loopback, MSG_ZEROCOPY copies too)",
         workaround: Some("buffers of 64 to 256 KiB stay in the L2 cache and are copied faster"),
         wrong_if: "with sendfile or MSG_ZEROCOPY (to send) or TCP_ZEROCOPY_RECEIVE (to receive), \
                    the copy functions stay in the profile",
@@ -295,6 +295,31 @@ pub(super) const RULES: &[Rule] = &[
         ),
         wrong_if: "with AES instructions available, the software ciphers are still in the profile",
         measure: "user-mode samples",
+    },
+    Rule {
+        cause: Cause::Tracing,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::Functions(Group::Probe), 0.1, A_TENTH),
+            at_least(
+                M::Functions(Group::ProbeEntry),
+                0.005,
+                "packet filters (XDP, tc) call some of the same functions, but have another entry",
+            ),
+            at_least(M::Demand, 0.3, "below that, the thread has headroom"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::CostRemoved(M::Functions(Group::Probe), [0.5, 1.0, 2.0]),
+        then_limited_by: Next::Is("the thread's own work"),
+        sentence: "Thread {thread} spends {probe} of its time in probes that another tool has \
+                   attached to the kernel (bpftrace, bcc, a monitoring or security agent).",
+        fix: "Find the tool (sudo bpftool perf lists attached programs with their processes), and \
+              end it or make it do less: fewer probes, a filter by PID, counts instead of stack \
+              traces",
+        workaround: None,
+        wrong_if: "with no program attached (sudo bpftool perf), the rate rises by less than 5 %",
+        measure: KERNEL_SAMPLES,
     },
     Rule {
         cause: Cause::FirewallRules,

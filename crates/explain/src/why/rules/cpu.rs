@@ -112,7 +112,11 @@ pub(super) const RULES: &[Rule] = &[
             ),
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),
-            at_least(M::SleepsPerSecond, 100.0, "below that, the cause is short_interruptions"),
+            at_least(
+                M::SleepsOrUsesStack,
+                1.0,
+                "otherwise, the cause of short waits is short_interruptions",
+            ),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota, Cause::SocketBuffer],

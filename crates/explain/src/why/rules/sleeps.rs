@@ -11,6 +11,10 @@ use linerate_record::why::Cause;
 /// thread that does is considered background work.
 pub(in super::super) const BACKGROUND: f64 = 0.3;
 
+/// Smallest share of time stopped that matters.
+const STOPS: f64 = 0.05;
+const STOPS_SOURCE: &str = "twice the sampling error of thread states";
+
 /// Excludes threads that sleep in the background.
 const NO_OTHER_WAITS: Condition = at_most(
     M::OthersAwaitInput,
@@ -44,6 +48,69 @@ pub(super) const RULES: &[Rule] = &[
         ),
         wrong_if: "without the child processes, the rate rises by less than 10 %",
         measure: "strace -f -c -e trace=process",
+    },
+    Rule {
+        cause: Cause::ChildProcesses,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::ExecShare, 0.5, "5 times per second; programs rarely do so more than once"),
+            at_least(M::Demand, 0.3, "below that, the thread has headroom"),
+            at_least(M::FaultsPerSecond, 500.0, "0.1 % of a CPU: a start takes 50 or more"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        // Page faults are a part of the cost of a start: a third to all of it was measured.
+        gain: GainModel::CostRemoved(M::FaultTime, [0.5, 1.5, 4.0]),
+        then_limited_by: Next::Is("the thread's work other than starting"),
+        sentence: "{program} (thread {thread}) executes itself or another program again and again: \
+                   it called execve before {exec_share} of the readings, ten per second. Each time, \
+                   it is loaded, linked and initialized anew, which also takes {faults} page \
+                   faults per second.",
+        fix: "Keep the process running for more than one request or connection",
+        workaround: Some(
+            "a small static executable (no dynamic linking, little initialization) makes each \
+             start cheaper",
+        ),
+        wrong_if: "without execve, the rate rises by less than 10 %",
+        measure: "strace -f -c -e trace=process",
+    },
+    Rule {
+        cause: Cause::Tracing,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::AsleepIn(Wait::Stopped), STOPS, STOPS_SOURCE),
+            at_least(M::IsTraced, 1.0, "it is stopped by its tracer, not by a signal"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::WaitRemoved(Wait::Stopped),
+        then_limited_by: Next::Is("the thread's own work"),
+        sentence: "{tracer} traces thread {thread}, which is stopped {stopped} of the time: a \
+                   tracer such as strace, ltrace or a debugger stops the thread at each system \
+                   call or breakpoint.",
+        fix: "{end_tracer}",
+        workaround: Some(
+            "strace --seccomp-bpf -e trace=CALLS stops the thread at these calls only",
+        ),
+        wrong_if: "without the tracer, the rate rises by less than 10 %",
+        measure: "TracerPid in /proc/PID/status",
+    },
+    Rule {
+        cause: Cause::Stopped,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::AsleepIn(Wait::Stopped), STOPS, STOPS_SOURCE),
+            at_most(M::IsTraced, 0.0, "a traced thread is stopped by its tracer"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::WaitRemoved(Wait::Stopped),
+        then_limited_by: Next::LoadOr("the thread's own work"),
+        sentence: "Thread {thread} is stopped {stopped} of the time, {stopped_by}.",
+        fix: "{resume}",
+        workaround: None,
+        wrong_if: "if nothing stops the program, the rate rises by less than 10 %",
+        measure: "the state of the threads (ps -o pid,stat,comm)",
     },
     Rule {
         cause: Cause::SlowReceiver,

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Datagrams that cannot be attributed to the program, and those that its receivers dropped.
+
+use super::super::facts::Facts;
+use super::super::losses::dropped_by_receivers;
+use super::super::words::label;
+use super::{cannot_tell, doing, waiting};
+use linerate_record::units::grouped;
+use linerate_record::why::{ThreadActivity, WhyFinding};
+
+/// Returns a sentence about datagrams that full receive buffers of other programs dropped; empty if
+/// there were few.
+pub(super) fn by_receivers(facts: &Facts<'_>) -> String {
+    match dropped_by_receivers(facts) {
+        Some(dropped) => format!(
+            " Sockets of other programs here, perhaps its receivers, dropped {} datagrams because \
+             their receive buffers were full: watch those programs.",
+            grouped(dropped)
+        ),
+        None => String::new(),
+    }
+}
+
+/// Returns the finding for a program whose datagrams cannot be distinguished from those of other
+/// programs.
+pub(super) fn unknown_datagrams(
+    facts: &Facts<'_>,
+    thread: &ThreadActivity,
+    lost: &str,
+) -> Option<WhyFinding> {
+    /// Segments per datagram from which the program's traffic is mostly on its connections, which
+    /// count it. A control connection carries few.
+    const MOSTLY: f64 = 0.1;
+    let udp = ["Udp.InDatagrams", "Udp.OutDatagrams"].map(|name| facts.protocol(name));
+    let udp: u64 = udp.into_iter().flatten().sum();
+    let has_connections = facts.connections().next().is_some();
+    if has_connections && facts.packets().unwrap_or(0) as f64 >= MOSTLY * udp as f64 {
+        return None;
+    }
+    let datagrams = facts.observation.unread.iter().find(|one| one.what == "udp_datagrams");
+    let fix = datagrams.and_then(|unread| unread.fix.as_ref())?;
+    let sentence = format!(
+        "Cannot tell what limits the program: its datagrams could not be counted, because other \
+         programs also have UDP sockets. Thread {} {}.{}{lost}{}",
+        label(thread),
+        doing(facts, thread),
+        waiting(thread),
+        by_receivers(facts)
+    );
+    Some(cannot_tell(facts, sentence, &format!("To count its datagrams: {fix}")))
+}
