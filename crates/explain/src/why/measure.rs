@@ -19,7 +19,7 @@ use super::facts::{Facts, Subject, counted, sampled, share, share_of};
 use super::functions::Group;
 use super::waits::Wait;
 use linerate_record::stats::Estimate;
-use linerate_record::why::{ThreadActivity, ThreadState};
+use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
 
 /// Sleeps per second from which a thread is woken rather than interrupted.
 const SLEEPS_PER_S: f64 = 100.0;
@@ -36,9 +36,9 @@ pub enum Measure {
     Saturation,
     /// 1 if the program receives only through kernel sockets, otherwise 0.
     UsesStack,
-    /// 1 if the program receives only through kernel sockets or the thread sleeps at least 100
-    /// times per second, otherwise 0.
-    SleepsOrUsesStack,
+    /// 1 if the program receives only through kernel sockets other than UDP, whose peers are not
+    /// known, or the thread sleeps at least 100 times per second; otherwise 0.
+    SleepsOrKnowsPeers,
     /// Time waiting for a CPU.
     Waiting,
     /// Fraction of time spent waiting for a CPU, divided by the fraction of packets lost before
@@ -336,9 +336,12 @@ impl Measure {
                 Some(Estimate { value, low, high, ..waiting })
             }
             Self::UsesStack => Some(Estimate::exactly(f64::from(facts.uses_stack()))),
-            Self::SleepsOrUsesStack => {
+            Self::SleepsOrKnowsPeers => {
                 let sleeps = thread.voluntary_switches as f64 >= SLEEPS_PER_S * thread.elapsed_s;
-                Some(Estimate::exactly(f64::from(sleeps || facts.uses_stack())))
+                let mut sockets = facts.observation.sockets.iter();
+                let has_udp = sockets.any(|socket| socket.kind == SocketKind::Udp);
+                let knows_peers = facts.uses_stack() && !has_udp;
+                Some(Estimate::exactly(f64::from(sleeps || knows_peers)))
             }
             Self::Waiting => state(ThreadState::Waiting),
             Self::WaitingPerLoss => {

@@ -113,9 +113,9 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),
             at_least(
-                M::SleepsOrUsesStack,
+                M::SleepsOrKnowsPeers,
                 1.0,
-                "otherwise, the cause of short waits is short_interruptions",
+                "otherwise, short waits are short_interruptions, or due to UDP peers",
             ),
         ],
         symptoms: 0,

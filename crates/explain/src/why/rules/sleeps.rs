@@ -76,7 +76,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         cause: Cause::Tracing,
-        scope: Scope::Threads,
+        scope: Scope::Program,
         conditions: &[
             at_least(M::AsleepIn(Wait::Stopped), STOPS, STOPS_SOURCE),
             at_least(M::IsTraced, 1.0, "it is stopped by its tracer, not by a signal"),
@@ -97,7 +97,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         cause: Cause::Stopped,
-        scope: Scope::Threads,
+        scope: Scope::Program,
         conditions: &[
             at_least(M::AsleepIn(Wait::Stopped), STOPS, STOPS_SOURCE),
             at_most(M::IsTraced, 0.0, "a traced thread is stopped by its tracer"),
