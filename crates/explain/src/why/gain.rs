@@ -4,9 +4,11 @@
 //! time, and by the requested line rate.
 
 mod caps;
+mod sizes;
 
 pub(super) use self::caps::headroom;
 use self::caps::{crowd, fair_for_more, line_cap, offered_cap};
+use self::sizes::{larger_calls, larger_segments};
 use super::facts::{Facts, Subject};
 use super::measure::{Measure, share_of_strangers};
 use super::roles::{is_accepted, on_servers};
@@ -72,6 +74,8 @@ pub enum GainModel {
     MoreOnTheWay,
     /// The gain measured elsewhere, in percent (low, likely and high), with the source.
     AsMeasured([f64; 3], &'static str),
+    /// Like the given model, which covers only part of the effect: the high end is unknown.
+    AtLeast(&'static Self),
     /// Not predicted, for this reason.
     Unknown(&'static str),
 }
@@ -139,6 +143,7 @@ impl GainModel {
             }
             Self::MoreOnTheWay => "client connections / server connections (Little's law)",
             Self::AsMeasured(_, source) => source,
+            Self::AtLeast(model) => model.method(),
             Self::Unknown(_) => "not predicted",
         }
     }
@@ -259,6 +264,9 @@ impl GainModel {
             Self::AsMeasured([low, value, high], _) => {
                 Some(Estimate { value, low, high, ..Estimate::exactly(value) })
             }
+            Self::AtLeast(model) => {
+                Some(Estimate { high: CEILING_PERCENT, ..model.uncapped(facts, subject)? })
+            }
             Self::Unknown(_) => None,
         }
     }
@@ -358,22 +366,6 @@ fn clients_waiting(facts: &Facts<'_>) -> Option<f64> {
     (clients > 0).then(|| 100.0 * (ERROR * clients as f64 / in_flight.max(1.0) - 1.0).max(0.0))
 }
 
-/// Predicts the gain from larger calls, which save kernel time.
-fn larger_calls<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-    /// Bytes per call after the change.
-    const LARGE: f64 = 16_384.0;
-    /// Lowest and most likely fraction of kernel time saved, given that the per-byte cost remains.
-    /// The upper bound of the gain assumes that the rate grows as much as the call size: iperf3 was
-    /// 17 to 76 times as fast with 128 KiB per write as with 64 to 256 bytes.
-    const SAVED: [f64; 2] = [0.3, 0.8];
-    let kernel = Measure::KernelShare.of(facts, subject)?;
-    let [low, likely] = SAVED;
-    let fewer = LARGE / Measure::BytesPerCall.of(facts, subject)?.low.max(1.0);
-    let value = returned(likely * kernel.value);
-    let high = (100.0 * (fewer - 1.0)).max(value);
-    Some(Estimate { value, low: returned(low * kernel.low), high, ..kernel })
-}
-
 fn wait_removed<'a>(facts: &Facts<'a>, subject: Subject<'a>, wait: Wait) -> Option<Estimate> {
     /// Fraction of time waiting for input below which a thread is assumed to always have work.
     /// Covers the error of kernel accounting.
@@ -396,15 +388,6 @@ fn wait_removed<'a>(facts: &Facts<'a>, subject: Subject<'a>, wait: Wait) -> Opti
     let with_calls = returned(asleep.high + of_calls);
     let high = (100.0 * (BATCHES * (1.0 + with_calls / 100.0) - 1.0)).min(returned(1.0));
     Some(Estimate { value, low: low.min(value), high: high.max(value), ..gain })
-}
-
-/// Returns the ratio of the largest segment size to the current segment size. The cost of a
-/// segment, spread over its bytes, falls by this factor.
-fn larger_segments(facts: &Facts<'_>) -> f64 {
-    /// Maximum segment size with segmentation offload.
-    const LARGEST: f64 = 65_536.0;
-    let present = Measure::BytesPerTransmit.of(facts, Subject::Program);
-    present.map_or(1.0, |bytes| (LARGEST / bytes.value.max(1.0)).clamp(1.0, 32.0))
 }
 
 /// Returns `share` as a percentage of `on_cpu`. Both are times, given as fractions of the elapsed

@@ -59,8 +59,8 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
-        // Page faults are a part of the cost of a start: a third to all of it was measured.
-        gain: GainModel::CostRemoved(M::FaultTime, [0.5, 1.5, 4.0]),
+        // Page faults are a part of the cost of a start; an interpreter also compiles and imports.
+        gain: GainModel::AtLeast(&GainModel::CostRemoved(M::FaultTime, [0.5, 1.5, 4.0])),
         then_limited_by: Next::Is("the thread's work other than starting"),
         sentence: "{program} (thread {thread}) executes itself or another program again and again: \
                    it called execve before {exec_share} of the readings, ten per second. Each time, \
@@ -83,7 +83,8 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::WaitRemoved(Wait::Stopped),
+        // Each stop also costs switches to the tracer and back, and cold caches.
+        gain: GainModel::AtLeast(&GainModel::WaitRemoved(Wait::Stopped)),
         then_limited_by: Next::Is("the thread's own work"),
         sentence: "{tracer} traces thread {thread}, which is stopped {stopped} of the time: a \
                    tracer such as strace, ltrace or a debugger stops the thread at each system \
