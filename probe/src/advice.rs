@@ -32,7 +32,8 @@ pub(crate) fn of_doctor(report: &mut DoctorReport) {
 pub(crate) fn own(fix: &str) -> String {
     match fix.split_once("  # ") {
         // Keep only the alternative, which works without the simulator.
-        Some((command, instead)) if command.contains(SIMULATES) => {
+        Some((command, why)) if command.contains(SIMULATES) => {
+            let instead = why.strip_prefix("simulates; ").unwrap_or(why);
             format!("# {}", instead.strip_prefix("or ").unwrap_or(instead))
         }
         _ if fix.contains(SIMULATES) || fix.contains(LISTS) => format!("# with linerate: {fix}"),
@@ -70,10 +71,13 @@ mod tests {
             (simulate.to_owned(), format!("# with linerate: {simulate}")),
             (install.clone(), format!("# with linerate: {install}")),
             (
-                format!("{install}  # for counters, on the host: q"),
+                format!("{install}  # simulates; for counters, on the host: q"),
                 "# for counters, on the host: q".to_owned(),
             ),
-            (format!("{simulate}  # or on the host: sudo y"), "# on the host: sudo y".to_owned()),
+            (
+                format!("{simulate}  # simulates; or on the host: sudo y"),
+                "# on the host: sudo y".to_owned(),
+            ),
             (
                 "linerate stat --list  # shows".to_owned(),
                 "# with linerate: linerate stat --list  # shows".to_owned(),

@@ -6,6 +6,7 @@ use crate::budget::BudgetArgs;
 use crate::diff::DiffArgs;
 use crate::doctor::DoctorArgs;
 use crate::emit::{Destination, Output};
+use crate::example::ExampleArgs;
 use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
 use crate::failure::{STATUS_AS_ENV, STATUS_OF_FAILURE};
@@ -14,7 +15,8 @@ use crate::import::ImportArgs;
 use crate::memory::MemoryArgs;
 use crate::new_stage::NewStageArgs;
 use crate::parse::{
-    CpuList, Goal, cpu, cpu_list, duration, goal, idle_policy, kernel, latency, rate, size, state,
+    CpuList, Goal, TIME_SYNONYMS, cpu, cpu_list, duration, goal, idle_policy, kernel, latency,
+    rate, size, state,
 };
 use crate::plan::PlanArgs;
 use crate::plots::Plots;
@@ -100,6 +102,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Print the regions that a program recorded about itself
     Regions(RegionsArgs),
+    /// Write an example path and its capture, to try `run` and `tune`
+    Example(ExampleArgs),
     /// Write a template for a stage of your own, in Rust or C
     NewStage(NewStageArgs),
     /// List the stages of paths, with their parameters
@@ -136,7 +140,7 @@ impl Command {
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// Duration of the measurement, e.g. 500ms or 2s (default: the file's)
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, aliases = TIME_SYNONYMS)]
     pub(crate) time: Option<f64>,
     /// CPUs to use, e.g. 0,2-3 (default: all available, one per core first)
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_negative_numbers = true)]
@@ -291,9 +295,13 @@ pub(crate) struct SchemaArgs {
     pub(crate) format: Format,
 }
 
+const COMPLETIONS_AFTER: &str = "\
+Examples:
+  mkdir -p ~/.local/share/bash-completion/completions
+  linerate completions bash > ~/.local/share/bash-completion/completions/linerate";
+
 #[derive(Debug, Args)]
-#[command(after_help = "For example: linerate completions bash > \
-~/.local/share/bash-completion/completions/linerate")]
+#[command(after_help = COMPLETIONS_AFTER)]
 pub(crate) struct CompletionsArgs {
     /// Shell to generate completions for
     #[arg(value_enum)]
@@ -301,7 +309,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "For example: linerate man ~/.local/share/man/man1")]
+#[command(after_help = "Examples:\n  linerate man ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
     /// Output directory; created if missing
     #[arg(value_name = "DIR")]

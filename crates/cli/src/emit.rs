@@ -86,6 +86,32 @@ impl<'a> Destination<'a> {
     }
 }
 
+/// Says where a command's output and the record go, if a program that reads the record would get
+/// the command's output instead or in between. Goes to stderr before the command starts.
+pub(crate) fn note_streams(output: &Output, destination: Destination<'_>, has_command: bool) {
+    let is_piped = !io::stdout().is_terminal();
+    let is_watched = io::stderr().is_terminal();
+    if has_command && output.json() && !output.quiet() && is_piped {
+        say(streams_note(destination, is_watched).unwrap_or_default());
+    }
+}
+
+/// Returns the note for a record that a command's output on stdout surrounds or replaces. A record
+/// on stderr gets none unless a person reads stderr, as the note would precede the record there.
+fn streams_note(destination: Destination<'_>, is_watched: bool) -> Option<&'static str> {
+    match destination {
+        Destination::Stdout => Some(
+            "linerate: the command's output and the record both go to standard output; `-o FILE` \
+             separates them\n",
+        ),
+        Destination::Stderr if is_watched => Some(
+            "linerate: standard output is the command's, and the record goes to standard error; \
+             `-o FILE` writes it to a file\n",
+        ),
+        Destination::Stderr | Destination::File(_) => None,
+    }
+}
+
 /// Writes a result to its destination.
 pub(crate) fn put(destination: Destination<'_>, text: &str) -> Result<Answer, Failure> {
     match destination {
@@ -152,6 +178,9 @@ fn columns(stream: &impl AsFd) -> Option<usize> {
 #[derive(Debug, Args)]
 pub(crate) struct Output {
     /// Print the record as JSON
+    ///
+    /// With a command to run, standard output is that command's: the record goes to stderr, or with
+    /// -o to a file.
     #[arg(long)]
     json: bool,
     /// Output format: text, json, markdown or csv
@@ -403,6 +432,18 @@ mod tests {
         assert_eq!([90.0, 95.0, 96.0, 100.0, 104.0, 105.0, 110.0].map(of), [0, 0, 2, 2, 2, 1, 1]);
         let of = |limit| status(is_prompt(Answer::Done, &hundred("ns"), Some(limit)));
         assert_eq!([90.0, 95.0, 96.0, 100.0, 104.0, 105.0, 110.0].map(of), [1, 1, 2, 2, 2, 0, 0]);
+    }
+
+    #[test]
+    fn a_record_that_mixes_with_the_output_of_a_command_is_announced() {
+        let of = |destination, is_watched| streams_note(destination, is_watched);
+        for is_watched in [false, true] {
+            let mixed = of(Destination::Stdout, is_watched).expect("they mix");
+            assert!(mixed.contains("both") && mixed.contains("-o FILE"), "{mixed}");
+            assert_eq!(of(Destination::File(Path::new("r.json")), is_watched), None);
+        }
+        assert_eq!(of(Destination::Stderr, false), None, "the record alone is JSON");
+        assert!(of(Destination::Stderr, true).is_some_and(|note| note.contains("-o FILE")));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Command failures.
 
+use linerate_linux::errno;
 use std::fmt;
 
 /// A message to print to stderr before exiting with status 2.
@@ -9,8 +10,9 @@ pub(crate) struct Failure(String);
 
 impl Failure {
     /// Creates a failure. The message should name the operation, the value and a remedy.
+    /// Error numbers are removed, because every message passes here.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
-        Self(message.to_string())
+        Self(errno::without_numbers(&message.to_string()))
     }
 }
 

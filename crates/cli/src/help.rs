@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Assembles the command line, with its grouped help, shell completions and manual pages.
+//! Assembles the command line, with its grouped help, and shell completions.
 
-use crate::args::{Cli, CompletionsArgs, ManArgs};
-use crate::failure::Failure;
-use clap::{Command, CommandFactory};
+use crate::args::{Cli, CompletionsArgs};
+use clap::{Arg, ArgGroup, Command, CommandFactory, Id};
 use std::fmt::Write;
-use std::fs;
 
 /// Commands, grouped by the question they answer.
 const GROUPS: [(&str, &[&str]); 4] = [
@@ -15,15 +13,15 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ),
     ("Explain", &["explain", "diff", "report", "import", "export"]),
     ("Fix", &["tune", "plan", "budget"]),
-    ("Look up", &["doctor", "stages", "new-stage", "schema", "completions", "man"]),
+    ("Look up", &["doctor", "example", "stages", "new-stage", "schema", "completions", "man"]),
 ];
 
 /// Commands to try first after installing.
 const TRY: &str = "\
 Try first:
-  linerate why --demo                diagnose a demo program that drops packets; no root needed
-  linerate why PID                   find out what limits a running program
-  linerate tune examples/edge.toml   find and remove a packet path's bottleneck";
+  linerate why --demo                          diagnose a demo that drops packets; no root needed
+  linerate why PID                             find out what limits a running program
+  linerate example && linerate tune edge.toml  find and remove a packet path's bottleneck";
 
 /// Returns the text that is printed if no command is given.
 pub(crate) fn first() -> String {
@@ -47,7 +45,7 @@ pub(crate) fn command() -> Command {
 }
 
 /// Commands that share the last line of their group, so that the help fits on a screen.
-const ON_ONE_LINE: [&str; 3] = ["schema", "completions", "man"];
+const ON_ONE_LINE: [&str; 4] = ["example", "schema", "completions", "man"];
 
 fn groups(command: &Command) -> String {
     let mut text = String::new();
@@ -62,7 +60,10 @@ fn groups(command: &Command) -> String {
         }
         if !together.is_empty() {
             let names = together.join(" | ");
-            let _ = writeln!(text, "  {names}  JSON schemas, shell completions, manual pages");
+            let _ = writeln!(
+                text,
+                "  {names}  Example path, JSON schemas, shell completions, manual pages"
+            );
         }
         text.push('\n');
     }
@@ -72,34 +73,38 @@ fn groups(command: &Command) -> String {
 /// Returns the completion script for a shell.
 pub(crate) fn completions(args: &CompletionsArgs) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut command(), "linerate", &mut script);
+    clap_complete::generate(args.shell, &mut without_hidden(), "linerate", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Writes a manual page for the program and for each command. Returns their paths, one per line.
-///
-/// # Errors
-/// Returns an error if a file cannot be written.
-pub(crate) fn man(args: &ManArgs) -> Result<String, Failure> {
-    let cannot = |error: std::io::Error| Failure::new(format!("{}: {error}", args.dir.display()));
-    fs::create_dir_all(&args.dir).map_err(cannot)?;
-    let whole = Cli::command().disable_help_subcommand(true);
-    clap_mangen::generate_to(whole, &args.dir).map_err(cannot)?;
-    let pages = fs::read_dir(&args.dir).map_err(cannot)?;
-    let pages: std::io::Result<Vec<_>> = pages.map(|page| Ok(page?.path())).collect();
-    let mut pages = pages.map_err(cannot)?;
-    pages.retain(|page| page.file_name().is_some_and(is_ours));
-    pages.sort_unstable();
-    Ok(pages.iter().map(|page| format!("{}\n", page.display())).collect())
+/// Returns the command line without hidden options. Clap's completions would include them.
+fn without_hidden() -> Command {
+    let mut all = command();
+    all.build();
+    command().mut_subcommands(|command| match all.find_subcommand(command.get_name()) {
+        Some(full) => listed(command, full),
+        None => command,
+    })
 }
 
-fn is_ours(name: &std::ffi::OsStr) -> bool {
-    name.to_str().is_some_and(|name| name.starts_with("linerate") && name.ends_with(".1"))
+/// Returns a subcommand with the options that the help of `full`, its built form, lists. Global
+/// options and `--help` are added when it is built.
+fn listed(command: Command, full: &Command) -> Command {
+    let is_listed = |arg: &&Arg| !arg.is_hide_set() && !arg.is_global_set();
+    let args: Vec<&Arg> =
+        full.get_arguments().filter(is_listed).filter(|arg| arg.get_id() != "help").collect();
+    let is_kept = |id: &&Id| args.iter().any(|arg| arg.get_id() == *id);
+    let groups = full.get_groups().map(|group| {
+        ArgGroup::new(group.get_id().clone()).args(group.get_args().filter(is_kept).cloned())
+    });
+    let bare = command.defer(|command| command);
+    bare.groups(groups.collect::<Vec<_>>()).args(args.iter().map(|arg| (*arg).clone()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum;
 
     #[test]
     fn every_command_is_in_one_group() {
@@ -141,11 +146,18 @@ mod tests {
     }
 
     #[test]
-    fn a_page_for_each_command() {
-        let dir = tempfile::tempdir().unwrap();
-        let files = man(&ManArgs { dir: dir.path().join("man1") }).unwrap();
-        assert_eq!(files.lines().count(), Cli::command().get_subcommands().count() + 1);
-        let page = fs::read_to_string(dir.path().join("man1/linerate-run.1")).unwrap();
-        assert!(page.contains("\\-\\-oversubscribe"), "{page}");
+    fn completions_leave_out_hidden_options() {
+        let mut command = command();
+        command.build();
+        let all = command.get_subcommands().flat_map(Command::get_arguments);
+        let hidden: Vec<_> = all.filter(|arg| arg.is_hide_set()).collect();
+        assert!(hidden.iter().any(|arg| arg.get_long() == Some("demo-part")), "{hidden:?}");
+        for shell in clap_complete::Shell::value_variants() {
+            let script = completions(&CompletionsArgs { shell: *shell });
+            assert!(!script.contains("demo-part"), "{shell}");
+            for name in ["oversubscribe", "demo", "color", "time"] {
+                assert!(script.contains(name), "{shell}: {name}");
+            }
+        }
     }
 }

@@ -12,8 +12,8 @@ use std::sync::{PoisonError, RwLock};
 /// The crates that add kinds, in the order in which their kinds are listed.
 static EXTENSIONS: [&Extension; 3] = [
     &linerate_stages::EXTENSION,   // an edge router
-    &linerate_rlp::app::EXTENSION, // the Radio Link Protocol, examples/rlp
     &linerate_plugin::EXTENSION,   // shared objects
+    &linerate_rlp::app::EXTENSION, // the Radio Link Protocol, examples/rlp
 ];
 
 /// The kinds, and their specifications for the checker.

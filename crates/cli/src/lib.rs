@@ -26,12 +26,14 @@ mod budget;
 mod diff;
 mod doctor;
 mod emit;
+mod example;
 mod explain;
 mod export;
 mod failure;
 mod files;
 mod help;
 mod help_text;
+mod hints;
 mod import;
 mod input;
 mod interrupt;
@@ -39,6 +41,7 @@ mod kernels;
 mod kinds;
 mod load;
 mod machine;
+mod man;
 mod memory;
 mod new_stage;
 mod objects;
@@ -88,7 +91,7 @@ pub fn main(extensions: &[&'static Extension]) -> ExitCode {
     let matches = help::command().try_get_matches();
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return refused(&error),
+        Err(error) => return refused(error),
     };
     if let Err(failure) = appearance::set(cli.color) {
         emit::say(&format!("linerate: {failure}\n"));
@@ -116,12 +119,14 @@ fn no_room(bytes: usize, held: usize) -> Option<String> {
 }
 
 /// Prints help or command-line errors.
-fn refused(error: &clap::Error) -> ExitCode {
+fn refused(mut error: clap::Error) -> ExitCode {
     if std::env::args_os().len() < 2 {
         emit::say(&help::first());
         return ExitCode::from(failure::STATUS_OF_FAILURE);
     }
-    let printed = print_error(error);
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    hints::improve(&mut error, &words.collect::<Vec<_>>());
+    let printed = print_error(&error);
     if !error.use_stderr() {
         match emit::check_stdout().and_then(|()| emit::ended(printed)) {
             Ok(answer) => return status(answer),
@@ -174,10 +179,11 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
         Command::Doctor(args) => doctor::doctor(args),
         Command::Regions(args) => regions::regions(args),
         Command::Report(args) => report::report(args),
+        Command::Example(args) => emit::print(&example::example(args)?),
         Command::NewStage(args) => emit::print(&new_stage::new_stage(args)?),
         Command::Stages(args) => emit::print(&stages::stages(args)?),
         Command::Schema(args) => emit::print(&schema::schema(args)?),
         Command::Completions(args) => emit::print(&help::completions(args)),
-        Command::Man(args) => emit::print(&help::man(args)?),
+        Command::Man(args) => emit::print(&man::man(args)?),
     }
 }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::files::Files;
 use crate::input;
 use crate::kinds::{kind, kinds, source, specs};
-use crate::objects::{load_objects, next_to};
+use crate::objects::{load_objects, next_to, path_text};
 use crate::parse::Goal;
 use linerate_dataplane::generator::Generator;
 use linerate_dataplane::pool::MAX_BUFFER_BYTES;
@@ -52,8 +52,7 @@ impl Loaded {
 /// Reads and checks the path in `file` and its capture, and applies the options in `common`.
 pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> {
     let shown = file.display().to_string();
-    let text = input::text(file, input::TOML)
-        .map_err(|error| Failure::new(format!("cannot read the packet path {shown}: {error}")))?;
+    let text = path_text(file)?;
     let stem = file.file_stem().map_or("path".into(), |stem| stem.to_string_lossy());
     load_objects(file, &text)?;
     let described =

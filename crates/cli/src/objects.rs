@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Locates the files named in a packet path, and loads its shared objects.
+//! Reads a packet path, locates the files named in it, and loads its shared objects.
 
 use crate::failure::Failure;
+use crate::input;
 use crate::kinds::load_plugins;
 use linerate_path::plugins::plugins;
 use std::path::{Path as FilePath, PathBuf};
+
+/// Reads the text of a path file.
+pub(crate) fn path_text(file: &FilePath) -> Result<String, Failure> {
+    input::text(file, input::TOML).map_err(|error| {
+        let is_missing = file != FilePath::new("-") && matches!(file.try_exists(), Ok(false));
+        let advice = match is_missing {
+            true => "; name a path file that exists, or write one with `linerate example`",
+            false => "",
+        };
+        Failure::new(format!("cannot read the packet path {}: {error}{advice}", file.display()))
+    })
+}
 
 /// Returns the location of `file`, as named in the packet path in `path`.
 pub(crate) fn next_to(path: &FilePath, file: &str) -> PathBuf {

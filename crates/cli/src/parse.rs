@@ -5,9 +5,14 @@ use linerate_kernelbench::cases::SIZE_MAX;
 use linerate_machine::{parse_cpu, parse_cpus};
 use linerate_path::model::{IdlePolicy, Rate};
 use linerate_record::kernels::{Kernel, State};
+use linerate_record::units::UnitError::{NoUnit, UnknownUnit};
+use linerate_record::units::{parse_bit_rate, parse_packet_rate};
 
 /// Largest process ID that the kernel assigns.
 const PID_MAX: u32 = 4_194_304;
+
+/// Other names of `--time`, which the help does not list.
+pub(crate) const TIME_SYNONYMS: [&str; 2] = ["duration", "seconds"];
 
 /// Logical CPUs in the order given, without duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,15 +51,31 @@ pub(crate) fn latency(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Parses an offered rate. If its unit is wrong or missing, the error lists those of packet rates
+/// and those of bit rates, because both are accepted.
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {
-    linerate_path::parse::rate(text)
+    linerate_path::parse::rate(text).map_err(|why| {
+        match (parse_packet_rate(text), parse_bit_rate(text)) {
+            (Err(UnknownUnit { unit, units: packets, .. }), Err(UnknownUnit { units, .. })) => {
+                format!("unknown unit '{unit}'; valid units: {packets}, or {units}")
+            }
+            (Err(NoUnit { example: packets, .. }), Err(NoUnit { example: bits, .. })) => {
+                format!("the unit is missing; write, e.g., {packets} or {bits}")
+            }
+            _ => why,
+        }
+    })
 }
 
 pub(crate) fn goal(text: &str) -> Result<Goal, String> {
-    match rate(text)? {
-        Rate::Line => Ok(Goal::Line),
-        Rate::PacketsPerSecond(packets) => Ok(Goal::PacketsPerSecond(packets)),
-        _ => Err("expected 'line' or a packet rate, e.g. 1.5Mpps".to_owned()),
+    match (linerate_path::parse::rate(text), parse_packet_rate(text)) {
+        (Ok(Rate::Line), _) => Ok(Goal::Line),
+        (Ok(Rate::PacketsPerSecond(packets)), _) => Ok(Goal::PacketsPerSecond(packets)),
+        (Err(_), Err(UnknownUnit { unit, units, .. })) => {
+            Err(format!("unknown unit '{unit}'; valid units: {units}, or the word 'line'"))
+        }
+        (Ok(_), _) => Err("expected 'line' or a packet rate, e.g. 1.5Mpps".to_owned()),
+        (Err(why), _) => Err(why),
     }
 }
 
@@ -103,7 +124,23 @@ pub(crate) fn cpu_list(text: &str) -> Result<CpuList, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::duration;
+    use super::{duration, goal, rate};
+
+    #[test]
+    fn a_wrong_unit_is_answered_with_all_that_are_accepted() {
+        for text in ["5Mbp", "1Mp", "10GB/s"] {
+            let why = rate(text).expect_err("no such unit");
+            assert!(why.contains("Mpps") && why.contains("Gb/s"), "{why}");
+            let why = goal(text).expect_err("no such unit");
+            assert!(why.contains("Mpps") && !why.contains("Mb/s"), "{why}");
+        }
+        let why = rate("5").expect_err("no unit");
+        assert!(why.contains("Mpps") && why.contains("Gb/s"), "{why}");
+        for text in ["lien", "-1Mpps", "0pps"] {
+            assert_eq!(rate(text).err(), linerate_path::parse::rate(text).err());
+        }
+        assert!(goal("5Gb/s").is_err_and(|why| why.contains("'line'")));
+    }
 
     #[test]
     fn a_duration_without_a_unit_is_in_seconds() {

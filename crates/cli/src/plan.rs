@@ -6,10 +6,9 @@ use crate::export;
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
 use crate::help_text::{examples, paragraphs};
-use crate::input;
 use crate::kinds::{kind, specs};
 use crate::machine;
-use crate::objects::load_objects;
+use crate::objects::{load_objects, path_text};
 use crate::plots::{Plots, replaced};
 use crate::{provenance, terminal};
 use clap::Args;
@@ -162,8 +161,7 @@ fn renamed(_: &str) -> Result<Infallible, String> {
 fn described(args: &PlanArgs) -> Result<Described, Failure> {
     let path = args.path.as_ref().ok_or_else(|| Failure::new("name the packet path"))?;
     let shown = path.display().to_string();
-    let text = input::text(path, input::TOML)
-        .map_err(|error| Failure::new(format!("cannot read the packet path {shown}: {error}")))?;
+    let text = path_text(path)?;
     let stem = path.file_stem().map_or("path".into(), |stem| stem.to_string_lossy());
     load_objects(path, &text)?;
     read_to_plan(&text, &stem, specs()).map_err(|problems| Failure::new(problems.display(&shown)))

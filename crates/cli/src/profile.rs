@@ -8,7 +8,7 @@ use crate::files::{self, Files};
 use crate::help_text::{examples, paragraphs};
 use crate::interrupt::stop_on_interrupt;
 use crate::machine;
-use crate::parse::{duration, pid};
+use crate::parse::{TIME_SYNONYMS, duration, pid};
 use crate::progress::Progress;
 use crate::provenance;
 use clap::{ArgGroup, Args};
@@ -74,7 +74,9 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Sample for this long, e.g. 500ms (default: 5s)
-    #[arg(long, short = 't', value_name = "TIME", value_parser = duration)]
+    #[arg(
+        long, short = 't', value_name = "TIME", value_parser = duration, aliases = TIME_SYNONYMS
+    )]
     time: Option<f64>,
     /// Samples per second of each running thread, 1 to 20000 (default: up to 999)
     ///
@@ -199,6 +201,7 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
     if is_running && !args.command.is_empty() && !args.simulate {
         return Err(Failure::new("sample either a running program or a command, not both"));
     }
+    emit::note_streams(&args.output, args.destination(), !args.command.is_empty());
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(args.output.quiet());
     let follow = |step: &str, share: f64| {

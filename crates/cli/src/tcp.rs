@@ -7,7 +7,7 @@ use crate::failure::{Failure, also};
 use crate::files::Files;
 use crate::help_text::{examples, paragraphs};
 use crate::interrupt::{INTERRUPTED, stop_on_interrupt};
-use crate::parse::{cpu, duration};
+use crate::parse::{TIME_SYNONYMS, cpu, duration};
 use crate::plots::{self, Plots};
 use crate::processors::processor;
 use crate::progress::Progress;
@@ -62,7 +62,10 @@ pub(crate) struct TcpArgs {
     #[arg(long, value_name = "MIX", default_value = "imix")]
     mix: String,
     /// Total measurement time, e.g. 500ms or 20s; checks and connections are extra
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "15s")]
+    #[arg(
+        long, value_name = "TIME", value_parser = duration, default_value = "15s",
+        aliases = TIME_SYNONYMS
+    )]
     time: f64,
     /// Run on this CPU (default: the first one that `run` would use)
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]

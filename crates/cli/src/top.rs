@@ -4,7 +4,7 @@
 use crate::emit::{self, Answer};
 use crate::failure::Failure;
 use crate::help_text::{examples, paragraphs};
-use crate::parse::{duration, pid};
+use crate::parse::{TIME_SYNONYMS, duration, pid};
 use clap::{ArgGroup, Args};
 use linerate_linux::signal::stop_flag_of_screen;
 use linerate_linux::terminal::{Keys, Screen};
@@ -63,7 +63,9 @@ pub(crate) struct TopArgs {
     #[arg(long, short = 'd', value_name = "TIME", value_parser = duration)]
     delay: Option<f64>,
     /// End after this time
-    #[arg(long, short = 't', value_name = "TIME", value_parser = duration)]
+    #[arg(
+        long, short = 't', value_name = "TIME", value_parser = duration, aliases = TIME_SYNONYMS
+    )]
     time: Option<f64>,
     /// Print one window as plain text
     #[arg(long, conflicts_with = "time")]

@@ -31,6 +31,7 @@ pub(crate) fn why(args: &WhyArgs) -> Result<Answer, Failure> {
     if let Some(part) = args.demo_part {
         return demo::play(part, args.window());
     }
+    emit::note_streams(&args.output, args.destination(), !args.command.is_empty());
     let stop = stop_on_interrupt()?;
     match args.every {
         _ if args.demo => demo::demo(args, stop),

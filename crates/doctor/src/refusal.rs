@@ -217,7 +217,7 @@ fn simulate(facts: &Facts) -> String {
 pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
     let command = format!("sudo sysctl kernel.perf_event_paranoid={level}");
     match facts.is_in_user_namespace {
-        true => format!("{}  # or on the host: {command}", simulate(facts)),
+        true => format!("{}  # simulates; or on the host: {command}", simulate(facts)),
         false => command,
     }
 }

@@ -65,7 +65,7 @@ fn table(catalog: &Catalog) -> Observation {
         catalog.table(),
         "no event table for this processor: linerate recognizes only architectural and generic \
          kernel events",
-        Some("linerate stat --list  # lists them; use -e rCODE for others".to_owned()),
+        Some("linerate stat --list  # lists the events; use -e rCODE for others".to_owned()),
     )
 }
 

@@ -175,7 +175,10 @@ fn events_that_open_and_count_nothing_are_not_trusted() {
     let hw = tier(&report, Tier::Hw);
     assert_eq!((hw.works, hw.cause.as_deref()), (false, Some("unsupported_event")));
     assert!(hw.sentence.contains("counted only 0 (expected at least"), "{hw:?}");
-    assert!(hw.fix.as_ref().unwrap().contains("# for counters, on the host: qemu"), "{hw:?}");
+    assert!(
+        hw.fix.as_ref().unwrap().contains("# simulates; for counters, on the host: qemu"),
+        "{hw:?}"
+    );
     assert_eq!(report.best_tier, Tier::Sw);
 }
 

@@ -41,7 +41,7 @@ impl Error {
     pub fn without_advice(&self) -> String {
         match self {
             Self::Call { call, value, errno, .. } => {
-                format!("{call}({value}): {}", std::io::Error::from_raw_os_error(*errno))
+                format!("{call}({value}): {}", meaning(*errno))
             }
             Self::File { path, reason, .. } => format!("{path}: {reason}"),
         }
@@ -60,9 +60,40 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Returns what an error number means: `No such file or directory`.
+pub fn meaning(errno: i32) -> String {
+    without_numbers(&std::io::Error::from_raw_os_error(errno).to_string())
+}
+
+/// Removes the error numbers that the standard library appends to the meaning of an error,
+/// ` (os error 2)`: the meaning says all that a user needs.
+pub fn without_numbers(text: &str) -> String {
+    const BEGIN: &str = " (os error ";
+    let mut parts = text.split(BEGIN);
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        match part[digits..].strip_prefix(')') {
+            Some(rest) if digits > 0 => kept += rest,
+            _ => kept.extend([BEGIN, part]),
+        }
+    }
+    kept
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Error;
+    use super::{Error, meaning, without_numbers};
+
+    #[test]
+    fn an_error_number_is_its_meaning() {
+        assert_eq!(meaning(libc::ENOENT), "No such file or directory");
+        let twice = "a: No such file (os error 2); b: Denied (os error 13).";
+        assert_eq!(without_numbers(twice), "a: No such file; b: Denied.");
+        for kept in ["", "plain", "x (os error )", "x (os error 2", "x (os error two)"] {
+            assert_eq!(without_numbers(kept), kept);
+        }
+    }
 
     #[test]
     fn says_call_value_reason_and_advice() {

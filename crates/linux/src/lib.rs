@@ -66,4 +66,6 @@ pub mod errno {
         E2BIG, EACCES, EBUSY, ECHILD, EHOSTUNREACH, EINVAL, EMFILE, ENETUNREACH, ENFILE, ENOBUFS,
         ENODEV, ENOENT, ENOSPC, ENOSYS, ENXIO, EOPNOTSUPP, EPERM, ESRCH,
     };
+
+    pub use crate::error::{meaning, without_numbers};
 }

@@ -136,7 +136,7 @@ pub struct OpenError {
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "perf_event_open: {}", io::Error::from_raw_os_error(self.errno))
+        write!(f, "perf_event_open: {}", crate::errno::meaning(self.errno))
     }
 }
 

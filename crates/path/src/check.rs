@@ -271,11 +271,10 @@ impl Walk<'_> {
             (Some(given), _) => match given.get_ref() {
                 DeValue::String(kind) => {
                     let known = variants.iter().any(|variant| variant.kind == kind);
-                    let foreign = variants.iter().find(|variant| variant.kind == FOREIGN.kind);
-                    if !known && foreign.is_some() {
-                        return foreign;
-                    }
                     if !known {
+                        if let Some(own) = variants.iter().find(|one| one.kind == FOREIGN.kind) {
+                            return Some(own);
+                        }
                         let words = variants.iter().map(|variant| variant.kind);
                         let mistake = value::unknown_word(key, given, kind, words);
                         self.mistakes.push(self.with_a_way_out(section, mistake));
@@ -290,15 +289,16 @@ impl Walk<'_> {
         variants.iter().find(|variant| variant.kind == kind)
     }
 
-    /// Adds a hint to the error about an unknown stage kind: the path can still be planned.
+    /// Adds a hint to the error about an unknown stage kind.
     fn with_a_way_out(&self, section: &Section, mistake: Mistake) -> Mistake {
+        let help = mistake.help.clone().unwrap_or_default();
         let way = match self.foreign {
             _ if section.variants != Variants::Stages => return mistake,
             Foreign::ForPlanOnly => "a stage defined only in [costs] can be planned, not run",
             Foreign::WithCosts => "or any other kind, if [[costs.stages]] gives the stage's costs",
-            Foreign::Unknown | Foreign::Allowed => return mistake,
+            _ if help.starts_with("valid") => "or your own, written with linerate new-stage",
+            _ => return mistake,
         };
-        let help = mistake.help.clone().unwrap_or_default();
         mistake.help(format!("{help} ({way})"))
     }
 

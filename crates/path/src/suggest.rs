@@ -10,7 +10,7 @@ use crate::problem::shown;
 /// three characters. It is the only one that starts with `written`, which has at least three
 /// characters. Or it is the only one that starts with `written` minus its last character (again at
 /// least three characters), and is at most one character longer than `written`.
-pub(crate) fn nearest<'a>(
+pub fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {

@@ -36,25 +36,47 @@ pub(crate) fn screen(report: &DoctorReport, style: &Style) -> String {
     let column = names.max().unwrap_or(0) + 4;
     let sheet = Sheet { column, style };
     let room = style.width.saturating_sub(column);
-    let short = |text: &str| cut(text, room);
-    let tiers = report
-        .tiers
-        .iter()
-        .map(|tier| sheet.tier(&TierState { sentence: short(&tier.sentence), ..tier.clone() }));
+    let tiers = report.tiers.iter().map(|tier| {
+        sheet.tier(&TierState { sentence: brief("", &tier.sentence, room), ..tier.clone() })
+    });
     let tiers = tiers.collect();
     let wrong = wrong.into_iter().map(|one| {
         let (mark, paint) = mark(one.verdict);
         let value = one.value.as_deref().unwrap_or(ABSENT);
-        sheet.item(mark, paint, &one.name, &short(&format!("{value}; {}", one.sentence)))
+        sheet.item(mark, paint, &one.name, &brief(&format!("{value}; "), &one.sentence, room))
     });
     let wrong = wrong.collect();
     let commands = fenced(&sheet.commands(report).concat(), style);
     let commands = sheet.block(COMMANDS, if commands.is_empty() { vec![] } else { vec![commands] });
-    stacked(&[
-        sheet.block("tiers", tiers),
-        limited(&sheet.block("costs accuracy or speed", wrong), 14),
-        limited(&commands, 16),
-    ])
+    let above =
+        [sheet.block("tiers", tiers), limited(&sheet.block("costs accuracy or speed", wrong), 14)];
+    let used: usize = above.iter().map(|block| block.lines().count()).sum();
+    let left = LINES.saturating_sub(used).max(COMMAND_LINES_LEAST);
+    stacked(&[&above[..], &[limited(&commands, left)]].concat())
+}
+
+/// Lines on a screen for the tiers, the settings and the commands.
+const LINES: usize = 34;
+/// Lines for the commands, however many lines there are above them.
+const COMMAND_LINES_LEAST: usize = 9;
+
+/// Shortens a value and the sentence about it to two lines of `columns`. They end where a clause of
+/// the sentence ends, because half a clause says nothing.
+fn brief(value: &str, sentence: &str, columns: usize) -> String {
+    let text = format!("{value}{sentence}");
+    // The last word of the first line may have to move to the second.
+    let room = (2 * columns).saturating_sub(12).max(columns);
+    if text.chars().count() <= room {
+        return text;
+    }
+    let fits = text.char_indices().nth(room).map_or(&text[..], |(end, _)| &text[..end]);
+    let last = |ends: &[&str]| {
+        ends.iter().filter_map(|end| fits.rfind(end)).filter(|end| *end > value.len()).max()
+    };
+    match last(&["; ", " (", ": "]).or_else(|| last(&[", "])) {
+        Some(end) => text[..end].to_owned(),
+        None => cut(&text, room),
+    }
 }
 
 const SECTIONS: [(Section, &str); 5] = [
@@ -137,8 +159,9 @@ impl Sheet<'_> {
     }
 
     /// Returns the commands without duplicates. Each is preceded by a comment that names the tiers
-    /// it would enable or, if there are none, the observations it would fix. An obstacle to a tier
-    /// is also an observation, but its command is printed only with the tier.
+    /// it would enable or, if there are none, the observations it would fix, followed by the
+    /// command's own comment. An obstacle to a tier is also an observation, but its command is
+    /// printed only with the tier.
     fn commands(&self, report: &DoctorReport) -> Vec<String> {
         let tiers = report.tiers.iter().map(|tier| (named(tier), &tier.fix));
         let observed = report.observations.iter().map(|o| (o.name.clone(), &o.fix));
@@ -150,7 +173,12 @@ impl Sheet<'_> {
             _ => (format!("tiers {}", names.join(", ")), *fix),
         });
         let observed = observed.map(|(names, fix)| (names.join(", "), fix));
-        let item = |(names, fix): (String, &str)| format!("# {}\n{}\n", clean(&names), clean(fix));
+        let item = |(names, fix): (String, &str)| match fix.split_once("  # ") {
+            Some((command, why)) => {
+                format!("# {}: {}\n{}\n", clean(&names), clean(why), clean(command))
+            }
+            None => format!("# {}\n{}\n", clean(&names), clean(fix)),
+        };
         named.chain(observed).map(item).collect()
     }
 }

@@ -4,9 +4,9 @@
 use crate::assemble::Runs;
 use crate::baseline;
 use crate::{Outcome, What, refused};
+use linerate_linux::errno::meaning;
 use linerate_record::Derive;
 use linerate_record::stat::StatReport;
-use std::io;
 
 /// Exit statuses of env(1) for its own failures, a command that is not executable, and one that is
 /// not found.
@@ -71,6 +71,5 @@ fn cannot_start(what: &What, errno: i32) -> (i32, Option<String>) {
         What::Process(_) | What::Cpus(_) => String::new(),
     };
     let status = if errno == ENOENT { NOT_FOUND } else { NOT_EXECUTABLE };
-    let error = io::Error::from_raw_os_error(errno);
-    (status, Some(format!("cannot run `{command}`: {error}")))
+    (status, Some(format!("cannot run `{command}`: {}", meaning(errno))))
 }

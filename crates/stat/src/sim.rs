@@ -41,6 +41,7 @@ pub use names::native;
 use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::{self, Explanation};
 use linerate_linux::child::{Ended, ExecError, fork_held};
+use linerate_linux::errno::meaning;
 use linerate_linux::search_path;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -235,8 +236,7 @@ impl fmt::Display for SimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(error) => {
-                let error = io::Error::from_raw_os_error(error.errno);
-                write!(f, "cannot start the command: {error}")
+                write!(f, "cannot start the command: {}", meaning(error.errno))
             }
             Self::OtherRights { program } => write!(
                 f,

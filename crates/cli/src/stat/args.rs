@@ -3,7 +3,7 @@
 
 use crate::emit::{Destination, Output};
 use crate::help_text::{examples, paragraphs};
-use crate::parse::{CpuList, cpu_list};
+use crate::parse::{CpuList, TIME_SYNONYMS, cpu_list};
 use clap::{ArgGroup, Args};
 use linerate_counters::event::{self, NameMissing};
 use linerate_record::Tier;
@@ -145,7 +145,7 @@ pub(crate) struct StatArgs {
     )]
     pub(crate) repeat: u32,
     /// Stop after this time; a command gets SIGTERM
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, aliases = TIME_SYNONYMS)]
     pub(crate) time: Option<Duration>,
     /// Time slice of an event set (default: 2ms)
     #[arg(long, value_name = "TIME", value_parser = slice, hide_short_help = true)]

@@ -4,7 +4,7 @@
 use crate::emit::Output;
 use crate::failure::Failure;
 use crate::help_text::{examples, paragraphs};
-use crate::parse::{CpuList, cpu_list, duration};
+use crate::parse::{CpuList, TIME_SYNONYMS, cpu_list, duration};
 use crate::plots::Plots;
 use clap::Args;
 use linerate_record::stream::StreamMode;
@@ -78,7 +78,7 @@ pub(crate) struct StreamArgs {
     #[arg(long, value_name = "TIME", value_parser = pause, hide_short_help = true)]
     read_pause: Option<Duration>,
     /// Total measurement time, e.g. 5s or 2m; warm-ups are extra (default: 10s)
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, aliases = TIME_SYNONYMS)]
     time: Option<f64>,
     /// Number of times to measure each point
     #[arg(long, value_name = "N", default_value_t = 3,

@@ -5,7 +5,7 @@ use super::demo::Part;
 use crate::budget::line;
 use crate::emit::{Destination, Output};
 use crate::help_text::{examples, paragraphs};
-use crate::parse::{duration, pid};
+use crate::parse::{TIME_SYNONYMS, duration, pid};
 use clap::{ArgGroup, Args};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ const AFTER: &str = "\
 Users can watch their own processes. Root sees more: which threads preempted the program, kernel
 samples and packet drop reasons. No system setting is changed, and the program is neither stopped
 nor attached to. --details lists what could not be read, with the command that makes it readable.
-docs/commands/why.md lists the causes that can be found, with their thresholds and limits. Examples:
+docs/commands/why.md in linerate's source repository lists the causes that can be found, with their
+thresholds and limits. Examples:
 
   linerate why --demo
   linerate why $(pidof dpdk-testpmd)
@@ -23,8 +24,10 @@ docs/commands/why.md lists the causes that can be found, with their thresholds a
   linerate why -t 10s -- iperf3 -c 192.0.2.1 -t 10
   linerate why --iface eth0 --json | jq -r .summary.finding
   linerate why --name unbound --every 60s --json >> why.ndjson
+  linerate why --json -o why.json -- iperf3 -c 192.0.2.1
 
-If a command is given, standard output belongs to it: the report goes to stderr, or to the -o file.
+If a command is given, standard output belongs to it: the report or, with --json, the record goes to
+stderr, or to the -o file. In a pipe, `linerate why --json -- CMD | jq` reads what CMD prints.
 The command gets SIGTERM when the window ends. A bundle contains addresses and process names, but
 neither packets nor environment variables; it contains command lines only with --with-command-line.
 
@@ -62,7 +65,9 @@ pub(crate) struct WhyArgs {
     #[arg(long, hide = true, requires = "demo", value_enum, value_name = "PART")]
     pub(super) demo_part: Option<Part>,
     /// Watch for this long, e.g. 500ms or 10s (default: 5s)
-    #[arg(long, short = 't', value_name = "TIME", value_parser = duration)]
+    #[arg(
+        long, short = 't', value_name = "TIME", value_parser = duration, aliases = TIME_SYNONYMS
+    )]
     pub(super) time: Option<f64>,
     /// Line rate to reach, e.g. 10Gb/s
     ///

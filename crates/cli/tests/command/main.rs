@@ -17,6 +17,7 @@ mod documents;
 mod exchange;
 mod explain;
 mod files;
+mod first_steps;
 mod interrupt;
 mod kernels;
 mod memory;

@@ -58,7 +58,9 @@ fn load(host: &Host) -> Option<Observation> {
             "load",
             value,
             "other programs ran during the last minute and may skew measurements",
-            Some("ps -eo pcpu,pid,args --sort=-pcpu | head  # lists them".to_owned()),
+            Some(
+                "ps -eo pcpu,pid,args --sort=-pcpu | head  # lists the busiest programs".to_owned(),
+            ),
         ),
         false => DATA_PLANE.good("load", value, "few other programs ran during the last minute"),
     })

@@ -128,8 +128,8 @@ fn interrupts(host: &Host) -> Option<Observation> {
     }
     let home: Vec<u32> = host.online.iter().copied().filter(|cpu| !workers.contains(cpu)).collect();
     let fix = format!(
-        "for i in {}; do echo {} | sudo tee /proc/irq/$i/smp_affinity_list; done  # except the \
-         IRQs of NIC queues that a worker CPU serves; some IRQs cannot be moved",
+        "for i in {}; do echo {} | sudo tee /proc/irq/$i/smp_affinity_list; done  # leave out \
+         the IRQs of NIC queues that a worker CPU serves; some IRQs cannot be moved",
         for_shell(&numbers),
         format_cpu_list(&home)
     );

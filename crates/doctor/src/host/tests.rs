@@ -171,7 +171,7 @@ fn debian(words: &str) -> String {
 fn moved(numbers: &str, cpus: &str) -> String {
     format!(
         "for i in {numbers}; do echo {cpus} | sudo tee /proc/irq/$i/smp_affinity_list; done  # \
-         except the IRQs of NIC queues that a worker CPU serves; some IRQs cannot be moved"
+         leave out the IRQs of NIC queues that a worker CPU serves; some IRQs cannot be moved"
     )
 }
 

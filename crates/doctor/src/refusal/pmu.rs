@@ -55,7 +55,7 @@ fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Explanation {
         }
     };
     let fix = match host_way(hypervisor, maker) {
-        Some(way) => format!("{}  # for counters, {way}", simulate(facts)),
+        Some(way) => format!("{}  # simulates; for counters, {way}", simulate(facts)),
         None => simulate(facts),
     };
     Explanation::new(Cause::NoVirtualPmu, sentence, fix)
@@ -65,7 +65,7 @@ fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Explanation {
 pub(crate) fn instead_of_nothing(facts: &Facts) -> String {
     let here = simulate(facts);
     match facts.platform.emulated {
-        Some(true) => format!("{here}  # for counters, on the host: {EMULATED}"),
+        Some(true) => format!("{here}  # simulates; for counters, on the host: {EMULATED}"),
         _ => here,
     }
 }

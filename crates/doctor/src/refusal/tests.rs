@@ -350,7 +350,7 @@ fn a_level_is_lowered_no_further_than_needed() {
     let container = Facts { is_in_user_namespace: true, ..root() };
     let fix = both.refused(EACCES, container).fix.unwrap();
     let on_host = "sudo sysctl kernel.perf_event_paranoid=1";
-    assert_eq!(fix, format!("{SIMULATE}  # or on the host: {on_host}"));
+    assert_eq!(fix, format!("{SIMULATE}  # simulates; or on the host: {on_host}"));
 }
 
 #[test]
@@ -368,7 +368,7 @@ fn counters_that_are_not_here_are_looked_for_elsewhere() {
 fn host_commands_match_the_hypervisor() {
     let asked = |facts: Facts| Case::new(cycles()).refused(ENOENT, facts).fix.unwrap();
     let cloud = |maker: &str| Facts { maker: Some(maker.to_owned()), ..guest("KVM") };
-    let begins = format!("{SIMULATE}  # for counters, ");
+    let begins = format!("{SIMULATE}  # simulates; for counters, ");
     let ways = [
         (guest("KVM"), "on the host, if it runs QEMU: qemu-system-"),
         (cloud("Google"), "when creating the instance: gcloud "),

@@ -265,7 +265,8 @@ fn stages() {
         ("[[stage]]\n", "4:1: 'kind' is missing in [[stage]]; example: kind = \"parse\""),
         (
             "[[stage]]\nkind = 'xyz'\n",
-            "5:8: 'kind' cannot be 'xyz'; valid: 'parse', 'verify', 'filter', 'nat44', 'count'",
+            "5:8: 'kind' cannot be 'xyz'; valid: 'parse', 'verify', 'filter', 'nat44', 'count' (or \
+             your own, written with linerate new-stage)",
         ),
         (
             "[[stage]]\nkind = 'parse'\n",

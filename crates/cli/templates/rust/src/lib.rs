@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `ttl`: decrements the TTL of IPv4 packets and corrects the header checksum, as a router does
-//! (RFC 1812, 5.3.1; RFC 1624 for the checksum). Drops packets that are not IPv4, and those whose
-//! TTL is below `min_ttl`.
+//! `ttl`: TODO: describe it.
 //!
-//! This is a template: replace the TTL code with your own.
+//! This is a template: replace the TTL code with your own. The template decrements the TTL of IPv4
+//! packets and corrects the header checksum, as a router does (RFC 1812, 5.3.1; RFC 1624 for the
+//! checksum). It drops packets that are not IPv4, and those whose TTL is below `min_ttl`.
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,7 @@ pub static EXTENSION: Extension = Extension { stages: &[KIND], sources: &[] };
 const KIND: StageKind = StageKind::new(
     StageSpec {
         kind: "ttl",
-        help: "Decrement the TTL of IPv4 packets.",
+        help: "TODO: describe it (template: decrements the TTL of IPv4 packets).",
         params: &[ParamSpec {
             name: "min_ttl",
             kind: ParamKind::Integer { min: 1, max: 255 },

@@ -11,7 +11,7 @@ fn reports_host_settings_to_a_guest() {
     guest.says("timestamp_counter", Verdict::Advice, "not guaranteed", "");
     guest.says("isa", Verdict::Fact, "sse2", "");
     guest.says("steal", Verdict::Advice, "10.0 %", "");
-    let ps = "ps -eo pcpu,pid,args --sort=-pcpu | head  # lists them";
+    let ps = "ps -eo pcpu,pid,args --sort=-pcpu | head  # lists the busiest programs";
     guest.says("load", Verdict::Advice, "2.50 on 1 CPU", ps);
     guest.says("isolated_cpus", Verdict::Fact, "none", "");
     for name in ["governor", "clocksource", "cores", "caches", "irq_affinity", "huge_pages"] {

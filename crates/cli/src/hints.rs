@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Suggestions for misspelt commands and options, in clap's errors.
+//!
+//! Clap suggests names by a similarity that misses slips in short names (`wyh`), and for a
+//! misspelt option it proposes to pass it as a value, behind `--`. For a command that starts
+//! another program, that would run the option as a program.
+
+use crate::help;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
+use linerate_path::suggest::nearest;
+
+/// The value name of path files.
+const PATH: &str = "<PATH.toml>";
+
+/// Replaces clap's suggestions in `error`, which the arguments `words` caused.
+pub(crate) fn improve(error: &mut clap::Error, words: &[String]) {
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => of_command(error),
+        ErrorKind::UnknownArgument => of_option(error, words),
+        ErrorKind::MissingRequiredArgument => of_missing_path(error),
+        _ => {}
+    }
+}
+
+fn of_command(error: &mut clap::Error) {
+    let Some(ContextValue::String(written)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
+    };
+    let command = help::command();
+    let names = command.get_subcommands().map(Command::get_name);
+    if let Some(name) = nearest(written, names) {
+        let names = ContextValue::Strings(vec![name.to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, names);
+    }
+}
+
+fn of_option(error: &mut clap::Error, words: &[String]) {
+    error.remove(ContextKind::Suggested);
+    let Some(ContextValue::String(written)) = error.get(ContextKind::InvalidArg) else { return };
+    let mut command = help::command();
+    command.build();
+    let named = words.iter().find(|word| command.find_subcommand(word).is_some());
+    let used = match named {
+        Some(name) => command.find_subcommand_mut(name),
+        None => Some(&mut command),
+    };
+    let Some(used) = used else { return };
+    let meant = written.strip_prefix("--").and_then(|written| option(used, written));
+    let by_clap = match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(name)) => option(used, name.trim_start_matches('-')),
+        _ => None,
+    };
+    let usage = used.render_usage();
+    match meant.or(by_clap) {
+        Some(name) => {
+            error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{name}")));
+        }
+        None => drop(error.remove(ContextKind::SuggestedArg)),
+    }
+    error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+}
+
+/// Returns the name, as listed in the help, of the option whose name or synonym is nearest to
+/// `written`.
+fn option(command: &Command, written: &str) -> Option<String> {
+    let listed: Vec<&Arg> = command.get_arguments().filter(|arg| !arg.is_hide_set()).collect();
+    let near = nearest(written, listed.iter().flat_map(|arg| names(arg)))?;
+    let meant = listed.iter().find(|arg| names(arg).contains(&near))?;
+    meant.get_long().map(str::to_owned)
+}
+
+/// Returns the name of an option and its synonyms.
+fn names(option: &Arg) -> Vec<&str> {
+    let synonyms = option.get_all_aliases().unwrap_or_default();
+    option.get_long().into_iter().chain(synonyms).collect()
+}
+
+fn of_missing_path(error: &mut clap::Error) {
+    let is_path = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(missing)) => missing.iter().any(|name| name == PATH),
+        _ => false,
+    };
+    if is_path {
+        let tip = StyledStr::from("`linerate example` writes one to try, edge.toml");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(line: &str) -> String {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let parsed = help::command().try_get_matches_from(&words);
+        let mut error = parsed.expect_err("the line is wrong");
+        improve(&mut error, &words[1..]);
+        error.to_string()
+    }
+
+    #[test]
+    fn a_misspelt_command_is_recognized() {
+        for (line, meant) in [
+            ("linerate wyh", "why"),
+            ("linerate wy 1", "why"),
+            ("linerate hwy 1", "why"),
+            ("linerate tun x.toml", "tune"),
+            ("linerate tpo", "top"),
+            ("linerate profil 1", "profile"),
+            ("linerate newstage x", "new-stage"),
+            ("linerate --color never doctr", "doctor"),
+        ] {
+            let said = said(line);
+            assert!(said.contains(&format!("'{meant}'")), "{line}: {said}");
+        }
+        assert!(!said("linerate xyzzy").contains("tip:"));
+    }
+
+    #[test]
+    fn a_misspelt_option_is_recognized_and_not_proposed_as_a_value() {
+        for (line, meant) in [
+            ("linerate why --durtion 3", "--time"),
+            ("linerate why --tmie 3 -- ls", "--time"),
+            ("linerate why --secods 3 1", "--time"),
+            ("linerate why --jsn -- ls", "--json"),
+            ("linerate tune --detials x.toml", "--details"),
+        ] {
+            let said = said(line);
+            assert!(said.contains(&format!("exists: '{meant}'")), "{line}: {said}");
+            assert!(!said.contains("as a value"), "{line}: {said}");
+        }
+        for line in ["linerate why --xyzzy 1", "linerate why -x 1", "linerate run -x --check"] {
+            assert!(!said(line).contains("tip:"), "{line}: {}", said(line));
+        }
+        let said = said("linerate tune --detials x.toml");
+        assert!(said.contains("Usage: linerate tune [OPTIONS] [PATH.toml]"), "{said}");
+    }
+
+    #[test]
+    fn a_missing_path_is_available_from_the_example() {
+        for line in ["linerate run", "linerate tune"] {
+            assert!(said(line).contains("linerate example"), "{}", said(line));
+        }
+    }
+
+    #[test]
+    fn every_time_has_the_synonyms() {
+        let mut command = help::command();
+        command.build();
+        for command in command.get_subcommands() {
+            let time = command.get_arguments().find(|arg| arg.get_long() == Some("time"));
+            let names = time.map_or_else(Vec::new, names);
+            let is_complete = names.is_empty() || names == ["time", "duration", "seconds"];
+            assert!(is_complete, "{}: {names:?}", command.get_name());
+        }
+    }
+}
