@@ -72,7 +72,7 @@ fn a_dual_stack_path_gives_the_same_packets_under_every_mapping() {
 #[test]
 fn a_check_lists_the_branches() {
     let folder = Folder::new();
-    let file = folder.write("path.toml", path("out.pcap", &[(6, 1)]));
+    let file = folder.write("path.toml", path(&folder.file("out.pcap"), &[(6, 1)]));
     let text = answered(0, &["run", &file, "--check"]);
     assert!(text.contains("nat44 (only ipv4), filter (only ipv6), count6 (only ipv6)"), "{text}");
     let json = answered(0, &["run", &file, "--check", "--json"]);
@@ -84,7 +84,7 @@ fn a_check_lists_the_branches() {
 #[test]
 fn packets_without_headers_are_refused_before_the_run() {
     let folder = Folder::new();
-    let text = path("out.pcap", &[(6, 1)])
+    let text = path(&folder.file("out.pcap"), &[(6, 1)])
         .replace("kind = \"verify\"\nonly = \"ip\"", "kind = \"verify\"");
     let file = folder.write("path.toml", text);
     let error = refused(&["run", &file, "--check"]);
@@ -94,7 +94,8 @@ fn packets_without_headers_are_refused_before_the_run() {
 #[test]
 fn a_class_without_packets_is_a_warning() {
     let folder = Folder::new();
-    let text = path("out.pcap", &[(6, 1)]).replacen("only = \"ipv6\"", "only = \"gre\"", 1);
+    let text =
+        path(&folder.file("out.pcap"), &[(6, 1)]).replacen("only = \"ipv6\"", "only = \"gre\"", 1);
     let file = folder.write("path.toml", text);
     let done = crate::rig::linerate(&["run", &file]);
     let words: Vec<&str> = done.stderr.split_whitespace().collect();
