@@ -174,19 +174,24 @@ pub(super) fn of_budget(report: &BudgetReport) -> Vec<String> {
     let Some(row) = report.rows.first() else {
         return vec!["No budget: no frame size was given".to_owned()];
     };
+    let unit = if report.is_this_machine { "core" } else { "pipe" };
+    let all = report.cores * report.pipes_per_core;
+    let of_all =
+        (all > 1).then(|| format!("{} on all {all} {unit}s", significant(row.cycles_of_all)));
     let budget = format!(
-        "Budget: {} ns, {} cycles per packet at {} with {}-byte frames",
+        "Budget: {} ns, {} {unit} cycles per packet at {} with {}-byte frames",
         significant(row.ns_per_packet),
-        significant(row.cycles_of_all),
+        significant(row.cycles_per_packet),
         BitsPerSecond(report.line_bits_per_s),
         significant(row.frame_bytes),
     );
+    let strands = if report.is_this_machine { "hardware threads" } else { "strands" };
     let task = row.task.as_ref().map(|task| match task.fits {
-        true => format!("the task needs {} strands", significant(task.strands)),
-        false => "the task needs more strands than the machine has".to_owned(),
+        true => format!("the task needs {} {strands}", significant(task.strands)),
+        false => format!("the task needs more {strands} than the machine has"),
     });
     let measured = report.shortfall.as_ref().map(|shortfall| {
         format!("measured: {} % of line rate", share(shortfall.share_of_line.min(1.0)))
     });
-    vec![budget, measured.or(task).unwrap_or_default()]
+    vec![budget, of_all.unwrap_or_default(), measured.or(task).unwrap_or_default()]
 }
