@@ -168,6 +168,7 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     let mut report = budget_of(&inputs);
     report.shortfall = run.as_ref().map(|run| run.against(line_bits_per_s));
     report.measured_on = run.and_then(|run| run.processor);
+    report.is_this_machine = args.machine == "this" && report.pipes_per_core == 1;
     let drawing = args.plots.draw(|| drawn(&report));
     let record = Record { provenance, body: Body::Budget(Box::new(report)) };
     also(emit::emit(&args.output, &record), drawing.write(args.output.quiet()))

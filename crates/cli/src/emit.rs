@@ -7,7 +7,7 @@ use crate::files;
 use crate::terminal;
 use clap::Args;
 use linerate_exchange::table;
-use linerate_record::run::DeadEnd;
+use linerate_record::run::RunReport;
 use linerate_record::units::{Kpps, Nanos};
 use linerate_record::{Body, Figure, Record};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style};
@@ -363,18 +363,18 @@ pub(crate) fn is_prompt(
     Ok(if p99_ns <= limit_ns { met } else { Answer::No })
 }
 
-/// Returns whether `rate` (in kpps) reaches the goal, if there is one. The rate includes packets
-/// dropped on purpose. A path in which no packet reaches the sink must therefore not pass, because
-/// it may drop all packets by mistake. If the goal lies within the rate's interval, the result is
-/// an error: cannot tell.
+/// Returns whether `rate` (in kpps) of a run reaches the goal, if there is one. The rate includes
+/// packets dropped by stages. A path in which no packet reaches the sink must therefore not pass,
+/// because it may drop all packets by mistake. If the goal lies within the rate's interval, the
+/// result is an error: cannot tell.
 pub(crate) fn reaches(
     goal_kpps: Option<f64>,
     rate: &Figure,
-    dead_end: Option<&DeadEnd>,
+    run: &RunReport,
 ) -> Result<Answer, Failure> {
     let Some(wanted) = goal_kpps else { return Ok(Answer::Done) };
     let cannot_tell = |why: &str| Failure::new(format!("cannot tell whether the goal is met{why}"));
-    if let Some(end) = dead_end {
+    if let Some(end) = run.dead_end() {
         return Err(cannot_tell(&format!(", because no packet reached the sink: {end}")));
     }
     let kpps = rate.as_number().ok_or_else(|| cannot_tell(": no rate was measured"))?;
@@ -391,8 +391,9 @@ pub(crate) fn reaches(
         true => (Answer::Done, "met"),
         false => (Answer::No, "missed"),
     };
+    let dropped = if run.ends_packets() { " (including packets dropped by stages)" } else { "" };
     say(&format!(
-        "linerate: goal {}: {verb}, with {} processed (including packets dropped by design)\n",
+        "linerate: goal {}: {verb}, with {} processed{dropped}\n",
         Kpps(wanted),
         Kpps(kpps)
     ));
@@ -408,6 +409,7 @@ fn within(value: f64, figure: &Figure) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
     use linerate_record::Tier;
+    use linerate_record::fixtures;
     use linerate_record::stats::Estimate;
 
     /// Returns a figure of 100, with an interval from 95 to 105.
@@ -428,7 +430,7 @@ mod tests {
 
     #[test]
     fn a_goal_within_the_interval_is_neither_met_nor_missed() {
-        let of = |goal| status(reaches(Some(goal), &hundred("kpps"), None));
+        let of = |goal| status(reaches(Some(goal), &hundred("kpps"), &fixtures::run()));
         assert_eq!([90.0, 95.0, 96.0, 100.0, 104.0, 105.0, 110.0].map(of), [0, 0, 2, 2, 2, 1, 1]);
         let of = |limit| status(is_prompt(Answer::Done, &hundred("ns"), Some(limit)));
         assert_eq!([90.0, 95.0, 96.0, 100.0, 104.0, 105.0, 110.0].map(of), [1, 1, 2, 2, 2, 0, 0]);
@@ -449,9 +451,7 @@ mod tests {
     #[test]
     fn a_figure_without_interval_is_compared_by_its_value() {
         let exact = Figure::exact("kpps", 100.0, Tier::Sw, "a test");
-        assert_eq!(
-            [99.0, 100.0, 101.0].map(|goal| status(reaches(Some(goal), &exact, None))),
-            [0, 0, 1]
-        );
+        let of = |goal| status(reaches(Some(goal), &exact, &fixtures::run()));
+        assert_eq!([99.0, 100.0, 101.0].map(of), [0, 0, 1]);
     }
 }

@@ -13,6 +13,7 @@ use crate::processors::processors;
 use crate::progress::Progress;
 use crate::provenance;
 use linerate_dataplane::capture::PcapWriter;
+use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{Counting, Job, Kept, Ports, RunError, Watch};
 use linerate_explain::why::explain_run;
 use linerate_path::mapping::describe;
@@ -77,7 +78,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         Err(error) => return Err(failed(common, error, provenance, &loaded, cpus.len())),
     };
     let interrupted = outcome.report.interrupted;
-    let end = outcome.report.dead_end();
     let p99 = outcome.report.latency.p99.clone();
     let record = record(outcome.report, provenance, &loaded, cpus.len());
     let Body::Run(run) = &record.body else { unreachable!("a run's record contains a run") };
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     if interrupted && !is_live(path) {
         return Err(Failure::new(INTERRUPTED));
     }
-    let met = emit::reaches(loaded.goal_kpps, &rate, end.as_ref())?;
+    let met = emit::reaches(loaded.goal_kpps, &rate, run)?;
     emit::is_prompt(met, &p99, common.p99)
 }
 
@@ -159,7 +159,32 @@ fn checked(loaded: &Loaded) -> String {
     }
     let packets = counted(traffic.len() as u64, "packet");
     let packets = format!("{packets} of {:.1} bytes on average\n", traffic.mean_bytes());
-    text + &packets + &left_out(traffic.input())
+    text + &packets + &left_out(traffic.input()) + &loopback(path, traffic)
+}
+
+/// Warns if a stage would drop most packets because they have loopback addresses; empty otherwise.
+fn loopback(path: &Path, traffic: &Traffic) -> String {
+    let Some(stage) = path.stages.iter().find(|stage| stage.kind == "forward") else {
+        return String::new();
+    };
+    let is_loopback = |frame: &&[u8]| {
+        const IPV4: [u8; 2] = [0x08, 0x00];
+        const NETWORK: u8 = 127;
+        let has = |at: usize| frame.get(at) == Some(&NETWORK);
+        // The first bytes of the IPv4 addresses.
+        frame.get(12..14) == Some(&IPV4[..]) && (has(26) || has(30))
+    };
+    let found = (0..traffic.len()).map(|i| traffic.frame(i)).filter(is_loopback).count();
+    let share = found as f64 / traffic.len().max(1) as f64;
+    if share < 0.5 {
+        return String::new();
+    }
+    format!(
+        "warning: {:.1} % of the packets have loopback addresses, which `{}` drops (martian): \
+         capture traffic of an interface other than `lo`, or remove the stage\n",
+        100.0 * share,
+        stage.name
+    )
 }
 
 /// Returns the stages that process only some packets, with the class of these packets.

@@ -86,11 +86,10 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     progress.clear();
     let Tuned { mut report, kept, cannot_tell } = tuned.map_err(Failure::new)?;
     report.baseline.causes = explain_run(&report.baseline, &report.finding);
-    let end = report.tuned.dead_end();
     let record = Record { provenance, body: Body::Tune(Box::new(report)) };
     let figures = record.figures();
-    let held =
-        matches!(&record.body, Body::Tune(tune) if tune.tuned.held(&record.provenance).is_some());
+    let Body::Tune(tune) = &record.body else { unreachable!("the record of a tuning session") };
+    let held = tune.tuned.held(&record.provenance).is_some();
     let rate = if held { "delivered_kpps" } else { "tuned_kpps" };
     let (rate, p99) = (&figures[rate], &figures["tuned_latency_p99_ns"]);
     let is_aside = args.out.as_deref().is_some_and(files::is_stdout);
@@ -102,7 +101,7 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::new(INTERRUPTED));
     }
-    let met = emit::reaches(loaded.goal_kpps, rate, end.as_ref())?;
+    let met = emit::reaches(loaded.goal_kpps, rate, &tune.tuned)?;
     emit::is_prompt(met, p99, common.p99)
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Software RSS: packets hash into buckets, and an indirection table maps buckets to replicas.
 //!
-//! The hash excludes ports, because fragments without ports must stay with the rest of their
-//! packet. It also excludes the inner addresses of tunnels. The hash is not keyed, so senders can
+//! Like a NIC, the hash covers addresses, protocol and ports of unfragmented TCP and UDP packets,
+//! and only the addresses of all others. Fragments would thus part from their flow;
+//! [`may_be_fragment`] finds them, and replayed traffic hashes all packets between such addresses
+//! by address. The hash excludes the inner headers of tunnels. It is not keyed, so senders can
 //! choose the buckets of their packets.
 
 use crate::stage::BUCKETS;
@@ -15,12 +17,44 @@ const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPES_VLAN: [u16; 2] = [0x8100, 0x88a8];
 const VLAN_TAGS: usize = 2;
 
-/// Returns the bucket (below [`BUCKETS`]) of a frame. Hashes the IP address pair, looking past up
-/// to two VLAN tags. Falls back to the MAC address pair if the frame is not IP or is truncated
-/// before the end of the IP addresses, and returns bucket 0 if the MAC addresses are truncated as
-/// well.
+/// Offset bits and "more fragments" bit of an IPv4 header (RFC 791).
+const IPV4_FRAGMENT_BITS: u16 = 0x3fff;
+/// IPv4 protocol numbers and IPv6 next headers of TCP and UDP.
+const TCP_AND_UDP: [u8; 2] = [6, 17];
+/// IPv6 next headers that are or may precede a fragment header (RFC 8200): hop-by-hop options,
+/// routing, fragment, authentication, destination options.
+const IPV6_EXTENSIONS: [u8; 5] = [0, 43, 44, 51, 60];
+
+/// Returns the bucket (below [`BUCKETS`]) of a frame by its flow: hashes IP addresses, protocol and
+/// ports of an unfragmented TCP or UDP packet. For all other packets, returns [`address_bucket`].
 ///
-/// Both directions of a flow and all fragments of a packet fall into the same bucket.
+/// Both directions of a flow fall into the same bucket. Fragments may fall into a different one
+/// than the unfragmented packets of their flow.
+pub fn flow_bucket(frame: &[u8]) -> u8 {
+    let Some((l3, true)) = ip_header(frame) else { return address_bucket(frame) };
+    let hash = ip_pair(frame).zip(ports(frame, l3)).map(|(addresses, ports)| {
+        let [a, b] = addresses.map(mix);
+        let [from, to] = ports.each;
+        let end = |address: u64, port: u16| {
+            mix(address.wrapping_add(u64::from(port) << 8 | u64::from(ports.protocol)))
+        };
+        mix(end(a, from).wrapping_add(end(b, to)))
+    });
+    hash.map_or_else(|| address_bucket(frame), |hash| (hash % BUCKETS as u64) as u8)
+}
+
+/// Returns whether a frame may be a fragment of an IP packet: an IPv4 fragment, or an IPv6 packet
+/// with extension headers.
+pub(crate) fn may_be_fragment(frame: &[u8]) -> bool {
+    ip_header(frame).is_some_and(|(_, is_whole)| !is_whole)
+}
+
+/// Returns the bucket (below [`BUCKETS`]) of a frame by its addresses. Hashes the IP address pair,
+/// looking past up to two VLAN tags. Falls back to the MAC address pair if the frame is not IP or
+/// is truncated before the end of the IP addresses, and returns bucket 0 if the MAC addresses are
+/// truncated as well.
+///
+/// Both directions of all flows of a pair and all fragments fall into the same bucket.
 pub fn address_bucket(frame: &[u8]) -> u8 {
     (address_hash(frame) % BUCKETS as u64) as u8
 }
@@ -34,7 +68,41 @@ pub fn address_hash(frame: &[u8]) -> u64 {
     pair.map_or(0, |[a, b]| mix(mix(a).wrapping_add(mix(b))))
 }
 
-fn ip_pair(frame: &[u8]) -> Option<[u64; 2]> {
+/// Ports of a TCP or UDP packet.
+struct Ports {
+    protocol: u8,
+    each: [u16; 2],
+}
+
+/// Returns the ports of the unfragmented packet whose IP header begins at `l3`; `None` unless it is
+/// TCP or UDP.
+fn ports(frame: &[u8], l3: usize) -> Option<Ports> {
+    let first = *frame.get(l3)?;
+    let (protocol, l4) = match first >> 4 {
+        4 => (*frame.get(l3 + 9)?, l3 + 4 * usize::from(first & 0xf)),
+        _ => (*frame.get(l3 + 6)?, l3 + 40),
+    };
+    let is_known = TCP_AND_UDP.contains(&protocol);
+    let number16 = |at| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
+    is_known.then_some(Ports { protocol, each: [number16(l4)?, number16(l4 + 2)?] })
+}
+
+/// Returns the offset of the IP header and whether the packet is certainly unfragmented; `None` if
+/// the frame is not IP or is truncated.
+fn ip_header(frame: &[u8]) -> Option<(usize, bool)> {
+    let (l3, ethertype) = network_layer(frame)?;
+    match ethertype {
+        ETHERTYPE_IPV4 => {
+            let fragment = u16::from_be_bytes(*frame.get(l3 + 6..)?.first_chunk()?);
+            Some((l3, fragment & IPV4_FRAGMENT_BITS == 0))
+        }
+        ETHERTYPE_IPV6 => Some((l3, !IPV6_EXTENSIONS.contains(frame.get(l3 + 6)?))),
+        _ => None,
+    }
+}
+
+/// Returns the offset of the network layer, past up to two VLAN tags, and its EtherType.
+fn network_layer(frame: &[u8]) -> Option<(usize, u16)> {
     let ethertype = |l3: usize| Some(u16::from_be_bytes(*frame.get(l3 - 2..)?.first_chunk()?));
     let mut l3 = ETHERNET_BYTES;
     for _ in 0..VLAN_TAGS {
@@ -42,9 +110,14 @@ fn ip_pair(frame: &[u8]) -> Option<[u64; 2]> {
             l3 += 4;
         }
     }
+    Some((l3, ethertype(l3)?))
+}
+
+fn ip_pair(frame: &[u8]) -> Option<[u64; 2]> {
+    let (l3, ethertype) = network_layer(frame)?;
     let number32 = |at| Some(u32::from_be_bytes(*frame.get(at..)?.first_chunk()?));
     let number64 = |at| Some(u64::from_be_bytes(*frame.get(at..)?.first_chunk()?));
-    match ethertype(l3)? {
+    match ethertype {
         ETHERTYPE_IPV4 => Some([number32(l3 + 12)?.into(), number32(l3 + 16)?.into()]),
         ETHERTYPE_IPV6 => {
             let folded = |at| Some(mix(number64(at)?) ^ number64(at + 8)?);
@@ -119,6 +192,24 @@ mod tests {
         frame
     }
 
+    /// Returns a TCP packet with a correct header length and protocol.
+    fn tcp4(from: u32, to: u32, from_port: u16, to_port: u16, tags: &[u16]) -> Vec<u8> {
+        let mut frame = ipv4(from, to, tags);
+        let l3 = frame.len() - 20;
+        frame[l3 + 9] = 6;
+        frame.extend(from_port.to_be_bytes());
+        frame.extend(to_port.to_be_bytes());
+        frame
+    }
+
+    fn tcp6(from: u128, to: u128, from_port: u16, to_port: u16) -> Vec<u8> {
+        let mut frame = ipv6(from, to);
+        frame[14 + 6] = 6;
+        frame.extend(from_port.to_be_bytes());
+        frame.extend(to_port.to_be_bytes());
+        frame
+    }
+
     fn ipv6(from: u128, to: u128) -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd, 0x60];
         frame.extend([0; 7]);
@@ -144,6 +235,19 @@ mod tests {
         #[test]
         fn any_bytes_have_a_bucket(frame in prop::collection::vec(any::<u8>(), 0..70)) {
             prop_assert!(usize::from(address_bucket(&frame)) < BUCKETS);
+            prop_assert!(usize::from(flow_bucket(&frame)) < BUCKETS);
+            may_be_fragment(&frame);
+        }
+
+        #[test]
+        fn both_directions_of_a_flow_share_a_bucket(a: u32, b: u32, from: u16, to: u16) {
+            for tags in [&[][..], &[0x8100]] {
+                let there = flow_bucket(&tcp4(a, b, from, to, tags));
+                prop_assert_eq!(there, flow_bucket(&tcp4(b, a, to, from, tags)));
+                prop_assert_eq!(there, flow_bucket(&tcp4(a, b, from, to, &[])));
+            }
+            let (c, d) = (u128::from(a), u128::from(b) << 64);
+            prop_assert_eq!(flow_bucket(&tcp6(c, d, from, to)), flow_bucket(&tcp6(d, c, to, from)));
         }
 
         #[test]
@@ -201,10 +305,10 @@ mod tests {
 
     /// Returns the chi-squared statistic of the bucket counts against a uniform distribution. With
     /// 127 degrees of freedom, a random hash exceeds 181.99 once in a thousand times.
-    fn chi_squared(frames: impl Iterator<Item = Vec<u8>>) -> f64 {
+    fn chi_squared(frames: impl Iterator<Item = Vec<u8>>, bucket: fn(&[u8]) -> u8) -> f64 {
         let mut counts = [0u32; BUCKETS];
         for frame in frames {
-            counts[usize::from(address_bucket(&frame))] += 1;
+            counts[usize::from(bucket(&frame))] += 1;
         }
         let expected = f64::from(counts.iter().sum::<u32>()) / BUCKETS as f64;
         counts.iter().map(|n| (f64::from(*n) - expected).powi(2) / expected).sum()
@@ -214,12 +318,46 @@ mod tests {
     fn neighbouring_addresses_spread_evenly() {
         let pairs = || (0..256u32).flat_map(|host| (0..32u32).map(move |server| (host, server)));
         let v4 = pairs().map(|(h, s)| ipv4(0x0a00_0000 + h, 0xc633_6400 + s, &[]));
-        assert!(chi_squared(v4) < 182.0);
+        assert!(chi_squared(v4, address_bucket) < 182.0);
         let net = 0x2001_0db8_u128 << 96;
         let v6 = pairs().map(|(h, s)| ipv6(net + u128::from(h), net + (1 << 64) + u128::from(s)));
-        assert!(chi_squared(v6) < 182.0);
+        assert!(chi_squared(v6, address_bucket) < 182.0);
         let subnets = pairs().map(|(h, s)| ipv4(h << 8, 0xc633_0000 + (s << 8), &[]));
-        assert!(chi_squared(subnets) < 182.0);
+        assert!(chi_squared(subnets, address_bucket) < 182.0);
+    }
+
+    #[test]
+    fn connections_of_two_hosts_spread_evenly() {
+        let ports = || (32_768..40_960u16).map(|port| (port, 80));
+        let v4 = ports().map(|(from, to)| tcp4(0x7f00_0001, 0x7f00_0001, from, to, &[]));
+        assert!(chi_squared(v4, flow_bucket) < 182.0);
+        let v6 = ports().map(|(from, to)| tcp6(1, 1, from, to));
+        assert!(chi_squared(v6, flow_bucket) < 182.0);
+    }
+
+    #[test]
+    fn fragments_and_other_protocols_hash_by_address() {
+        let whole = tcp4(1, 2, 3, 4, &[]);
+        let by_address = address_bucket(&whole);
+        assert!(!may_be_fragment(&whole));
+        assert_ne!(flow_bucket(&whole), by_address);
+        for (at, value) in [(6, 0x20), (6, 0x01), (7, 0xb9)] {
+            let mut fragment = whole.clone();
+            fragment[14 + at] = value;
+            assert!(may_be_fragment(&fragment), "byte {at} is {value}");
+            assert_eq!(flow_bucket(&fragment), by_address, "byte {at} is {value}");
+        }
+        let mut do_not_fragment = whole.clone();
+        do_not_fragment[14 + 6] = 0x40;
+        assert_eq!(flow_bucket(&do_not_fragment), flow_bucket(&whole));
+        let mut icmp = whole.clone();
+        icmp[14 + 9] = 1;
+        assert_eq!(flow_bucket(&icmp), by_address);
+        assert_eq!(flow_bucket(&whole[..whole.len() - 1]), by_address, "the port is cut off");
+        let mut extended = tcp6(1, 2, 3, 4);
+        extended[14 + 6] = 44;
+        assert!(may_be_fragment(&extended));
+        assert_eq!(flow_bucket(&extended), address_bucket(&extended));
     }
 
     #[test]

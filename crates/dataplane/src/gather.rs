@@ -21,8 +21,8 @@ use hdrhistogram::Histogram;
 use linerate_path::mapping::describe;
 use linerate_path::model::IdlePolicy;
 use linerate_record::run::{
-    CutSegments, IdleReport, InputReport, InterfaceReport, Latency, LineReport, RingReport,
-    RunReport, TimeShares, WindowCount, WorkerReport,
+    BucketUse, CutSegments, IdleReport, InputReport, InterfaceReport, Latency, LineReport,
+    RingReport, RunReport, TimeShares, WindowCount, WorkerReport,
 };
 use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE};
 use linerate_record::{Figure, Tier};
@@ -96,6 +96,7 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
         input: Some(input),
         interrupted,
         frames: (!is_live).then(|| job.traffic.len() as u64),
+        buckets: BucketUse::of(&job.traffic.bucket_weights()).filter(|_| !is_live),
         cpus_available: None,
         line: line.map(|line| LineReport {
             bits_per_s: line.bits_per_s,

@@ -42,11 +42,11 @@ pub trait Stage: Send {
     }
 }
 
-/// Assigns packets to buckets. Needed for stages where an address hash would separate packets that
-/// must go to the same replica.
+/// Assigns packets to buckets. Needed for stages where a hash of addresses and ports would separate
+/// packets that must go to the same replica.
 pub trait Steer: Send + Sync {
-    /// Returns the bucket (below [`BUCKETS`]) of a frame, or `None` to fall back to the address
-    /// hash. `frame` starts at the Ethernet header and may be truncated.
+    /// Returns the bucket (below [`BUCKETS`]) of a frame, or `None` to fall back to the hash of
+    /// the flow. `frame` starts at the Ethernet header and may be truncated.
     fn bucket(&self, frame: &[u8]) -> Option<u8>;
 }
 

@@ -6,7 +6,7 @@
 mod intake;
 
 use self::intake::Intake;
-use crate::bucket::address_bucket;
+use crate::bucket::{address_bucket, address_hash, flow_bucket, may_be_fragment};
 use crate::capture::CaptureError;
 use crate::generator::{Generator, GeneratorError};
 use crate::pool::MAX_BUFFER_BYTES;
@@ -17,7 +17,7 @@ use linerate_path::spec::SourceSpec;
 use linerate_record::input::{self, InputReport};
 use linerate_record::run::Tally;
 use linerate_record::units::memory_size;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -75,6 +75,8 @@ pub struct Traffic {
     frames: Vec<Frame>,
     running: Vec<Running>,
     input: InputReport,
+    /// Hashes of address pairs between which fragments were found; empty once all frames are in.
+    fragmented: BTreeSet<u64>,
 }
 
 /// Builds traffic frame by frame, for sources in other crates.
@@ -127,7 +129,8 @@ impl<'s> TrafficBuilder<'s> {
     ///
     /// # Errors
     /// Returns [`TrafficError::AllRejected`] if there are no frames.
-    pub fn finish(self) -> Result<Traffic, TrafficError> {
+    pub fn finish(mut self) -> Result<Traffic, TrafficError> {
+        self.traffic.keep_fragments_with_their_flows(self.steers);
         match self.traffic.frames.is_empty() {
             true => Err(TrafficError::AllRejected(self.traffic.input.left_out)),
             false => Ok(self.traffic),
@@ -242,8 +245,9 @@ impl std::error::Error for TrafficError {
 impl Traffic {
     /// Loads the replayable packets of a capture. `buffer_bytes` is the largest frame that fits a
     /// buffer, and `rules` specify how to treat frames that differ from their on-wire form. A
-    /// frame's bucket is the first one that any of `steers` returns, or else the one that the
-    /// address hash selects.
+    /// frame's bucket is the first one that any of `steers` returns, or else the one that
+    /// [`flow_bucket`] selects; [`address_bucket`] between addresses that exchange fragments, so
+    /// that the fragments stay in order with the other packets of their flow.
     ///
     /// The following are skipped and counted in [`Traffic::input`], by the causes in
     /// [`linerate_record::input::cause`]: frames that are empty or do not fit a buffer; truncated
@@ -304,6 +308,7 @@ impl Traffic {
             time_ns += GENERATED_GAP_NS;
         };
         generator.generate(buffer_bytes, keep).map_err(TrafficError::Generator)?;
+        traffic.keep_fragments_with_their_flows(steers);
         Ok(traffic)
     }
 
@@ -319,7 +324,10 @@ impl Traffic {
         running: &[Running],
     ) {
         let steered = steers.iter().find_map(|steer| steer.bucket(bytes));
-        let bucket = steered.unwrap_or_else(|| address_bucket(bytes));
+        if steered.is_none() && may_be_fragment(bytes) {
+            self.fragmented.insert(address_hash(bytes));
+        }
+        let bucket = steered.unwrap_or_else(|| flow_bucket(bytes));
         assert!(usize::from(bucket) < BUCKETS, "no such RSS bucket: {bucket}");
         let earliest_ns = self.frames.last().map_or(0, |frame| frame.time_ns);
         self.frames.push(Frame {
@@ -334,6 +342,22 @@ impl Traffic {
         self.bytes.extend_from_slice(bytes);
         self.running.extend_from_slice(running);
         self.input.offered.add(1, bytes.len() as u64);
+    }
+
+    /// Hashes packets between addresses that exchange fragments by address. Fragments have no
+    /// ports, except for the first, so they would part from the other packets of their flow.
+    fn keep_fragments_with_their_flows(&mut self, steers: &[Arc<dyn Steer>]) {
+        let fragmented = std::mem::take(&mut self.fragmented);
+        if fragmented.is_empty() {
+            return;
+        }
+        for index in 0..self.frames.len() {
+            let bytes = self.frame(index);
+            let is_steered = steers.iter().any(|steer| steer.bucket(bytes).is_some());
+            if !is_steered && fragmented.contains(&address_hash(bytes)) {
+                self.frames[index].bucket = address_bucket(bytes);
+            }
+        }
     }
 
     fn reject(&mut self, cause: &str, packets: Tally) {

@@ -60,6 +60,7 @@ pub fn budget(inputs: &BudgetInputs<'_>) -> BudgetReport {
         rows,
         shortfall: None,
         measured_on: None,
+        is_this_machine: false,
     }
 }
 

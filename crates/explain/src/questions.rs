@@ -47,6 +47,8 @@ pub struct Question {
     pub text: &'static str,
     /// Data needed for the answer, in words.
     pub needs: &'static str,
+    /// Whether records of `why` can answer it. They have neither stages nor strands.
+    takes_why: bool,
     answer: fn(&Inquiry<'_>) -> Reply,
 }
 
@@ -62,48 +64,56 @@ pub const QUESTIONS: [Question; 8] = [
         id: "bottleneck",
         text: "What limits the rate?",
         needs: "a run or tune record",
+        takes_why: true,
         answer: strands::bottleneck,
     },
     Question {
         id: "bound",
         text: "Is a worker compute-bound or memory-bound?",
         needs: "cycles per instruction, miss counts and miss costs",
+        takes_why: false,
         answer: strands::bound,
     },
     Question {
         id: "small-packets",
         text: "Why is line rate not reached with small packets?",
         needs: "a packet rate and a line rate",
+        takes_why: true,
         answer: rate::small_packets,
     },
     Question {
         id: "line-rate-64",
         text: "How do I reach line rate with 64-byte frames?",
         needs: "the cost per packet (time, or instructions on a known processor), and a line rate",
+        takes_why: false,
         answer: rate::shortest_frames,
     },
     Question {
         id: "scaling",
         text: "Why does throughput not scale with more ports?",
         needs: "a second record with fewer ports or workers",
+        takes_why: false,
         answer: across::scaling,
     },
     Question {
         id: "split",
         text: "What should be split first?",
         needs: "the cost of each worker and its stages",
+        takes_why: false,
         answer: strands::split,
     },
     Question {
         id: "placement",
         text: "When does thread placement matter?",
         needs: "workers that share a core, and their instructions per cycle",
+        takes_why: false,
         answer: across::placement,
     },
     Question {
         id: "parking",
         text: "Should idle workers be parked, and polling slowed down?",
         needs: "workers that share a core, and their polling time",
+        takes_why: false,
         answer: across::parking,
     },
 ];
@@ -121,18 +131,43 @@ impl fmt::Display for NoQuestion {
 
 impl std::error::Error for NoQuestion {}
 
-/// Answers the question `id`, or all of them.
+impl Question {
+    fn applies(&self, body: &Body) -> bool {
+        self.takes_why || !matches!(body, Body::Why(_))
+    }
+
+    /// Answers the question, if this kind of record can.
+    fn reply(&self, asked: &Inquiry<'_>) -> Reply {
+        if self.applies(&asked.record.body) {
+            return (self.answer)(asked);
+        }
+        let next = match self.id {
+            "bound" => "linerate profile PID   # its functions, and what bounds the program",
+            _ => "linerate run PATH.toml --record run.json   # for a packet path",
+        };
+        let kind = kind(&asked.record.body);
+        let needs = self.needs;
+        Reply::cannot_tell(
+            &format!("a {kind} record does not contain what it takes: {needs}"),
+            next,
+        )
+    }
+}
+
+/// Answers the question `id`, or all that apply to this kind of record.
 ///
 /// # Errors
 /// Returns an error if there is no question with this name.
 pub fn ask(asked: &Inquiry<'_>, id: Option<&str>) -> Result<AnswersReport, NoQuestion> {
-    let wanted: Vec<&Question> =
-        QUESTIONS.iter().filter(|question| id.is_none_or(|id| id == question.id)).collect();
+    let body = &asked.record.body;
+    let is_wanted =
+        |question: &&Question| id.map_or(question.applies(body), |id| id == question.id);
+    let wanted: Vec<&Question> = QUESTIONS.iter().filter(is_wanted).collect();
     if wanted.is_empty() {
         return Err(NoQuestion(id.unwrap_or_default().to_owned()));
     }
     let of = |question: &&Question| {
-        let Reply { verdict, sentence, evidence, advice, next } = (question.answer)(asked);
+        let Reply { verdict, sentence, evidence, advice, next } = question.reply(asked);
         Answer {
             id: question.id.to_owned(),
             question: question.text.to_owned(),

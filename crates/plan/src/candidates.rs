@@ -225,18 +225,20 @@ impl Search<'_> {
 
     fn merge_and_replicate(&self, list: &mut List<'_>) {
         let all = 0..self.stages();
-        list.add("merge".to_owned(), vec![segment(all.clone(), 1)]);
-        if self.one_cpu(list, "merge and replicate") {
+        let is_merged = list.baseline.segments.len() == 1;
+        let merge = if is_merged { "one replica" } else { "merge" };
+        let replicate = if is_merged { "replicate" } else { "merge and replicate" };
+        list.add(merge.to_owned(), vec![segment(all.clone(), 1)]);
+        if self.one_cpu(list, replicate) {
             return;
         }
         if let Some(stage) = self.global(all.clone()) {
             let most = self.env.cpus;
-            list.rule_out(format!("merge and replicate, x2 to x{most}"), self.forbids(stage));
+            list.rule_out(format!("{replicate}, x2 to x{most}"), self.forbids(stage));
             return;
         }
         for replicas in 2..=self.env.cpus as u32 {
-            let name = format!("merge and replicate x{replicas}");
-            list.add(name, vec![segment(all.clone(), replicas)]);
+            list.add(format!("{replicate} x{replicas}"), vec![segment(all.clone(), replicas)]);
         }
     }
 

@@ -45,6 +45,10 @@ const STRAY_DROPS: f64 = 0.01;
 /// uneven: the less busy one is then idle a fifth of the time.
 const UNEVEN: f64 = 0.20;
 
+/// Share of source and sink in a worker's busy time, 0 to 1, from which the finding mentions them:
+/// then hardly any single stage takes more.
+pub const NOTED_REPLAY: f64 = 0.3;
+
 /// Minimum number of clean windows (without preemption) per worker. The range of six windows
 /// contains the median with a probability of 1 - 2^-5 = 97 %, the range of five only with 94 %,
 /// which is less than the 95 % of the intervals used here.
@@ -55,11 +59,16 @@ const MIN_CLEAN_WINDOWS: u64 = 6;
 const MAX_LOST_WINDOWS: f64 = 0.5;
 
 /// Returns the bottleneck of `run`, or why it cannot be determined. If no packet reached the sink,
-/// the finding also says where packets ended up.
+/// the finding says where packets ended up; if they were dropped, there is no bottleneck, since the
+/// cost of dropping packets is not that of the path.
 ///
 /// A source without a fixed rate is never the limit: if all workers wait for packets, its queues
 /// held each other back. If the record does not say whether the rate is fixed, it is assumed to be.
 pub fn diagnose(run: &RunReport) -> Finding {
+    let end = run.dead_end();
+    if let Some(end) = end.as_ref().filter(|end| end.is_drop()) {
+        return cannot_tell(&format!("no packet reached the sink: {end}"));
+    }
     let mut finding = by_waiting(run);
     let is_unpaced = run.offered_kpps.as_ref().is_some_and(|kpps| kpps.as_number().is_none());
     // The sender of live packets determines their rate.
@@ -67,7 +76,7 @@ pub fn diagnose(run: &RunReport) -> Finding {
     if finding.limit == Limit::Offered && is_unpaced && !is_live {
         finding = held_back(run);
     }
-    if let Some(end) = run.dead_end() {
+    if let Some(end) = end {
         finding.sentence += &format!("; no packet reached the sink: {end}");
     }
     finding
@@ -254,9 +263,28 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
         worker: None,
         sentence: format!(
             "the source limits the rate: every worker spends time waiting for packets; the \
-             busiest, {}, is busy for {share} of its running time (tier sw)",
-            busiest.worker.name
+             busiest, {}, is busy for {share} of its running time (tier sw){}",
+            busiest.worker.name,
+            small_bursts(busiest.worker)
         ),
+    }
+}
+
+/// Describes the cost of small bursts; empty if most packets come in larger ones. A worker that
+/// waits for packets takes each as it arrives, at a fixed cost per burst, so its busy time does not
+/// show how many more packets it could process.
+fn small_bursts(worker: &WorkerReport) -> String {
+    const SMALL: usize = 2;
+    let bursts = worker.burst_sizes.iter().sum::<u64>();
+    // Bucket `i` counts bursts of up to `2^(i+1) - 1` packets.
+    let small: u64 = worker.burst_sizes.iter().take(SMALL).sum();
+    match worker.ticks_per_packet.as_number() {
+        Some(ticks) if bursts > 0 && 2 * small >= bursts => format!(
+            "; most of its bursts have 1 to {} packets, at {ticks:.0} ticks per packet: larger \
+             bursts cost less per packet, so it can process more than this share suggests",
+            (1 << SMALL) - 1
+        ),
+        _ => String::new(),
     }
 }
 
@@ -284,6 +312,7 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
     if let Some((close, _)) = stages.get(1).filter(|(_, t)| t.high >= ticks.low) {
         sentence += &format!("; `{close}` is tied with it");
     }
+    sentence += &replay(worker);
     sentence += &neighbours(leader, leaders);
     sentence += &uneven(leader);
     Finding {
@@ -291,6 +320,19 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
         bottleneck: Some((*name).clone()),
         worker: Some(worker.name.clone()),
         sentence,
+    }
+}
+
+/// Describes the share of source and sink in the worker's time, if they take a large part of it;
+/// empty otherwise. They replay packets, so they are not stages of the path.
+fn replay(worker: &WorkerReport) -> String {
+    let busy = worker.time_or_zero().busy;
+    let share = worker.replay_share().filter(|_| busy > 0.0).map_or(0.0, |replay| replay / busy);
+    match share >= NOTED_REPLAY {
+        true => {
+            format!("; source and sink, which are no stages of the path, take {}", percent(share))
+        }
+        false => String::new(),
     }
 }
 

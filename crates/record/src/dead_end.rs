@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The stage at which all packets of a path were dropped or consumed; none reached the sink.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeadEnd {
     /// Name of the stage.
@@ -14,30 +14,46 @@ pub struct DeadEnd {
     pub packets: u64,
     /// The stage's drop causes, most frequent first; empty if it consumed packets by design.
     pub causes: Vec<String>,
+    /// Packets that passed the stage; later stages dropped or consumed them. Omitted if there are
+    /// none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub passed: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl DeadEnd {
+    /// Returns whether the stage dropped packets rather than consumed them by design.
+    pub fn is_drop(&self) -> bool {
+        !self.causes.is_empty()
+    }
+
     /// Returns advice on how to get packets through the stage.
     pub fn remedy(&self) -> &'static str {
-        match self.causes.iter().any(|cause| cause.contains("checksum")) {
-            true => {
-                "remove `verify`, or capture where checksums are complete: on the receiver, or on \
-                 the sender after `ethtool -K IF tx off`"
-            }
-            false => {
-                "`linerate stages KIND` lists what a stage accepts and its drop reasons; use \
-                 stages that match the packets, or a source that matches the stages"
-            }
+        let has = |part: &str| self.causes.iter().any(|cause| cause.contains(part));
+        if has("checksum") {
+            "remove `verify`, or capture where checksums are complete: on the receiver, or on the \
+             sender after `ethtool -K IF tx off`"
+        } else if self.causes.first().is_some_and(|cause| cause == "martian") {
+            "capture traffic of an interface other than `lo`, or remove the stage: no router \
+             forwards loopback and other martian addresses"
+        } else {
+            "`linerate stages KIND` lists what a stage accepts and its drop reasons; use stages \
+             that match the packets, or a source that matches the stages"
         }
     }
 }
 
 impl fmt::Display for DeadEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { stage, packets, causes } = self;
-        let all = match packets {
-            1 => "the 1 packet".to_owned(),
-            _ => format!("all {packets} packets"),
+        let Self { stage, packets, causes, passed } = self;
+        let all = match (packets, passed) {
+            (1, _) => "the 1 packet".to_owned(),
+            (_, 0) => format!("all {packets} packets"),
+            (_, passed) => format!("all but {passed} of the {packets} packets"),
         };
         match causes.as_slice() {
             [] => write!(f, "`{stage}` consumed {all}"),

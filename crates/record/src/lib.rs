@@ -14,6 +14,7 @@
 
 pub mod accuracy;
 pub mod answers;
+mod buckets;
 pub mod budget;
 mod dead_end;
 pub mod derive;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The body of a `run` record: time and packets per worker and stage.
 
+mod ended;
+
+pub use crate::buckets::BucketUse;
 pub use crate::dead_end::DeadEnd;
 use crate::figure::Figure;
 use crate::finding::{Finding, KernelAdvice, Limit};
@@ -322,6 +325,9 @@ pub struct RunReport {
     /// version 1.4.
     #[serde(default)]
     pub frames: Option<u64>,
+    /// RSS buckets of these packets; `null` for live packets, and in records before version 2.3.
+    #[serde(default)]
+    pub buckets: Option<BucketUse>,
     /// Logical CPUs available to workers; `null` in records before version 1.4, and for runs within
     /// a `tune` record, which has its own count.
     #[serde(default)]
@@ -406,7 +412,7 @@ impl WorkerReport {
     /// Returns the share of the worker's time that the source and the sink spend on replay: copying
     /// packets from the stored traffic into buffers, and discarding them at the end. A NIC would do
     /// that by DMA. `None` if unknown.
-    fn replay_share(&self) -> Option<f64> {
+    pub fn replay_share(&self) -> Option<f64> {
         let head = self.stages.first().filter(|stage| stage.name == "source");
         let tail = self.stages.last().filter(|stage| stage.name == "sink");
         head.into_iter().chain(tail).map(|stage| stage.busy).sum()
@@ -425,6 +431,11 @@ pub struct ReplayShare {
 }
 
 impl RunReport {
+    /// Returns the largest number of replicas of a segment.
+    pub fn most_replicas(&self) -> u32 {
+        self.workers.iter().map(|worker| worker.replica + 1).max().unwrap_or(0)
+    }
+
     /// Returns the cost of replay; `None` if times are unknown.
     pub fn replay_share(&self) -> Option<ReplayShare> {
         if !self.interfaces.is_empty() {
@@ -451,40 +462,10 @@ impl RunReport {
 }
 
 impl RunReport {
-    /// Returns the stage that received packets but let none through, by design or by mistake;
-    /// `None` if a packet reached the sink, no packets were offered, or some were still in flight.
-    pub fn dead_end(&self) -> Option<DeadEnd> {
-        let mut workers: Vec<&WorkerReport> = self.workers.iter().collect();
-        workers.sort_by_key(|worker| worker.segment);
-        let stages = || workers.iter().flat_map(|worker| &worker.stages);
-        let of = |name: &str| -> Vec<&StageReport> {
-            stages().filter(|stage| stage.name == name).collect()
-        };
-        let sum = |all: &[&StageReport], part: fn(&StageReport) -> u64| -> u64 {
-            all.iter().copied().map(part).sum()
-        };
-        let input = |stage: &StageReport| stage.ledger.input.packets;
-        let through = |stage: &StageReport| {
-            stage.ledger.output.packets + stage.ledger.held.packets + stage.bypassed
-        };
-        // The ends of a worker (source, sink, rings) let every packet through, so only a stage can
-        // match.
-        let name = stages().map(|stage| &stage.name).find(|name| {
-            let all = of(name);
-            name.as_str() != "sink" && sum(&all, input) > 0 && sum(&all, through) == 0
-        })?;
-        let all = of(name);
-        let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
-        for (cause, tally) in all.iter().flat_map(|stage| &stage.ledger.drops) {
-            *causes.entry(cause).or_default() += tally.packets;
-        }
-        let mut causes: Vec<(&str, u64)> = causes.into_iter().filter(|(_, n)| *n > 0).collect();
-        causes.sort_by_key(|(_, packets)| std::cmp::Reverse(*packets));
-        Some(DeadEnd {
-            stage: name.clone(),
-            packets: sum(&all, input),
-            causes: causes.into_iter().map(|(cause, _)| cause.to_owned()).collect(),
-        })
+    /// Returns whether a stage dropped or consumed packets.
+    pub fn ends_packets(&self) -> bool {
+        let mut stages = self.workers.iter().flat_map(WorkerReport::path_stages);
+        stages.any(|stage| (stage.ledger.dropped() + stage.ledger.consumed).packets > 0)
     }
 
     /// Returns whether every stage on every worker conserved packets and bytes.

@@ -27,6 +27,9 @@ pub enum Warning {
         /// Share of windows dropped, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
+        /// Share of the thread's time that was lost in this way, 0 to 1; omitted if unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        taken: Option<f64>,
     },
     /// Too few clean windows for a meaningful interval.
     FewWindows {
@@ -208,15 +211,13 @@ impl Warning {
                 )
             }
             Self::UnsteadyCounter => f.write_str("the timestamp counter's rate is not constant"),
-            Self::PreemptedWindows { share } => {
-                write!(f, "{} % of the windows were lost to preemption", percent(*share))
-            }
             Self::FewWindows { kept } => {
                 let were = if *kept == 1 { "was" } else { "were" };
                 let kept = counted(*kept, "window");
                 write!(f, "only {kept} {were} free of preemption, too few for a narrow interval")
             }
-            Self::FewCpus { .. }
+            Self::PreemptedWindows { .. }
+            | Self::FewCpus { .. }
             | Self::Oversubscribed { .. }
             | Self::CpuQuota { .. }
             | Self::SharedCore { .. } => self.write_matter_of_cpus(f),
@@ -271,6 +272,16 @@ impl Warning {
     /// Writes the problem described by a warning about the workers' CPUs.
     fn write_matter_of_cpus(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::PreemptedWindows { share, taken } => {
+                write!(
+                    f,
+                    "{} % of the windows were discarded, because the thread lost its CPU in them",
+                    three_digits(share * 100.0)
+                )?;
+                taken.map_or(Ok(()), |taken| {
+                    write!(f, " ({} % of its time in all)", three_digits(taken * 100.0))
+                })
+            }
             Self::FewCpus { wanted, available } => {
                 let wanted = counted((*wanted).into(), "CPU");
                 write!(f, "the mapping needs {wanted}, more than the {available} available")
@@ -324,7 +335,7 @@ impl Warning {
             }
             Self::IdleStage { stage, packets, reason } => {
                 let packets = counted(*packets, "packet");
-                write!(f, "`{stage}` did nothing with {packets} ({reason})")
+                write!(f, "`{stage}` left all {packets} as they were ({reason})")
             }
             _ => Ok(()),
         }
@@ -371,7 +382,7 @@ impl Warning {
                 "times may be wrong; set the performance governor, which keeps the clock constant"
             }
             Self::PreemptedWindows { .. } => {
-                "leave a CPU free for the system, or run longer with --time"
+                "the intervals rest on the others; a CPU left free for the system narrows them"
             }
             Self::FewWindows { .. } => "run longer with --time, or on an idle machine",
             Self::FewCpus { .. } => {
@@ -395,8 +406,8 @@ impl Warning {
             }
             Self::LeftOut { cause, .. } => remedy(cause),
             Self::IdleStage { .. } => {
-                "the stage's cost is not representative; match its parameters to the packets, or \
-                 replay packets that it handles"
+                "its cost is that of such packets only; to measure others, replay packets that its \
+                 parameters apply to"
             }
             Self::NothingCameThrough(end) => end.remedy(),
             Self::InterfaceInDoubt(doubt) => doubt.remedy(),
@@ -443,56 +454,4 @@ fn list(numbers: &[u32]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn says_what_to_do() {
-        let text = Warning::NotIdle { share: 0.3456 }.to_string();
-        assert_eq!(
-            text,
-            "other programs used 34.6 % of the CPUs just before the measurement: \
-             stop other programs, or expect wide intervals"
-        );
-        let text = Warning::SharedCore { cpus: vec![0, 4] }.to_string();
-        assert!(text.contains("(CPUs 0, 4)"), "{text}");
-    }
-
-    #[test]
-    fn a_dead_end_has_its_stage_and_its_causes() {
-        let said = |causes: &[&str]| {
-            let causes = causes.iter().map(|cause| (*cause).to_owned()).collect();
-            let end = DeadEnd { stage: "guard".to_owned(), packets: 7, causes };
-            let warning = Warning::NothingCameThrough(end);
-            let json = serde_json::to_string(&warning).unwrap();
-            assert!(
-                json.starts_with(r#"{"code":"nothing_came_through","stage":"guard""#),
-                "{json}"
-            );
-            warning.to_string()
-        };
-        let dropped = said(&["denied", "martian"]);
-        let all = "`guard` dropped all 7 packets it received (denied, martian): ";
-        assert!(dropped.contains(all), "{dropped}");
-        assert!(dropped.contains("`linerate stages KIND`"), "{dropped}");
-        let offloaded = said(&["bad_l4_checksum"]);
-        assert!(offloaded.contains("`ethtool -K IF tx off`"), "{offloaded}");
-        let used = said(&[]);
-        assert!(used.contains("`guard` consumed all 7 packets: "), "{used}");
-    }
-
-    #[test]
-    fn code_names_the_variant() {
-        let json = serde_json::to_string(&Warning::PreemptedWindows { share: 0.25 }).unwrap();
-        assert_eq!(json, r#"{"code":"preempted_windows","share":0.25}"#);
-        assert_eq!(serde_json::to_string(&Warning::Emulated).unwrap(), r#"{"code":"emulated"}"#);
-    }
-
-    #[test]
-    fn a_code_of_a_later_version_is_kept_as_unknown() {
-        let read: Warning =
-            serde_json::from_str(r#"{"code":"solar_flare","kelvin":6000}"#).unwrap();
-        assert_eq!(read, Warning::Unknown);
-        assert!(serde_json::from_str::<Warning>(r#"{"code":"not_idle","cpus":2}"#).is_err());
-    }
-}
+mod tests;

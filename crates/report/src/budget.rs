@@ -29,16 +29,19 @@ fn counted(n: u32, one: &str, many: &str) -> String {
 }
 
 fn head(report: &BudgetReport, style: &Style) -> String {
-    let shared = match report.strands_per_pipe {
-        1 => "one strand each".to_owned(),
-        n => format!("{n} strands per pipe"),
+    let threads = report.strands_per_pipe;
+    let pipes = counted(report.pipes_per_core, "pipe", "pipes");
+    let shared = match (report.is_this_machine, threads) {
+        (true, 1) => String::new(),
+        (true, n) => format!(" with {n} hardware threads each"),
+        (false, 1) => format!(" of {pipes}, one strand each"),
+        (false, n) => format!(" of {pipes}, {n} strands per pipe"),
     };
     let machine = format!(
-        "{}: {} GHz, {} of {}, {shared} ({})",
+        "{}: {} GHz, {}{shared} ({})",
         report.processor,
         significant(report.clock_ghz),
         counted(report.cores, "core", "cores"),
-        counted(report.pipes_per_core, "pipe", "pipes"),
         report.source,
     );
     let on_line = format!("{}; frame sizes include the FCS", BitsPerSecond(report.line_bits_per_s));
@@ -46,26 +49,34 @@ fn head(report: &BudgetReport, style: &Style) -> String {
 }
 
 fn rows(report: &BudgetReport, style: &Style) -> String {
-    let mut grid = Grid::new(&[
-        ">frame",
-        ">ns between\npackets",
-        ">packet\nrate",
-        ">cycles\nof a pipe",
-        ">all\npipes",
-        ">instructions\nof a strand",
-        ">alone on\nits pipe",
-    ]);
+    let of_all = format!(">of all\n{}", counted(report.cores, "core", "cores"));
+    let mut heads = vec![">frame", ">ns between\npackets", ">packet\nrate"];
+    heads.extend(match report.is_this_machine {
+        true => [">cycles of\none core", of_all.as_str()],
+        false => [">cycles\nof a pipe", ">all\npipes"],
+    });
+    // For this machine, instructions per cycle are known only if the user states them.
+    let has_instructions = !report.is_this_machine || report.instructions_per_cycle.is_some();
+    if has_instructions {
+        heads.extend(match report.is_this_machine {
+            true => [">instructions\nof a thread", ">alone on\nits core"],
+            false => [">instructions\nof a strand", ">alone on\nits pipe"],
+        });
+    }
+    let mut grid = Grid::new(&heads);
     let maybe = |value: Option<f64>| value.map_or_else(|| ABSENT.to_owned(), significant);
     for row in &report.rows {
-        grid.row(vec![
+        let mut cells = vec![
             row.name.clone(),
             significant(row.ns_per_packet),
             Kpps(row.packets_per_s / 1e3).to_string(),
             significant(row.cycles_per_packet),
             significant(row.cycles_of_all),
-            maybe(row.instructions_per_packet),
-            maybe(row.instructions_alone),
-        ]);
+        ];
+        if has_instructions {
+            cells.extend([maybe(row.instructions_per_packet), maybe(row.instructions_alone)]);
+        }
+        grid.row(cells);
     }
     let why = match report.instructions_per_cycle {
         Some(_) => String::new(),
@@ -85,8 +96,10 @@ fn tasks(report: &BudgetReport, style: &Style) -> String {
     else {
         return String::new();
     };
+    let strands = if report.is_this_machine { "threads" } else { "strands" };
+    let head = format!(">{strands}");
     let mut grid =
-        Grid::new(&[">frame", ">strands", ">parallel:\nbudget each", ">pipelined:\nbudget each"]);
+        Grid::new(&[">frame", &head, ">parallel:\nbudget each", ">pipelined:\nbudget each"]);
     let mut beyond = Vec::new();
     for row in &report.rows {
         let Some(task) = &row.task else { continue };
@@ -106,7 +119,7 @@ fn tasks(report: &BudgetReport, style: &Style) -> String {
     );
     let beyond = match beyond.as_slice() {
         [] => String::new(),
-        names => line("strands", &format!("too few for frames of {}", names.join(", ")), style),
+        names => line(strands, &format!("too few for frames of {}", names.join(", ")), style),
     };
     line("task", &head, style) + &grid.render(style) + &beyond
 }
@@ -139,9 +152,10 @@ fn roofline(report: &BudgetReport, style: &Style) -> String {
     }
     let twice =
         "upper bounds on forwarding, all ports together; each byte crosses the memory bus twice";
+    let pipes = if report.is_this_machine { "cores" } else { "pipes" };
     let issued = report.rows.iter().any(|row| row.ceilings.issue_packets_per_s.is_some());
     let head = match issued {
-        true => format!("{twice}; the instruction bound is the combined issue rate of all pipes"),
+        true => format!("{twice}; the instruction bound is the combined issue rate of all {pipes}"),
         false => twice.to_owned(),
     };
     line("roofline", &head, style) + &grid.render(style)

@@ -131,7 +131,7 @@ fn measured(report: &KernelsReport) -> String {
     if report.windows.total > 0 {
         let windows = &report.windows;
         let (lost, total) = (count(windows.preempted), count(windows.total));
-        parts.push(format!("{lost} of {total} windows lost to preemption"));
+        parts.push(format!("{lost} of {total} windows discarded (preempted)"));
         if windows.dropped_as_slow > 0 {
             let slow = count(windows.dropped_as_slow);
             parts.push(format!("{slow} more dropped as outliers"));

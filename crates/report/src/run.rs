@@ -44,6 +44,7 @@ pub(crate) fn screen(report: &RunReport, style: &Style) -> String {
     let costly = report.replay_share().filter(|replay| replay.share >= NOTED_REPLAY);
     let rates = line("throughput", throughput(report))
         + &costly.map_or_else(String::new, |share| line("replay", replay(share, report)))
+        + &few_buckets(report, report.most_replicas(), style)
         + &line("latency", latency(&report.latency))
         + &input::lines(report, style)
         + &interfaces::line(report, style);
@@ -69,9 +70,19 @@ fn head(report: &RunReport, style: &Style) -> String {
     if let Some(share) = report.replay_share().filter(|replay| replay.share > 0.0) {
         lines += &line("replay", replay(share, report));
     }
+    lines += &few_buckets(report, report.most_replicas(), style);
     lines += &line("latency", latency(&report.latency));
     lines += &line("measured", measured(report));
     lines
+}
+
+/// Explains why `replicas` replicas gain little, if the packets fall into too few RSS buckets;
+/// empty otherwise.
+pub(crate) fn few_buckets(report: &RunReport, replicas: u32, style: &Style) -> String {
+    let limit = report.buckets.and_then(|buckets| buckets.limit(replicas));
+    limit.map_or_else(String::new, |limit| {
+        labelled("replicas", Paint::Warning, &clean(&limit.to_string()), style)
+    })
 }
 
 /// Formats a rate with its interval.
@@ -80,9 +91,16 @@ pub(crate) fn kpps(figure: &Figure) -> String {
 }
 
 /// Formats the rate at which packets were processed, compared with the line rate, and how many of
-/// them reached the sink: a path may drop packets by design.
+/// them reached the sink: a path may drop packets by design. If it drops all of them, the rate is
+/// not compared with anything.
 fn throughput(report: &RunReport) -> String {
     let rate = kpps(&report.processed_kpps);
+    if report.dead_end().is_some_and(|end| end.is_drop()) {
+        return format!(
+            "{rate} dropped, none delivered; line rate {ABSENT} (dropping packets costs less than \
+             processing them)"
+        );
+    }
     let rate = match (report.processed_kpps.as_number(), report.line_rate_kpps) {
         (Some(value), Some(line)) if line > 0.0 => {
             format!("{rate}, {} % of the line rate of {}", percent(value / line), Kpps(line))
@@ -93,8 +111,27 @@ fn throughput(report: &RunReport) -> String {
     let text = |figure: &Figure| figure.as_number().map(|kpps| Kpps(kpps).to_string());
     let at_sink = text(&report.throughput_kpps);
     match at_sink.filter(|sink| Some(sink) != text(&report.processed_kpps).as_ref()) {
-        Some(sink) => format!("{rate}; {sink} at the sink, the rest dropped by design"),
+        Some(sink) => format!("{rate}; {sink} at the sink, {}", rest(report)),
         None => rate,
+    }
+}
+
+/// Share of the stages' input that a single stage must drop to be named.
+const NOTED_DROPS: f64 = 0.5;
+
+/// Says where the packets that did not reach the sink ended. Names the stage if it dropped most of
+/// its input, because that may be a mistake.
+fn rest(report: &RunReport) -> String {
+    let most = all_stages(report).filter_map(|(_, stage)| {
+        let (cause, packets) = stage.drops.iter().max_by_key(|(_, packets)| **packets)?;
+        let share = *packets as f64 / stage.packets.max(1) as f64;
+        (share >= NOTED_DROPS).then_some((stage, cause, *packets))
+    });
+    match most.max_by_key(|(_, _, packets)| *packets) {
+        Some((stage, cause, _)) => {
+            format!("the rest dropped by stages, mostly `{}` ({cause})", stage.name)
+        }
+        None => "the rest dropped by stages".to_owned(),
     }
 }
 
@@ -249,9 +286,25 @@ fn busiest(report: &RunReport) -> Option<String> {
     let share = busy / limits.time.filter(|time| time.busy > 0.0)?.busy;
     Some(format!(
         "worker {worker}; `{stage}` takes {} % of the worker's busy time, more than any other \
-         stage",
-        percent(share)
+         stage{}",
+        percent(share),
+        except_ends(limits, busy)
     ))
+}
+
+/// Names the ends of a worker (source, sink, rings), which are not stages of the path, if one of
+/// them takes more time than `busy`, the share of the bottleneck stage; empty otherwise.
+fn except_ends(worker: &WorkerReport, busy: f64) -> String {
+    let own = worker.path_stages();
+    let is_end = |stage: &&StageReport| own.iter().all(|one| one.name != stage.name);
+    let ends: Vec<&StageReport> = worker.stages.iter().filter(is_end).collect();
+    let share = |stage: &&StageReport| stage.busy.unwrap_or(0.0);
+    if !ends.iter().any(|end| share(end) > busy) {
+        return String::new();
+    }
+    let names: Vec<&str> = ends.iter().map(|end| end.name.as_str()).collect();
+    let all: f64 = ends.iter().map(share).sum::<f64>() / worker.time_or_zero().busy;
+    format!(" except the ends of the worker ({}: {} %)", names.join(" and "), percent(all))
 }
 
 fn workers(report: &RunReport, style: &Style) -> String {

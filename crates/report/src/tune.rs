@@ -5,11 +5,12 @@ use crate::counted;
 use crate::events;
 use crate::input;
 use crate::layout::{CHOSEN, Grid, Paint, labelled, limited, stacked};
-use crate::run::{kpps, standing};
+use crate::run::{few_buckets, kpps, standing};
 use crate::shares;
 use crate::value::{ABSENT, clean, interval, percent, quoted, tiers};
 use crate::{PATH_FILE, Style};
 use linerate_record::Figure;
+use linerate_record::run::DeadEnd;
 use linerate_record::tune::{Candidate, RoundLatency, RuledOut, TuneReport};
 use linerate_record::units::{Kpps, Nanos, counted, three_digits};
 
@@ -20,7 +21,7 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
         head(report, style),
         candidates(report, style),
         ruled_out(&report.ruled_out, style),
-        outcome(report, style),
+        replicas(report, style) + &outcome(report, style),
         standing(&report.tuned, style),
         counted::of_run(&report.tuned, style),
         events::of_run(&report.tuned, style),
@@ -31,6 +32,9 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
 /// Formats one screen: bottleneck, candidates, result.
 pub(crate) fn screen(report: &TuneReport, style: &Style) -> String {
     let write = match (report.chosen, &report.predicted_from) {
+        _ if dead_end(report).is_some() => {
+            dead_end(report).map_or("", |end| end.remedy()).to_owned()
+        }
         (Some(_), _) => "add --out FILE to write the path with this mapping".to_owned(),
         (None, Some(_)) => format!("linerate tune {PATH_FILE}  # measure the candidates"),
         (None, None) => match &report.finding.bottleneck {
@@ -42,11 +46,22 @@ pub(crate) fn screen(report: &TuneReport, style: &Style) -> String {
     };
     stacked(&[
         line("evidence", &report.finding.sentence, style)
+            + &replicas(report, style)
             + &outcome(report, style)
             + &line("do", &write, style),
         limited(&candidates(report, style), 16),
         limited(&standing(&report.tuned, style), 8),
     ])
+}
+
+/// Returns the stage that dropped every packet, if there is one.
+fn dead_end(report: &TuneReport) -> Option<DeadEnd> {
+    report.tuned.dead_end().filter(DeadEnd::is_drop)
+}
+
+/// Explains why replicas on all CPUs gain little, if the packets fall into too few RSS buckets.
+fn replicas(report: &TuneReport, style: &Style) -> String {
+    few_buckets(&report.baseline, report.cpus_available.unwrap_or(1), style)
 }
 
 fn line(label: &str, text: &str, style: &Style) -> String {
@@ -255,6 +270,9 @@ fn gap(report: &TuneReport, after: &Figure, style: &Style) -> String {
     let (Some(rate), Some(line_rate)) = (after.as_number(), report.tuned.line_rate_kpps) else {
         return String::new();
     };
+    if let Some(end) = dead_end(report) {
+        return line("line rate", &format!("{ABSENT} (no packet reached the sink: {end})"), style);
+    }
     let missing = line_rate - rate;
     let text = if missing > 0.0 {
         format!(

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{PLAIN, assert_golden, assert_same};
+use linerate_record::run::{BucketUse, WorkerReport};
 use linerate_record::{Body, Figure, Record, Tier, fixtures};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style, text};
 
@@ -78,6 +79,74 @@ fn a_path_that_lets_no_packet_through_is_the_answer() {
     filter.ledger.held.packets = 0;
     let text = screen(&record, 80, Detail::Screen);
     assert!(text.starts_with("No packet reached the sink: `filter` dropped all "), "{text}");
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined.contains(" dropped, none delivered; line rate - ("), "{text}");
+    assert!(!joined.contains("% of the line rate"), "{text}");
+
+    let mut tuned = fixtures::record("tune");
+    let Body::Tune(report) = &mut tuned.body else { unreachable!("a record of tune") };
+    for worker in &mut report.tuned.workers {
+        let filter = worker.stages.iter_mut().find(|stage| stage.name == "filter");
+        let ledger = &mut filter.expect("a filter").ledger;
+        ledger.output.packets = 0;
+        ledger.held.packets = 0;
+    }
+    let text = screen(&tuned, 100, Detail::Screen);
+    assert!(text.contains("line rate   - (no packet reached the sink: `filter` dropped"), "{text}");
+    assert!(!text.contains("; reached"), "{text}");
+}
+
+#[test]
+fn packets_in_one_bucket_explain_why_replicas_gain_nothing() {
+    let one = Some(BucketUse { buckets: 128, in_use: 1, largest_share: 1.0 });
+    let expected = "replicas    all packets fall into 1 of 128 RSS buckets, so one of 2 replicas";
+    let mut record = fixtures::record("run");
+    let Body::Run(report) = &mut record.body else { unreachable!("a record of run") };
+    report.buckets = one;
+    assert!(!screen(&record, 100, Detail::Screen).contains("RSS"), "there is one replica");
+    let Body::Run(report) = &mut record.body else { unreachable!("a record of run") };
+    report.workers.push(WorkerReport { replica: 1, ..fixtures::worker() });
+    let mut tuned = fixtures::record("tune");
+    let Body::Tune(report) = &mut tuned.body else { unreachable!("a record of tune") };
+    report.baseline.buckets = one;
+    report.cpus_available = Some(2);
+    for record in [record, tuned] {
+        for detail in [Detail::Screen, Detail::Brief] {
+            let text = screen(&record, 100, detail);
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_costly_replay_is_in_the_first_lines() {
+    let mut record = fixtures::record("run");
+    let Body::Run(report) = &mut record.body else { unreachable!("a record of run") };
+    let worker = &mut report.workers[0];
+    let busy = worker.time.expect("its time").busy;
+    let last = worker.stages.len() - 1;
+    for (index, stage) in worker.stages.iter_mut().enumerate() {
+        let share = if index == 0 || index == last { 0.25 } else { 0.5 / (last - 1) as f64 };
+        stage.busy = Some(share * busy);
+    }
+    let text = screen(&record, 100, Detail::Screen);
+    let first = text.lines().next().unwrap_or_default();
+    assert!(first.contains("(replay 50 %), worker 0.0 "), "{first}");
+}
+
+#[test]
+fn the_budget_of_this_machine_is_in_cores_and_that_of_others_in_pipes() {
+    let mut record = fixtures::record("budget");
+    let said = |record: &Record| screen(record, 100, Detail::Screen);
+    let own = said(&record);
+    let first = own.lines().next().unwrap_or_default();
+    assert!(first.contains(" core cycles per packet at ") && first.contains(" on all 2 cores"));
+    assert!(!own.contains("pipe ") && !own.contains("strand"), "{own}");
+    let Body::Budget(report) = &mut record.body else { unreachable!("a record of budget") };
+    (report.is_this_machine, report.strands_per_pipe) = (false, 4);
+    let other = said(&record);
+    assert!(other.contains(" pipe cycles per packet at "), "{other}");
+    assert!(other.contains("2 cores of 1 pipe, 4 strands per pipe"), "{other}");
 }
 
 #[test]

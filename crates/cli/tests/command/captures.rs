@@ -165,7 +165,7 @@ fn a_stage_that_found_nothing_to_do_is_a_warning() {
     let offer = format!("packets = {EDGE_PACKETS}");
     let busy = folder.write("busy.toml", edge(&[(EDGE_TIME, offer.as_str())]));
     let done = linerate(&["run", &busy]);
-    assert!(!done.stderr.contains("did nothing with"), "{}", done.stderr);
+    assert!(!done.stderr.contains("as they were"), "{}", done.stderr);
     for word in ["stage", "counted", "mappings made", "permitted by rule", "by default route"] {
         assert!(done.stdout.contains(word), "{word} not in {}", done.stdout);
     }
@@ -175,10 +175,28 @@ fn a_stage_that_found_nothing_to_do_is_a_warning() {
     let elsewhere = format!("{}203.0.113.0/24{}", &inside[..at], &inside[end..]);
     let done = linerate(&["run", &folder.write("idle.toml", elsewhere)]);
     let said = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    for word in ["`nat44` did nothing with", "`inside` = 203.0.113.0/24 matches no source address"]
-    {
+    for word in ["`nat44` left all ", "`inside` = 203.0.113.0/24 matches no source address"] {
         assert!(said.contains(word), "{word} not in {said}");
     }
+}
+
+#[test]
+fn a_capture_of_loopback_traffic_is_not_for_a_router() {
+    let folder = Folder::new();
+    let mut frames = [udp(1), udp(2)];
+    let stages = "[[stage]]\nkind = 'parse'\n[[stage]]\nkind = 'forward'\nname = 'route'\n\
+                  source_mac = '02:00:00:00:00:01'\nnext_hop_mac = '02:00:00:00:00:02'\n";
+    let mut check = |source: u8| {
+        frames.iter_mut().for_each(|frame| frame[26] = source);
+        let capture = folder.write("lo.pcap", pcap(frames.iter().map(Vec::as_slice)));
+        let text = format!("[source]\nkind = 'capture'\nfile = '{capture}'\n{stages}");
+        answered(0, &["run", "--check", &folder.write("lo.toml", text)])
+    };
+    let warned = check(127);
+    let expected = "warning: 100.0 % of the packets have loopback addresses, which `route` drops";
+    assert!(warned.contains(expected), "{warned}");
+    let silent = check(10);
+    assert!(!silent.contains("warning"), "{silent}");
 }
 
 /// Two captures recorded on `lo` by `dumpcap -i any`, one with LINUX_SLL and one with LINUX_SLL2

@@ -95,7 +95,10 @@ fn a_path_that_drops_everything_says_where_and_why_and_what_to_do() {
         "{warned}"
     );
     assert!(warned.contains("(not_framed): `linerate stages KIND` lists"), "{warned}");
-    assert!(joined(&done.stdout).contains("; no packet reached the sink: `PDSN_TX`"), "{done:?}");
+    assert!(
+        joined(&done.stdout).contains("the path: no packet reached the sink: `PDSN_TX`"),
+        "{done:?}"
+    );
     let said = linerate(&["run", "--goal", "1kpps", "--quiet", &file]);
     assert_eq!(said.status, Some(2), "{said:?}");
     assert!(

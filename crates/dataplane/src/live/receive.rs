@@ -15,7 +15,7 @@
 
 use super::segments::Segments;
 use super::{Ports, Receiver};
-use crate::bucket::address_bucket;
+use crate::bucket::flow_bucket;
 use crate::burst::Burst;
 use crate::capture::repair::complete;
 use crate::packet::Packet;
@@ -286,7 +286,7 @@ impl<'a> LiveQueue<'a> {
 #[inline]
 fn push<'p>(mut packet: Packet<'p>, burst: &mut Burst<'p>, position: &mut u64, rules: &Rules<'_>) {
     let steered = rules.steers.iter().find_map(|steer| steer.bucket(packet.bytes()));
-    let bucket = steered.unwrap_or_else(|| address_bucket(packet.bytes()));
+    let bucket = steered.unwrap_or_else(|| flow_bucket(packet.bytes()));
     let meta = packet.meta_mut();
     (meta.bucket, meta.position, meta.born_ticks) = (bucket, *position, 0);
     *position += rules.queue[1];

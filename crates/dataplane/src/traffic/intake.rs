@@ -111,6 +111,7 @@ impl<'s> Intake<'s> {
         let contents = contents.map_err(TrafficError::Capture)?;
         refused.map_or(Ok(()), Err)?;
         self.count(&contents);
+        self.traffic.keep_fragments_with_their_flows(self.steers);
         let Self { traffic, selection, .. } = self;
         let rules = selection.rules;
         if traffic.frames.is_empty() {

@@ -103,6 +103,39 @@ fn the_first_stage_that_steers_decides() {
     assert_eq!(buckets(&[Arc::new(Always(9)), Arc::new(ByFirstByte)]), [9, 9]);
 }
 
+/// Returns a TCP packet from port `port` to port 80 with the given fragment field.
+fn tcp(hosts: [u8; 2], port: u16, fragment: u16) -> Vec<u8> {
+    let mut frame = vec![2; 12];
+    frame.extend([0x08, 0x00, 0x45, 0, 0, 46, 0, 0]);
+    frame.extend(fragment.to_be_bytes());
+    frame.extend([64, 6, 0, 0]);
+    frame.extend(hosts.iter().flat_map(|host| [10, 0, 0, *host]));
+    frame.extend(port.to_be_bytes());
+    frame.extend([0, 80]);
+    frame.resize(60, 0);
+    frame
+}
+
+#[test]
+fn connections_spread_and_fragments_stay_with_their_flow() {
+    const MORE_FRAGMENTS: u16 = 0x2000;
+    let buckets = |frames: &[Vec<u8>], steers: &[Arc<dyn Steer>]| -> Vec<u8> {
+        let mut builder = TrafficBuilder::new(steers);
+        frames.iter().for_each(|frame| builder.push(frame, 0, &[]));
+        builder.finish().unwrap().frames().iter().map(|frame| frame.bucket).collect()
+    };
+    let mut frames: Vec<Vec<u8>> = (0..200).map(|port| tcp([1, 2], 1000 + port, 0)).collect();
+    let used = buckets(&frames, &[]).into_iter().collect::<BTreeSet<_>>().len();
+    assert!(used > 80, "200 connections between two hosts use {used} of 128 buckets");
+    frames.push(tcp([3, 4], 1000, 0));
+    frames.push(tcp([2, 1], 80, MORE_FRAGMENTS));
+    let all = buckets(&frames, &[]);
+    let pair = address_bucket(&frames[0]);
+    assert!(all[..200].iter().chain(&all[201..]).all(|bucket| *bucket == pair), "{all:?}");
+    assert_eq!(all[200], flow_bucket(&frames[200]), "other hosts are hashed by port");
+    assert_eq!(buckets(&frames, &[Arc::new(ByFirstByte)]), [2; 202]);
+}
+
 #[test]
 fn generated_traffic_has_the_requested_mix() {
     let imix = [60, 60, 60, 60, 60, 60, 60, 590, 590, 590, 590, 1514];

@@ -7,6 +7,7 @@ use super::{Inquiry, Reply};
 use crate::budget::{BudgetInputs, budget, ns_between, shortfall};
 use linerate_cmt::processor::FRAME_MIN;
 use linerate_plan::profile::given;
+use linerate_record::Body;
 use linerate_record::answers::{AnswerVerdict, Evidence};
 use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 
@@ -62,28 +63,38 @@ pub(super) fn small_packets(asked: &Inquiry<'_>) -> Reply {
         let sentence = format!("{shown} sustains {on_line} even with minimum-size frames");
         return Reply::does_not_arise(sentence).because(evidence);
     }
-    let from = if found.holds_from_bytes > LONGEST {
-        format!("at no frame size up to {LONGEST} bytes")
-    } else {
-        format!("with frames of {:.0} bytes or more", found.holds_from_bytes.ceil())
-    };
     let percent = three_digits(100.0 * found.share_of_line_at_shortest);
-    let sentence = format!(
-        "if the cost per packet is independent of packet size, {shown} sustains {on_line} {from}, \
-         and {percent} % of line rate at 64 bytes"
-    );
-    let advice: &[&str] = if found.share_of_line_at_shortest >= OPTIMISE_FROM {
-        &["make the worker faster (compiler flags, inlining, hot stages): the gap is less than a \
-           factor of two"]
+    let needed = three_digits(1.0 / found.share_of_line_at_shortest);
+    let sentence = if found.holds_from_bytes > LONGEST {
+        let at_longest = three_digits(100.0 * packets_per_s * ns_between(LONGEST, bits) / 1e9);
+        format!(
+            "{shown} is too slow for {on_line} at every frame size: it fills {at_longest} % of the \
+             line with {LONGEST}-byte frames and {percent} % with 64-byte frames, if a packet \
+             costs the same at every size"
+        )
     } else {
-        &[
-            "for slightly shorter frames, make the worker faster (compiler flags, inlining, hot \
-             stages)",
-            "for minimum-size frames, replicate or split the worker: the gap is more than a factor \
-             of two",
-        ]
+        let from = found.holds_from_bytes.ceil();
+        format!(
+            "{shown} fills {on_line} with frames of {from:.0} bytes or more, but only {percent} % \
+             of it with 64-byte frames, if a packet costs the same at every size"
+        )
     };
-    Reply::answered(sentence).because(evidence).advise(advice).then("linerate tune PATH.toml")
+    let advice = if found.share_of_line_at_shortest >= OPTIMISE_FROM {
+        format!(
+            "make the workers {needed} times faster to reach line rate with 64-byte frames: \
+             compiler flags, inlining, hot stages"
+        )
+    } else {
+        format!(
+            "line rate with 64-byte frames takes {needed} times the rate: use more workers \
+             (replicas or a split); faster code alone seldom gains more than a factor of two"
+        )
+    };
+    let reply = Reply::answered(sentence).because(evidence).advise(&[&advice]);
+    match asked.record.body {
+        Body::Why(_) => reply.then(format!("linerate report {}", asked.file)),
+        _ => reply.then("linerate tune PATH.toml"),
+    }
 }
 
 pub(super) fn shortest_frames(asked: &Inquiry<'_>) -> Reply {

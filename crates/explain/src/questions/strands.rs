@@ -166,7 +166,7 @@ pub(super) fn bound(asked: &Inquiry<'_>) -> Reply {
             ),
             None => Reply::cannot_tell(
                 "the record has no CPI measured on a processor that linerate knows",
-                "linerate import FILE --machine t1 --record strands.json",
+                "linerate import FILE --machine NAME --record strands.json",
             ),
         };
     }

@@ -4,7 +4,7 @@
 use crate::sim::{Dice, World, mapping, name, random_mapping, run};
 use linerate_path::model::Mapping;
 use linerate_plan::diagnose::diagnose;
-use linerate_record::run::{RunReport, TimeShares};
+use linerate_record::run::{Ledger, RunReport, Tally, TimeShares};
 use linerate_record::tune::Limit;
 use linerate_record::{Figure, Tier};
 
@@ -105,6 +105,40 @@ fn distinguishes_a_slow_source_from_a_slow_path() {
         assert_eq!(finding.limit, Limit::Offered, "case {case}: {}", finding.sentence);
         assert_eq!((finding.bottleneck, finding.worker), (None, None));
     }
+}
+
+#[test]
+fn small_bursts_of_a_slow_source_explain_a_high_load() {
+    let mut world = World::random(&mut Dice::new(9), 2);
+    world.period = 2.0 * Truth::simulate(&world, &Mapping::merged(2)).loads[0];
+    let mut report = run(&world, &Mapping::merged(2), 0.0, 0);
+    let said = |report: &RunReport| {
+        let finding = diagnose(report);
+        assert_eq!(finding.limit, Limit::Offered, "{}", finding.sentence);
+        finding.sentence.contains("most of its bursts have 1 to 3 packets, at ")
+    };
+    report.workers[0].burst_sizes = vec![30, 20, 10, 0, 0, 30];
+    assert!(said(&report));
+    report.workers[0].burst_sizes = vec![10, 20, 0, 0, 0, 60];
+    assert!(!said(&report));
+}
+
+#[test]
+fn a_path_that_drops_every_packet_has_no_bottleneck() {
+    let world = World::random(&mut Dice::new(10), 2);
+    let mut report = run(&world, &Mapping::merged(2), 0.0, 0);
+    assert_eq!(diagnose(&report).limit, Limit::Processing);
+    for stage in report.workers.iter_mut().flat_map(|worker| &mut worker.stages) {
+        let packets = Tally { packets: 50, bytes: 5000 };
+        stage.ledger = Ledger { input: packets, output: packets, ..Ledger::default() };
+        if stage.name == "stage1" {
+            stage.ledger.output = Tally::default();
+            stage.ledger.drops = [("martian".to_owned(), packets)].into();
+        }
+    }
+    let expected = "no packet reached the sink: `stage1` dropped all 50 packets it received";
+    assert_refused(&report, expected);
+    assert_eq!(diagnose(&report).bottleneck, None);
 }
 
 #[test]
@@ -247,6 +281,9 @@ fn the_bottleneck_is_a_stage_of_the_path() {
     let finding = diagnose(&report);
     assert_eq!(finding.bottleneck.as_deref(), Some("stage0"), "{}", finding.sentence);
     report.finding = Some(finding);
+    let finding = report.finding.as_ref().expect("a finding");
+    let expected = "; source and sink, which are no stages of the path, take 83.3 %";
+    assert!(finding.sentence.contains(expected), "{}", finding.sentence);
     let replay = report.replay_share().expect("times are known");
     assert!((replay.share - 500.0 / 600.0).abs() < 0.02, "{replay:?}");
     let kpps = report.processed_kpps.as_number().expect("a rate");

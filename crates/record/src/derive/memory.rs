@@ -99,7 +99,7 @@ impl Derive for MemoryReport {
             unsteady,
             emulated(provenance),
             unknown_core_clock(&self.timer.core_ghz),
-            preempted(dropped, all),
+            preempted(dropped, all, None),
         ];
         doubts.into_iter().flatten().collect()
     }

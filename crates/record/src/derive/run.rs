@@ -6,7 +6,7 @@ use crate::figure::{Figure, Figures, Tier};
 use crate::input::WARNED_SHARE;
 use crate::interfaces::InterfaceDoubt;
 use crate::provenance::Provenance;
-use crate::run::{LineReport, PacketsHome, RunReport, StageReport, Tally};
+use crate::run::{LineReport, PacketsHome, RunReport, StageReport, Tally, WorkerReport};
 use crate::tune::{Finding, KernelAdvice};
 use crate::warning::Warning;
 use crate::why::WhyFinding;
@@ -227,8 +227,10 @@ const WINDOWS_FEW: u64 = 50;
 /// Returns warnings about a run's workers, stages and input.
 pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     let windows = || run.workers.iter().map(|worker| worker.windows);
-    let share = |w: &crate::run::WindowCount| w.preempted as f64 / w.total.max(1) as f64;
-    let worst = windows().max_by(|a, b| share(a).total_cmp(&share(b)));
+    let share = |worker: &&WorkerReport| {
+        worker.windows.preempted as f64 / worker.windows.total.max(1) as f64
+    };
+    let worst = run.workers.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
     let kept = windows().map(|w| w.total.saturating_sub(w.preempted)).min().unwrap_or(0);
     let few = (kept < WINDOWS_FEW).then_some(Warning::FewWindows { kept });
     let mut warnings: Vec<Warning> =
@@ -240,7 +242,10 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
         Some(cpus) => {
             warnings.push(Warning::CpuQuota { cpus, workers: run.workers.len() as u32 });
         }
-        None => warnings.extend(worst.and_then(|w| preempted(w.preempted, w.total))),
+        None => warnings.extend(worst.and_then(|worker| {
+            let taken = worker.time.map(|time| time.lost);
+            preempted(worker.windows.preempted, worker.windows.total, taken)
+        })),
     }
     warnings.extend(few);
     warnings.extend(run.dead_end().map(Warning::NothingCameThrough));

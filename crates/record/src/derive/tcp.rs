@@ -59,7 +59,7 @@ impl Derive for TcpReport {
             not_idle(provenance),
             unsteady_counter(provenance),
             emulated(provenance),
-            preempted(dropped, all),
+            preempted(dropped, all, None),
         ];
         doubts.into_iter().flatten().collect()
     }

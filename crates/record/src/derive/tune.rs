@@ -5,7 +5,7 @@ use super::run::{costs, doubts, line_rate, of_finding, of_home, of_kernels};
 use super::{Derive, named, not_idle};
 use crate::figure::{Figure, Figures, Tier};
 use crate::provenance::Provenance;
-use crate::run::Latency;
+use crate::run::{DeadEnd, Latency};
 use crate::tune::{RoundLatency, TuneReport};
 use crate::warning::Warning;
 
@@ -58,10 +58,16 @@ fn rates(report: &TuneReport) -> Figures {
         None => Figure::exact("ratio", 1.0, Tier::Sw, "the baseline is kept"),
     };
     let line = line_rate(&report.tuned);
-    let gap = tuned.as_number().zip(line.as_number()).and_then(|(t, l)| gap_to_line(t, l));
+    let end = report.tuned.dead_end().filter(DeadEnd::is_drop);
+    let no_gap = match end {
+        Some(_) => "no packet reached the sink",
+        None => "no line rate to compare with",
+    };
+    let gap = tuned.as_number().zip(line.as_number()).filter(|_| end.is_none());
+    let gap = gap.and_then(|(tuned, line)| gap_to_line(tuned, line));
     let gap = gap.map_or_else(
         || match tuned.as_number() {
-            Some(_) => Figure::absent("ratio", Tier::Sw, ROUNDS, "no line rate to compare with"),
+            Some(_) => Figure::absent("ratio", Tier::Sw, ROUNDS, no_gap),
             None => none("ratio", Tier::Sw),
         },
         |gap| Figure::exact("ratio", gap, Tier::Sw, "1 minus tuned rate over line rate"),

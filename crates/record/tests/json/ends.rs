@@ -29,7 +29,7 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
     let [few, many]: [&[_]; 2] = [&[("bad", 300), ("cut", 693)], &[("bad", 993)]];
     let dead = run([few, many]);
     let causes = vec!["bad".to_owned(), "cut".to_owned()];
-    let expected = DeadEnd { stage: "verify".to_owned(), packets: 2000, causes };
+    let expected = DeadEnd { stage: "verify".to_owned(), packets: 2000, causes, passed: 0 };
     assert_eq!(ended(&dead), Some(expected));
 
     // One replica lets a packet through, or still holds one that it may let through, so there is no
@@ -40,6 +40,22 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
     let mut held = dead.clone();
     held.workers[0].stages[1].ledger.held.packets = 1;
     assert_eq!(ended(&held), None);
+
+    // The stage that dropped nearly all is named, not the one that dropped the last few.
+    let mut two = dead.clone();
+    for worker in &mut two.workers {
+        let mut last = worker.stages[1].clone();
+        let few = Tally { packets: 7, bytes: 448 };
+        let verify = &mut worker.stages[1].ledger;
+        verify.drops.get_mut("bad").expect("a cause").packets -= 7;
+        verify.output = few;
+        "count".clone_into(&mut last.name);
+        (last.ledger.input, last.ledger.drops) = (few, [("odd".to_owned(), few)].into());
+        worker.stages.insert(2, last);
+    }
+    let end = ended(&two).expect("a dead end");
+    assert_eq!((end.stage.as_str(), end.packets, end.passed), ("verify", 2000, 14));
+    assert!(end.to_string().starts_with("`verify` dropped all but 14 of the 2000 "), "{end}");
 
     let mut consumed = dead.clone();
     for worker in &mut consumed.workers {
@@ -101,7 +117,7 @@ fn warns_of_a_stage_that_found_nothing_to_do_on_any_worker() {
     assert_eq!(warnings(report), []);
     assert_eq!(
         expected[0].to_string(),
-        "`verify` did nothing with 1200 packets (`l4` = false): the stage's cost is not \
-         representative; match its parameters to the packets, or replay packets that it handles"
+        "`verify` left all 1200 packets as they were (`l4` = false): its cost is that of such \
+         packets only; to measure others, replay packets that its parameters apply to"
     );
 }

@@ -7,8 +7,8 @@ use linerate_record::kernels::{
     State, Timing, VariantReport, WrongResult,
 };
 use linerate_record::run::{
-    Bounds, CountedEvent, CountedEvents, InterfaceChanges, InterfaceReport, KernelUse, Latency,
-    Ledger, LineReport, PacketsHome, ReceivedReport, RingReport, RunReport, SentReport,
+    Bounds, BucketUse, CountedEvent, CountedEvents, InterfaceChanges, InterfaceReport, KernelUse,
+    Latency, Ledger, LineReport, PacketsHome, ReceivedReport, RingReport, RunReport, SentReport,
     StageReport, Tally, TimeShares, VariantTime, WindowCount, WorkerReport,
 };
 use linerate_record::stats::Estimate;
@@ -151,6 +151,7 @@ pub(crate) fn run_report() -> RunReport {
         input: None,
         interrupted: false,
         frames: Some(96),
+        buckets: Some(BucketUse { buckets: 128, in_use: 123, largest_share: 0.03 }),
         cpus_available: Some(2),
         line: Some(LineReport { bits_per_s: 1e9, ports: 2, mean_frame_bytes: 338.0 }),
         finding: Some(finding()),

@@ -4,6 +4,7 @@
 
 use super::share;
 use crate::value::{cut, significant};
+use linerate_plan::diagnose::NOTED_REPLAY;
 use linerate_plan::profile::stage_share;
 use linerate_record::budget::BudgetReport;
 use linerate_record::plan::PlanReport;
@@ -67,12 +68,18 @@ fn at(report: &RunReport, stage: &str, worker: &str) -> Option<String> {
         (Some(part), Some(ticks)) => (part, three_digits(ticks) + " ticks/packet"),
         _ => (stage.busy? / time.busy, "the work".to_owned()),
     };
-    Some(format!(
-        ", {} % of {whole} on worker {} ({} % busy)",
-        share(part),
-        worker.name,
-        share(time.busy / (time.busy + time.starved + time.blocked)),
-    ))
+    let busy = share(time.busy / (time.busy + time.starved + time.blocked));
+    let part = share(part);
+    let replay = worker.replay_share().filter(|_| report.interfaces.is_empty());
+    let replay = replay.map(|replay| replay / time.busy).filter(|share| *share >= NOTED_REPLAY);
+    Some(match replay {
+        Some(replay) => format!(
+            ", {part} % of {whole} (replay {} %), worker {} {busy} % busy",
+            share(replay),
+            worker.name
+        ),
+        None => format!(", {part} % of {whole} on worker {} ({busy} % busy)", worker.name),
+    })
 }
 
 /// Formats `line rate: 61 %`; empty if the line rate or the measured rate is unknown.
@@ -114,7 +121,13 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
     let factor = faster(paired, after.zip(before.filter(|kpps| *kpps > 0.0)).map(|(a, b)| a / b));
     let rates = before.zip(after).map(|(a, b)| format!(": {} to {}", Kpps(a), Kpps(b)));
     let by = cut(&setting(candidate, report), NAME_COLUMNS);
-    vec![format!("{word}{factor} by {by}{}", rates.unwrap_or_default()), line_rate(after, line)]
+    let replay = report.tuned.replay_share().filter(|replay| replay.share >= NOTED_REPLAY);
+    let replay = replay.map(|replay| format!("replay: {} % of the work", share(replay.share)));
+    vec![
+        format!("{word}{factor} by {by}{}", rates.unwrap_or_default()),
+        line_rate(after, line),
+        replay.unwrap_or_default(),
+    ]
 }
 
 /// Formats the speedup. The ratio of paired rounds is not that of the two rates, which are medians
@@ -174,19 +187,24 @@ pub(super) fn of_budget(report: &BudgetReport) -> Vec<String> {
     let Some(row) = report.rows.first() else {
         return vec!["No budget: no frame size was given".to_owned()];
     };
+    let unit = if report.is_this_machine { "core" } else { "pipe" };
+    let all = report.cores * report.pipes_per_core;
+    let of_all =
+        (all > 1).then(|| format!("{} on all {all} {unit}s", significant(row.cycles_of_all)));
     let budget = format!(
-        "Budget: {} ns, {} cycles per packet at {} with {}-byte frames",
+        "Budget: {} ns, {} {unit} cycles per packet at {} with {}-byte frames",
         significant(row.ns_per_packet),
-        significant(row.cycles_of_all),
+        significant(row.cycles_per_packet),
         BitsPerSecond(report.line_bits_per_s),
         significant(row.frame_bytes),
     );
+    let strands = if report.is_this_machine { "hardware threads" } else { "strands" };
     let task = row.task.as_ref().map(|task| match task.fits {
-        true => format!("the task needs {} strands", significant(task.strands)),
-        false => "the task needs more strands than the machine has".to_owned(),
+        true => format!("the task needs {} {strands}", significant(task.strands)),
+        false => format!("the task needs more {strands} than the machine has"),
     });
     let measured = report.shortfall.as_ref().map(|shortfall| {
         format!("measured: {} % of line rate", share(shortfall.share_of_line.min(1.0)))
     });
-    vec![budget, measured.or(task).unwrap_or_default()]
+    vec![budget, of_all.unwrap_or_default(), measured.or(task).unwrap_or_default()]
 }

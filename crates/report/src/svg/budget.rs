@@ -11,12 +11,16 @@ use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 /// Plots the per-packet budget over frame size; `None` with fewer than two sizes.
 pub fn budget(report: &BudgetReport) -> Option<Plot> {
     let rows = sizes(report)?;
+    let [all, shared, alone] = match report.is_this_machine {
+        true => ["core, cycles", "thread, shared", "thread, alone"],
+        false => ["pipe, cycles", "strand, shared", "strand, alone"],
+    };
     let lines = lines(
         &rows,
         &[
-            ("pipe, cycles", Look::Bound, |row| Some(row.cycles_per_packet)),
-            ("strand, shared", Look::Variant(0), |row| row.instructions_per_packet),
-            ("strand, alone", Look::Variant(1), |row| row.instructions_alone),
+            (all, Look::Bound, |row| Some(row.cycles_per_packet)),
+            (shared, Look::Variant(0), |row| row.instructions_per_packet),
+            (alone, Look::Variant(1), |row| row.instructions_alone),
         ],
     );
     let title = format!(

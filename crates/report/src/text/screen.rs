@@ -43,12 +43,9 @@ pub(super) fn screen(record: &Record, narrow: &Style, whole: &Style, glyphs: Gly
 fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
     let line = |label, text: &str| labelled(label, Paint::Head, &clean(text), narrow);
     let finding = report.finding.as_ref().map_or_else(String::new, |finding| {
+        let end = report.dead_end();
         let next = match finding.limit {
-            _ if report.dead_end().is_some() => line(
-                "do",
-                "linerate stages KIND  # lists what the stage accepts and its drop \
-                            reasons",
-            ),
+            _ if end.is_some() => line("do", end.map_or("", |end| end.remedy())),
             Limit::Processing => {
                 line("do", &format!("linerate tune {PATH_FILE}  # try other mappings"))
             }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Finds the stage at which all packets of a run ended.
+
+use super::{DeadEnd, RunReport, StageReport, WorkerReport};
+use std::collections::BTreeMap;
+
+/// Fraction of its packets that a stage must end to be named instead of a later stage that ended
+/// the few others.
+const NEARLY_ALL: f64 = 0.9;
+
+impl RunReport {
+    /// Returns the stage that received packets but let none through, by design or by mistake, or an
+    /// earlier one that left it nearly none; `None` if a packet reached the sink, no packets were
+    /// offered, or some were still in flight.
+    pub fn dead_end(&self) -> Option<DeadEnd> {
+        let mut workers: Vec<&WorkerReport> = self.workers.iter().collect();
+        workers.sort_by_key(|worker| worker.segment);
+        let stages = || workers.iter().flat_map(|worker| &worker.stages);
+        let of = |name: &str| -> Vec<&StageReport> {
+            stages().filter(|stage| stage.name == name).collect()
+        };
+        let input = |name: &str| sum(&of(name), |stage| stage.ledger.input.packets);
+        let through = |name: &str| {
+            sum(&of(name), |stage| {
+                stage.ledger.output.packets + stage.ledger.held.packets + stage.bypassed
+            })
+        };
+        let mut names: Vec<&str> = Vec::new();
+        // The ends of a worker (source, sink, rings) let every packet through, so only a stage can
+        // match.
+        for name in stages().map(|stage| stage.name.as_str()).filter(|name| *name != "sink") {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let last = names.iter().position(|name| input(name) > 0 && through(name) == 0)?;
+        let ended = |name: &str| {
+            sum(&of(name), |stage| (stage.ledger.dropped() + stage.ledger.consumed).packets)
+        };
+        let ends_most = |name: &&&str| ended(name) as f64 >= NEARLY_ALL * input(name) as f64;
+        let earlier = names[..last].iter().filter(ends_most).max_by_key(|name| ended(name));
+        let name = earlier.filter(|name| ended(name) > ended(names[last])).unwrap_or(&names[last]);
+        Some(DeadEnd {
+            stage: (*name).to_owned(),
+            packets: input(name),
+            causes: causes(&of(name)),
+            passed: through(name),
+        })
+    }
+}
+
+fn sum(all: &[&StageReport], part: fn(&StageReport) -> u64) -> u64 {
+    all.iter().copied().map(part).sum()
+}
+
+/// Returns the causes for which the replicas of a stage dropped packets, most frequent first.
+fn causes(replicas: &[&StageReport]) -> Vec<String> {
+    let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
+    for (cause, tally) in replicas.iter().flat_map(|stage| &stage.ledger.drops) {
+        *causes.entry(cause).or_default() += tally.packets;
+    }
+    let mut causes: Vec<(&str, u64)> = causes.into_iter().filter(|(_, n)| *n > 0).collect();
+    causes.sort_by_key(|(_, packets)| std::cmp::Reverse(*packets));
+    causes.into_iter().map(|(cause, _)| cause.to_owned()).collect()
+}
