@@ -137,6 +137,13 @@ fn threads_that_end_before_they_are_read_are_missed() {
     let finding = first(&seen);
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
     assert!(finding.sentence.contains("use 0.8 CPUs"), "{}", finding.sentence);
+    assert!(!finding.sentence.contains("affinity mask"), "{}", finding.sentence);
+    // All of them on one CPU.
+    let mut waits = thread("server", 101, &[(User, 0.05), (Waiting, 0.2), (Asleep, 0.75)]);
+    waits.allowed = vec![0];
+    seen.threads.push(waits);
+    let finding = first(&seen);
+    assert!(finding.sentence.contains("the only one in its affinity mask"), "{}", finding.sentence);
 }
 
 #[test]

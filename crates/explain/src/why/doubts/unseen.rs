@@ -56,15 +56,36 @@ pub(super) fn brief_threads(facts: &Facts<'_>) -> Option<Doubt> {
         format!(
             "Cannot tell what limits the program: threads that start and end within the window, \
              perhaps one per connection, use {} CPUs, and the threads that could be observed use \
-             {}.",
+             {}.{}",
             three_digits(brief),
-            three_digits(observed)
+            three_digits(observed),
+            confined(facts)
         ),
         format!(
             "Sample them with perf, which follows new threads: perf record -g -p {pid} -- sleep 5; \
              perf report"
         ),
     )
+}
+
+/// Returns a sentence about threads that wait for the only CPU that they may run on; empty if there
+/// are none.
+fn confined(facts: &Facts<'_>) -> String {
+    /// Fraction of the time that is more than the error of kernel accounting.
+    const WAITS: f64 = 0.1;
+    let waiting = |thread: &ThreadActivity| thread.share_of(|state| state == ThreadState::Waiting);
+    let threads = facts.observation.threads.iter().filter(|thread| thread.allowed.len() == 1);
+    match threads.max_by(|a, b| waiting(a).total_cmp(&waiting(b))) {
+        Some(thread) if waiting(thread) >= WAITS => format!(
+            " Thread {} waits {} % of the time for CPU {}, the only one in its affinity mask: \
+             taskset -acp CPUS {} changes that.",
+            label(thread),
+            percent(waiting(thread)),
+            thread.allowed[0],
+            thread.pid
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Detects clients waiting for replies while all threads of the program are asleep.

@@ -331,9 +331,13 @@ pub(super) fn takes_turns(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimat
     share(others.map(|other| other.share_of(ThreadState::is_on_cpu)).sum())
 }
 
-/// Returns the futexes on which the thread sleeps.
+/// Returns the futexes on which the thread sleeps, except for those on which it hardly does.
 fn futexes(thread: &ThreadActivity) -> impl Iterator<Item = &str> {
-    let objects = thread.asleep_on.iter().filter_map(|sleep| sleep.object.as_deref());
+    /// Share of the time of a few samples: fewer may be calls that pass, such as a lock of the
+    /// allocator.
+    const FEW: f64 = 0.02;
+    let sleeps = thread.asleep_on.iter().filter(|sleep| sleep.share >= FEW);
+    let objects = sleeps.filter_map(|sleep| sleep.object.as_deref());
     objects.filter(|object| object.starts_with("futex "))
 }
 
