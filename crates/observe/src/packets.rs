@@ -48,8 +48,8 @@ type Reading = (u64, Option<u64>);
 /// Extracts a counter's value.
 type Counter<'a> = &'a dyn Fn(&Counts) -> Option<Reading>;
 
-/// Minimum count, relative to the highest one, of a counter that is preferred because it also counts
-/// bytes.
+/// Minimum count, relative to the highest one, of a counter that is preferred because it also
+/// counts bytes.
 const OF_MOST: f64 = 0.95;
 
 /// Returns the best counter: the program's own, or else the available one with the highest count.

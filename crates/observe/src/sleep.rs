@@ -237,9 +237,9 @@ impl Reader {
 
 /// Returns whether futex(2) with these arguments is pthread_join, which waits on a futex that holds
 /// the ID of the thread until it ends. The thread may have ended just now: only the kernel wakes
-/// that futex, so unlike those of locks within a process, it is not private; and threads have higher
-/// IDs than their process, until IDs start over. In a container, whose IDs differ from those here,
-/// joins are not recognized.
+/// that futex, so unlike those of locks within a process, it is not private; and threads have
+/// higher IDs than their process, until IDs start over. In a container, whose IDs differ from those
+/// here, joins are not recognized.
 fn is_join(root: &Root, pid: u32, arguments: [u64; 4]) -> bool {
     /// Lowest value taken for a thread ID: lower ones may be lock states or sequence numbers.
     const LEAST: u32 = 256;

@@ -180,7 +180,7 @@ impl Family {
         let of_process = |pid: &u32| {
             let (stat, before) = self.stat_and_first(root, *pid)?;
             let before = before.map_or(0, |seen| seen.children_ticks);
-            // The time of children that nobody waits for (SIGCHLD ignored) is not added.
+            // The time of children that are not waited for (SIGCHLD ignored) is not added.
             let inherited = self.inherited_ticks.get(pid).copied().unwrap_or(0);
             Some(stat.children_ticks.saturating_sub(before + inherited))
         };

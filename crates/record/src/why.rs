@@ -216,8 +216,8 @@ pub struct PacketCount {
 }
 
 impl PacketCount {
-    /// Returns the mean size of a packet as an Ethernet frame without FCS, in bytes; `None` if bytes
-    /// or packets were not counted.
+    /// Returns the mean size of a packet as an Ethernet frame without FCS, in bytes; `None` if
+    /// bytes or packets were not counted.
     pub fn frame_bytes(&self) -> Option<f64> {
         /// Ethernet, IPv4 and TCP header with timestamps.
         const HEADERS: f64 = 14.0 + 20.0 + 32.0;

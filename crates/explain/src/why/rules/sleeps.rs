@@ -63,9 +63,9 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::AtLeast(&GainModel::CostRemoved(M::FaultTime, [0.5, 1.5, 4.0])),
         then_limited_by: Next::Is("the thread's work other than starting"),
         sentence: "{program} (thread {thread}) executes itself or another program again and again: \
-                   it called execve before {exec_share} of the readings, ten per second. Each time, \
-                   it is loaded, linked and initialized anew, which also takes {faults} page \
-                   faults per second.",
+                   it called execve before {exec_share} of the readings, ten per second. Each \
+                   call loads, links and initializes a program, which causes most of the {faults} \
+                   page faults per second.",
         fix: "Keep the process running for more than one request or connection",
         workaround: Some(
             "a small static executable (no dynamic linking, little initialization) makes each \
