@@ -179,8 +179,8 @@ fn columns(stream: &impl AsFd) -> Option<usize> {
 pub(crate) struct Output {
     /// Print the record as JSON
     ///
-    /// With a command to run, standard output is that command's: the record goes to stderr, or with
-    /// -o to a file.
+    /// If this command starts another one (-- CMD), standard output is that command's: the record
+    /// goes to stderr, or with -o to a file.
     #[arg(long)]
     json: bool,
     /// Output format: text, json, markdown or csv
@@ -391,7 +391,7 @@ pub(crate) fn reaches(
         true => (Answer::Done, "met"),
         false => (Answer::No, "missed"),
     };
-    let dropped = if run.ends_packets() { " (including packets dropped by stages)" } else { "" };
+    let dropped = if run.ends_packets() { " (including packets that ended in stages)" } else { "" };
     say(&format!(
         "linerate: goal {}: {verb}, with {} processed{dropped}\n",
         Kpps(wanted),

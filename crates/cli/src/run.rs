@@ -22,7 +22,7 @@ use linerate_plan::diagnose::diagnose;
 use linerate_plan::footprint::packets_home;
 use linerate_plan::kernels::advise;
 use linerate_record::input::{InputReport, UnreadTail, remedy};
-use linerate_record::run::RunReport;
+use linerate_record::run::{DeadEnd, RunReport};
 use linerate_record::units::{counted, memory_size};
 use linerate_record::{Body, Provenance, Record};
 use linerate_tune::{assign, home};
@@ -181,9 +181,10 @@ fn loopback(path: &Path, traffic: &Traffic) -> String {
     }
     format!(
         "warning: {:.1} % of the packets have loopback addresses, which `{}` drops (martian): \
-         capture traffic of an interface other than `lo`, or remove the stage\n",
+         {}\n",
         100.0 * share,
-        stage.name
+        stage.name,
+        DeadEnd::NO_ROUTER
     )
 }
 

@@ -31,8 +31,11 @@ const IPV6_EXTENSIONS: [u8; 5] = [0, 43, 44, 51, 60];
 /// Both directions of a flow fall into the same bucket. Fragments may fall into a different one
 /// than the unfragmented packets of their flow.
 pub fn flow_bucket(frame: &[u8]) -> u8 {
-    let Some((l3, true)) = ip_header(frame) else { return address_bucket(frame) };
-    let hash = ip_pair(frame).zip(ports(frame, l3)).map(|(addresses, ports)| {
+    let Some((l3, ethertype)) = network_layer(frame) else { return address_bucket(frame) };
+    if is_whole(frame, l3, ethertype) != Some(true) {
+        return address_bucket(frame);
+    }
+    let hash = ip_pair(frame, l3, ethertype).zip(ports(frame, l3)).map(|(addresses, ports)| {
         let [a, b] = addresses.map(mix);
         let [from, to] = ports.each;
         let end = |address: u64, port: u16| {
@@ -46,7 +49,8 @@ pub fn flow_bucket(frame: &[u8]) -> u8 {
 /// Returns whether a frame may be a fragment of an IP packet: an IPv4 fragment, or an IPv6 packet
 /// with extension headers.
 pub(crate) fn may_be_fragment(frame: &[u8]) -> bool {
-    ip_header(frame).is_some_and(|(_, is_whole)| !is_whole)
+    let whole = network_layer(frame).and_then(|(l3, ethertype)| is_whole(frame, l3, ethertype));
+    whole == Some(false)
 }
 
 /// Returns the bucket (below [`BUCKETS`]) of a frame by its addresses. Hashes the IP address pair,
@@ -62,7 +66,8 @@ pub fn address_bucket(frame: &[u8]) -> u8 {
 /// Returns the hash that [`address_bucket`] derives the bucket from. It is the same for both
 /// directions of a flow.
 pub fn address_hash(frame: &[u8]) -> u64 {
-    let pair = ip_pair(frame).or_else(|| mac_pair(frame));
+    let pair = network_layer(frame).and_then(|(l3, ethertype)| ip_pair(frame, l3, ethertype));
+    let pair = pair.or_else(|| mac_pair(frame));
     // The sum is symmetric, so both directions have the same hash. Mixing before adding
     // distinguishes the pair (1, 4) from (2, 3).
     pair.map_or(0, |[a, b]| mix(mix(a).wrapping_add(mix(b))))
@@ -87,16 +92,15 @@ fn ports(frame: &[u8], l3: usize) -> Option<Ports> {
     is_known.then_some(Ports { protocol, each: [number16(l4)?, number16(l4 + 2)?] })
 }
 
-/// Returns the offset of the IP header and whether the packet is certainly unfragmented; `None` if
+/// Returns whether the IP packet whose header begins at `l3` is certainly unfragmented; `None` if
 /// the frame is not IP or is truncated.
-fn ip_header(frame: &[u8]) -> Option<(usize, bool)> {
-    let (l3, ethertype) = network_layer(frame)?;
+fn is_whole(frame: &[u8], l3: usize, ethertype: u16) -> Option<bool> {
     match ethertype {
         ETHERTYPE_IPV4 => {
             let fragment = u16::from_be_bytes(*frame.get(l3 + 6..)?.first_chunk()?);
-            Some((l3, fragment & IPV4_FRAGMENT_BITS == 0))
+            Some(fragment & IPV4_FRAGMENT_BITS == 0)
         }
-        ETHERTYPE_IPV6 => Some((l3, !IPV6_EXTENSIONS.contains(frame.get(l3 + 6)?))),
+        ETHERTYPE_IPV6 => Some(!IPV6_EXTENSIONS.contains(frame.get(l3 + 6)?)),
         _ => None,
     }
 }
@@ -113,8 +117,9 @@ fn network_layer(frame: &[u8]) -> Option<(usize, u16)> {
     Some((l3, ethertype(l3)?))
 }
 
-fn ip_pair(frame: &[u8]) -> Option<[u64; 2]> {
-    let (l3, ethertype) = network_layer(frame)?;
+/// Returns the addresses of the IP packet whose header begins at `l3`; `None` if the frame is not
+/// IP or is truncated.
+fn ip_pair(frame: &[u8], l3: usize, ethertype: u16) -> Option<[u64; 2]> {
     let number32 = |at| Some(u32::from_be_bytes(*frame.get(at..)?.first_chunk()?));
     let number64 = |at| Some(u64::from_be_bytes(*frame.get(at..)?.first_chunk()?));
     match ethertype {

@@ -85,10 +85,10 @@ impl std::error::Error for BuildError {}
 pub type Build = fn(&Params, &BuildContext) -> Result<Box<dyn Stage>, BuildError>;
 
 /// A function that builds a stage's steering (how it assigns packets to RSS buckets), or returns
-/// `None` if the address hash is sufficient.
+/// `None` if the hash of the flow is sufficient.
 pub type MakeSteer = fn(&Params) -> Result<Option<Arc<dyn Steer>>, BuildError>;
 
-/// Returns `None`. This is the [`MakeSteer`] of stages for which the address hash is sufficient.
+/// Returns `None`. This is the [`MakeSteer`] of stages for which the hash of the flow is sufficient.
 pub fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
     Ok(None)
 }
@@ -100,12 +100,12 @@ pub struct StageKind {
     pub spec: StageSpec,
     /// Builds one replica.
     pub build: Build,
-    /// Builds the steering, if the address hash is not sufficient.
+    /// Builds the steering, if the hash of the flow is not sufficient.
     pub steer: MakeSteer,
 }
 
 impl StageKind {
-    /// Creates a kind that uses the address hash.
+    /// Creates a kind that uses the hash of the flow.
     pub const fn new(spec: StageSpec, build: Build) -> Self {
         Self { spec, build, steer: no_steering }
     }

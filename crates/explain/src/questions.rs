@@ -63,7 +63,7 @@ pub const QUESTIONS: [Question; 8] = [
     Question {
         id: "bottleneck",
         text: "What limits the rate?",
-        needs: "a run or tune record",
+        needs: "a run, tune or why record",
         takes_why: true,
         answer: strands::bottleneck,
     },

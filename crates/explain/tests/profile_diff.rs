@@ -41,7 +41,6 @@ fn profile(samples: &[u64], packets: Option<u64>) -> ProfileReport {
         packets: packets.map(|packets| PacketCount {
             packets,
             bytes: None,
-            is_payload: false,
             counter: "by hand".to_owned(),
         }),
         ..fixtures::profile()

@@ -214,7 +214,7 @@ fn poll(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
     let descriptor = watch.map_or(-1, AsRawFd::as_raw_fd);
     let mut watched = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
     let timeout = libc::timespec {
-        tv_sec: at_most.as_secs() as libc::time_t,
+        tv_sec: at_most.as_secs() as _,
         tv_nsec: at_most.subsec_nanos() as libc::c_long,
     };
     // SAFETY: `watched` and `timeout` are valid during the call; no signal mask is given.

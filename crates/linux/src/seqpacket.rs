@@ -52,10 +52,8 @@ fn connect(path: &Path, kind: libc::c_int, deadline: Duration) -> Result<OwnedFd
     }
     // SAFETY: the kernel has just opened it, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
-    let timeout = libc::timeval {
-        tv_sec: deadline.as_secs() as libc::time_t,
-        tv_usec: deadline.subsec_micros() as libc::suseconds_t,
-    };
+    let timeout =
+        libc::timeval { tv_sec: deadline.as_secs() as _, tv_usec: deadline.subsec_micros() as _ };
     for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
         // SAFETY: the option value is a `timeval` that is valid during the call.
         let status = unsafe {

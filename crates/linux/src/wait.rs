@@ -86,7 +86,7 @@ impl WaitSet {
     /// Sleeps until a descriptor is ready, for at most `timeout` (ppoll(2)).
     pub fn wait(&mut self, timeout: Duration) -> Ready {
         let timeout = libc::timespec {
-            tv_sec: timeout.as_secs() as libc::time_t,
+            tv_sec: timeout.as_secs() as _,
             tv_nsec: timeout.subsec_nanos() as libc::c_long,
         };
         let (entries, count) = (self.0.as_mut_ptr(), self.0.len() as libc::nfds_t);

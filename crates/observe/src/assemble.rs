@@ -398,7 +398,7 @@ fn activity(
         nice: Some(thread.nice()),
         policy: thread.policy(),
         tracer: thread.tracer(),
-        exec_share: thread.exec_share(),
+        execs: Some(thread.execs()),
     }
 }
 

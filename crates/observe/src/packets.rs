@@ -39,17 +39,14 @@ pub(crate) struct Tunnels {
     pub(crate) read: (u64, u64),
 }
 
-/// Name of the counter of segments and payload on the program's connections.
-const CONNECTIONS: &str = "segments received and sent on its TCP connections";
-
 /// A counter's value: packets and bytes.
 type Reading = (u64, Option<u64>);
 
 /// Extracts a counter's value.
 type Counter<'a> = &'a dyn Fn(&Counts) -> Option<Reading>;
 
-/// Minimum count, relative to the highest one, of a counter that is preferred because it also
-/// counts bytes.
+/// Minimum count on the program's connections, relative to the highest count, for them to be
+/// preferred: they also count bytes, and no other program's.
 const OF_MOST: f64 = 0.95;
 
 /// Returns the best counter: the program's own, or else the available one with the highest count.
@@ -89,7 +86,7 @@ pub(crate) fn choose(
     let less = if is_less { " minus drops at its packet sockets" } else { "" };
     let others: [(Counter<'_>, String); 8] = [
         (&of_namespace, "TCP segments received and sent in its network namespace".to_owned()),
-        (&of_tcp, CONNECTIONS.to_owned()),
+        (&of_tcp, PacketCount::CONNECTIONS.to_owned()),
         (&of_interface, format!("{interface} rx_packets{less}")),
         (&of_sent, format!("{interface} tx_packets")),
         (&of_tunnel, format!("packets through {tunnel}")),
@@ -103,13 +100,11 @@ pub(crate) fn choose(
         let counted: Vec<_> = counted.filter(|(count, _)| count.packets > 0).collect();
         let most = counted.iter().map(|(count, _)| count.packets).max()?;
         let is_near = |count: &PacketCount| {
-            count.bytes.is_some() && count.packets as f64 >= OF_MOST * most as f64
+            count.counter == PacketCount::CONNECTIONS
+                && count.packets as f64 >= OF_MOST * most as f64
         };
-        let most_with = |of: &dyn Fn(&PacketCount) -> bool| {
-            let found = counted.iter().filter(|(count, _)| of(count));
-            found.max_by_key(|(count, _)| count.packets).cloned()
-        };
-        most_with(&is_near).or_else(|| most_with(&|_| true))
+        let near = counted.iter().find(|(count, _)| is_near(count));
+        near.or_else(|| counted.iter().max_by_key(|(count, _)| count.packets)).cloned()
     };
     let own = count(reads, &of_program, program).map(|count| (count, &of_program as Counter<'_>));
     match own.or_else(best) {
@@ -140,7 +135,7 @@ fn count(
     let (first, last) = (of(reads.first()?)?, of(reads.last()?)?);
     let bytes = last.1.zip(first.1).and_then(|(last, first)| last.checked_sub(first));
     let packets = last.0.checked_sub(first.0)?;
-    Some(PacketCount { packets, bytes, is_payload: name == CONNECTIONS, counter: name.to_owned() })
+    Some(PacketCount { packets, bytes, counter: name.to_owned() })
 }
 
 /// Returns packets per second in each slice; 0 for a slice without a reading.
@@ -184,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_also_counts_bytes_is_preferred_if_it_counts_nearly_as_much() {
+    fn the_programs_connections_are_preferred_if_they_count_nearly_as_much() {
         let chosen = |of_connections: u64| {
             let reads = [0, 1].map(|n| Counts {
                 tcp: Some((of_connections * n, 2000 * n)),
@@ -192,10 +187,10 @@ mod tests {
                 ..Counts::default()
             });
             let count = choose(&reads, "", "", "").0.unwrap();
-            (count.packets, count.bytes, count.is_payload)
+            (count.packets, count.bytes)
         };
-        assert_eq!(chosen(960), (960, Some(2000), true));
-        assert_eq!(chosen(940), (1000, None, false));
+        assert_eq!(chosen(960), (960, Some(2000)));
+        assert_eq!(chosen(940), (1000, None));
     }
 
     #[test]

@@ -121,7 +121,9 @@ impl Sleepers {
             Some(_) if is_frozen => Some(Place { on: FROZEN.to_owned(), object: None }),
             // The kernel's workers of io_uring make no calls of their own.
             Some(_) if thread.name.starts_with(URING_WORKER) => None,
-            Some(_) if thread.is_stopped() => Some(Place { on: STOPPED.to_owned(), object: None }),
+            Some(_) if thread.is_stopped(root) => {
+                Some(Place { on: STOPPED.to_owned(), object: None })
+            }
             Some(InCall::Call { number, arguments }) => {
                 let found = self.reader.place_of(root, (pid, tid), number, arguments);
                 found.map(|(place, of)| {

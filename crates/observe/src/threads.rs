@@ -58,7 +58,9 @@ pub(crate) struct Thread {
     pub(crate) minor_faults: u64,
     pub(crate) major_faults: u64,
     /// Number of slices within which the thread's process called execve.
-    slices_with_exec: u32,
+    slices_with_exec: u64,
+    /// Whether the thread was stopped at the end of a slice of the window.
+    was_stopped: bool,
     first_status: Status,
     last_status: Status,
     /// Numbers of read(2), write(2) and similar calls at the first and last reading.
@@ -101,10 +103,9 @@ impl Thread {
         &self.last_status.allowed
     }
 
-    /// Returns the fraction of slices within which the thread's process called execve.
-    pub(crate) fn exec_share(&self) -> Option<f64> {
-        let slices = self.slices.len() as f64;
-        (slices > 0.0).then(|| f64::from(self.slices_with_exec) / slices)
+    /// Returns the number of slices within which the thread's process called execve.
+    pub(crate) fn execs(&self) -> u64 {
+        self.slices_with_exec
     }
 
     /// Returns the numbers of voluntary and involuntary context switches.
@@ -126,9 +127,10 @@ impl Thread {
         self.began == 'R' && self.switches().0 == 0
     }
 
-    /// Returns whether a signal or debugger had stopped the thread at the last read.
-    pub(crate) fn is_stopped(&self) -> bool {
-        matches!(self.last.stat.state, 'T' | 't')
+    /// Returns whether a signal or debugger stops the thread now. Reads its state only if it was
+    /// stopped at the end of a slice.
+    pub(crate) fn is_stopped(&self, root: &Root) -> bool {
+        self.was_stopped && read(root, self, 0).is_some_and(|now| now.stat.is_stopped())
     }
 
     /// Returns whether the thread was asleep at the last read.
@@ -172,6 +174,7 @@ impl Thread {
     fn begin_window(&mut self) {
         self.slices.clear();
         (self.minor_faults, self.major_faults, self.slices_with_exec) = (0, 0, 0);
+        self.was_stopped = false;
         self.first_status.clone_from(&self.last_status);
         self.io_calls[0] = self.io_calls[1];
         self.began = self.last.stat.state;
@@ -203,7 +206,8 @@ impl Thread {
         self.minor_faults += stat.minor_faults.saturating_sub(last.minor_faults);
         self.major_faults += stat.major_faults.saturating_sub(last.major_faults);
         let has_executed = stat.stack != last.stack && stat.stack != 0 && last.stack != 0;
-        self.slices_with_exec += u32::from(has_executed);
+        self.slices_with_exec += u64::from(has_executed);
+        self.was_stopped |= stat.is_stopped();
         self.name.clone_from(&stat.name);
         self.last = now;
     }
@@ -282,6 +286,7 @@ impl Threads {
             minor_faults: 0,
             major_faults: 0,
             slices_with_exec: 0,
+            was_stopped: false,
             first_status: Status::default(),
             last_status: Status::default(),
             io_calls: [None; 2],

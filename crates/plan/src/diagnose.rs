@@ -47,7 +47,7 @@ const UNEVEN: f64 = 0.20;
 
 /// Share of source and sink in a worker's busy time, 0 to 1, from which the finding mentions them:
 /// then hardly any single stage takes more.
-pub const NOTED_REPLAY: f64 = 0.3;
+pub const HEADLINE_REPLAY: f64 = 0.3;
 
 /// Minimum number of clean windows (without preemption) per worker. The range of six windows
 /// contains the median with a probability of 1 - 2^-5 = 97 %, the range of five only with 94 %,
@@ -328,7 +328,7 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
 fn replay(worker: &WorkerReport) -> String {
     let busy = worker.time_or_zero().busy;
     let share = worker.replay_share().filter(|_| busy > 0.0).map_or(0.0, |replay| replay / busy);
-    match share >= NOTED_REPLAY {
+    match share >= HEADLINE_REPLAY {
         true => {
             format!("; source and sink, which are no stages of the path, take {}", percent(share))
         }

@@ -12,7 +12,7 @@ pub struct DeadEnd {
     pub stage: String,
     /// Packets that reached the stage, over all workers.
     pub packets: u64,
-    /// The stage's drop causes, most frequent first; empty if it consumed packets by design.
+    /// The stage's drop causes, most frequent first; empty if it consumed most packets by design.
     pub causes: Vec<String>,
     /// Packets that passed the stage; later stages dropped or consumed them. Omitted if there are
     /// none.
@@ -26,6 +26,11 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl DeadEnd {
+    /// Advice for packets with addresses that no router forwards.
+    pub const NO_ROUTER: &str = "use traffic between addresses that routers forward (not \
+                                 loopback, link-local or reserved; if it was captured on `lo`, \
+                                 another interface), or remove the stage";
+
     /// Returns whether the stage dropped packets rather than consumed them by design.
     pub fn is_drop(&self) -> bool {
         !self.causes.is_empty()
@@ -33,13 +38,12 @@ impl DeadEnd {
 
     /// Returns advice on how to get packets through the stage.
     pub fn remedy(&self) -> &'static str {
-        let has = |part: &str| self.causes.iter().any(|cause| cause.contains(part));
-        if has("checksum") {
+        let first = self.causes.first().map_or("", String::as_str);
+        if first.contains("checksum") {
             "remove `verify`, or capture where checksums are complete: on the receiver, or on the \
              sender after `ethtool -K IF tx off`"
-        } else if self.causes.first().is_some_and(|cause| cause == "martian") {
-            "capture traffic of an interface other than `lo`, or remove the stage: no router \
-             forwards loopback and other martian addresses"
+        } else if first == "martian" {
+            Self::NO_ROUTER
         } else {
             "`linerate stages KIND` lists what a stage accepts and its drop reasons; use stages \
              that match the packets, or a source that matches the stages"

@@ -333,10 +333,10 @@ impl Warning {
                     _ => write!(f, "{}, {bytes})", counted(*packets, "packet")),
                 }
             }
-            Self::IdleStage { stage, packets, reason } => {
-                let packets = counted(*packets, "packet");
-                write!(f, "`{stage}` left all {packets} as they were ({reason})")
-            }
+            Self::IdleStage { stage, packets, reason } => match packets {
+                1 => write!(f, "`{stage}` left the 1 packet as it was ({reason})"),
+                _ => write!(f, "`{stage}` left all {packets} packets as they were ({reason})"),
+            },
             _ => Ok(()),
         }
     }

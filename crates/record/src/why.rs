@@ -207,15 +207,16 @@ pub struct PacketCount {
     pub packets: u64,
     /// Number of bytes in these packets; `null` if not counted.
     pub bytes: Option<u64>,
-    /// Whether `bytes` is the payload of TCP segments, without their headers.
-    #[serde(default)]
-    pub is_payload: bool,
     /// Counter that was read: `DPDK telemetry /ethdev/stats`,
     /// `segments received and sent on its TCP connections`, `eth0 rx_packets`.
     pub counter: String,
 }
 
 impl PacketCount {
+    /// Name of the counter of segments on the program's connections, whose bytes are the payload,
+    /// without headers.
+    pub const CONNECTIONS: &str = "segments received and sent on its TCP connections";
+
     /// Returns the mean size of a packet as an Ethernet frame without FCS, in bytes; `None` if
     /// bytes or packets were not counted.
     pub fn frame_bytes(&self) -> Option<f64> {
@@ -223,7 +224,8 @@ impl PacketCount {
         const HEADERS: f64 = 14.0 + 20.0 + 32.0;
         const SHORTEST: f64 = 60.0;
         let mean = self.bytes.filter(|_| self.packets > 0)? as f64 / self.packets as f64;
-        let frame = if self.is_payload { mean + HEADERS } else { mean };
+        let is_payload = self.counter == Self::CONNECTIONS;
+        let frame = if is_payload { mean + HEADERS } else { mean };
         Some(frame.max(SHORTEST))
     }
 

@@ -16,7 +16,7 @@ use linerate_record::run::{
 };
 use linerate_record::units::{Kpps, Nanos, three_digits};
 use linerate_record::{Figure, Scalar};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Formats the report of a run: throughput, latency, and how each worker spent its time.
 pub fn run(report: &RunReport, style: &Style) -> String {
@@ -116,22 +116,28 @@ fn throughput(report: &RunReport) -> String {
     }
 }
 
-/// Share of the stages' input that a single stage must drop to be named.
+/// Share of the packets that ended before the sink that a single stage must drop to be named.
 const NOTED_DROPS: f64 = 0.5;
 
-/// Says where the packets that did not reach the sink ended. Names the stage if it dropped most of
-/// its input, because that may be a mistake.
+/// Says where the packets that did not reach the sink ended. Names the stage that dropped most of
+/// them, because that may be a mistake.
 fn rest(report: &RunReport) -> String {
-    let most = all_stages(report).filter_map(|(_, stage)| {
-        let (cause, packets) = stage.drops.iter().max_by_key(|(_, packets)| **packets)?;
-        let share = *packets as f64 / stage.packets.max(1) as f64;
-        (share >= NOTED_DROPS).then_some((stage, cause, *packets))
-    });
-    match most.max_by_key(|(_, _, packets)| *packets) {
-        Some((stage, cause, _)) => {
-            format!("the rest dropped by stages, mostly `{}` ({cause})", stage.name)
+    let mut drops = BTreeMap::<(&str, &str), u64>::new();
+    let (mut ended, mut consumed) = (0, 0);
+    for (_, stage) in all_stages(report) {
+        for (cause, packets) in &stage.drops {
+            *drops.entry((&stage.name, cause)).or_default() += packets;
         }
-        None => "the rest dropped by stages".to_owned(),
+        consumed += stage.ledger.consumed.packets;
+        ended += (stage.ledger.dropped() + stage.ledger.consumed).packets;
+    }
+    let ends = if consumed > 0 { "dropped or consumed" } else { "dropped" };
+    let most = drops.into_iter().max_by_key(|(_, packets)| *packets);
+    match most.filter(|(_, packets)| *packets as f64 >= NOTED_DROPS * ended as f64) {
+        Some(((stage, cause), _)) => {
+            format!("the rest {ends} by stages, mostly `{stage}` ({cause})")
+        }
+        None => format!("the rest {ends} by stages"),
     }
 }
 

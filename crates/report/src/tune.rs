@@ -61,7 +61,12 @@ fn dead_end(report: &TuneReport) -> Option<DeadEnd> {
 
 /// Explains why replicas on all CPUs gain little, if the packets fall into too few RSS buckets.
 fn replicas(report: &TuneReport, style: &Style) -> String {
-    few_buckets(&report.baseline, report.cpus_available.unwrap_or(1), style)
+    /// Maximum number of workers of a path.
+    const WORKERS: u32 = 64;
+    if !report.candidates.iter().any(|one| one.name.contains("replicate")) {
+        return String::new();
+    }
+    few_buckets(&report.baseline, report.cpus_available.unwrap_or(1).min(WORKERS), style)
 }
 
 fn line(label: &str, text: &str, style: &Style) -> String {

@@ -18,12 +18,8 @@ fn figure(unit: &str, value: f64, part: f64) -> Figure {
 fn screen(change: impl Fn(&mut ProfileReport)) -> String {
     let mut record = fixtures::record("profile");
     let Body::Profile(report) = &mut record.body else { panic!("a profile") };
-    report.packets = Some(PacketCount {
-        packets: 100_000,
-        bytes: None,
-        is_payload: false,
-        counter: "eth0 rx_packets".to_owned(),
-    });
+    report.packets =
+        Some(PacketCount { packets: 100_000, bytes: None, counter: "eth0 rx_packets".to_owned() });
     change(report);
     let (style, detail) = (Style::plain(100), Detail::Screen);
     let options = Options { style, detail, glyphs: Glyphs::Ascii, layout: Layout::Table };

@@ -53,7 +53,7 @@ fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> ThreadActivity
         nice: None,
         policy: None,
         tracer: None,
-        exec_share: None,
+        execs: None,
     }
 }
 
@@ -204,7 +204,6 @@ fn example() -> WhyReport {
         packets: Some(PacketCount {
             packets: 100_302,
             bytes: Some(100_302 * 60),
-            is_payload: false,
             counter: "DPDK telemetry /ethdev/stats".to_owned(),
         }),
         packets_per_s: vec![50_151.0; 20],

@@ -28,7 +28,7 @@ pub enum Group {
     GarbageCollection,
     /// Entry to the programs that tools such as bpftrace attach to kernel functions.
     ProbeEntry,
-    /// What such programs call: stack traces, maps.
+    /// What only such programs call, mostly for stack traces.
     Probe,
 }
 
@@ -121,7 +121,7 @@ mod tests {
             (
                 Group::Probe,
                 "kernel",
-                &["__bpf_get_stackid", "htab_map_update_elem_in_place", "orc_find.part.0"],
+                &["__bpf_get_stackid", "is_ftrace_trampoline", "orc_find.part.0"],
             ),
             (Group::SoftwareCrypto, "libcrypto.so.3", &["vpaes_encrypt", "AES_encrypt"]),
         ];

@@ -64,6 +64,9 @@ pub enum GainModel {
     /// its waits for a CPU: half of these in the most likely case, and at most all of them, at half
     /// the cost per packet.
     WaitRemoved(Wait),
+    /// The program gets back the time in which it is stopped, at 0.5 to 1.5 times the current cost
+    /// per packet. If it also waits for input, it may gain nothing.
+    NotStopped,
     /// Idle CPUs take over part of the work, less the overhead of splitting it.
     MoreCpus,
     /// The threads that wait for a lock work instead; at worst, what they do under it cannot
@@ -79,6 +82,10 @@ pub enum GainModel {
     /// Not predicted, for this reason.
     Unknown(&'static str),
 }
+
+/// Fraction of time waiting for input below which a thread is assumed to always have work. Covers
+/// the error of kernel accounting.
+const HARDLY: f64 = 0.1;
 
 /// Maximum prediction in percent. Beyond it, something unknown is bound to be the limit.
 const CEILING_PERCENT: f64 = 10_000.0;
@@ -134,6 +141,7 @@ impl GainModel {
             }
             Self::StallRemoved(_) => "time stalled / time not stalled",
             Self::WaitRemoved(_) => "time asleep in this wait / all other time",
+            Self::NotStopped => "time stopped / all other time, plus or minus half",
             Self::MoreCpus => {
                 "idle CPUs / CPUs used, assuming that between none and all of the idle CPUs can be \
                  used"
@@ -194,13 +202,7 @@ impl GainModel {
     fn uncapped<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
         match self {
             Self::TimeBack(state) => time_back(facts, subject, state),
-            Self::CpuToItself => {
-                /// Factor for the low end of the gain: moving may slow a peer down.
-                const SURE: f64 = 0.2;
-                let gain = time_back(facts, subject, ThreadState::Waiting)?;
-                let high = 100.0 * (2.0 * (1.0 + gain.high / 100.0) - 1.0);
-                Some(Estimate { low: SURE * gain.low, high, ..gain })
-            }
+            Self::CpuToItself => cpu_to_itself(facts, subject),
             Self::PeersMove => {
                 /// Factor for the high end of the gain: packets that no longer wait are processed
                 /// in larger batches.
@@ -249,6 +251,7 @@ impl GainModel {
                 Some(Estimate { low: 0.3 * gain.low, high: high.max(gain.value), ..gain })
             }
             Self::WaitRemoved(wait) => wait_removed(facts, subject, wait),
+            Self::NotStopped => not_stopped(facts, subject),
             Self::MoreCpus => {
                 // On a receiving CPU, all work counts, no matter which thread it is for.
                 let (used, least) = match subject {
@@ -293,6 +296,21 @@ impl GainModel {
         };
         Gain { percent, then_limited_by: None }
     }
+}
+
+fn cpu_to_itself<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
+    /// Factor for the low end of the gain: moving may slow a peer down.
+    const SURE: f64 = 0.2;
+    let gain = time_back(facts, subject, ThreadState::Waiting)?;
+    let high = 100.0 * (2.0 * (1.0 + gain.high / 100.0) - 1.0);
+    Some(Estimate { low: SURE * gain.low, high, ..gain })
+}
+
+fn not_stopped<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
+    let gain = mapped(Measure::AsleepIn(Wait::Stopped).of(facts, subject)?, returned);
+    let waits = waits::time_for_work(facts.thread(subject)?)?;
+    let low = if waits <= HARDLY { 0.5 * gain.low } else { 0.0 };
+    Some(Estimate { low, high: 1.5 * gain.high, ..gain })
 }
 
 /// Predicts the gain from raising a rate limit.
@@ -367,9 +385,6 @@ fn clients_waiting(facts: &Facts<'_>) -> Option<f64> {
 }
 
 fn wait_removed<'a>(facts: &Facts<'a>, subject: Subject<'a>, wait: Wait) -> Option<Estimate> {
-    /// Fraction of time waiting for input below which a thread is assumed to always have work.
-    /// Covers the error of kernel accounting.
-    const HARDLY: f64 = 0.1;
     /// Most likely fraction of the thread's kernel time, and of its waits for a CPU, that the same
     /// calls cause.
     const IN_CALLS: f64 = 0.5;

@@ -174,8 +174,13 @@ pub(super) fn dropped_by_receivers(facts: &Facts<'_>) -> Option<u64> {
     udp.first()?;
     let own: u64 = udp.iter().filter_map(|socket| socket.drops).sum();
     let all = facts.observation.full_udp_buffers().saturating_sub(own);
-    let sent = facts.protocol("Udp.OutDatagrams")? + facts.protocol("Udp6.OutDatagrams")?;
-    is_much(all, sent).then_some(all)
+    is_much(all, datagrams(facts, "OutDatagrams")).then_some(all)
+}
+
+/// Returns a count of UDP over IPv4 and IPv6; 0 if it was not read.
+pub(super) fn datagrams(facts: &Facts<'_>, name: &str) -> u64 {
+    let counts = ["Udp", "Udp6"].map(|protocol| facts.protocol(&format!("{protocol}.{name}")));
+    counts.into_iter().flatten().sum()
 }
 
 /// Datagrams that arrive in fragments.

@@ -83,8 +83,8 @@ pub enum Measure {
     AsleepIn(Wait),
     /// 1 if a process traces the thread with ptrace(2), otherwise 0.
     IsTraced,
-    /// Fraction of readings before which the thread's process had called execve.
-    ExecShare,
+    /// Calls of execve by the thread's process per second, a lower bound.
+    ExecsPerSecond,
     /// Number of times that the thread sleeps, per packet handled by the program.
     SleepsPerPacket,
     /// 1 if a connection carries data both ways, as with requests and replies, otherwise 0.
@@ -366,7 +366,7 @@ impl Measure {
             Self::KernelShare => costs::kernel(thread),
             Self::Asleep => state(ThreadState::Asleep),
             Self::IsTraced => Some(Estimate::exactly(f64::from(thread.tracer.is_some()))),
-            Self::ExecShare => thread.exec_share.map(share),
+            Self::ExecsPerSecond => counted(thread.execs?, thread.elapsed_s),
             Self::SleepsPerSecond => counted(thread.voluntary_switches, thread.elapsed_s),
             Self::Functions(group) => facts.functions(thread, group),
             Self::NamedFunctions => facts.named(thread),

@@ -116,7 +116,7 @@ impl Measure {
             }
             Self::AsleepIn(Wait::Stopped) => ("time stopped", "ratio"),
             Self::IsTraced => ("a process traces the thread", "1 = yes"),
-            Self::ExecShare => ("readings with an execve since the one before", "ratio"),
+            Self::ExecsPerSecond => ("calls of execve (lower bound)", "1/s"),
             Self::AsleepIn(Wait::Other) => ("time asleep for other reasons", "ratio"),
             _ => return None,
         })
@@ -218,7 +218,7 @@ impl Group {
             Self::PageFault => "samples in page faults and memory mapping",
             Self::GarbageCollection => "samples in garbage collection",
             Self::ProbeEntry => "samples in entry to probes",
-            Self::Probe => "samples in what probes call (stack traces, maps)",
+            Self::Probe => "samples in what probes call (stack traces)",
         }
     }
 }

@@ -103,7 +103,6 @@ fn observe(report: &RunReport) -> Observation {
         packets: packets.map(|kpps| PacketCount {
             packets: (kpps * 1e3 * report.elapsed_s) as u64,
             bytes: None,
-            is_payload: false,
             counter: "processed by the path".to_owned(),
         }),
         packets_per_s: Vec::new(),
@@ -143,7 +142,7 @@ fn activity(report: &RunReport, number: usize, worker: &WorkerReport) -> Option<
         nice: None,
         policy: None,
         tracer: None,
-        exec_share: None,
+        execs: None,
     })
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> Thr
         nice: None,
         policy: None,
         tracer: None,
-        exec_share: None,
+        execs: None,
     }
 }
 
@@ -124,12 +124,7 @@ pub(crate) fn privileged(mut observation: Observation) -> Observation {
 }
 
 pub(crate) fn packets(packets: u64, bytes: u64) -> Option<PacketCount> {
-    Some(PacketCount {
-        packets,
-        bytes: Some(bytes),
-        is_payload: false,
-        counter: "by hand".to_owned(),
-    })
+    Some(PacketCount { packets, bytes: Some(bytes), counter: "by hand".to_owned() })
 }
 
 pub(crate) fn interface(name: &str, packets: u64) -> InterfaceCounts {

@@ -138,12 +138,12 @@ fn a_traced_program_is_stopped_by_its_tracer() {
 
 #[test]
 fn probes_of_another_tool_are_named() {
-    let stacks = [("__orc_find", 0.25), ("htab_map_hash", 0.05), ("do_syscall_64", 0.3)];
+    let stacks = [("__orc_find", 0.25), ("bpf_get_stackid", 0.05), ("do_syscall_64", 0.3)];
     let mut seen = observation(vec![worker("server", 100, 0.99, &stacks)]);
     seen.threads[0].functions.iter_mut().for_each(|one| one.file = "kernel".to_owned());
     seen.packets = packets(40_000, 4_000_000);
     seen.unread.retain(|one| one.what != "kernel_samples");
-    // The same functions in an XDP program.
+    // Stacks that something else unwinds.
     assert!(!causes(&seen).contains(&Tracing), "{}", first(&seen).sentence);
     seen.threads[0].functions[2].name = "trace_call_bpf".to_owned();
     assert!(causes(&seen).contains(&Tracing), "{}", first(&seen).sentence);
@@ -155,9 +155,9 @@ fn a_program_that_executes_itself_per_connection_is_not_an_allocator() {
     seen.threads[0].minor_faults = 250_000;
     seen.event_costs = None;
     seen.packets = packets(20_000, 2_000_000);
-    seen.threads[0].exec_share = Some(0.02);
+    seen.threads[0].execs = Some(1);
     assert!(!causes(&seen).contains(&ChildProcesses), "{}", first(&seen).sentence);
-    seen.threads[0].exec_share = Some(0.98);
+    seen.threads[0].execs = Some(49);
     let finding = first(&seen);
     assert_eq!(finding.cause, ChildProcesses, "{}", finding.sentence);
     assert!(!causes(&seen).contains(&PageFaults));

@@ -67,6 +67,11 @@ impl Stat {
         })
     }
 
+    /// Returns whether a signal or debugger has stopped the thread.
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(self.state, 'T' | 't')
+    }
+
     /// Returns whether the thread or process has exited.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')

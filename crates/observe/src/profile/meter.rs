@@ -197,12 +197,7 @@ impl Meter {
             (Source::Interface { name, .. }, false) => format!("{name} rx_packets"),
         };
         let bytes = last.1.zip(first.1).map(|(last, first)| last.saturating_sub(first));
-        Some(PacketCount {
-            packets: last.0.saturating_sub(first.0),
-            bytes,
-            is_payload: false,
-            counter,
-        })
+        Some(PacketCount { packets: last.0.saturating_sub(first.0), bytes, counter })
     }
 
     /// Also counts losses at an interface, or at all interfaces of a process's network namespace.

@@ -38,7 +38,7 @@ pub(crate) fn thread(user: f64, kernel: f64) -> ThreadActivity {
         nice: None,
         policy: None,
         tracer: None,
-        exec_share: None,
+        execs: None,
     }
 }
 

@@ -141,13 +141,11 @@ fn what_is_no_measurement_of_packets_is_refused() {
 #[test]
 fn a_thread_that_sleeps_costs_its_cpu_time_per_packet() {
     let mut seen = linerate_record::fixtures::why();
-    let of_packets = |is_payload| PacketCount {
+    seen.observation.packets = Some(PacketCount {
         packets: 100_000,
         bytes: Some(2_000_000),
-        is_payload,
-        counter: "by hand".to_owned(),
-    };
-    seen.observation.packets = Some(of_packets(true));
+        counter: PacketCount::CONNECTIONS.to_owned(),
+    });
     let helper = seen.observation.threads[0].clone();
     let worker = &mut seen.observation.threads[0];
     worker.name = "redis-server".to_owned();

@@ -192,8 +192,10 @@ struct linerate_setup {
  */
 enum {
     LINERATE_STATE_NONE = 1,     /* any instance may take any packet */
-    LINERATE_STATE_PER_FLOW = 2, /* packets of a flow (pair of addresses) go to one instance */
-    LINERATE_STATE_GLOBAL = 3    /* one instance must get all packets: never replicated */
+    LINERATE_STATE_PER_FLOW = 2, /* packets of a flow go to one instance: same addresses and TCP or
+                                    UDP ports; without ports or if fragmented, same addresses */
+    LINERATE_STATE_GLOBAL = 3    /* one instance must get all packets, such as for state that all
+                                    flows of two hosts share: never replicated */
 };
 
 /* Flags; 0 if none applies. */

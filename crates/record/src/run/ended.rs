@@ -53,8 +53,13 @@ fn sum(all: &[&StageReport], part: fn(&StageReport) -> u64) -> u64 {
     all.iter().copied().map(part).sum()
 }
 
-/// Returns the causes for which the replicas of a stage dropped packets, most frequent first.
+/// Returns the causes for which the replicas of a stage dropped packets, most frequent first; none
+/// if they consumed more packets than they dropped.
 fn causes(replicas: &[&StageReport]) -> Vec<String> {
+    let consumed = sum(replicas, |stage| stage.ledger.consumed.packets);
+    if consumed > sum(replicas, |stage| stage.ledger.dropped().packets) {
+        return Vec::new();
+    }
     let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
     for (cause, tally) in replicas.iter().flat_map(|stage| &stage.ledger.drops) {
         *causes.entry(cause).or_default() += tally.packets;

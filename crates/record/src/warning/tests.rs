@@ -34,7 +34,7 @@ fn a_dead_end_has_its_stage_and_its_causes() {
         assert!(json.starts_with(r#"{"code":"nothing_came_through","stage":"guard""#), "{json}");
         warning.to_string()
     };
-    assert!(said(&["martian"]).contains("an interface other than `lo`"));
+    assert!(said(&["martian"]).contains("captured on `lo`, another interface"));
     let dropped = said(&["denied", "martian"]);
     let all = "`guard` dropped all 7 packets it received (denied, martian): ";
     assert!(dropped.contains(all), "{dropped}");

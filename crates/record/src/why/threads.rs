@@ -78,10 +78,10 @@ pub struct ThreadActivity {
     /// ID of the process that traces the thread with ptrace(2); `null` if none does.
     #[serde(default)]
     pub tracer: Option<u32>,
-    /// Fraction of readings before which the thread's process had called execve since the previous
-    /// one, 0 to 1; `null` if there are none.
+    /// Number of readings before which the thread's process had called execve since the previous
+    /// one, a lower bound on its calls; `null` in older records.
     #[serde(default)]
-    pub exec_share: Option<f64>,
+    pub execs: Option<u64>,
 }
 
 /// Scheduling policy of a thread, sched(7).

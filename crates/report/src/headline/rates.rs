@@ -4,7 +4,7 @@
 
 use super::share;
 use crate::value::{cut, significant};
-use linerate_plan::diagnose::NOTED_REPLAY;
+use linerate_plan::diagnose::HEADLINE_REPLAY;
 use linerate_plan::profile::stage_share;
 use linerate_record::budget::BudgetReport;
 use linerate_record::plan::PlanReport;
@@ -71,7 +71,7 @@ fn at(report: &RunReport, stage: &str, worker: &str) -> Option<String> {
     let busy = share(time.busy / (time.busy + time.starved + time.blocked));
     let part = share(part);
     let replay = worker.replay_share().filter(|_| report.interfaces.is_empty());
-    let replay = replay.map(|replay| replay / time.busy).filter(|share| *share >= NOTED_REPLAY);
+    let replay = replay.map(|replay| replay / time.busy).filter(|share| *share >= HEADLINE_REPLAY);
     Some(match replay {
         Some(replay) => format!(
             ", {part} % of {whole} (replay {} %), worker {} {busy} % busy",
@@ -121,7 +121,7 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
     let factor = faster(paired, after.zip(before.filter(|kpps| *kpps > 0.0)).map(|(a, b)| a / b));
     let rates = before.zip(after).map(|(a, b)| format!(": {} to {}", Kpps(a), Kpps(b)));
     let by = cut(&setting(candidate, report), NAME_COLUMNS);
-    let replay = report.tuned.replay_share().filter(|replay| replay.share >= NOTED_REPLAY);
+    let replay = report.tuned.replay_share().filter(|replay| replay.share >= HEADLINE_REPLAY);
     let replay = replay.map(|replay| format!("replay: {} % of the work", share(replay.share)));
     vec![
         format!("{word}{factor} by {by}{}", rates.unwrap_or_default()),

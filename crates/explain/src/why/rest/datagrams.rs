@@ -2,7 +2,7 @@
 //! Datagrams that cannot be attributed to the program, and those that its receivers dropped.
 
 use super::super::facts::Facts;
-use super::super::losses::dropped_by_receivers;
+use super::super::losses::{datagrams, dropped_by_receivers};
 use super::super::words::label;
 use super::{cannot_tell, doing, waiting};
 use linerate_record::units::grouped;
@@ -31,8 +31,7 @@ pub(super) fn unknown_datagrams(
     /// Segments per datagram from which the program's traffic is mostly on its connections, which
     /// count it. A control connection carries few.
     const MOSTLY: f64 = 0.1;
-    let udp = ["Udp.InDatagrams", "Udp.OutDatagrams"].map(|name| facts.protocol(name));
-    let udp: u64 = udp.into_iter().flatten().sum();
+    let udp: u64 = ["InDatagrams", "OutDatagrams"].map(|name| datagrams(facts, name)).iter().sum();
     let has_connections = facts.connections().next().is_some();
     if has_connections && facts.packets().unwrap_or(0) as f64 >= MOSTLY * udp as f64 {
         return None;

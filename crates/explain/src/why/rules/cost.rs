@@ -304,7 +304,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::Functions(Group::ProbeEntry),
                 0.005,
-                "packet filters (XDP, tc) call some of the same functions, but have another entry",
+                "other kernel code also unwinds stacks, but not from these programs",
             ),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),
         ],

@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::ChildProcesses,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::ExecShare, 0.5, "5 times per second; programs rarely do so more than once"),
+            at_least(M::ExecsPerSecond, 3.0, "programs rarely do so more than once"),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),
             at_least(M::FaultsPerSecond, 500.0, "0.1 % of a CPU: a start takes 50 or more"),
         ],
@@ -63,7 +63,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::AtLeast(&GainModel::CostRemoved(M::FaultTime, [0.5, 1.5, 4.0])),
         then_limited_by: Next::Is("the thread's work other than starting"),
         sentence: "{program} (thread {thread}) executes itself or another program again and again: \
-                   it called execve before {exec_share} of the readings, ten per second. Each \
+                   it calls execve at least {execs_per_s} times per second. Each \
                    call loads, links and initializes a program, which causes most of the {faults} \
                    page faults per second.",
         fix: "Keep the process running for more than one request or connection",
@@ -105,7 +105,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::WaitRemoved(Wait::Stopped),
+        gain: GainModel::NotStopped,
         then_limited_by: Next::LoadOr("the thread's own work"),
         sentence: "Thread {thread} is stopped {stopped} of the time, {stopped_by}.",
         fix: "{resume}",
