@@ -88,7 +88,8 @@ pub type Build = fn(&Params, &BuildContext) -> Result<Box<dyn Stage>, BuildError
 /// `None` if the hash of the flow is sufficient.
 pub type MakeSteer = fn(&Params) -> Result<Option<Arc<dyn Steer>>, BuildError>;
 
-/// Returns `None`. This is the [`MakeSteer`] of stages for which the hash of the flow is sufficient.
+/// Returns `None`. This is the [`MakeSteer`] of stages for which the hash of the flow is
+/// sufficient.
 pub fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
     Ok(None)
 }
