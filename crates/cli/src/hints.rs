@@ -11,7 +11,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 use linerate_path::suggest::nearest;
 
-/// The value name of path files.
+/// Value name of arguments that are path files.
 const PATH: &str = "<PATH.toml>";
 
 /// Replaces clap's suggestions in `error`, which the arguments `words` caused.

@@ -11,7 +11,7 @@ use linerate_record::units::{parse_bit_rate, parse_packet_rate};
 /// Largest process ID that the kernel assigns.
 const PID_MAX: u32 = 4_194_304;
 
-/// Other names of `--time`, which the help does not list.
+/// Hidden aliases of `--time`.
 pub(crate) const TIME_SYNONYMS: [&str; 2] = ["duration", "seconds"];
 
 /// Logical CPUs in the order given, without duplicates.

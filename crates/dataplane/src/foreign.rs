@@ -254,7 +254,7 @@ fn check(kept: &Words, now: &Words) -> Result<(), String> {
     Ok(())
 }
 
-/// Accounts for the bytes by which both ends of a frame moved.
+/// Records how many bytes were added or removed at the start and the end of a frame.
 fn account(kept: &Words, now: &Words, account: &mut Account) {
     let ends = |words: &Words| {
         let start = u64::from(half(words, offset_of!(Line, start)));

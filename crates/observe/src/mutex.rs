@@ -32,7 +32,7 @@ const PRIVATE_OR_REALTIME: u64 = 128 | 256;
 const CONTENDED: u64 = 2;
 /// Bits of a priority-inheriting futex that hold the thread ID (FUTEX_TID_MASK).
 const OWNER_BITS: u32 = 0x3fff_ffff;
-/// Position of the owner in a glibc mutex, in bytes from its futex.
+/// Byte offset of the owner field in a glibc mutex, relative to its futex.
 const OWNER_AT: u64 = 8;
 
 /// Kind of mutex.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Turns the refusal of an event into an entry for the data that could not be read.
+//! Converts an event's refusal into an entry in the list of data that could not be read.
 
 use linerate_counters::event::{Class, Event};
 use linerate_counters::refusal::{Attempt, Refusal};

@@ -143,7 +143,7 @@ fn rest(report: &RunReport) -> String {
 
 /// Formats the share of time spent in source and sink, which are not part of the user's path.
 fn replay(replay: ReplayShare, report: &RunReport) -> String {
-    let share = format!("source and sink take {} % of the work", percent(replay.share));
+    let share = format!("source and sink account for {} % of the work", percent(replay.share));
     match (replay.kpps_without, report.processed_kpps.as_number()) {
         (Some(without), Some(with)) => format!(
             "{share}: {} with them, about {} without (evidence tier: model)",

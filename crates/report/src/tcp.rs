@@ -293,7 +293,7 @@ fn compared(report: &TcpReport, set: &TcpSet) -> Option<String> {
     let scalar = format!("times the throughput of `{}`", report.scalar);
     let all = [
         (&set.of_bound, "of the throughput achievable without checksums"),
-        (&set.over_c, "times the throughput of the white paper's C"),
+        (&set.over_c, "times the throughput of the white paper's C code"),
         (&set.over_scalar, scalar.as_str()),
     ];
     let told = all.into_iter().filter(|(figure, _)| figure.as_number().is_some());

@@ -435,8 +435,8 @@ impl Transport {
         }
     }
 
-    /// Returns the offset of the port in the transport header or, for ICMP, of the identifier,
-    /// which is the same for both sides.
+    /// Returns the offset of this side's port in the transport header. For ICMP, returns that of
+    /// the identifier, which stands for both ports.
     fn port_at(self, side: Side) -> usize {
         match (self, side) {
             (Self::Icmp, _) => 4,

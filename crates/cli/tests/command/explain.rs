@@ -38,5 +38,5 @@ fn the_replay_is_not_a_bottleneck_and_has_a_separate_line() {
         assert!(!["source", "sink", "ring in", "ring out"].contains(&stage.as_str()), "{stage}");
     }
     let text = answered(0, &["run", "-q", "--oversubscribe", "--time", "300ms", &file]);
-    assert!(text.contains("\nreplay      source and sink take "), "{text}");
+    assert!(text.contains("\nreplay      source and sink account for "), "{text}");
 }

@@ -427,7 +427,7 @@ const OF_CORE: &[Rule] = &[
         explained_by: &[],
         sentence: "{subject} waits for instruction fetch: it executes {code} of code, and {simple} \
                    of its samples are at single-cycle instructions.",
-        wrong_if: "if a build for size halves the code, the rate does not rise",
+        wrong_if: "optimizing for size (-Os) halves the code, but the rate does not rise",
         next: "reduce code size (-Os, less inlining), use profile-guided layout, or map the code \
                with huge pages",
         suspicion: "",
@@ -460,7 +460,7 @@ const OF_CORE: &[Rule] = &[
         explained_by: &[],
         sentence: "{subject} waits for instruction fetch: a simulated instruction cache misses \
                    {instruction_misses} times per 1000 instructions.",
-        wrong_if: "if a build for size halves the code, the rate does not rise",
+        wrong_if: "optimizing for size (-Os) halves the code, but the rate does not rise",
         next: "reduce code size (-Os, less inlining), use profile-guided layout, or map the code \
                with huge pages",
         suspicion: "",

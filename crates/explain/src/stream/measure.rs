@@ -60,7 +60,7 @@ pub enum Measure {
     SoftwareChecksum,
     /// Payload per segment, bytes.
     SegmentBytes,
-    /// Per-call share of the busier side's CPU time.
+    /// Fraction of the busier side's CPU time that is per-call cost.
     CallShare,
     /// Bytes per call of the busier side.
     BytesPerCall,

@@ -41,8 +41,8 @@ pub(super) fn before_ip<'a>(facts: &Facts<'a>) -> Option<BeforeIp<'a>> {
     const FRAMING: u64 = 20;
     /// Reasons for which the kernel drops packets on this way.
     const REASONS: [&str; 4] = [FIREWALL, "XDP", "TC_INGRESS", "NOT_SPECIFIED"];
-    /// Maximum number of drops for the reason relative to the missing packets. With many more,
-    /// agreement would be a coincidence.
+    /// Maximum ratio of the drops counted under a reason to the missing packets. If it is higher,
+    /// any match is a coincidence.
     const AT_MOST: f64 = 1.25;
     let of_ip = |names: [&str; 2]| names.iter().filter_map(|name| facts.protocol(name)).sum();
     facts.protocol("Ip.InReceives")?;

@@ -21,8 +21,8 @@ fn cpus_for_line(report: &PlanReport) -> Figure {
 impl Derive for PlanReport {
     fn figures(&self) -> Figures {
         const METHOD: &str = "slowest worker in the prediction";
-        const LINE: &str = "per flow: total bit rate of the line's ports divided by the mean \
-                            wire size in bits";
+        const LINE: &str =
+            "total bit rate of the line's ports, divided by the mean wire size in bits";
         let bottleneck = match &self.bottleneck.stage {
             Some(stage) => Figure::text(stage, Tier::Model, METHOD),
             None => Figure::absent("text", Tier::Model, METHOD, &self.bottleneck.sentence),

@@ -98,8 +98,8 @@ pub enum Cause {
     WaitingForStorage,
     /// The program sleeps on a timer while requests are waiting.
     TimerSleep,
-    /// The program waits for child processes that it starts again and again, or executes itself or
-    /// another program again and again.
+    /// The program keeps starting child processes and waiting for them, or repeatedly executes
+    /// itself or another program (execve).
     ChildProcesses,
     /// A signal (SIGSTOP) or the cgroup freezer stops the program for part of the time.
     Stopped,

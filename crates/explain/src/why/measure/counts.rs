@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes the totals over the observation that the measures are based on.
+//! Computes the totals that the measures are based on, over the whole observation.
 
 use super::super::facts::{Facts, Subject, share, share_of};
 use super::super::one_cpu::one_cpu;

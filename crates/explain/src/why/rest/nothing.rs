@@ -142,7 +142,7 @@ fn change(packets_per_s: &[f64]) -> String {
 /// Returns whether most bytes are sent on connections that send much more than they receive, and
 /// that the program leaves idle for much of the time.
 fn streams(facts: &Facts<'_>) -> bool {
-    /// Ratio of bytes sent to bytes received, above that of small requests and replies.
+    /// Minimum ratio of bytes sent to bytes received; higher than with small requests and replies.
     const MORE: u64 = 20;
     let tcps = || facts.connections().filter_map(|socket| socket.tcp.as_ref());
     let sent: u64 = tcps().map(|tcp| tcp.bytes_acked).sum();

@@ -332,7 +332,11 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::NapiBudget,
         scope: Scope::Cpus,
         conditions: &[
-            at_least(M::SqueezedPerSecond, 10.0, "fewer stops cost less than 1 ms per second"),
+            at_least(
+                M::SqueezedPerSecond,
+                10.0,
+                "below that, the stops cost less than 1 ms per second in total",
+            ),
             at_least(M::Squeezed, 0.1, "one receive softirq in ten stops with work left"),
             at_most(M::PacketsPerSqueeze, 150.0, "the default budget is 300 packets"),
         ],

@@ -245,7 +245,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::OwnTraffic,
                 0.3,
-                "below that, the traffic of other programs is at the limit",
+                "below that, it is mostly other programs' traffic that reaches the limit",
             ),
         ],
         symptoms: 0,

@@ -62,8 +62,8 @@ pub(super) const RULES: &[Rule] = &[
         // Page faults are a part of the cost of a start; an interpreter also compiles and imports.
         gain: GainModel::AtLeast(&GainModel::CostRemoved(M::FaultTime, [0.5, 1.5, 4.0])),
         then_limited_by: Next::Is("the thread's work other than starting"),
-        sentence: "{program} (thread {thread}) executes itself or another program again and again: \
-                   it calls execve at least {execs_per_s} times per second. Each \
+        sentence: "{program} (thread {thread}) keeps executing itself or other programs: it calls \
+                   execve at least {execs_per_s} times per second. Each \
                    call loads, links and initializes a program, which causes most of the {faults} \
                    page faults per second.",
         fix: "Keep the process running for more than one request or connection",
