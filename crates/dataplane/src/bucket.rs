@@ -3,7 +3,7 @@
 //!
 //! Like a NIC, the hash covers addresses, protocol and ports of unfragmented TCP and UDP packets,
 //! and only the addresses of all others. Fragments would thus part from their flow;
-//! [`may_be_fragment`] finds them, and replayed traffic hashes all packets between such addresses
+//! `may_be_fragment` finds them, and replayed traffic hashes all packets between such addresses
 //! by address. The hash excludes the inner headers of tunnels. It is not keyed, so senders can
 //! choose the buckets of their packets.
 
