@@ -6,6 +6,7 @@ use crate::files;
 use crate::terminal::quoted;
 use clap::Args;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 const AFTER: &str = "\
@@ -40,7 +41,8 @@ pub(crate) fn example(args: &ExampleArgs) -> Result<String, Failure> {
         match fs::read(file) {
             Ok(found) if found == *contents => {}
             Ok(_) => return Err(differs(file)),
-            Err(_) => missing.push((file, contents)),
+            Err(error) if error.kind() == ErrorKind::NotFound => missing.push((file, contents)),
+            Err(error) => return Err(Failure::new(format!("{}: {error}", shown(file)))),
         }
     }
     for (file, contents) in missing {
@@ -84,5 +86,11 @@ mod tests {
         let refused = example(&args).expect_err("it is the user's").to_string();
         assert!(refused.contains("differs"), "{refused}");
         assert_eq!(fs::read_to_string(&path).expect("it is there"), "mine");
+        // What cannot be read is not taken for missing.
+        fs::remove_file(&path).expect("it is there");
+        fs::create_dir(&path).expect("it can be created");
+        let refused = example(&args).expect_err("it is a folder").to_string();
+        assert!(refused.contains("edge.toml: "), "{refused}");
+        assert!(path.is_dir());
     }
 }

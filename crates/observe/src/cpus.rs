@@ -171,13 +171,7 @@ fn counts(cpu: u32, ticks: &CpuTicks, first: &Whole, last: &Whole) -> CpuCounts 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-
-    fn put(root: &Root, path: &str, text: &str) {
-        let path = root.path(path);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, text).expect("a file");
-    }
+    use crate::tree::put;
 
     fn tree(at: &Root, ticks: [u64; 8], softnet: &str, receive: u64, interrupts: u64) {
         let ticks = ticks.map(|n| n.to_string()).join(" ");

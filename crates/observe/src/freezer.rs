@@ -54,13 +54,7 @@ fn shows_frozen(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-
-    fn put(root: &Root, path: &str, text: &str) {
-        let path = root.path(path);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, text).expect("a file");
-    }
+    use crate::tree::put;
 
     #[test]
     fn frozen_groups_of_both_versions_are_seen() {

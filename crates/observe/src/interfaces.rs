@@ -341,11 +341,7 @@ mod tests {
     fn without_netlink_the_texts_of_proc_do() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Root::new(folder.path());
-        let put = |path: &str, text: &str| {
-            let path = root.path(path);
-            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-            std::fs::write(path, text).expect("a file");
-        };
+        let put = |path: &str, text: &str| crate::tree::put(&root, path, text);
         let dev = |rx: u64| format!("Inter\n face\n eth0: 64 {rx} 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
         put("proc/7/net/dev", &dev(5));
         put("proc/7/net/snmp", "Udp: RcvbufErrors\nUdp: 4\n");

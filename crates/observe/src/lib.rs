@@ -40,6 +40,8 @@ mod sparing;
 mod target;
 mod threads;
 pub mod tracing;
+#[cfg(test)]
+mod tree;
 mod watching;
 mod window;
 

@@ -107,13 +107,7 @@ fn counts_of(root: &Root, folder: &str) -> Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-
-    fn put(root: &Root, path: &str, text: &str) {
-        let path = root.path(path);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, text).expect("a file");
-    }
+    use crate::tree::put;
 
     #[test]
     fn version_2_with_a_limit_on_an_outer_level() {

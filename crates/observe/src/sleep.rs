@@ -19,27 +19,22 @@ const SAMPLED_MAX: usize = 64;
 /// Maximum number of samples per tick. A sample takes a few microseconds.
 const PER_TICK: usize = 4;
 
-/// Reported instead of a system call for a thread that a signal or debugger has stopped.
-const STOPPED: &str = "stopped";
-
-/// Reported for a thread that the cgroup freezer has stopped.
-const FROZEN: &str = "frozen";
-
 /// Beginning of the names of the threads in which the kernel carries out requests of io_uring that
 /// block. What it reports as their system call is that of the thread that started them.
 const URING_WORKER: &str = "iou-wrk-";
-
-/// Reported instead of futex(2) for a thread that waits for the end of another.
-const JOIN: &str = "pthread_join";
-
-/// Reported for a call that could not be read.
-const NOT_KNOWN: &str = "not known";
 
 /// System call or kernel function in which a thread was found asleep, and the object it waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     on: String,
     object: Option<Object>,
+}
+
+impl Place {
+    /// Returns a place without an object.
+    fn of(on: &str) -> Self {
+        Self { on: on.to_owned(), object: None }
+    }
 }
 
 /// What a call waits for.
@@ -118,12 +113,10 @@ impl Sleepers {
         let mut holder = None;
         let place = match call {
             Some(InCall::Running) => return,
-            Some(_) if is_frozen => Some(Place { on: FROZEN.to_owned(), object: None }),
+            Some(_) if is_frozen => Some(Place::of(SleepTime::FROZEN)),
             // The kernel's workers of io_uring make no calls of their own.
             Some(_) if thread.name.starts_with(URING_WORKER) => None,
-            Some(_) if thread.is_stopped(root) => {
-                Some(Place { on: STOPPED.to_owned(), object: None })
-            }
+            Some(_) if thread.is_stopped(root) => Some(Place::of(SleepTime::STOPPED)),
             Some(InCall::Call { number, arguments }) => {
                 let found = self.reader.place_of(root, (pid, tid), number, arguments);
                 found.map(|(place, of)| {
@@ -137,11 +130,10 @@ impl Sleepers {
                 if !thread.is_asleep() {
                     return;
                 }
-                is_frozen.then(|| Place { on: FROZEN.to_owned(), object: None })
+                is_frozen.then(|| Place::of(SleepTime::FROZEN))
             }
         };
-        let place =
-            place.unwrap_or_else(|| Place { on: wait_channel(root, &folder), object: None });
+        let place = place.unwrap_or_else(|| Place::of(&wait_channel(root, &folder)));
         let count = samples.asleep.entry(place).or_default();
         count.samples += 1;
         if let Some(holder) = holder {
@@ -224,7 +216,7 @@ impl Reader {
                 descriptor.and_then(|descriptor| file(root, pid, descriptor.into()))
             }
             FirstArgument::Futex if is_join(root, pid, arguments) => {
-                return Some((Place { on: JOIN.to_owned(), object: None }, None));
+                return Some((Place::of(SleepTime::JOIN), None));
             }
             FirstArgument::Futex => {
                 let mutex = self.mutexes.waited_for(root, &mut self.memory, pid, arguments);
@@ -281,7 +273,8 @@ fn of_kind(path: &Path, link: String) -> String {
 /// Returns the kernel function in which a thread waits, without compiler suffixes.
 fn wait_channel(root: &Root, folder: &str) -> String {
     let text = root.text(&format!("{folder}/wchan")).filter(|text| text != "0");
-    let name = text.as_deref().and_then(|text| text.split('.').next()).unwrap_or(NOT_KNOWN);
+    let name =
+        text.as_deref().and_then(|text| text.split('.').next()).unwrap_or(SleepTime::NOT_KNOWN);
     name.to_owned()
 }
 

@@ -400,3 +400,44 @@ impl Threads {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::put;
+
+    #[test]
+    fn slices_show_calls_of_execve_and_stops() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        // Fields 3 to 52 of proc(5); 20 is the number of threads, 22 the start, 28 the stack.
+        let set = |state: char, stack: u64| {
+            let fields = (4..=52).map(|field| match field {
+                20 => "1".to_owned(),
+                22 => "77".to_owned(),
+                28 => stack.to_string(),
+                _ => "0".to_owned(),
+            });
+            let fields: Vec<String> = fields.collect();
+            put(&root, "proc/5/task/5/stat", &format!("5 (a b) {state} {}", fields.join(" ")));
+        };
+        set('S', 4096);
+        let mut threads = Threads::default();
+        threads.look(&root, &[5], 0, 0);
+        let mut seen = |state, stack, number| {
+            set(state, stack);
+            threads.read(&root, number, 1_000_000 * u64::from(number + 1));
+            (threads.all[0].execs(), threads.all[0].is_stopped(&root))
+        };
+        assert_eq!(seen('S', 4096, 0), (0, false));
+        assert_eq!(seen('R', 8192, 1), (1, false));
+        // A hidden address is not another program.
+        assert_eq!(seen('S', 0, 2), (1, false));
+        assert_eq!(seen('T', 8192, 3), (1, true));
+        // It runs again, although it was stopped before.
+        set('S', 8192);
+        assert!(!threads.all[0].is_stopped(&root));
+        threads.begin_window();
+        assert_eq!(threads.all[0].execs(), 0);
+    }
+}

@@ -21,6 +21,8 @@
 
 #![forbid(unsafe_code)]
 
+pub use linerate_path::keys::MAX_WORKERS;
+
 pub mod candidates;
 pub mod costs;
 pub mod diagnose;

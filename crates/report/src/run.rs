@@ -116,11 +116,11 @@ fn throughput(report: &RunReport) -> String {
     }
 }
 
-/// Share of the packets that ended before the sink that a single stage must drop to be named.
+/// Share of the packets that ended before the sink from which a stage and its drop cause are named.
 const NOTED_DROPS: f64 = 0.5;
 
 /// Says where the packets that did not reach the sink ended. Names the stage that dropped most of
-/// them, because that may be a mistake.
+/// them for one cause, because that may be a mistake.
 fn rest(report: &RunReport) -> String {
     let mut drops = BTreeMap::<(&str, &str), u64>::new();
     let (mut ended, mut consumed) = (0, 0);

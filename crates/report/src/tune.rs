@@ -9,6 +9,7 @@ use crate::run::{few_buckets, kpps, standing};
 use crate::shares;
 use crate::value::{ABSENT, clean, interval, percent, quoted, tiers};
 use crate::{PATH_FILE, Style};
+use linerate_plan::MAX_WORKERS;
 use linerate_record::Figure;
 use linerate_record::run::DeadEnd;
 use linerate_record::tune::{Candidate, RoundLatency, RuledOut, TuneReport};
@@ -61,12 +62,10 @@ fn dead_end(report: &TuneReport) -> Option<DeadEnd> {
 
 /// Explains why replicas on all CPUs gain little, if the packets fall into too few RSS buckets.
 fn replicas(report: &TuneReport, style: &Style) -> String {
-    /// Maximum number of workers of a path.
-    const WORKERS: u32 = 64;
     if !report.candidates.iter().any(|one| one.name.contains("replicate")) {
         return String::new();
     }
-    few_buckets(&report.baseline, report.cpus_available.unwrap_or(1).min(WORKERS), style)
+    few_buckets(&report.baseline, report.cpus_available.unwrap_or(1).min(MAX_WORKERS as u32), style)
 }
 
 fn line(label: &str, text: &str, style: &Style) -> String {

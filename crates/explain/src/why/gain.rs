@@ -5,14 +5,16 @@
 
 mod caps;
 mod sizes;
+mod time_asleep;
 
 pub(super) use self::caps::headroom;
 use self::caps::{crowd, fair_for_more, line_cap, offered_cap};
 use self::sizes::{larger_calls, larger_segments};
+use self::time_asleep::{not_stopped, wait_removed};
 use super::facts::{Facts, Subject};
 use super::measure::{Measure, share_of_strangers};
 use super::roles::{is_accepted, on_servers};
-use super::waits::{self, Wait};
+use super::waits::Wait;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Gain, SocketKind, TcpCounts, ThreadState};
 use linerate_record::{Figure, Tier};
@@ -83,10 +85,6 @@ pub enum GainModel {
     Unknown(&'static str),
 }
 
-/// Fraction of time waiting for input below which a thread is assumed to always have work. Covers
-/// the error of kernel accounting.
-const HARDLY: f64 = 0.1;
-
 /// Maximum prediction in percent. Beyond it, something unknown is bound to be the limit.
 const CEILING_PERCENT: f64 = 10_000.0;
 
@@ -141,7 +139,10 @@ impl GainModel {
             }
             Self::StallRemoved(_) => "time stalled / time not stalled",
             Self::WaitRemoved(_) => "time asleep in this wait / all other time",
-            Self::NotStopped => "time stopped / all other time, plus or minus half",
+            Self::NotStopped => {
+                "time stopped / all other time, plus or minus half; from 0 if the thread also \
+                 waits for input"
+            }
             Self::MoreCpus => {
                 "idle CPUs / CPUs used, assuming that between none and all of the idle CPUs can be \
                  used"
@@ -306,13 +307,6 @@ fn cpu_to_itself<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate
     Some(Estimate { low: SURE * gain.low, high, ..gain })
 }
 
-fn not_stopped<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-    let gain = mapped(Measure::AsleepIn(Wait::Stopped).of(facts, subject)?, returned);
-    let waits = waits::time_for_work(facts.thread(subject)?)?;
-    let low = if waits <= HARDLY { 0.5 * gain.low } else { 0.0 };
-    Some(Estimate { low, high: 1.5 * gain.high, ..gain })
-}
-
 /// Predicts the gain from raising a rate limit.
 fn limit_raised<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
     let room = room(facts, subject)?;
@@ -382,27 +376,6 @@ fn clients_waiting(facts: &Facts<'_>) -> Option<f64> {
     let threads = facts.observation.threads.iter();
     let in_flight: f64 = threads.map(|thread| on_servers(facts, thread)).sum();
     (clients > 0).then(|| 100.0 * (ERROR * clients as f64 / in_flight.max(1.0) - 1.0).max(0.0))
-}
-
-fn wait_removed<'a>(facts: &Facts<'a>, subject: Subject<'a>, wait: Wait) -> Option<Estimate> {
-    /// Most likely fraction of the thread's kernel time, and of its waits for a CPU, that the same
-    /// calls cause.
-    const IN_CALLS: f64 = 0.5;
-    /// Factor for the high end: a thread that no longer sleeps per request works in larger batches.
-    /// Without its syncs, redis was 8.8 to 10 times as fast, where time alone explains 7 times.
-    const BATCHES: f64 = 2.0;
-    let thread = facts.thread(subject)?;
-    let asleep = Measure::AsleepIn(wait).of(facts, subject)?;
-    let gain = mapped(asleep, returned);
-    let is_limit = waits::time_for_work(thread)? <= HARDLY;
-    // While one request waits, others may be written together.
-    let low = if is_limit { 0.3 * gain.low } else { 0.0 };
-    let of_calls = |state| matches!(state, ThreadState::Kernel | ThreadState::Waiting);
-    let of_calls = thread.share_of(of_calls);
-    let value = returned(asleep.value + IN_CALLS * of_calls);
-    let with_calls = returned(asleep.high + of_calls);
-    let high = (100.0 * (BATCHES * (1.0 + with_calls / 100.0) - 1.0)).min(returned(1.0));
-    Some(Estimate { value, low: low.min(value), high: high.max(value), ..gain })
 }
 
 /// Returns `share` as a percentage of `on_cpu`. Both are times, given as fractions of the elapsed

@@ -27,9 +27,6 @@ pub enum Wait {
     Unknown,
 }
 
-/// Reported in place of a call that could not be read.
-const NOT_KNOWN: &str = "not known";
-
 /// Calls that return when input has arrived. With a timeout, they may also return without input;
 /// which of the two happened is unknown.
 const INPUT: &[&str] = &[
@@ -53,7 +50,7 @@ const INPUT: &[&str] = &[
 ];
 
 const THREAD: &[&str] =
-    &["futex", "futex_wait", "futex_waitv", "io_wq_worker", "pthread_join", "wait4", "waitid"];
+    &["futex", "futex_wait", "futex_waitv", "io_wq_worker", SleepTime::JOIN, "wait4", "waitid"];
 
 const TIMER: &[&str] = &[
     "clock_nanosleep",
@@ -77,8 +74,7 @@ const STORAGE: &[&str] = &[
     "blkdev_issue_flush",
 ];
 
-/// Reported in place of a call for threads that are stopped.
-const STOPPED: &[&str] = &["stopped", "frozen"];
+const STOPPED: &[&str] = &[SleepTime::STOPPED, SleepTime::FROZEN];
 
 /// Calls that wait for a lock that another process or thread holds. fcntl only sleeps for locks.
 const LOCK: &[&str] = &[
@@ -105,7 +101,7 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
     let is_file = sleep.object.as_deref().is_some_and(|object| object.starts_with('/'));
     // Terminals and similar devices deliver input.
     let is_device = sleep.object.as_deref().is_some_and(|object| object.starts_with("/dev/"));
-    if is_in(&[NOT_KNOWN]) {
+    if is_in(&[SleepTime::NOT_KNOWN]) {
         Wait::Unknown
     } else if is_in(STOPPED) {
         Wait::Stopped

@@ -196,7 +196,8 @@ pub struct ThreadTime {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SleepTime {
     /// System call (`epoll_wait`, `futex`, `recvmsg`), or kernel function if the call is unknown
-    /// (`do_nanosleep`).
+    /// (`do_nanosleep`); `pthread_join` for a futex on which a thread waits for the end of another;
+    /// `stopped`, `frozen` or `not known` instead of a call.
     pub on: String,
     /// Fraction of the thread's lifetime within the window, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
@@ -207,6 +208,17 @@ pub struct SleepTime {
     /// ID of the thread that held this mutex in at least half of the samples; `null` if none did,
     /// or if it is not a mutex.
     pub holder: Option<u32>,
+}
+
+impl SleepTime {
+    /// [`Self::on`] of a thread that a signal or a tracer has stopped.
+    pub const STOPPED: &str = "stopped";
+    /// [`Self::on`] of a thread that the cgroup freezer has stopped.
+    pub const FROZEN: &str = "frozen";
+    /// [`Self::on`] of a thread that waits for the end of another.
+    pub const JOIN: &str = "pthread_join";
+    /// [`Self::on`] of a thread whose call could not be read.
+    pub const NOT_KNOWN: &str = "not known";
 }
 
 /// A thread that ran on a CPU while an observed thread waited for that CPU.

@@ -2,14 +2,15 @@
 //! Words about what stops a thread: a tracer, a signal, the cgroup freezer.
 
 use super::super::waits::{self, Wait};
-use linerate_record::why::ThreadActivity;
+use linerate_record::why::{SleepTime, ThreadActivity};
 
 /// Placeholders of this module.
 pub(super) const NAMES: &[&str] = &["tracer", "end_tracer", "stopped_by", "resume"];
 
 pub(super) fn value(name: &str, thread: &ThreadActivity) -> Option<String> {
     let tracer = || thread.tracer.map(|pid| pid.to_string());
-    let is_frozen = waits::longest_in(thread, Wait::Stopped).is_some_and(|on| on == "frozen");
+    let is_frozen =
+        waits::longest_in(thread, Wait::Stopped).is_some_and(|on| on == SleepTime::FROZEN);
     Some(match name {
         "tracer" => format!("Process {}", tracer()?),
         "end_tracer" => format!("End the tracer: ps -p {} names it", tracer()?),
