@@ -94,14 +94,14 @@ fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<Strin
     let name = triple.replace('-', "_");
     let is_host = triple.starts_with(&format!("{}-", std::env::consts::ARCH));
     let mut build =
-        cargo(&["build", "--release", "--locked", "-p", "linerate", "--target", triple]);
+        cargo(&["build", "--profile", "dist", "--locked", "-p", "linerate", "--target", triple]);
     build.env(format!("CC_{name}"), compiler);
     // rustc comes with the C library and the startup files; musl-gcc would link a static
     // position-independent program as a dynamic one, which crashes where musl is not installed.
     let linker = if is_host { "cc" } else { compiler };
     build.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), linker);
     judge(crate::command::status(build))?;
-    let built = root().join("target").join(triple).join("release/linerate");
+    let built = root().join("target").join(triple).join("dist/linerate");
 
     let stem = format!("linerate-{VERSION}-{triple}");
     let packed = folder.join(&stem);
@@ -112,15 +112,16 @@ fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<Strin
     }
     // The texts are the same for every processor, but only a program built for this one can print
     // them.
-    let of_host = format!("target/{}-unknown-linux-musl/release/linerate", std::env::consts::ARCH);
+    let of_host = format!("target/{}-unknown-linux-musl/dist/linerate", std::env::consts::ARCH);
     let texts = if is_host { built } else { root().join(of_host) };
     if texts.exists() {
         write_texts(&texts, &packed)?;
     } else {
         println!("SKIP: completions and manual pages of {triple}: it does not run on this machine");
     }
-    if is_host {
-        try_program(&packed.join("linerate"), folder)?;
+    match is_host {
+        true => try_program(&packed.join("linerate"), folder)?,
+        false => try_emulated(triple, &packed.join("linerate"))?,
     }
     let archive = format!("{stem}.tar.gz");
     let mut tar = program("tar", &["--owner=0", "--group=0", "-czf", &archive, &stem]);
@@ -172,6 +173,26 @@ fn try_in_bare_root(bare: &Path, inside: &str) -> Result<(), String> {
             return Err(format!("`linerate {}` prints nothing in a bare root", words.join(" ")));
         }
         println!("in a bare root: {inside} {}: {} bytes", words.join(" "), printed.len());
+    }
+    Ok(())
+}
+
+/// Runs a program for another processor under QEMU's user emulation, if that is installed. Nothing
+/// of this processor's is needed but the program itself: it is linked statically.
+fn try_emulated(triple: &str, linerate: &Path) -> Result<(), String> {
+    let architecture = triple.split('-').next().unwrap_or(triple);
+    let emulator = format!("qemu-{architecture}");
+    if let Err(why) = output(program(&emulator, &["--version"])) {
+        println!("SKIP: trying the program of {triple}: {why}");
+        return Ok(());
+    }
+    let linerate = linerate.to_string_lossy();
+    for words in BARE {
+        let printed = output(program(&emulator, &[&[&*linerate][..], words].concat()))?;
+        if printed.is_empty() {
+            return Err(format!("`linerate {}` of {triple} prints nothing", words.join(" ")));
+        }
+        println!("in {emulator}: linerate {}: {} bytes", words.join(" "), printed.len());
     }
     Ok(())
 }
