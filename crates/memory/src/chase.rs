@@ -18,10 +18,13 @@
 //!
 //! Interpreting the time per load is left to the caller. Walks do not write to the lines.
 
+mod marks;
+
 use crate::arena::Arena;
 use linerate_linux::page_bytes;
 use linerate_record::memory::Order;
 use linerate_record::random::{GOLDEN, finish};
+use marks::Marks;
 use std::marker::PhantomData;
 
 /// Loads per loop iteration; load counts are multiples of it.
@@ -91,6 +94,8 @@ pub struct Chain<'a> {
     after: Vec<u32>,
     /// For each box, the item at which the walk leaves it.
     exits: Vec<usize>,
+    /// Known positions along a random cycle; `None` for other orders, whose boxes are enough.
+    marks: Option<Marks>,
     arena: PhantomData<&'a mut Arena>,
 }
 
@@ -123,6 +128,7 @@ impl<'a> Chain<'a> {
             len: 0,
             after: Vec::new(),
             exits: Vec::new(),
+            marks: (order == Order::Random).then(Marks::default),
             arena: PhantomData,
         };
         chain.resize(1);
@@ -175,6 +181,9 @@ impl<'a> Chain<'a> {
         self.len = 0;
         self.after.clear();
         self.exits.clear();
+        if let Some(marks) = &mut self.marks {
+            marks.clear();
+        }
     }
 
     /// Performs at least `loads` dependent loads, rounded up to a multiple of [`UNROLL`], and
@@ -208,9 +217,12 @@ impl<'a> Chain<'a> {
     }
 
     /// Returns items in walk order that divide the cycle into `n` stretches of about the same
-    /// length. In a page-local or sequential chain, the lengths are equal to within a box. In a
-    /// random chain the items are random, because distances are unknown without walking the chain.
+    /// length: to within a box in a page-local chain, to within a few thousandths of the cycle in a
+    /// random one.
     pub fn places(&self, n: usize) -> Vec<Cursor> {
+        if let Some(marks) = &self.marks {
+            return marks.places(n).into_iter().map(|item| Cursor { item }).collect();
+        }
         let boxes = self.after.len();
         if boxes == 1 {
             return (0..n).map(|k| Cursor { item: k * self.len / n.max(1) }).collect();
@@ -285,9 +297,15 @@ impl<'a> Chain<'a> {
             unsafe { slot.write(slot.cast()) };
             self.after.push(0);
             self.exits.push(0);
+            if let Some(marks) = &mut self.marks {
+                marks.add(None);
+            }
             return;
         }
         let before = self.before(item);
+        if let Some(marks) = &mut self.marks {
+            marks.add(Some(before));
+        }
         let place = self.slot(before);
         // SAFETY: as above, and `place` was written when its item was added.
         unsafe {
@@ -313,6 +331,9 @@ impl<'a> Chain<'a> {
             self.exits.pop();
         }
         let before = self.before(item);
+        if let Some(marks) = &mut self.marks {
+            marks.remove(before);
+        }
         let box_before = self.box_of(before);
         // SAFETY: `slot` returns places within the arena, which is exclusively borrowed; both were
         // written when their items were added.

@@ -17,8 +17,9 @@
 //! Walking a chain much larger than the caches takes longer than all windows together. Several
 //! cursors therefore divide it into stretches. They warm the caches in parallel, with one
 //! outstanding load per cursor, and are timed one after another with dependent loads, each along
-//! part of its stretch. Either way the reuse distance of every line is the number of lines in the
-//! chain, as for a single cursor.
+//! part of its stretch. Because the stretches have equal length, the reuse distance of every line
+//! is about the number of lines in the chain, as for a single cursor. In a short stretch, a cursor
+//! would follow lines that the next one touched a moment ago, and find them in the cache.
 //!
 //! The curve is interpreted by `linerate_hierarchy::levels`.
 

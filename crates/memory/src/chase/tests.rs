@@ -123,14 +123,17 @@ fn a_walk_ends_where_following_by_hand_does() {
     }
 }
 
-/// Follows the chain to check that all stretches have equal length to within a box.
+/// Follows the chain to check that all stretches have equal length, to within a box or to within
+/// one of the 1024 segments of a random cycle, whose longest is about ln 1024 times the mean.
 #[test]
 fn places_part_the_walk_evenly() {
     let mut arena = arena(4 << 20);
     let box_items = BOX_PAGES * page_bytes() / 64;
-    for (order, slack) in [(Order::PageLocal, box_items), (Order::Sequential, 1)] {
+    let orders = [(Order::PageLocal, box_items), (Order::Random, 450), (Order::Sequential, 1)];
+    for (order, slack) in orders {
         let mut chain = Chain::new(&mut arena, Layout::dense(order, 64), 3);
-        for len in [20 * 2048, 65_000, 65_536] {
+        // The chain grows, shrinks, is built again, and grows.
+        for len in [65_536, 20 * 2048, 12_000, 65_000] {
             chain.resize(len);
             let items = walked(&chain);
             let at = |place: &Cursor| items.iter().position(|item| *item == chain.item(*place));
