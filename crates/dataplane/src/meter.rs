@@ -117,7 +117,6 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     /// Timestamp at which the current window ends. Before the measurement, the timestamp at which
     /// the first window begins.
     boundary: u64,
-    stride: u64,
     marks: [u64; MAX_PARTS + 1],
     given: [u64; MAX_PARTS],
     part_count: usize,
@@ -133,6 +132,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         let in_ticks = |ns: u64| (ns as f64 * span.ticks_per_s / 1e9) as u64;
         let readings = Readings {
             windows: Vec::with_capacity(KEPT),
+            stride: 1,
             latency: Histogram::new_with_bounds(1, LATENCY_TICKS_MAX, 3).ok(),
             ..Readings::default()
         };
@@ -160,7 +160,6 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
             window: Window::default(),
             window_start: 0,
             boundary: span.start,
-            stride: 1,
             marks: [0; MAX_PARTS + 1],
             given: [0; MAX_PARTS],
             part_count: parts,

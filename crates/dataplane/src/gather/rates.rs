@@ -42,21 +42,27 @@ pub(super) struct Rates {
 impl Rates {
     pub(super) fn from_readings(workers: &[&Readings], ticks_per_s: f64, tells_lost: bool) -> Self {
         let all = tells_lost && workers.iter().all(|readings| has_caught_up(readings));
-        let mut joined: BTreeMap<u64, (usize, u64, f64, f64)> = BTreeMap::new();
+        let mut joined: BTreeMap<u64, (usize, f64, f64, f64)> = BTreeMap::new();
+        let stride = workers.iter().map(|readings| readings.stride).max().unwrap_or(1);
         for readings in workers {
             for window in readings.windows.iter().filter(|w| all || w.clean) {
-                let entry = joined.entry(window.index).or_default();
-                entry.0 += 1;
-                entry.1 += window.ticks + if all { window.crossing } else { 0 };
-                entry.2 += window.delivered as f64;
-                entry.3 += window.taken as f64 - window.overflowed as f64;
+                // A worker that slept, or was away, has one window where the others have several.
+                let share = |count: f64| count / window.cells as f64;
+                let ticks = window.ticks + if all { window.crossing } else { 0 };
+                for cell in window.kept_cells(stride) {
+                    let entry = joined.entry(cell).or_default();
+                    entry.0 += 1;
+                    entry.1 += share(ticks as f64);
+                    entry.2 += share(window.delivered as f64);
+                    entry.3 += share(window.taken as f64 - window.overflowed as f64);
+                }
             }
         }
         let mut rates = Self { all, burst: largest_mean_burst(workers), ..Self::default() };
         for (present, ticks, delivered, processed) in joined.into_values() {
-            // A worker that was away for several windows has fewer windows than the others.
-            if all || present == workers.len() {
-                let ticks = ticks as f64 / workers.len() as f64;
+            // Workers begin and end at different times, and their windows are not clean together.
+            if present == workers.len() {
+                let ticks = ticks / workers.len() as f64;
                 rates.milliseconds.push(ticks / ticks_per_s * 1e3);
                 rates.delivered.push(delivered);
                 rates.processed.push(processed);

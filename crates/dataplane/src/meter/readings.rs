@@ -16,6 +16,9 @@ pub(crate) const BURST_BUCKETS: usize = 9;
 pub(crate) struct Window {
     /// Index of the window on the common grid.
     pub(crate) index: u64,
+    /// Cells of the grid that the window covers; more than one if an iteration was longer than a
+    /// cell, for example because the worker slept.
+    pub(crate) cells: u64,
     pub(crate) ticks: u64,
     /// Ticks that the meter spent closing the previous window; charged to neither window.
     pub(crate) crossing: u64,
@@ -30,6 +33,14 @@ pub(crate) struct Window {
     pub(crate) packets: u64,
     /// Time and packets of the sampled iterations, by part.
     pub(crate) parts: [PartSum; MAX_PARTS],
+}
+
+impl Window {
+    /// Returns the cells that the window covers and whose index is a multiple of `stride`.
+    pub(crate) fn kept_cells(&self, stride: u64) -> impl Iterator<Item = u64> + use<> {
+        let first = self.index.next_multiple_of(stride);
+        (first..self.index + self.cells).step_by(stride as usize)
+    }
 }
 
 /// Time spent in one part of a worker and packets passed to that part, over sampled iterations.
@@ -54,7 +65,9 @@ pub(crate) struct Readings {
     pub(crate) rested: Rested,
     pub(crate) packets: u64,
     pub(crate) burst_sizes: [u64; BURST_BUCKETS],
+    /// The windows that cover a cell whose index is a multiple of `stride`.
     pub(crate) windows: Vec<Window>,
+    pub(crate) stride: u64,
     pub(crate) windows_total: u64,
     pub(crate) windows_lost: u64,
     /// Source-to-sink latency in ticks, for packets timestamped at the source. Recorded only by

@@ -55,15 +55,21 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
     }
 
     pub(super) fn open_window(&mut self, now: u64, account: Account) {
-        let index = (now - self.span.start) / self.window_ticks;
-        self.window = Window { index, ..Window::default() };
+        let index = self.cell(now);
+        self.window = Window { index, cells: 1, ..Window::default() };
         self.boundary = self.span.start + (index + 1) * self.window_ticks;
         self.interrupted = false;
         self.asleep = 0;
         self.account = account;
     }
 
+    /// Returns the index of the cell of the grid at `now`.
+    fn cell(&self, now: u64) -> u64 {
+        (now - self.span.start) / self.window_ticks
+    }
+
     pub(super) fn close_window(&mut self, now: u64, account: Account) {
+        self.window.cells = (self.cell(now) - self.window.index).max(1);
         self.window.ticks = now.saturating_sub(self.window_start);
         let mut account = account.since(self.account);
         // A worker that slept of its own accord was not away.
@@ -75,16 +81,17 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         self.keep();
     }
 
-    /// Keeps the window if its index is a multiple of the stride. If too many windows are kept,
-    /// first doubles the stride, which discards every second one. All workers thus keep the same
-    /// windows.
+    /// Keeps the window if it covers a cell whose index is a multiple of the stride. If too many
+    /// windows are kept, first doubles the stride, which discards about every second one. All
+    /// workers thus keep the same cells, up to their strides.
     pub(super) fn keep(&mut self) {
         let windows = &mut self.readings.windows;
+        let stride = &mut self.readings.stride;
         while windows.len() == KEPT {
-            self.stride *= 2;
-            windows.retain(|window| window.index.is_multiple_of(self.stride));
+            *stride *= 2;
+            windows.retain(|window| window.kept_cells(*stride).next().is_some());
         }
-        if self.window.index.is_multiple_of(self.stride) {
+        if self.window.kept_cells(*stride).next().is_some() {
             windows.push(self.window);
         }
     }

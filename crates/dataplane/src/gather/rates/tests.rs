@@ -13,6 +13,7 @@ fn in_step(windows: u64, starved: u64) -> Readings {
         let packets = index % 2;
         Window {
             index,
+            cells: 1,
             ticks: 990,
             crossing: 10,
             clean: packets == 0,
@@ -30,6 +31,7 @@ fn in_step(windows: u64, starved: u64) -> Readings {
         packets: windows / 2,
         burst_sizes,
         windows: (0..windows).map(window).collect(),
+        stride: 1,
         ..Readings::default()
     }
 }
@@ -62,10 +64,50 @@ fn windows_of_one_worker_in_a_long_window_of_another_are_not_lost() {
     // The first worker is off its CPU for three windows, then gets two packets at once.
     one.windows.drain(501..503);
     one.windows[500].ticks = 2_970 + 20;
+    one.windows[500].cells = 3;
     one.windows[501].delivered += 1;
     other.windows.iter_mut().for_each(|window| window.delivered = 0);
     let rates = Rates::from_readings(&[&one, &other], TICKS_PER_SECOND, true);
     let total: f64 = rates.milliseconds.iter().sum();
     assert!((total - 1_000.0).abs() < 1e-9, "{total} ms");
     assert_eq!(rates.delivered.iter().sum::<f64>(), 500.0);
+}
+
+/// Returns the readings of a worker whose clean windows cover `cells` cells each. It receives and
+/// delivers `packets` packets per cell.
+fn of_long_windows(cells: u64, packets: u64, stride: u64) -> Readings {
+    let window = |index: u64| Window {
+        index,
+        cells,
+        ticks: 1_000 * cells,
+        clean: true,
+        taken: packets * cells,
+        delivered: packets * cells,
+        packets: packets * cells,
+        ..Window::default()
+    };
+    let mut burst_sizes = [0; crate::meter::BURST_BUCKETS];
+    burst_sizes[0] = 1_000;
+    let windows = (0..1_000).step_by(cells as usize).map(window);
+    Readings {
+        starved: 1,
+        packets: 1_000,
+        burst_sizes,
+        windows: windows.filter(|window| window.kept_cells(stride).next().is_some()).collect(),
+        stride,
+        ..Readings::default()
+    }
+}
+
+/// One worker polls, and the other one sleeps through 80 windows at a time and handles few packets.
+#[test]
+fn a_sleeping_worker_changes_no_rate() {
+    for tells_lost in [true, false] {
+        for stride in [1, 4] {
+            let (busy, asleep) = (of_long_windows(1, 4_000, stride), of_long_windows(80, 1, 1));
+            let rates = Rates::from_readings(&[&busy, &asleep], TICKS_PER_SECOND, tells_lost);
+            let kpps = rates.figure(&rates.delivered, "packets").as_number();
+            assert_eq!(kpps, Some(4_001.0), "{tells_lost} {stride}");
+        }
+    }
 }
