@@ -25,12 +25,13 @@ use crate::live::transmit::LiveSink;
 use crate::packet::Packet;
 use crate::pool::Pool;
 use crate::queue::{Origin, SourceQueue};
-use crate::ring::{Consumer, Producer, ring};
+use crate::ring::{Consumer, ring};
 use crate::sink::Sink;
 use crate::source::{Feed, Progress, Replay, Timetable};
 use crate::stage::{BUCKETS, BuildContext};
 use crate::stock::Stock;
 use crate::worker::bypass::{Branch, Bypass};
+use crate::worker::homes::Homes;
 use crate::worker::{Head, Inlet, OCCUPANCY_STEPS, Outlet, Part, Tail, Worker};
 use linerate_path::model::{Mapping, Path, RunLength, RunOptions, Sink as SinkSpec, Source};
 use linerate_record::run::Tally;
@@ -244,12 +245,17 @@ fn places(job: &Job<'_>) -> Vec<Place> {
         .collect()
 }
 
-/// Returns the number of buffers per source queue: enough to fill a ring to each later worker, plus
-/// two bursts per worker. With fewer, the source would run out of buffers before the rings fill up.
+/// Returns the number of buffers per source queue: enough to fill all rings that packets of this
+/// queue pass through, plus two bursts per worker. With fewer, the source would run out of buffers
+/// before the rings fill up.
+///
+/// One worker of the first segment has a ring to each worker of the second. Behind it, each worker
+/// of a segment has a ring to each worker of the next.
 fn slots(mapping: &Mapping, options: &RunOptions) -> usize {
-    let workers = mapping.workers();
-    let later = workers - mapping.segments[0].replicas as usize;
-    later * options.ring as usize + 2 * MAX_BURST * workers
+    let replicas: Vec<usize> = mapping.segments.iter().map(|s| s.replicas as usize).collect();
+    let behind = replicas.windows(2).skip(1).map(|pair| pair[0] * pair[1]);
+    let rings = replicas.get(1).copied().unwrap_or(0) + behind.sum::<usize>();
+    rings * options.ring as usize + 2 * MAX_BURST * mapping.workers()
 }
 
 /// Returns the total size of a run's buffers, in bytes.
@@ -325,24 +331,26 @@ fn rings<'p>(
     (outlets, inlets)
 }
 
-type Homes<'p> = Vec<Vec<Producer<Packet<'p>>>>;
 type Returns<'p> = Vec<Vec<Consumer<Packet<'p>>>>;
 
 /// Creates the buffer return rings, one from each later worker to each source queue. Returns the
 /// producers by worker and the consumers by source queue.
-fn return_rings<'p>(job: &Job<'_>, places: &[Place]) -> (Homes<'p>, Returns<'p>) {
+fn return_rings<'p>(job: &Job<'_>, places: &[Place]) -> (Vec<Homes<'p>>, Returns<'p>) {
     let queues = job.mapping.segments[0].replicas as usize;
     let capacity = slots(job.mapping, &job.options).next_power_of_two();
-    let mut homes: Homes<'_> = places.iter().map(|_| Vec::new()).collect();
+    let mut homes: Vec<Homes<'_>> = places.iter().map(|_| Homes::default()).collect();
     let mut returns: Returns<'_> = (0..queues).map(|_| Vec::new()).collect();
     for (place, homes) in places.iter().zip(&mut homes) {
         if place.segment > 0 {
             for returns in &mut returns {
                 let (producer, consumer) = ring(capacity);
-                homes.push(producer);
+                homes.add(producer);
                 returns.push(consumer);
             }
         }
     }
     (homes, returns)
 }
+
+#[cfg(test)]
+mod tests;

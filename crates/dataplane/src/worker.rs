@@ -3,6 +3,7 @@
 //! through its stages, and passes them to its tail (sink or rings).
 
 pub(crate) mod bypass;
+pub(crate) mod homes;
 
 use crate::burst::{Burst, MAX_BURST};
 use crate::context::StageContext;
@@ -16,6 +17,7 @@ use crate::sink::Sink;
 use crate::source::Poll;
 use crate::stage::{BUCKETS, Stage};
 use bypass::{Branch, Bypass};
+use homes::Homes;
 use linerate_linux as linux;
 use linerate_path::model::{FullRing, IdlePolicy};
 use linerate_record::run::Tally;
@@ -125,8 +127,7 @@ pub(crate) struct Worker<'a, 'p> {
     pub(crate) tail: Tail<'p>,
     /// What the worker does while it has no packets.
     pub(crate) rest: Rest,
-    /// Buffer return rings by source queue; empty on workers with a source queue.
-    pub(crate) homes: Vec<Producer<Packet<'p>>>,
+    pub(crate) homes: Homes<'p>,
     pub(crate) burst_size: usize,
     pub(crate) burst: Burst<'p>,
     pub(crate) bypass: Bypass<'p>,
@@ -376,17 +377,9 @@ impl<'p> Worker<'_, 'p> {
         if released.is_empty() {
             return;
         }
-        match (&mut self.head, self.homes.as_mut_slice()) {
-            (Head::Source(queue), _) => queue.stock.free.append(released),
-            (_, [only]) => {
-                only.push_from(released);
-            }
-            (_, homes) => {
-                for packet in released.drain(..) {
-                    let fits = homes[packet.home()].push(packet).is_ok();
-                    debug_assert!(fits, "a return ring has room for all buffers of its pool");
-                }
-            }
+        match &mut self.head {
+            Head::Source(queue) => queue.stock.free.append(released),
+            Head::Rings { .. } => self.homes.give_back(released),
         }
     }
 

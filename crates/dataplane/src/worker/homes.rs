@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Return of buffers to the source queues from whose pools they came.
+
+use crate::burst::MAX_BURST;
+use crate::packet::Packet;
+use crate::ring::Producer;
+
+/// Buffer return rings by source queue; empty on workers with a source queue.
+#[derive(Default)]
+pub(crate) struct Homes<'p> {
+    rings: Vec<Producer<Packet<'p>>>,
+    /// By source queue, the buffers of the present burst. With one queue, none are staged.
+    staged: Vec<Vec<Packet<'p>>>,
+}
+
+impl<'p> Homes<'p> {
+    /// Adds the ring to the next source queue. It must have room for all buffers of that queue's
+    /// pool.
+    pub(crate) fn add(&mut self, ring: Producer<Packet<'p>>) {
+        self.rings.push(ring);
+        self.staged.push(Vec::with_capacity(MAX_BURST));
+    }
+
+    /// Returns the buffers of a burst, at most [`MAX_BURST`], which leaves `released` empty. Each
+    /// ring is published once.
+    #[inline]
+    pub(crate) fn give_back(&mut self, released: &mut Vec<Packet<'p>>) {
+        if let [only] = self.rings.as_mut_slice() {
+            only.push_from(released);
+            return;
+        }
+        for packet in released.drain(..) {
+            self.staged[packet.home()].push(packet);
+        }
+        for (ring, staged) in self.rings.iter_mut().zip(&mut self.staged) {
+            ring.push_from(staged);
+            debug_assert!(staged.is_empty(), "a return ring has room for all buffers of its pool");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
