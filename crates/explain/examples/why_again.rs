@@ -14,7 +14,7 @@ fn main() {
             _ => ("-", text.as_str()),
         };
         let record = Record::from_json(record).expect("a record");
-        let Body::Why(report) = record.body else { panic!("{file} is no `why` record") };
+        let Body::Why(report) = record.body else { panic!("{file} is not a `why` record") };
         let name = file.rsplit('/').next().unwrap_or(&file);
         println!("{name} rate {rate}");
         for finding in explain(&report.observation) {

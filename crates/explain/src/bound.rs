@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Concludes from the evidence in a profile what bounds a program and its hottest functions.
+//! Determines from the evidence in a profile what bounds a program and its hottest functions.
 //!
 //! Rules are data ([`mod@rules`]), with the thresholds and verdicts of [`why`](crate::why): a rule
 //! holds only if the whole interval of each of its measures is on the right side of its threshold.
@@ -93,11 +93,12 @@ fn concluded(rule: &Rule, subject: &Subject<'_>) -> BoundFinding {
     }
 }
 
-/// Measurement to suggest if there is not even a suspect.
+/// Measurement to suggest if a simulation was run and did not decide.
 const COUNT: &str = "linerate stat -m cache -p PID, on a machine with a PMU";
 
-/// Measurement to suggest for a program that is mostly in the kernel, which is not simulated.
-const WATCH: &str = "linerate why PID, which tells calls, copies and waits apart";
+/// Measurement to suggest for a program that is mostly in the kernel. The simulation covers only
+/// user mode.
+const WATCH: &str = "linerate why PID, which separates system calls, copies and waits";
 
 fn undecided(held: &[&Rule], suspects: &[&Rule], subject: &Subject<'_>) -> BoundFinding {
     let fill = |text: &str| measure::fill(text, subject);
@@ -114,7 +115,7 @@ fn undecided(held: &[&Rule], suspects: &[&Rule], subject: &Subject<'_>) -> Bound
         }
         ([], [first, ..]) => {
             let symptoms = fill(first.suspicion);
-            // A simulation that did not decide is of no further use.
+            // If a simulation was already run, repeating it would not help.
             let is_done = has_simulation && first.measure == rules::SIMULATE;
             let next = if is_done { COUNT.to_owned() } else { fill(first.measure) };
             (format!("{symptoms}, which fits {}.", words(suspects)), next)

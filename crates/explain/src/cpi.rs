@@ -2,7 +2,7 @@
 //! CPI stacks, and whether strands are compute-bound or memory-bound.
 //!
 //! ```text
-//! cycles of a cause  = events per 1000 instructions / 1000 * cycles that each one costs at most
+//! cycles of a cause  = events per 1000 instructions / 1000 * maximum cycles per event
 //! share of a cause   = cycles of the cause / cycles per instruction
 //! unexplained        = cycles per instruction - sum over causes
 //! ```
@@ -31,7 +31,7 @@ use linerate_record::{Figure, Tier};
 /// Costs of a processor's events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventCosts {
-    /// Where the costs come from.
+    /// Source of the costs.
     pub source: String,
     /// Cycles per instruction above which a strand is considered memory-bound; `None` if there is
     /// no rule for this processor.

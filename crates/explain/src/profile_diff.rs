@@ -30,15 +30,16 @@ const LEAST: u64 = 20;
 /// Half-width of a 95 % interval in standard errors.
 const Z: f64 = 1.96;
 
-/// Method that is stated with the figure of every change.
+/// Method stated with each change.
 const METHOD: &str = "difference of two profiles; errors added in quadrature, intervals widened \
                       for multiple comparisons";
 
-/// Stands for all unnamed functions of a file, whose addresses differ between builds.
+/// Common name for all functions of a file that have no symbol. Their addresses differ between
+/// builds.
 const NAMELESS: &str = "[without names]";
 
-/// The entries of one function in the two profiles: none if a profile has no samples of it, several
-/// if functions are compared as one.
+/// Entries of one function in each profile: none if the profile has no samples of the function,
+/// several if functions are compared as one.
 #[derive(Default)]
 struct Pair<'a> {
     old: Vec<&'a FunctionCost>,

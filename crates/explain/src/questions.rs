@@ -136,7 +136,7 @@ impl Question {
         self.takes_why || !matches!(body, Body::Why(_))
     }
 
-    /// Answers the question, if this kind of record can.
+    /// Answers the question; "cannot tell" if this kind of record cannot answer it.
     fn reply(&self, asked: &Inquiry<'_>) -> Reply {
         if self.applies(&asked.record.body) {
             return (self.answer)(asked);
@@ -148,7 +148,7 @@ impl Question {
         let kind = kind(&asked.record.body);
         let needs = self.needs;
         Reply::cannot_tell(
-            &format!("a {kind} record does not contain what it takes: {needs}"),
+            &format!("a {kind} record lacks the data needed for an answer: {needs}"),
             next,
         )
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Converts a program's regions to the form of an import, with each thread's regions as its
-//! functions, so that the same questions apply.
+//! Converts a program's regions to the form of an imported record, in which each thread is a strand
+//! and its regions are functions, so that the same questions apply.
 
 use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
 use linerate_record::strands::{

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Concludes from the points of a sweep what limits a stream between two sockets.
+//! Determines from the points of a sweep what limits a stream between two sockets.
 //!
-//! Uses the causes and keywords of `why`. Rules are data ([`mod@rules`]), in order: a rule comes
-//! before those whose evidence it explains, so that the first one that holds is the answer. As in
+//! Uses the causes and keywords of `why`. Rules are data ([`mod@rules`]), in order: each rule comes
+//! before the rules whose evidence it explains, so the first rule that holds is the answer. As in
 //! `why`, a rule holds only if every measure was read and its whole interval is on the required
 //! side of the threshold.
 //!
@@ -66,7 +66,7 @@ pub fn findings(report: &StreamReport, point: &StreamPoint) -> Vec<WhyFinding> {
     held.into_iter().map(|rule| finding(&facts, rule)).collect()
 }
 
-/// Returns the rules that hold, one per cause, without those explained by another.
+/// Returns the rules that hold, one per cause, except rules explained by an earlier one.
 fn holding(facts: &Facts<'_>) -> Vec<&'static Rule> {
     let mut held: Vec<&Rule> = Vec::new();
     for rule in RULES {

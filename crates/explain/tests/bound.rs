@@ -23,7 +23,8 @@ fn measured(measure: M, value: f64) -> MeasuredValue {
     MeasuredValue { measure, figure: Figure::number("ratio", estimate, Tier::Sw, "by hand") }
 }
 
-/// A thread that is always busy in user mode, at instructions that indicate nothing.
+/// Evidence for a thread that is always busy in user mode, at instructions that point to no
+/// bottleneck.
 const BUSY: [(M, f64); 17] = [
     (M::UserMode, 0.98),
     (M::UnderSystemCalls, 0.0),
@@ -74,7 +75,8 @@ fn bound_by(changes: &[(M, f64)]) -> BoundBy {
     finding(&report(changes)).bound_by
 }
 
-/// The same program with simulated counts per 1000 instructions of all of its functions.
+/// Returns the finding for a program with these simulated counts per 1000 instructions in all of
+/// its functions.
 fn simulated(changes: &[(M, f64)], mispredictions: u64, l1i: u64, l1d: u64) -> BoundFinding {
     let mut report = report(changes);
     let of = |name: &str| SimulatedFunction {
@@ -150,7 +152,7 @@ fn nothing_is_claimed_from_a_stall_that_cannot_be_seen() {
         assert_eq!(found.bound_by, BoundBy::CannotTell);
         assert!(found.next.contains("--sim"), "{}", found.next);
     }
-    // A stream may be as fast as its arithmetic: memory has to be measured.
+    // A stream may also be bound by its arithmetic, so the memory bandwidth has to be measured.
     let stream = [(M::Loads, 0.7), (M::WorkingSet, 1e8), (M::Streamed, 0.9), (M::StreamRate, 8e9)];
     let mut report = report(&stream);
     let found = finding(&report);
@@ -168,7 +170,7 @@ fn nothing_is_claimed_from_a_stall_that_cannot_be_seen() {
 fn polling_loops_and_idle_programs_do_not_compute() {
     let loops = [(M::StraightLoops, 0.97), (M::WorkingSet, 4096.0)];
     assert_eq!(bound_by(&loops), BoundBy::Compute);
-    // Threads that were seen waiting for each other, if rarely.
+    // Threads that were sometimes seen waiting for each other.
     assert_eq!(bound_by(&[&loops[..], &[(M::InLocks, 0.03)]].concat()), BoundBy::CannotTell);
     let polling = [&loops[..], &[(M::OneAddress, 0.9)]].concat();
     assert_eq!(bound_by(&polling), BoundBy::CannotTell);
@@ -183,7 +185,8 @@ fn simulated_counts_decide_between_computing_branches_and_the_front_end() {
     assert_eq!(simulated(&[], 0, 0, 0).bound_by, BoundBy::Compute);
     assert_eq!(simulated(&[], 0, 0, 0).tier, Some(Tier::Sim));
     assert_eq!(simulated(&[(M::BehindBranches, 0.6)], 60, 0, 0).bound_by, BoundBy::Branches);
-    // A predictor that misses where the processor's does not: samples are elsewhere.
+    // The simulated predictor mispredicts where the CPU's does not, because the samples are
+    // elsewhere.
     assert_eq!(simulated(&[], 60, 0, 0).bound_by, BoundBy::CannotTell);
     assert_eq!(simulated(&[], 0, 50, 0).bound_by, BoundBy::FrontEnd);
     assert_eq!(simulated(&[], 0, 0, 50).bound_by, BoundBy::CannotTell);

@@ -105,8 +105,8 @@ proptest! {
             (false, true) => AnswerVerdict::DoesNotArise,
             (false, false) => AnswerVerdict::CannotTell,
         };
-        // Siblings in a record with more workers than CPUs are not trusted: its CPUs are not those
-        // that were used.
+        // Siblings in a record with more workers than CPUs are not trusted, because the recorded
+        // CPUs are not the ones that were used.
         let crowded = places.available.is_some_and(|cpus| cpus < 3) && !places.share_a_cpu();
         let wanted = if crowded { AnswerVerdict::CannotTell } else { wanted };
         prop_assert_eq!(placement.verdict, wanted, "{:?} {:?}", places, placement);

@@ -136,7 +136,7 @@ fn a_record_of_why_is_asked_only_what_it_can_answer() {
     assert_eq!(ids, ["bottleneck", "small-packets"]);
     let bound = answer(&asked(&record), "bound");
     assert_eq!(bound.verdict, AnswerVerdict::CannotTell);
-    assert!(bound.sentence.contains("a why record does not contain"), "{bound:?}");
+    assert!(bound.sentence.contains("a why record lacks the data"), "{bound:?}");
     assert!(bound.next.is_some_and(|next| next.starts_with("linerate profile PID")));
 }
 
@@ -162,7 +162,8 @@ fn bound_follows_the_rule_of_the_document() {
     assert!((value(&found, "PDSN_RX dc") - 62.0 * 0.023).abs() < 1e-9);
 }
 
-/// 575 instructions on a strand that has 202: three strands, 606 instructions.
+/// A task of 575 instructions with a budget of 202 per strand takes three strands, with 606 in
+/// total.
 #[test]
 fn line_rate_at_64_bytes_takes_three_strands() {
     let t1 = Processor::named("t1").expect("it is there");
@@ -250,7 +251,7 @@ fn placing_threads_matters_where_the_pipe_is_full() {
     report.strands.push(strand(2, "ATIF_RX", 100.0, 12.0, 1.0));
     let all = imported(report.strands);
     let found = answer(&Inquiry { processor: Some(&t1), ..asked(&all) }, "placement");
-    assert!(found.sentence.contains("so it is not the reason"), "{found:?}");
+    assert!(found.sentence.contains("so it is not the bottleneck"), "{found:?}");
     let full =
         imported((0..4).map(|cpu| strand(cpu, &format!("s{cpu}"), 500.0, 4.0, 1.0)).collect());
     let found = answer(&Inquiry { processor: Some(&t1), ..asked(&full) }, "placement");

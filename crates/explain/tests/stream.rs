@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits of streams: each rule on a point with its evidence, and on one without.
+//! Tests the limits of streams: each rule is applied to a point with its evidence, and to a point
+//! without it.
 
 use linerate_explain::stream::rules::RULES;
 use linerate_explain::stream::{explain, findings, unknown_names};
@@ -11,7 +12,7 @@ use linerate_record::stream::{
 use linerate_record::why::Cause;
 use linerate_record::{Figure, Tier};
 
-/// A figure without spread. (`Figure::exact` has an unknown one.)
+/// Returns a figure whose interval has no width. (The interval of `Figure::exact` is unknown.)
 fn figure(unit: &str, value: f64) -> Figure {
     Figure::number(unit, Estimate::exactly(value), Tier::Sw, "synthetic")
 }
@@ -107,7 +108,7 @@ fn a_stream_without_evidence_has_no_cause() {
 fn windows_and_buffers_limit() {
     is(tcp(|tcp| tcp.sndbuf_limited = 0.5), "send_buffer", "send_buffer");
     is(tcp(|tcp| tcp.rwnd_limited = 0.5), "receive_window", "receive_window");
-    // A large window that closes is a receiver that does not read.
+    // A large window that closes indicates a receiver that does not read.
     let large = tcp(|tcp| (tcp.rwnd_limited, tcp.peer_window_bytes) = (0.5, Some(6 << 20)));
     is(large, "cannot_tell", "cannot_tell");
     let both = tcp(|tcp| (tcp.rwnd_limited, tcp.sndbuf_limited) = (0.3, 0.4));
@@ -138,7 +139,7 @@ fn rates_and_losses_limit() {
     is(loose, "cannot_tell", "cannot_tell");
     let bucket = with(|report, point| {
         report.path.qdisc_bits_per_s = Some(10.2e9);
-        // A full bucket drops, and TCP retransmits: the limit explains the loss.
+        // The limiter drops packets, and TCP retransmits: the limit explains the loss.
         point.tcp.as_mut().expect("TCP").retransmitted = 1000;
     });
     is(bucket, "rate_limiter", "rate_limit");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The checksum from DPDK's rte_ip.h, compiled as in a DPDK application: -O3 and the flags of DPDK's
- * package, which select a target processor. The processor this runs on may lack some of its
- * features, so check peer_dpdk_needs before calling anything here.
+ * package, which select a target processor. The processor this runs on may lack features of
+ * that target, so check peer_dpdk_needs before calling anything here.
  */
 #include "peers.h"
 

@@ -11,7 +11,7 @@
  *		unpack low    d0  0 d1  0 | ...        as two 64-bit numbers below 2^32
  *		unpack high   d2  0 d3  0 | ...
  *
- * A 64-bit lane can add 2^32 such numbers before it could carry: 2^37 bytes.
+ * A 64-bit lane can add 2^32 such numbers without overflowing: 2^37 bytes of input.
  */
 #include "peers.h"
 
@@ -39,7 +39,7 @@ uint32_t peer_masked_loop_avx512(const void *src, size_t bytes, uint32_t sum)
 	const __mmask64 left = _bzhi_u64(~0ull, (unsigned)bytes);
 	total = _mm512_add_epi64(total, widened(_mm512_maskz_loadu_epi8(left, at)));
 
-	/* Eight lanes of less than 2^61 each, if fewer than 2^34 bytes were added. */
+	/* Each of the eight lanes is below 2^61 if fewer than 2^34 bytes were added. */
 	return peer_add(sum, (uint64_t)_mm512_reduce_add_epi64(total));
 }
 

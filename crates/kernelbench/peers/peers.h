@@ -30,7 +30,7 @@ uint32_t peer_steps_sum_vector(const void *src, size_t bytes, uint32_t sum);
 
 /* rte_raw_cksum from DPDK's rte_ip.h, for at most 128 KiB. */
 uint32_t peer_dpdk(const void *src, size_t bytes, uint32_t sum);
-/* The CPU features that its object file needs; dpdk.c defines the bits. */
+/* The CPU features that the object file of peer_dpdk needs; dpdk.c defines the bits. */
 extern const uint32_t peer_dpdk_needs;
 
 /* The three algorithms of lwIP's lwip_standard_chksum, for at most 64 KiB. */

@@ -161,7 +161,7 @@ fn just_written(slots: &mut [u8], bytes: usize, rounds: u32, seed: u64) -> Row {
         let window = Window::open(&clock);
         for round in 0..(PACKETS / COUNT) as u32 {
             for slot in slots.chunks_mut(SLOT_BYTES).take(COUNT) {
-                // Depends on the previous sums, as the next packets would in a network stack.
+                // The new headers depend on the previous sums, as in a network stack.
                 let word = round ^ sums[0].raw();
                 let words = slot[14..14 + bytes].as_chunks_mut::<4>().0;
                 words.iter_mut().for_each(|place| *place = black_box(word).to_ne_bytes());

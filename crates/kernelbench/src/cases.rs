@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Cases to time: kernel, number of bytes, alignment, cache state, and throughput or latency.
 //!
-//! The case determines which routines take part in it.
+//! The case also determines which routines are timed.
 
 use crate::memory::{PAGE_BYTES, SKEW_BYTES};
 use linerate_record::kernels::{Kernel, Mix, State, Timing};
@@ -12,7 +12,8 @@ use std::fmt;
 pub const SIZES: [u32; 15] =
     [20, 40, 64, 128, 256, 512, 576, 1024, 1460, 1500, 4096, 8000, 9000, 16_384, 65_536];
 
-/// Maximum requested size in bytes. Peers that add in 32 bits are correct up to twice that size.
+/// Maximum requested size in bytes. Peers that accumulate in 32 bits are correct up to twice that
+/// size.
 pub const SIZE_MAX: u32 = 65_536;
 
 /// Offsets that represent misaligned buffers: odd and even, near both ends of a line.
@@ -143,13 +144,13 @@ impl Case {
         Self { state: State::Cold, ..Self::aligned(kernel, size) }
     }
 
-    /// Returns the case of packets of unpredictable length that follow Ethernet headers.
+    /// Returns the case of packets of unpredictable length, each placed after an Ethernet header.
     pub fn mix(kernel: Kernel, mix: Mix) -> Self {
         let case = Self::misaligned(kernel, 0, BEHIND_ETHERNET, ALIGNED_ETHERNET);
         Self { length: Length::Mix(mix), ..case }
     }
 
-    /// Returns the case for the latency of sums that each depend on the previous one.
+    /// Returns the case for the latency of sums, each of which depends on the previous one.
     pub fn latency(size: u32) -> Self {
         let case = Self::misaligned(Kernel::Checksum, size, BEHIND_ETHERNET, 0);
         Self { timing: Timing::Latency, ..case }

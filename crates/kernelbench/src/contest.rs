@@ -29,11 +29,11 @@ const SLOT_BYTES: usize = 2048;
 /// Ratio of timed calls in a window to untimed calls before it.
 const LEAD_IN: u32 = 4;
 
-/// Maximum attempts to find how many calls fill part of a window.
+/// Maximum number of attempts to find how many calls fill part of a window.
 const FILLING_TRIES: u32 = 3;
 
-/// Maximum calls per cold window, because the window's slots, 2 MiB with slots of 2 KiB, are read
-/// again afterwards.
+/// Maximum calls per cold window. Limits the cost of reading the window's slots again afterwards (2
+/// MiB with slots of 2 KiB).
 const COLD_CALLS_MAX: u32 = 1024;
 
 /// Returns the distance between cold buffers in bytes: the slot size of a packet pool if the
@@ -67,7 +67,7 @@ pub(crate) struct Contest<'a> {
     case: Case,
     routines: &'a [Routine],
     memory: &'a mut Memory,
-    /// For a mix, the source of lengths, and the lengths for the next window.
+    /// For a mix, the generator of lengths, and the lengths for the next window.
     mix: Option<Lengths>,
     lengths: Vec<u16>,
     /// For a cold case, the slot stride in bytes and the number of slots.

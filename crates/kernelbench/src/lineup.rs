@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Selects the routines that take part in a case.
+//! Selects the routines that are timed in a case.
 
 use crate::Error;
 use crate::cases::{Case, Length};
@@ -28,7 +28,7 @@ pub(crate) const MEMCPY: &str = "memcpy";
 /// Maximum IPv4 or TCP header length in bytes.
 const HEADER_BYTES_MAX: u32 = 60;
 
-/// Which variants to measure. Bounds always take part.
+/// Which variants to measure. Bounds are always measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// All routines supported by this CPU, including peers.

@@ -12,8 +12,8 @@ use std::ops::Range;
 /// Area alignment: the huge page size on x86 and most other architectures.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Number of values of an address's low 12 bits. On many processors, a load that matches an earlier
-/// store in these address bits waits for it (4K aliasing).
+/// Number of values that an address's low 12 bits can take. On many processors, a load that matches
+/// an earlier store in these address bits waits for it (4K aliasing).
 pub(crate) const PAGE_BYTES: usize = 4_096;
 
 /// Page offset of destinations when sources begin at a multiple of [`PAGE_BYTES`]: half a page and
@@ -25,7 +25,7 @@ pub(crate) const SKEW_BYTES: usize = 2_112;
 /// before and after.
 const MARGIN_BYTES: usize = 2 * PAGE_BYTES;
 
-/// Cache line length. If lines have 128 bytes, each is touched twice.
+/// Cache line length. On machines with 128-byte lines, each line is touched twice.
 pub(crate) const LINE_BYTES: usize = 64;
 
 /// A huge-page-aligned area within a larger allocation. The buffer starts `skew` bytes into the
@@ -155,9 +155,9 @@ impl Footprint {
 
 /// Returns the fraction of the address ranges backed by huge pages, from the text of
 /// /proc/self/smaps. There, a mapping starts with a line that gives its addresses; a later line
-/// gives the size of its huge pages. `None` if a range has no mapping with that second line. If a
-/// mapping is larger than a range, all its huge pages count, up to the length of the range, because
-/// no huge pages were requested for the rest of the mapping.
+/// gives the size of its huge pages. `None` if a range has no mapping that reports its huge pages.
+/// If a mapping is larger than a range, all its huge pages count, up to the length of the range,
+/// because no huge pages were requested for the rest of the mapping.
 fn huge_share(smaps: &str, ranges: &[Range<usize>]) -> Option<f64> {
     let mut found = vec![None; ranges.len()];
     let mut inside = None;
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(destination.as_ptr() as usize % HUGE_PAGE_BYTES, SKEW_BYTES);
         assert!(source.len() >= 100_000 && destination.len() >= 100_000);
         assert_eq!(SKEW_BYTES % LINE_BYTES, 0);
-        // The distance suffices for any alignment of both within their lines.
+        // The distance suffices for any alignment of the two buffers within their cache lines.
         let between = SKEW_BYTES.min(PAGE_BYTES - SKEW_BYTES);
         assert!(between - LINE_BYTES >= 1920);
     }

@@ -49,8 +49,8 @@ fn masked_loop() -> Peer {
     }
     let routine = match has_features(&["avx512f", "avx512bw", "bmi2"]) {
         true => {
-            // SAFETY: the head of the C file states what the routine reads; the line above checks
-            // that it can run here.
+            // SAFETY: the comment at the top of the C file states what the routine reads; the line
+            // above checks that it can run here.
             Ok(unsafe { Routine::checksum_from(MASKED_LOOP, Role::Peer, peer_masked_loop_avx512) })
         }
         false => {
@@ -90,8 +90,8 @@ pub(crate) fn steps() -> Vec<Routine> {
     if !has_features(&["avx512f", "avx512bw", "avx512vnni"]) {
         return Vec::new();
     }
-    // SAFETY: the head of the C file states what the routines read; the line above checks that they
-    // can run here.
+    // SAFETY: the comment at the top of the C file states what the routines read; the line above
+    // checks that they can run here.
     all.map(|(name, step)| unsafe { Routine::checksum_from(name, Role::Bound, step) }).to_vec()
 }
 

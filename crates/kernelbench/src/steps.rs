@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds out which step of the inner loop limits the checksum of long buffers. Times loops with
-//! more and more of the steps, interleaved with the selected variant.
+//! Finds out which step of the inner loop limits the checksum of long buffers. Times loops that
+//! contain more and more of these steps, interleaved with the selected variant.
 //!
 //! If the time per vector grows by the same amount with every vector instruction from the second
-//! on, but not with scalar ones, the ports for vector instructions are the limit.
+//! on, but not with scalar ones, the vector execution ports are the bottleneck.
 
 use crate::Error;
 use crate::peers::steps as loops;

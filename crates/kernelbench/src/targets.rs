@@ -3,8 +3,8 @@
 //!
 //! Every target is a ratio between two routines' times in the same rounds of one case, or the worst
 //! such ratio over several cases. Missing a target is a result, not a failure: targets were set on
-//! another machine. As evidence for the reason, the run prints both times, the core's width and the
-//! bound's load rate. Reasons that were not measured are worded as possibilities.
+//! another machine. As evidence of the cause, the run prints both times, the core's issue width and
+//! the bound's load rate. Causes that were not measured are worded as possibilities.
 
 use crate::cases::{Case, SIZES};
 use crate::lineup::{MEMCPY, SELECTED};
@@ -201,7 +201,7 @@ impl Target {
         parts
     }
 
-    /// Returns a possible reason that this run did not measure.
+    /// Returns a possible reason that this run could not verify.
     fn possibility(&self, rival: &str) -> Option<String> {
         match self.rival {
             Rival::Bound if rival.starts_with("load") => None,

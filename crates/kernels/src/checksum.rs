@@ -68,7 +68,8 @@ pub const BURST_BYTES: usize = 255;
 #[track_caller]
 pub fn burst(buffers: &[Buffer<'_>], sums: &mut [Sum]) {
     assert_equal_counts(buffers, sums);
-    // SAFETY: the types ensure that all bytes can be read and all sums, as many, be written.
+    // SAFETY: the types ensure that all bytes can be read and all sums be written; the line above
+    // ensures that there are equally many buffers and sums.
     unsafe { ffi::lr_csum_burst(buffers.as_ptr(), sums.as_mut_ptr(), buffers.len()) };
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Variant {
 // SAFETY: the descriptors and the strings they point to are constants of the program: the C code
 // declares them `const`.
 unsafe impl Sync for Variant {}
-// SAFETY: as above; nothing in a descriptor belongs to a thread.
+// SAFETY: as above; nothing in a descriptor is tied to a thread.
 unsafe impl Send for Variant {}
 
 impl Variant {
@@ -107,7 +107,7 @@ pub(crate) fn bounds() -> &'static [&'static Variant] {
     unsafe { core::slice::from_raw_parts((&raw const BOUNDS).cast(), BOUND_COUNT) }
 }
 
-/// Returns the variant with checksum and copy in plain C.
+/// Returns the variant that implements checksum and copy in plain C.
 #[cfg(feature = "bench")]
 pub(crate) fn document() -> &'static Variant {
     &DOCUMENT
@@ -157,7 +157,7 @@ mod tests {
             assert_eq!(functions, [v.compiled == 1; 5], "{name}");
             assert!(v.compiled == 1 || !v.supported(), "{name}");
         }
-        assert!(variants()[0].supported(), "the plainest variant runs everywhere");
+        assert!(variants()[0].supported(), "the simplest variant runs everywhere");
     }
 
     #[test]

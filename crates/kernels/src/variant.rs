@@ -173,10 +173,10 @@ impl fmt::Display for VariantError<'_> {
 
 impl Error for VariantError<'_> {}
 
-/// Makes [`checksum::partial`](crate::checksum::partial), [`copy`](crate::copy()) and their
-/// siblings use one variant from now on, in all threads; `None` restores the best variant for each
-/// kernel. Calls that race with the change use either variant. [`Kernels`] obtained earlier keep
-/// their functions.
+/// Makes [`checksum::partial`](crate::checksum::partial), [`copy`](crate::copy()) and the other
+/// free functions that use the selected kernels use one variant from now on, in all threads; `None`
+/// restores the best variant for each kernel. Calls that race with the change use either variant.
+/// [`Kernels`] obtained earlier keep their functions.
 ///
 /// # Errors
 /// Returns an error, changing nothing, if the variant does not exist or is not supported here.
@@ -281,8 +281,9 @@ impl Kernels {
     #[track_caller]
     pub fn checksum_burst(&self, buffers: &[Buffer<'_>], sums: &mut [Sum]) {
         assert_equal_counts(buffers, sums);
-        // SAFETY: the types ensure that all bytes can be read and all sums, as many, be written;
-        // `from_descriptor` ensures that the function can run here.
+        // SAFETY: the types ensure that all bytes can be read and all sums be written; the line
+        // above ensures that there are equally many buffers and sums; `from_descriptor` ensures
+        // that the function can run here.
         unsafe { (self.csum_burst)(buffers.as_ptr(), sums.as_mut_ptr(), buffers.len()) };
     }
 

@@ -64,7 +64,7 @@ fn spins(windows: u64) -> Check {
         let asleep = share(thread, ThreadState::Asleep);
         Some(asleep.abs() + share(thread, ThreadState::Unaccounted).abs())
     };
-    let judge = |value, n| Check::at_most(name, value, n, 0.03, "it never sleeps");
+    let judge = |value, n| Check::at_most(name, value, n, 0.03, "the program never sleeps");
     check(name, windows, rest, judge)
 }
 
@@ -75,7 +75,7 @@ fn sleeps(windows: u64) -> Check {
         let on = found.threads.first()?.asleep_on.first()?.clone();
         Some(if on.on.contains("nanosleep") { on.share } else { 0.0 })
     };
-    let judge = |value, n| Check::at_least(name, value, n, 0.97, "it does nothing else");
+    let judge = |value, n| Check::at_least(name, value, n, 0.97, "the program only sleeps");
     check(name, windows, asleep, judge)
 }
 
@@ -87,7 +87,7 @@ fn shares_a_cpu(windows: u64) -> Check {
         let two = found.threads.get(..2)?;
         Some(two.iter().map(|thread| share(thread, ThreadState::Waiting)).fold(1.0, f64::min))
     };
-    let judge = |value, n| Check::at_least(name, value, n, 0.45, "two threads want one CPU");
+    let judge = |value, n| Check::at_least(name, value, n, 0.45, "two threads compete for one CPU");
     check(name, windows, waiting, judge)
 }
 
@@ -95,11 +95,11 @@ fn own_cost(windows: u64) -> Check {
     let name = "observe.own_cost_cpus";
     let cost = || command(&["sh", "-c", SPIN])?.observer.as_number();
     // The limit is twice the target, because these windows are short and this may be a debug build.
-    let judge = |value, n| Check::at_most(name, value, n, 0.05, "windows of a second");
+    let judge = |value, n| Check::at_most(name, value, n, 0.05, "windows of one second");
     check(name, windows, cost, judge)
 }
 
-/// A control group with a quota of a fifth of a CPU, removed on drop.
+/// A control group with a quota of 20 % of a CPU, removed on drop.
 struct Group(String);
 
 impl Group {
@@ -133,7 +133,7 @@ impl Drop for Group {
 fn throttled(windows: u64) -> Check {
     let name = "observe.throttled_by_a_quota";
     let Some(group) = Group::new() else {
-        return Check::skip(name, "no control group can be made here");
+        return Check::skip(name, "no cgroup can be created here");
     };
     let script = format!("echo $$ > {}/cgroup.procs; exec sh -c '{SPIN}'", group.0);
     let error = || {
@@ -146,7 +146,7 @@ fn throttled(windows: u64) -> Check {
         let stopped = found.quotas.first()?.throttled_s / found.elapsed_s;
         Some((share(found.threads.first()?, ThreadState::Throttled) - stopped).abs())
     };
-    let why = "the group has one thread: its time is the group's";
+    let why = "the cgroup has one thread, so both times are equal";
     check(name, windows, error, |value, n| Check::at_most(name, value, n, 0.05, why))
 }
 
@@ -171,6 +171,6 @@ fn overflows(windows: u64) -> Check {
             .find(|socket| socket.kind == SocketKind::Udp && socket.local == local)?;
         Some(socket.drops?.abs_diff((sent - received) as u64) as f64)
     };
-    let why = "sent less received is what was dropped, exactly";
+    let why = "the packets sent minus those received are the drops";
     check(name, windows, error, |value, n| Check::at_most(name, value, n, 0.0, why))
 }

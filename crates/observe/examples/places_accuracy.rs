@@ -80,14 +80,14 @@ fn main() {
         println!("{}", Check::skip("places.shares_held", "no profile: sampling is not permitted"));
         return;
     }
-    let reason = "intervals of three loops with iterations as 3:2:1";
+    let reason = "intervals of three loops with iteration counts of 3:2:1";
     println!("{}", Check::share("places.shares_held", held, all, CONFIDENCE, reason));
     let reason = "1500 samples distinguish the loops whose shares differ by 10 points or more";
     println!("{}", Check::share("places.ranked", ranked, all / 3, CONFIDENCE, reason));
 }
 
-/// Returns whether the intervals of any two loops whose true shares differ by 10 points or more are
-/// disjoint and in the right order.
+/// Returns whether the intervals of any two loops whose true shares differ by 10 percentage points
+/// or more are disjoint and in the right order.
 fn is_ranked(truth: &[f64], found: &[(f64, f64)]) -> bool {
     let mut pairs = (0..truth.len()).flat_map(|a| (0..truth.len()).map(move |b| (a, b)));
     pairs.all(|(a, b)| truth[a] < truth[b] + 0.1 || found[a].0 > found[b].1)

@@ -44,7 +44,7 @@ struct Shared {
     must_end: AtomicBool,
 }
 
-/// How a test program is built.
+/// A kind of test program.
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
@@ -213,13 +213,13 @@ fn sample(shared: &Shared) -> Result<Window, String> {
         taken = now;
     }
     let runs_ns = sampler.run_ns(id);
-    // A late counter read spoils the slices before and after it.
+    // A late counter read invalidates the slices before and after it.
     let is_good = |slice: usize| !late[slice] && !late[slice + 1];
     let counted: Vec<Option<u64>> =
         packets.iter().enumerate().map(|(slice, &n)| is_good(slice).then_some(n)).collect();
     let observer = (thread_cpu_time_ns() - cpu_ns) as f64 / (monotonic_ns() - began_ns) as f64;
     let profiles = sampler.finish(&counted, |_| 0.0).threads;
-    println!("CPU time until the end {:.1} ms", (thread_cpu_time_ns() - cpu_ns) as f64 / 1e6);
+    println!("CPU time so far: {:.1} ms", (thread_cpu_time_ns() - cpu_ns) as f64 / 1e6);
     let profile = profiles.into_iter().next().ok_or("the thread was not sampled")?;
     let truth_ns = packet_ns(&measured());
     let cost = profile.cost_ns.estimate().ok_or(profile.cost_ns.reason.unwrap_or_default())?;
@@ -257,7 +257,7 @@ fn main() {
     }
     let n = found.len() as u64;
     if n == 0 {
-        println!("{}", Check::skip("polling", "nothing could be sampled, or explained, here"));
+        println!("{}", Check::skip("polling", "no window gave a result here"));
         return;
     }
     let of = |f: &dyn Fn(&Window) -> f64| found.iter().map(f).collect::<Vec<f64>>();
@@ -266,21 +266,21 @@ fn main() {
     let busy: Vec<f64> = found.iter().flat_map(|window| window.busy_errors.clone()).collect();
     let holds = found.iter().filter(|window| window.holds).count() as u64;
     let checks = [
-        Check::at_most("polling.cost", costs, n, 0.1, "median error of the cost of a packet"),
+        Check::at_most("polling.cost", costs, n, 0.1, "median error of the cost per packet"),
         Check::at_most(
             "polling.busy",
             middle(&busy),
             busy.len() as u64,
             0.05,
-            "median error of the busy share of a second",
+            "median error of the busy share over one second",
         ),
-        Check::share("polling.covered", holds, n, CONFIDENCE, "intervals that hold the true cost"),
+        Check::share("polling.covered", holds, n, CONFIDENCE, "intervals with the true cost"),
         Check::at_most(
             "polling.observer",
             middle(&of(&|window| window.observer)),
             n,
             0.01,
-            "CPU time of the sampler in the window, over wall time",
+            "CPU time of the sampler divided by wall time",
         ),
     ];
     checks.iter().for_each(|check| println!("{check}"));

@@ -26,10 +26,11 @@ use linerate_record::why::{
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of threads whose shares get a confidence interval: those that wanted a CPU most.
+/// Maximum number of threads whose shares get a confidence interval: those with the highest CPU
+/// demand.
 const INTERVALS_MAX: usize = 64;
 
-/// Times of a window.
+/// Length of a window, the observer's CPU use, and whether the window was interrupted.
 pub(crate) struct Window {
     pub(crate) elapsed_s: f64,
     /// The observer's CPU time divided by wall time.
@@ -108,13 +109,13 @@ pub(crate) fn assemble(
     observation
 }
 
-/// Subtracts from the drops of listening sockets the acknowledgements that these drop on purpose
-/// while waiting for data (TCP_DEFER_ACCEPT). The kernel counts all drops together per socket, and
-/// these acknowledgements separately per namespace.
+/// Subtracts, from the drops of listening sockets, the ACKs that the kernel drops on purpose while
+/// it waits for data (TCP_DEFER_ACCEPT). The kernel counts drops of all kinds together per socket,
+/// and the deferred ACKs separately per network namespace.
 fn exclude_deferred(sockets: &mut [SocketCounts], protocols: &BTreeMap<String, u64>) {
     let deferred = protocols.get("TcpExt.TCPDeferAcceptDrop").copied().unwrap_or(0);
-    // The two counters are not read at the same moment. Up to a tenth as many real drops are
-    // missed.
+    // The two counters are not read at the same moment, so 10 % is added. Up to that many real
+    // drops are missed.
     let mut deferred = deferred + deferred / 10;
     let listening = sockets.iter_mut().filter(|socket| socket.kind == SocketKind::TcpListen);
     for drops in listening.filter_map(|socket| socket.drops.as_mut()) {
@@ -143,15 +144,15 @@ fn watched(
     }
 }
 
-/// Returns the cost of kernel events on this machine, samples included.
+/// Returns the cost of kernel events on this machine, including that of a sample.
 fn event_costs(watching: &Watching) -> Option<EventCosts> {
     let cost_ns = watching.profiling.as_ref().and_then(Profiling::sample_cost_ns);
     let sample = Some(cost::figure(cost_ns));
     watching.event_costs.clone().map(|costs| EventCosts { sample, ..costs })
 }
 
-/// Returns the threads that wanted a CPU most, in descending order, and the number of threads left
-/// out.
+/// Returns the threads with the highest CPU demand (time running or runnable), highest first, and
+/// the number of threads left out.
 fn activities(watching: &Watching) -> (Vec<ThreadActivity>, u32) {
     let throttled = throttled(&watching.threads.all, &watching.quotas);
     // Threads that ended before they were read again have no slices.
@@ -187,7 +188,8 @@ fn peers(
     peers
 }
 
-/// Returns the packets over the window from the best counter, and their rate in each slice.
+/// Returns the packet count over the window from the best counter, and the packet rate in each
+/// slice.
 fn packets(
     root: &Root,
     watching: &Watching,
@@ -276,8 +278,8 @@ fn last_level_cache(root: &Root) -> Option<u64> {
     (0..8).filter_map(size).max()
 }
 
-/// Returns the TCP segments that the namespace counted, and the part of them on connections whose
-/// own counters were read.
+/// Returns the number of TCP segments that the namespace counted, and how many of them were on
+/// connections whose own counters were read.
 fn tcp_of_namespace(watching: &Watching) -> Option<(u64, u64)> {
     let (first, last) = (watching.counts.first()?, watching.counts.last()?);
     let more = |of: fn(&Counts) -> Option<u64>| of(last)?.checked_sub(of(first)?);
@@ -296,11 +298,11 @@ fn ends_per_segment(watching: &Watching) -> Option<u64> {
         Share::Half => 2,
         Share::Unknown => return None,
     };
-    // Without connections of the program, these are segments of sockets that no list shows.
+    // If the program has no connections, the segments belong to sockets that no list shows.
     if seen == 0 && !watching.sockets.replaces_connections() {
         return None;
     }
-    // Up to a tenth may be in transit between the two counters.
+    // Up to 10 % of the segments may be in transit between the two counters.
     (segments / ends > seen + seen / 10).then_some(ends)
 }
 
@@ -312,8 +314,8 @@ fn misses_segments(watching: &Watching) -> bool {
     if watching.sockets.tcp_share(segments) != Share::Unknown {
         return false;
     }
-    // The namespace may count each segment at both ends. Beyond that, the rest is segments of other
-    // processes, or of connections that no read saw.
+    // The namespace may count each segment at both ends. Segments beyond that belong to other
+    // processes, or to connections that were open during no read.
     let has_rest = segments / 2 > seen + seen / 10;
     let sockets = &watching.sockets;
     sockets.come_and_go() || (has_rest && sockets.replaces_connections())
@@ -419,8 +421,8 @@ fn asleep_on(
     })
 }
 
-/// Returns the name of the process that does the work, if the given one merely waits for it, as a
-/// shell or `timeout` does.
+/// Returns the name of the process that does the work, if the first of `pids` merely waits for it,
+/// as a shell or `timeout` does.
 fn main_name(threads: &[ThreadActivity], pids: &[u32]) -> Option<String> {
     /// Maximum CPU share of a process that merely waits.
     const WAITS: f64 = 0.02;

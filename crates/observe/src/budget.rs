@@ -160,8 +160,8 @@ fn parts(slices: &[Slice], around: &[Around], never_slept: bool, accounting: Acc
 fn shared_out(slice: &Slice, around: &Around) -> (f64, f64) {
     let run = slice.run_ns as f64;
     let stolen = around.cpu.stolen.clamp(0.0, 0.99);
-    // Run time plus stolen time is the time in which something wanted to run. In a slice of a few
-    // ticks, the stolen share may be close to 1, so the CPU's own total serves as a bound.
+    // Run time plus stolen time is the time in which the CPU had something to run. In a slice of a
+    // few ticks, the stolen share may be close to 1, so the CPU's own total serves as a bound.
     let at_most = around.cpu.stolen_of_all * slice.wall_ns as f64;
     (run * around.cpu.interrupts.clamp(0.0, 1.0), (run * stolen / (1.0 - stolen)).min(at_most))
 }

@@ -88,8 +88,8 @@ impl Running {
         self.ended.as_ref().map(|ended| describe_status(wait_status(ended)))
     }
 
-    /// Like [`Running::ended`], but first waits briefly for the process to end, because its threads
-    /// have already exited.
+    /// Like [`Running::ended`], but waits up to [`GRACE`] for the process to end. Call when its
+    /// threads have already exited.
     pub(crate) fn wait_a_moment(&mut self) -> Option<String> {
         let mut left = GRACE;
         while self.ended().is_none() && !left.is_zero() {

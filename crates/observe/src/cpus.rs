@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU activity: in total, and per slice for the threads on each CPU.
+//! CPU activity: over the window, and per slice for the budgets of the threads on each CPU.
 
 use crate::budget::CpuShares;
 use crate::procfs::cpus::{
@@ -16,7 +16,7 @@ use std::fs::File;
 /// Maximum number of CPUs whose softirq threads are followed; others are ignored.
 const SOFTIRQ_THREADS_MAX: usize = 64;
 
-/// Counters at one end of the window.
+/// Counters at the start or end of the window.
 #[derive(Debug, Default)]
 struct Whole {
     ticks: BTreeMap<u32, CpuTicks>,
@@ -73,7 +73,7 @@ impl Cpus {
         }
     }
 
-    /// Reads the counters at the end of a slice of `wall_ns`.
+    /// Reads the counters at the end of a slice that took `wall_ns` of wall time.
     pub(crate) fn read(&mut self, wall_ns: u64) {
         let now = parse_stat(self.stat.text());
         let mut shares = BTreeMap::new();
@@ -192,8 +192,8 @@ mod tests {
         put(&root, "proc/9/schedstat", "40000000 0 1\n");
         cpus.read(1_000_000_000);
         let shares = cpus.shares(0, 1);
-        // 10 % of the CPU's time, 4 % of it in the softirq thread; of 60 busy ticks, 20 were
-        // stolen.
+        // Interrupts took 10 % of the CPU's time, less the 4 % in the softirq thread. Of 60 busy
+        // ticks, 20 were stolen.
         assert!((shares.interrupts - 0.06).abs() < 1e-9, "{shares:?}");
         assert!((shares.stolen - 1.0 / 3.0).abs() < 1e-9, "{shares:?}");
         assert!((shares.stolen_of_all - 0.2).abs() < 1e-9, "{shares:?}");

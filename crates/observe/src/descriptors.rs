@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Descriptors that processes have open: sockets, TUN devices, and how many there are. Once a
-//! process has reached its limit, accept(2) fails with EMFILE, and connections wait in the accept
-//! queue.
+//! Open file descriptors of processes: sockets, TUN devices, and the total number. Once a process
+//! has reached its limit, accept(2) fails with EMFILE, and connections wait in the accept queue.
 
 use crate::sleep::socket_inode;
 use linerate_machine::Root;
@@ -64,7 +63,7 @@ struct Process {
 impl Descriptors {
     /// Adds a reading of the descriptors that a process has open.
     pub(crate) fn take(&mut self, root: &Root, pid: u32, open: &Open) {
-        // None is open if they may not be read.
+        // A count of 0 means that the descriptors are not readable.
         if open.count == 0 {
             return;
         }

@@ -27,8 +27,8 @@ impl Duty {
         self.off_for == 0
     }
 
-    /// Ends a slice in which `events` arrived. [`Duty::is_on`] then says whether to enable events
-    /// in the next slice.
+    /// Ends a slice in which `events` arrived. [`Duty::is_on`] then returns whether to enable
+    /// events in the next slice.
     pub(crate) fn end_slice(&mut self, events: u64, now_ns: u64) {
         if self.is_on() {
             self.covered_ns += now_ns.saturating_sub(self.on_since_ns);
@@ -68,7 +68,7 @@ mod tests {
             on += u64::from(duty.is_on());
             duty.end_slice(3000, slice * 100);
         }
-        // One in four.
+        // One slice in four is on.
         assert_eq!((on, duty.scale(4_800)), (12, 4.0));
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn event_costs() -> EventCosts {
         system_call: figure(system_call.as_deref(), "median CPU time of a write to /dev/null"),
         page_fault: figure(
             page_fault.as_deref(),
-            "median CPU time per page to write to a mapping of 64 pages",
+            "median CPU time per page for the first write to each page of a 64-page mapping",
         ),
         page_mapping: figure(
             page_mapping.as_deref(),
@@ -46,7 +46,7 @@ pub(crate) fn event_costs() -> EventCosts {
     }
 }
 
-/// Pages to ask the kernel for.
+/// Page size to request from the kernel.
 enum PageSize {
     Any,
     Small,
@@ -56,7 +56,7 @@ enum PageSize {
 fn touch(bytes: usize, size: PageSize) -> bool {
     let Ok(mut mapping) = Mapping::new(bytes) else { return false };
     if matches!(size, PageSize::Small) {
-        // Refused only by kernels that have no large pages.
+        // Fails only on kernels without huge pages.
         advise_small_pages(mapping.start(), bytes).ok();
     }
     mapping.touch();
@@ -75,7 +75,7 @@ fn time_per_event(events: usize, mut batch: impl FnMut() -> bool) -> Option<Vec<
 fn figure(times: Option<&[f64]>, method: &str) -> Figure {
     match times {
         Some(times) => Figure::number("ns", median_interval(times, CONFIDENCE), Tier::Sw, method),
-        None => Figure::absent("ns", Tier::Sw, method, "the event could not be repeated"),
+        None => Figure::absent("ns", Tier::Sw, method, "the event failed in the measurement"),
     }
 }
 

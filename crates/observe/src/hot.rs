@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names the functions and source lines of instructions whose events were counted by a simulator,
-//! and sums their counts. No counts are lost: the sums of all functions add up to the counts of all
-//! instructions.
+//! Attributes a simulator's event counts per instruction to functions and source lines. No counts
+//! are lost: the functions' counts add up to those of all instructions.
 
 use crate::sampler::functions::Functions;
 use crate::sampler::functions::lines::{Lines, Sections};
@@ -19,12 +18,12 @@ const MOST_LINES: usize = 20;
 const PART_BYTES: u64 = 256;
 /// Function and file name of code that is not in a file.
 const ANONYMOUS: &str = "[anon]";
-/// Function and file name of the instructions that the simulator had no room to count individually.
+/// Function and file name for instructions that the simulator had no room to count individually.
 const REST: &str = "[other code]";
 
-/// Names the functions of the counted instructions, and sums the counts of each function. Files are
-/// read in their current state. A file that has been replaced since the run gets no names, which
-/// the result reports.
+/// Sums the counts of instructions by function and source line. Files are read in their current
+/// state. No names are read from a file that was replaced after the run; the result lists such
+/// files.
 pub fn hot_spots(code: &CodeCounts) -> HotSpots {
     let mut sums = Sums::default();
     let mut unread = Vec::new();
@@ -138,8 +137,8 @@ fn add_file(sums: &mut Sums, unread: &mut Vec<Unread>, file: &CodeFile, spots: &
     }
 }
 
-/// Returns a mapping that stands for the file. It has no address, since only path and inode
-/// identify the file.
+/// Returns a mapping with which to open the file. It has no addresses: path and inode identify the
+/// file.
 fn mapping(file: &CodeFile) -> Mapping {
     let CodeFile { device, inode, path } = file.clone();
     Mapping { start: 0, end: 0, offset: 0, device, inode, path }
@@ -150,7 +149,7 @@ struct Code<'a> {
     module: &'a str,
     functions: Option<Functions>,
     lines: Option<Lines<'a>>,
-    /// The function found last.
+    /// Address range and name of the function found last.
     last: Option<(Range<u64>, String)>,
 }
 
@@ -196,7 +195,7 @@ mod tests {
         std::hint::black_box(x.wrapping_mul(3) ^ 9)
     }
 
-    /// Returns the file of this program, and the offset of the function above in it.
+    /// Returns this program's file, and the file offset of the function above.
     fn own() -> (CodeFile, u64) {
         let address = a_hot_function_of_this_test as fn(u64) -> u64 as usize as u64;
         let text = std::fs::read_to_string("/proc/self/maps").unwrap();

@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// interfaces, but few NICs.
 const DRIVERS_MAX: usize = 32;
 
-/// Handle of the root qdisc.
+/// Parent of a root qdisc (TC_H_ROOT).
 const ROOT: u32 = 0xffff_ffff;
-/// Handle of the ingress qdisc.
+/// Parent of an ingress qdisc (TC_H_INGRESS).
 const INGRESS: u32 = 0xffff_fff1;
 
 /// Driver counters at the start, as names and values.
@@ -33,7 +33,7 @@ pub(crate) struct Interfaces {
     protocols: BTreeMap<String, u64>,
 }
 
-/// Readings at the end of the window.
+/// Counts over the window.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) interfaces: Vec<InterfaceCounts>,
@@ -270,7 +270,7 @@ fn is_in_sysfs(root: &Root, link: &Link) -> bool {
 fn read_sysfs(root: &Root, counts: &mut InterfaceCounts) {
     let folder = format!("sys/class/net/{}", counts.name);
     let megabits: Option<f64> = root.number(&format!("{folder}/speed"));
-    // -1 if the driver does not know; 10 or so if a virtual NIC makes one up.
+    // -1 if unknown to the driver; some virtual NICs report a nominal speed, such as 10.
     counts.link_bits_per_s = megabits.filter(|speed| *speed > 0.0).map(|speed| speed * 1e6);
     let queues = root.names(&format!("{folder}/queues"));
     for queue in queues.iter().filter(|queue| queue.starts_with("rx-")) {

@@ -77,7 +77,7 @@ pub enum Target {
     /// A command, started in its own process group. At the end of the window, it is terminated with
     /// SIGTERM, then SIGKILL, unless it has ended.
     Command(Vec<OsString>),
-    /// No program: an interface in this network namespace, the CPUs, and socket losses.
+    /// No program: an interface in this network namespace, the CPUs, and socket drops.
     Interface(String),
 }
 
@@ -85,7 +85,7 @@ pub enum Target {
 /// ended. Readings taken until then are kept.
 ///
 /// # Errors
-/// Returns an error if there is nothing to observe, or if it is not permitted.
+/// Returns an error if there is nothing to observe, or if observing it is not permitted.
 pub fn observe(request: &Request, watch: &Watch<'_>) -> Result<Observation, ObserveError> {
     window::observe(&Root::new(Path::new("/")), request, watch)
 }

@@ -4,8 +4,8 @@
 //! Each window begins with the last readings of the one before, so that nothing is missed between
 //! them and nothing is opened twice. Readings that are too expensive to take twice per second are
 //! left out: tracepoints, the system calls in which threads sleep, and processes at the other ends
-//! of connections. Functions are computed from the last 10 slices, and work is separated from
-//! polling using the last 120, as one window has too few samples for either.
+//! of connections. Function profiles use the last 10 slices, and the separation of work from
+//! polling uses the last 120, as one window has too few samples for either.
 
 use crate::assemble::{Window, assemble};
 use crate::watching::{Watching, Windows};
@@ -54,8 +54,8 @@ impl Live {
 
     /// Watches for `window`, or until the last process has ended
     /// ([`Watched::ended`](linerate_record::why::Watched)), and returns the observation. `wait`
-    /// waits for at most the time it is given; if it returns `false`, the window ends there. Call
-    /// from one thread only.
+    /// blocks for at most the given time; if it returns `false`, the window ends. Call from one
+    /// thread only.
     pub fn next(
         &mut self,
         window: Duration,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads single words from the memory of watched processes: those to which the arguments of their
-//! system calls point. Requires permission to read their system calls; does not stop the processes.
+//! Reads single words from the memory of watched processes, at addresses that they passed to system
+//! calls. Requires the same permission as /proc/PID/syscall; does not stop the processes.
 
 use linerate_machine::Root;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Memory of processes.
+/// Open /proc/PID/mem files, by process.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     files: BTreeMap<u32, Option<File>>,

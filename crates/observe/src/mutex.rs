@@ -2,7 +2,7 @@
 //! Recognizes threads that wait for a mutex, and finds out which thread holds it.
 //!
 //! A thread asleep in futex(2) may wait for a lock or, as an idle one does, for work. The arguments
-//! of the call tell some of them apart:
+//! of the call distinguish some cases:
 //!
 //! ```text
 //! FUTEX_LOCK_PI, FUTEX_LOCK_PI2:          a priority-inheriting mutex
@@ -15,15 +15,15 @@
 //! other libraries and languages are not recognized.
 //!
 //! The kernel puts the owner's thread ID into the futex of a priority-inheriting mutex
-//! (Documentation/locking/pi-futex.rst); glibc keeps it 8 bytes behind the futex
-//! (struct_mutex.h: lock, count, owner). Low-level locks of glibc have no owner there, so an owner
-//! that is not a thread of the process is discarded.
+//! (Documentation/locking/pi-futex.rst); glibc keeps it 8 bytes after the futex (struct_mutex.h:
+//! lock, count, owner). Low-level locks of glibc have no owner field, so an owner that is not a
+//! thread of the process is discarded.
 
 use crate::memory::Memory;
 use linerate_machine::Root;
 use std::collections::BTreeMap;
 
-/// Argument of futex(2) that selects the operation, and its flags (linux/futex.h).
+/// Operations of futex(2), and the flags of the operation argument (linux/futex.h).
 const WAIT: u64 = 0;
 const LOCK_PI: u64 = 6;
 const LOCK_PI2: u64 = 13;
@@ -58,11 +58,12 @@ fn kind(arguments: [u64; 4]) -> Option<Kind> {
 /// A mutex that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mutex {
-    /// Thread that holds it; `None` if none does at this moment, or if its memory is not readable.
+    /// Thread that holds it; `None` if no thread does at this moment, or if the owner is not
+    /// readable.
     pub(crate) holder: Option<u32>,
 }
 
-/// Finder of mutexes.
+/// Finds the mutexes that threads wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Mutexes {
     /// Whether each process uses the GNU C library.
@@ -139,7 +140,7 @@ mod tests {
         assert!(!has_glibc(""));
     }
 
-    /// The main thread holds a mutex, and another thread waits for it, until the input ends.
+    /// The main thread holds a mutex that another thread waits for, until stdin is closed.
     const TWO_THREADS: &str = "
 import ctypes, os, sys, threading
 libc, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(64)

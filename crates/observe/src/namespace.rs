@@ -48,7 +48,8 @@ impl Namespace {
         Self { folder: format!("proc/{process}/net"), network, is_own }
     }
 
-    /// Reports which of `pids` are not in the first one's namespace and are therefore not read.
+    /// Adds an entry to `unread` if some of `pids` are not in the first process's network
+    /// namespace, so that their sockets and interfaces are not read.
     pub(crate) fn note_others(root: &Root, pids: &[u32], unread: &mut Vec<Unread>) {
         let Some((first, others)) = pids.split_first() else { return };
         let name = |pid: &u32| std::fs::read_link(root.path(&format!("proc/{pid}/ns/net"))).ok();
@@ -57,8 +58,8 @@ impl Namespace {
         let others: Vec<u32> = others.iter().filter(is_other).copied().collect();
         let Some(one) = others.first() else { return };
         let who = match others.len() {
-            1 => format!("process {one} is in another network namespace"),
-            n => format!("{n} processes, including {one}, are in other network namespaces"),
+            1 => format!("process {one} is in a different network namespace"),
+            n => format!("{n} processes, including {one}, are in different network namespaces"),
         };
         unread.push(Unread {
             what: "other_namespaces".to_owned(),

@@ -45,8 +45,8 @@ type Reading = (u64, Option<u64>);
 /// Extracts a counter's value.
 type Counter<'a> = &'a dyn Fn(&Counts) -> Option<Reading>;
 
-/// Minimum count on the program's connections, relative to the highest count, for them to be
-/// preferred: they also count bytes, and no other program's.
+/// The counters of the program's connections are preferred if they reach this fraction of the
+/// highest count: they include bytes, and exclude other programs' traffic.
 const OF_MOST: f64 = 0.95;
 
 /// Returns the best counter: the program's own, or else the available one with the highest count.
@@ -72,7 +72,7 @@ pub(crate) fn choose(
         |counts: &Counts| counts.interface_tx.map(|(packets, bytes)| (packets, Some(bytes)));
     let devices = reads.last().and_then(|last| last.tunnels).map_or(0, |last| last.devices);
     let tunnels = |counts: &Counts| counts.tunnels.filter(|found| found.devices == devices);
-    // A packet that is forwarded from one device to another passes two of them.
+    // A packet forwarded from one TUN device to another is counted by both.
     let of_tunnel = |counts: &Counts| {
         let Tunnels { written, read, .. } = tunnels(counts).filter(|_| devices == 1)?;
         Some((written.0 + read.0, Some(written.1 + read.1)))

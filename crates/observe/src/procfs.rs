@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 #[cfg(test)]
 mod tests;
 
-/// Returns the effective user of this process.
+/// Returns the effective user ID of this process.
 pub(crate) fn user() -> Option<u32> {
     std::fs::metadata("/proc/self").ok().map(|found| found.uid())
 }

@@ -22,23 +22,24 @@ pub(crate) struct Profiling {
     tracing: Option<Tracing>,
     /// Number of threads passed to both the sampler and the tracer.
     handed: usize,
-    /// For the start and the end of each slice, whether counters were read too late to match the
-    /// samples.
+    /// For the start and the end of each slice, whether counters and samples were read too far
+    /// apart.
     is_late: Vec<bool>,
     unread: Vec<Unread>,
 }
 
-/// Maximum number of threads that are all followed from the start. If there are more, those that
-/// ran most in the first slice are chosen.
+/// Up to this number of threads, all are followed from the start. If there are more, those that ran
+/// most in the first slice are followed.
 const CROWD: usize = 64;
 /// Maximum delay between a slice's counters and its samples, in ns.
 const LATE_NS: u64 = 3_000_000;
 
 /// Number of recent slices from which functions are computed in consecutive windows. At one sample
-/// every 2 ms, 10 slices of half a second give the share of a function to within ±3 points.
+/// every 2 ms, 10 slices of half a second give the share of a function to within ±3 percentage
+/// points.
 const RECENT: usize = 10;
 /// Number of recent slices from which work and polling are separated in consecutive windows. The
-/// separation needs 16 slices whose loads differ.
+/// separation needs 16 slices with different loads.
 const HISTORY: usize = 120;
 
 impl Profiling {

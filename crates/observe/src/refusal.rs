@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Converts an event's refusal into an entry in the list of data that could not be read.
+//! Converts the kernel's refusal to open an event into an entry in the list of unread data.
 
 use linerate_counters::event::{Class, Event};
 use linerate_counters::refusal::{Attempt, Refusal};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Samples the functions in which threads spend CPU time, and determines how much of it is work if
-//! they poll.
+//! Samples the functions in which threads spend CPU time, and determines how much of the CPU time
+//! of polling threads is work.
 //!
 //! Any user can sample their own threads in user mode. Without kernel samples, unsampled time
 //! appears as a kernel function, `[not in user mode]`, so that shares are relative to all CPU time.
@@ -53,7 +53,7 @@ pub(crate) const CPU_CLOCK: Selector = Selector::new(SOFTWARE, 0);
 /// multiple of timer rates.
 const RATE: u64 = 499;
 /// Maximum share of a thread's time that its samples may take, unless that leaves fewer than
-/// [`RATE_MIN`] per second, too few for the share of a function.
+/// [`RATE_MIN`] per second, too few to measure a function's share.
 const THREAD_SHARE: f64 = 0.01;
 const RATE_MIN: u64 = 97;
 /// Maximum number of samples per second, summed over all threads.
@@ -67,7 +67,7 @@ const SAMPLE_BYTES: u64 = 40;
 /// Size in bytes of a sample's registers in the ring.
 const REGISTERS_BYTES: u64 = 144;
 /// Longest slice that the ring can hold, in seconds. With registers, it holds half of that, because
-/// users can lock little memory.
+/// the kernel limits the memory that users may lock.
 const MAX_SLICE_S: u64 = 1;
 /// Maximum share of a CPU's time to spend on separating work from polling in consecutive windows.
 const SEPARATING_SHARE: f64 = 0.002;
@@ -310,7 +310,7 @@ impl Sampler {
         Profiles { threads, cpus: self.cpus.finish(names), shared_lines }
     }
 
-    /// Ends sampling of threads that no longer exist.
+    /// Stops sampling threads that no longer exist.
     pub(crate) fn forget(&mut self, is_there: impl Fn(ThreadId) -> bool) {
         self.threads.retain(|thread| is_there(thread.id));
     }

@@ -19,8 +19,8 @@ const SAMPLED_MAX: usize = 64;
 /// Maximum number of samples per tick. A sample takes a few microseconds.
 const PER_TICK: usize = 4;
 
-/// Beginning of the names of the threads in which the kernel carries out requests of io_uring that
-/// block. What it reports as their system call is that of the thread that started them.
+/// Name prefix of the threads in which the kernel carries out blocking io_uring requests. The
+/// system call that it reports for them is that of the thread that created them.
 const URING_WORKER: &str = "iou-wrk-";
 
 /// System call or kernel function in which a thread was found asleep, and the object it waits for.
@@ -37,7 +37,7 @@ impl Place {
     }
 }
 
-/// What a call waits for.
+/// Object that a system call waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Object {
     /// A file descriptor, by its link target.
@@ -65,7 +65,8 @@ struct Count {
 }
 
 impl Count {
-    /// Returns the thread that held the mutex in most samples; `None` if none did in half of them.
+    /// Returns the thread that held the mutex in most samples; `None` if no thread held it in at
+    /// least half of the samples.
     fn holder(&self) -> Option<u32> {
         let most = self.holders.iter().max_by_key(|(_, samples)| **samples);
         most.filter(|(_, samples)| 2 * **samples >= self.samples).map(|(tid, _)| *tid)
@@ -114,7 +115,7 @@ impl Sleepers {
         let place = match call {
             Some(InCall::Running) => return,
             Some(_) if is_frozen => Some(Place::of(SleepTime::FROZEN)),
-            // The kernel's workers of io_uring make no calls of their own.
+            // io_uring workers make no system calls of their own.
             Some(_) if thread.name.starts_with(URING_WORKER) => None,
             Some(_) if thread.is_stopped(root) => Some(Place::of(SleepTime::STOPPED)),
             Some(InCall::Call { number, arguments }) => {
@@ -126,7 +127,8 @@ impl Sleepers {
             }
             Some(InCall::Elsewhere) => None,
             None => {
-                // Only the slices show whether the thread sleeps.
+                // The call is unreadable. Only the thread's state at the last read shows whether it
+                // sleeps.
                 if !thread.is_asleep() {
                     return;
                 }
@@ -186,7 +188,7 @@ impl Sleepers {
     }
 }
 
-/// Reader of what calls wait for.
+/// Determines the objects that system calls wait for.
 #[derive(Debug, Default)]
 struct Reader {
     memory: Memory,
@@ -194,8 +196,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// Returns the place of a thread in a system call and, if it waits for a mutex, the thread that
-    /// holds it.
+    /// Returns the system call in which a thread sleeps, with its object and, if that is a mutex,
+    /// the thread that holds it.
     fn place_of(
         &mut self,
         root: &Root,
@@ -229,11 +231,11 @@ impl Reader {
     }
 }
 
-/// Returns whether futex(2) with these arguments is pthread_join, which waits on a futex that holds
-/// the ID of the thread until it ends. The thread may have ended just now: only the kernel wakes
-/// that futex, so unlike those of locks within a process, it is not private; and threads have
-/// higher IDs than their process, until IDs start over. In a container, whose IDs differ from those
-/// here, joins are not recognized.
+/// Returns whether futex(2) with these arguments is called by pthread_join, which waits on a futex
+/// that holds the joined thread's ID until that thread ends. If the thread has just ended, the
+/// futex is recognized by two properties: it is not private, unlike those of locks within a
+/// process, because the kernel wakes it; and it holds an ID above that of the process, unless IDs
+/// have wrapped around. In a container, whose IDs differ from those here, joins are not recognized.
 fn is_join(root: &Root, pid: u32, arguments: [u64; 4]) -> bool {
     /// Lowest value taken for a thread ID: lower ones may be lock states or sequence numbers.
     const LEAST: u32 = 256;

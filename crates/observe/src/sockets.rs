@@ -35,7 +35,7 @@ use watched::{State, Watched, state_of};
 const DESCRIPTORS_MAX: usize = 50_000;
 
 /// Maximum number of TCP connections, and of UDP sockets, to read individually at the end of a
-/// slice. If there are more, they take turns. Reading a socket takes a few microseconds.
+/// slice. If there are more, they are read in rotation. Reading a socket takes a few microseconds.
 const PER_SLICE: usize = 32;
 
 /// Maximum share of a CPU spent listing UDP sockets. In a network namespace with few sockets,
@@ -88,7 +88,8 @@ pub(crate) struct Sockets {
     /// Position at which the next slice continues if there are too many sockets to read in one
     /// slice.
     next: usize,
-    /// Number of the current slice. Sockets that are read in the same slice are compared.
+    /// Number of the current slice. Readings of several sockets are compared if they are from the
+    /// same slice.
     tick: u32,
 }
 
@@ -224,7 +225,7 @@ impl Sockets {
         }
     }
 
-    /// Queries up to [`PER_SLICE`] open sockets of one kind, starting at position `first` and
+    /// Queries up to [`PER_SLICE`] open sockets of these kinds, starting at position `first` and
     /// wrapping around. Yields `None` for a socket that the kernel does not find at its address,
     /// and omits a socket if the query fails.
     fn one_by_one(
@@ -410,7 +411,7 @@ impl Sockets {
             }
             let drops = socket.memory.map(|memory| memory.drops);
             let memory = socket.memory;
-            // A ring is outside the receive buffer.
+            // Packets in a ring do not occupy the receive buffer.
             let used = memory.filter(|_| socket.receive_ring.is_none()).map(|one| one.received);
             let receive_queue = used.unwrap_or(0).into();
             let state = State { receive_queue, send_queue: 0, memory, drops, inet: None };
@@ -471,7 +472,7 @@ impl Sockets {
         self.census.begin_window();
         self.neighbours.begin_window(root);
         if self.owners.len() > DESCRIPTORS_MAX {
-            // Most of them belong to closed sockets; the next search finds the others again.
+            // Most entries are for closed sockets; the next search finds the open ones again.
             self.owners.clear();
             self.listed.clear();
         }

@@ -105,8 +105,8 @@ pub(crate) struct Family {
     /// The kernel's softirq threads, by CPU.
     pub(crate) softirq_threads: BTreeMap<u32, u32>,
     seen: BTreeMap<u32, Seen>,
-    /// CPU time that children of each observed process had used at the first look, and that has
-    /// since been added to the time of its children, because they ended.
+    /// CPU time that children of each observed process had used at the first scan, and that has
+    /// since been added to the process's children time (cutime, cstime), because they ended.
     inherited_ticks: BTreeMap<u32, u64>,
 }
 
@@ -117,7 +117,7 @@ struct Seen {
     began_ticks: u64,
     ran_ticks: u64,
     children_ticks: u64,
-    /// Whether the process was there at the first look.
+    /// Whether the process existed at the first scan.
     is_first: bool,
 }
 
@@ -174,7 +174,7 @@ impl Family {
         Some((stat.name, since as f64 / TICKS_PER_S))
     }
 
-    /// Returns the CPU time, in seconds since the first look, of child processes that have ended
+    /// Returns the CPU time, in seconds since the first scan, of child processes that have ended
     /// and been waited for.
     pub(crate) fn children_cpu_time(&self, root: &Root) -> f64 {
         let of_process = |pid: &u32| {
@@ -187,7 +187,8 @@ impl Family {
         self.pids.iter().filter_map(of_process).sum::<u64>() as f64 / TICKS_PER_S
     }
 
-    /// Returns a process's current fields and those of the first look; `None` once it has ended.
+    /// Returns a process's current fields and those when it was first seen; `None` once it has
+    /// ended.
     fn stat_and_first(&self, root: &Root, pid: u32) -> Option<(Stat, Option<&Seen>)> {
         let stat = stat_of(root, pid).filter(|stat| !stat.has_ended())?;
         let first = self.seen.get(&pid).filter(|seen| seen.began_ticks == stat.began_ticks);
@@ -198,7 +199,7 @@ impl Family {
     fn adopt(&mut self) -> Vec<u32> {
         let mut added = Vec::new();
         loop {
-            // A shell that is observed may have started the observer itself.
+            // The observed program may be the shell that started linerate.
             let is_child = |(pid, seen): &(&u32, &Seen)| {
                 let is_observer = **pid == std::process::id();
                 self.pids.contains(&seen.parent) && !self.pids.contains(pid) && !is_observer
@@ -298,14 +299,14 @@ mod tests {
         assert_eq!(family.children_cpu_time(&root), 0.0);
         set(5, 110, [330, 210]);
         assert_eq!(family.cpu_time(&root, 5), Some(("b".to_owned(), 0.1)));
-        // A child that came and went in between is part of it.
+        // The time of a child that started and ended in between is included.
         let brief = tree(&[(9, "f", 'S', 5, 0)]);
         fs::rename(brief.path().join("proc/9"), folder.path().join("proc/9")).unwrap();
         assert_eq!(family.look(&root), [9]);
         fs::remove_dir_all(folder.path().join("proc/9")).unwrap();
         family.look(&root);
         assert_eq!(family.children_cpu_time(&root), 0.4);
-        // What a child had used at the first look is not part of it.
+        // The time that a child had used before the first scan is not included.
         fs::remove_dir_all(folder.path().join("proc/6")).unwrap();
         set(5, 110, [390, 260]);
         family.look(&root);

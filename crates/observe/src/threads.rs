@@ -127,8 +127,8 @@ impl Thread {
         self.began == 'R' && self.switches().0 == 0
     }
 
-    /// Returns whether a signal or debugger stops the thread now. Reads its state only if it was
-    /// stopped at the end of a slice.
+    /// Returns whether the thread is currently stopped by a signal or debugger. Reads its state
+    /// only if it was stopped at the end of a slice.
     pub(crate) fn is_stopped(&self, root: &Root) -> bool {
         self.was_stopped && read(root, self, 0).is_some_and(|now| now.stat.is_stopped())
     }
@@ -155,7 +155,7 @@ impl Thread {
     /// Returns the scheduling policy; `None` if the kernel does not report it, or reports one that
     /// is not known here.
     pub(crate) fn policy(&self) -> Option<SchedulingPolicy> {
-        // Numbers of linux/sched.h.
+        // Values from linux/sched.h.
         Some(match self.last.stat.policy? {
             0 => SchedulingPolicy::Normal,
             1 => SchedulingPolicy::Fifo,
@@ -301,7 +301,7 @@ impl Threads {
             self.open += usize::from(thread.files.is_some());
         }
         let first = read(root, &thread, at_ns);
-        // A thread that has ended stays in its directory until its parent has waited for it.
+        // An exited thread may keep its directory in /proc until the parent has waited for it.
         let Some(first) = first.filter(|first| !first.stat.has_ended()) else {
             self.open -= usize::from(thread.files.is_some());
             return;
@@ -431,7 +431,7 @@ mod tests {
         };
         assert_eq!(seen('S', 4096, 0), (0, false));
         assert_eq!(seen('R', 8192, 1), (1, false));
-        // A hidden address is not another program.
+        // A hidden stack address does not mean that another program was started.
         assert_eq!(seen('S', 0, 2), (1, false));
         assert_eq!(seen('T', 8192, 3), (1, true));
         // It runs again, although it was stopped before.

@@ -62,7 +62,7 @@ pub struct TracedThread {
     pub lock_wait_s: Option<f64>,
 }
 
-/// What tracing found.
+/// Results of tracing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traced {
     /// Results by thread ID.
@@ -98,7 +98,8 @@ impl Tracing {
             Err((reason, fix)) => {
                 let what = "tracepoints".to_owned();
                 let fix = match (procfs::user(), threads.first()) {
-                    // Root mounts it privately, so a mount alone would not suffice.
+                    // As root, linerate mounts tracefs privately. For another user, mounting it
+                    // would not suffice.
                     (Some(user), Some(thread)) if user != 0 => as_root(thread.pid),
                     _ => format!("sudo {fix}"),
                 };
@@ -188,7 +189,7 @@ impl Tracing {
         self.tallies.iter_mut().for_each(|tally| tally.end_slice(now_ns));
     }
 
-    /// Ends tracing. `call_name` returns the name of a system call.
+    /// Stops tracing and returns the results. `call_name` returns the name of a system call.
     pub fn finish(self, call_name: impl Fn(i64) -> String) -> Traced {
         let now_ns = monotonic_ns();
         let mut traced = Traced { has_scheduler: self.scheduler.is_some(), ..Traced::default() };

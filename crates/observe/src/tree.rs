@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that stand for those of /proc and /sys in tests.
+//! Test files that replace those of /proc and /sys.
 
 use linerate_machine::Root;
 use std::fs;

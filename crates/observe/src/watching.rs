@@ -172,7 +172,7 @@ impl Watching {
             self.sockets.look(root, &self.namespace, &self.family.pids, Moment::Within);
             self.find_program(root);
         }
-        // Packets and samples from the same moment separate work from polling.
+        // Separating work from polling requires packet counts and samples from the same moment.
         let counted_ns = monotonic_ns();
         let counts = self.count(root);
         self.counts.push(counts);
@@ -200,8 +200,8 @@ impl Watching {
     }
 
     pub(crate) fn finish(&mut self, root: &Root) {
-        // Right after the last packet counts, which they are compared with. If the namespace has
-        // become unreadable, the previous reading remains.
+        // Read the interfaces right after the last packet counts, with which they are compared. If
+        // the namespace has become unreadable, the previous reading remains.
         let links = links(root, &self.namespace);
         if !links.is_empty() {
             self.links = links;
@@ -216,7 +216,7 @@ impl Watching {
         Namespace::note_others(root, &self.family.pids, &mut self.unread);
     }
 
-    /// Ends one of many windows.
+    /// Ends one of several consecutive windows.
     pub(crate) fn finish_live(&mut self, root: &Root) {
         let slice = (self.wall_s.len() as u32).saturating_sub(1);
         self.threads.finish(root, slice, self.last_ns);
@@ -279,7 +279,7 @@ impl Watching {
             counts.packet_drops = self.sockets.packet_drops();
             counts.interface_tx = Some((sum(|link| link.tx_packets), sum(|link| link.tx_bytes)));
         }
-        // At the start, to cover sockets that are opened later.
+        // Read both at the start, for sockets that are opened later.
         let is_start = self.counts.is_empty();
         let has_udp = is_start || self.sockets.has(SocketKind::Udp);
         let has_tcp = is_start

@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(25);
 /// elapsed.
 const LATE: Duration = Duration::from_secs(1);
 
-/// Observes from start to end.
+/// Observes the request's target over the whole window.
 ///
 /// # Errors
 ///

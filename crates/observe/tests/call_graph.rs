@@ -23,7 +23,7 @@ const CHAINS: &str = r#"
 #define APART __attribute__((noinline, noclone))
 volatile long n;
 #ifdef FRAMES
-/* A function that calls none has no frame, whatever the compiler is asked for. */
+/* A leaf function has no frame, regardless of the compiler options. */
 APART void tick(int i) { n += i; }
 #else
 #define tick(i) n += i

@@ -73,7 +73,7 @@ fn permitted(profile: Result<ProfileReport, ObserveError>) -> Option<ProfileRepo
     }
 }
 
-/// Returns the number of samples in functions whose names end like this, or in their callees.
+/// Returns the number of samples in functions whose names end with `name`, or in their callees.
 fn samples_in(profile: &ProfileReport, name: &str) -> u64 {
     let found = profile.functions.iter().filter(|function| function.name.ends_with(name));
     found.map(|function| function.samples_with_callees).sum()
@@ -121,7 +121,8 @@ fn loops_have_the_shares_of_their_lengths() {
     assert_eq!((calls, functions), (found.samples, found.samples));
 }
 
-/// Works and sleeps in turns, thousands of times per second, and starts a program after a while.
+/// Alternates between work and sleep thousands of times per second, and starts a program after a
+/// while.
 fn switch_often(stop: &AtomicBool) {
     let mut child = None;
     for turn in 0_u32.. {
@@ -152,18 +153,18 @@ fn threads_that_switch_often_are_sampled_by_cpu_with_what_they_start() {
     let found = std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().name("switches".to_owned());
         worker.spawn_scoped(scope, || switch_often(stop)).unwrap();
-        // Until the thread has begun.
+        // Wait until the thread has started.
         std::thread::sleep(Duration::from_millis(50));
         let own = ProfileTarget::Pids(vec![std::process::id()]);
-        // No faster: in some virtual machines, a sample takes 140 us with interrupts off, in which
-        // no other sample is taken.
+        // A higher rate would not help: in some virtual machines, a sample takes 140 us with
+        // interrupts off, during which no other sample can be taken.
         let found = profile(&request(own, 3000, SampleRate::PerSecond(499)), &Watch::unattended());
         stop.store(true, Ordering::Relaxed);
         found
     });
     let Some(found) = permitted(found) else { return };
     if !found.sampling.is_by_cpu {
-        println!("SKIP: CPUs cannot be sampled here, or cycles are");
+        println!("SKIP: CPUs cannot be sampled here, or cycles are sampled instead");
         return;
     }
     let [three, one] = ["known_three", "known_one"].map(|name| samples_in(&found, name));
@@ -173,7 +174,7 @@ fn threads_that_switch_often_are_sampled_by_cpu_with_what_they_start() {
         let thread = found.threads.iter().find(|thread| thread.name == name);
         assert!(thread.is_some_and(|thread| thread.samples > 20), "{name}: {:?}", found.threads);
     }
-    // Nothing of other programs, which run on the same CPUs.
+    // There are no samples of other programs, which run on the same CPUs.
     let ids = [std::process::id()];
     let is_own = |pid: &u32| ids.contains(pid) || found.sampled.pids.contains(pid);
     assert!(found.threads.iter().all(|thread| is_own(&thread.pid)));
@@ -208,7 +209,7 @@ fn time_of_processes_too_short_for_a_sample_is_said() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let line = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done";
     let words = ["sh", "-c", line].map(OsString::from).to_vec();
-    // A sample every 5 ms, of processes that run for about one.
+    // A sample is due every 5 ms, but the processes run for about 1 ms each.
     let request =
         request(ProfileTarget::Command(words), 20_000, SampleRate::Nanoseconds(5_000_000));
     match profile(&request, &Watch::unattended()) {
@@ -238,7 +239,7 @@ fn a_program_that_becomes_another_is_named_by_that() {
 fn a_program_that_does_nothing_has_no_profile() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let own = ProfileTarget::Command(["sleep", "5"].map(OsString::from).to_vec());
-    // A sample after 10 s of CPU time.
+    // The first sample would be due after 10 s of CPU time.
     let found =
         profile(&request(own, 200, SampleRate::Nanoseconds(10_000_000_000)), &Watch::unattended());
     match found {
@@ -250,7 +251,8 @@ fn a_program_that_does_nothing_has_no_profile() {
 
 #[test]
 fn what_cannot_be_sampled_is_refused() {
-    // The command that cannot be started is a process of this program for a moment.
+    // Until execve(2) fails, the process of the command that cannot be started is a child of this
+    // one.
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let refused = |target| {
         let request = request(target, 100, SampleRate::PerSecond(99));

@@ -67,9 +67,9 @@ impl fmt::Display for BucketLimit {
             )?;
         }
         f.write_str(
-            "; replay packets of more connections or hosts (unless a stage steers, RSS hashes \
-             addresses and TCP or UDP ports; tunnels and fragments by addresses), or split the \
-             stages over workers",
+            "; replay packets of more connections or hosts (unless a stage steers packets, RSS \
+             hashes addresses and TCP or UDP ports, or only addresses for tunnels and fragments), \
+             or split the stages over workers",
         )
     }
 }

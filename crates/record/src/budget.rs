@@ -35,9 +35,9 @@ pub struct BudgetReport {
     /// record does not name the processor.
     #[serde(default)]
     pub measured_on: Option<String>,
-    /// Whether the processor is that of the machine on which the budget was computed, described by
-    /// its cores, each with one pipe, and their hardware threads; `false` in records before version
-    /// 2.3.
+    /// Whether the processor is that of the machine on which the budget was computed. If so, each
+    /// core counts as one pipe, and its hardware threads as strands. `false` in records before
+    /// version 2.3.
     #[serde(default)]
     pub is_this_machine: bool,
 }

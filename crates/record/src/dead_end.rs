@@ -29,7 +29,7 @@ impl DeadEnd {
     /// Advice for packets with addresses that no router forwards.
     pub const NO_ROUTER: &str = "use traffic between addresses that routers forward (not \
                                  loopback, link-local or reserved; if it was captured on `lo`, \
-                                 another interface), or remove the stage";
+                                 capture on another interface), or remove the stage";
 
     /// Returns whether the stage dropped packets rather than consumed them by design.
     pub fn is_drop(&self) -> bool {

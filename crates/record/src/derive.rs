@@ -41,12 +41,12 @@ pub type Lists = BTreeMap<&'static str, Value>;
 pub(crate) const PREEMPTED_SHARE: f64 = 0.1;
 
 /// Share of CPU time used by other programs, 0 to 1, above which a warning is issued. The low end
-/// of the interval is compared with it.
+/// of the share's interval is compared with this threshold.
 pub(crate) const OTHERS_SHARE: f64 = 0.1;
 
 /// Derives figures, lists and warnings from a body.
 pub trait Derive {
-    /// Returns the headline figures, by name: those that users and scripts quote.
+    /// Returns the headline figures by name, for users and scripts to quote.
     fn figures(&self) -> Figures;
 
     /// Returns the entries of `summary` other than figures; none by default.

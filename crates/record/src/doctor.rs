@@ -81,7 +81,7 @@ pub struct Observation {
     pub name: String,
     /// Severity of the observation.
     pub verdict: Verdict,
-    /// Value found: `performance`, `2.6 GHz`, `0 of 0`; `null` if unread.
+    /// Value found: `performance`, `2.6 GHz`, `0 of 0`; `null` if it could not be read.
     pub value: Option<String>,
     /// Meaning of the value, in one sentence.
     pub sentence: String,

@@ -122,7 +122,7 @@ struct Wire<'a> {
     /// `strands`, `faults` and `first_fault_line`; `stream` has `points`, `methods` and `findings`;
     /// `tcp` has an entry per stack; `why` has `threads`, `cpus`, `findings` and `ledger`.
     summary: BTreeMap<&'a str, Bare<'a>>,
-    /// The record's headline figures, by name: those that users and scripts quote.
+    /// The record's headline figures by name, for users and scripts to quote.
     figures: &'a BTreeMap<String, Figure>,
     /// Reasons to doubt the figures.
     warnings: &'a [Warning],
@@ -358,7 +358,7 @@ fn without_position(error: &serde_json::Error) -> String {
 pub struct WriteError {
     /// Path of the field: `workers[0].stages[2].kpps`.
     pub field: String,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
 }
 
@@ -376,9 +376,9 @@ impl std::error::Error for WriteError {}
 pub enum ReadError {
     /// The text ends within a record.
     Truncated {
-        /// Last line.
+        /// Line on which the text ends.
         line: usize,
-        /// Last column.
+        /// Column at which the text ends.
         column: usize,
     },
     /// The text is not JSON.
@@ -387,7 +387,7 @@ pub enum ReadError {
         line: usize,
         /// Column of the error.
         column: usize,
-        /// What is wrong.
+        /// Description of the problem.
         message: String,
     },
     /// The text is JSON, but not a record.
@@ -404,9 +404,10 @@ pub enum ReadError {
     NotUpgraded {
         /// Version of the record.
         version: String,
-        /// Path of the field or of the object that lacks it; `.` is the record itself.
+        /// Path of the invalid field or, if a field is missing, of the object that lacks it; `.` is
+        /// the record itself.
         field: String,
-        /// What is wrong.
+        /// Description of the problem.
         message: String,
     },
     /// Record kind unknown to this version.
@@ -416,9 +417,10 @@ pub enum ReadError {
     },
     /// A field is missing or has the wrong type.
     Field {
-        /// Path of the field or of the object that lacks it; `.` is the record itself.
+        /// Path of the invalid field or, if a field is missing, of the object that lacks it; `.` is
+        /// the record itself.
         field: String,
-        /// What is wrong.
+        /// Description of the problem.
         message: String,
         /// Line of the error.
         line: usize,

@@ -35,7 +35,7 @@ impl Tier {
     }
 }
 
-/// A record's headline figures, by name: those that users and scripts quote.
+/// A record's headline figures by name, for users and scripts to quote.
 pub type Figures = BTreeMap<String, Figure>;
 
 /// A figure's value: a number, a string, or nothing.
@@ -52,7 +52,8 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Creates a number, with zero for minus zero, which Rust returns as the sum of no floats.
+    /// Creates a number. Replaces -0.0, which Rust returns as the sum of an empty float iterator,
+    /// with 0.0.
     fn unsigned_zero(value: f64) -> Self {
         Self::Number(value + 0.0)
     }

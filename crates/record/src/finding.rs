@@ -41,8 +41,8 @@ pub struct KernelAdvice {
     pub fastest: String,
     /// Total time of all calls with the fastest kernels, relative to the time with those in use.
     pub time_ratio: Figure,
-    /// Stage that gains most from the fastest kernels or, if they are already in use, the one that
-    /// spends most time in kernel calls.
+    /// Stage that gains most from the fastest kernels or, if these are already in use, the stage
+    /// that spends most time in kernel calls.
     pub stage: String,
     /// Capacity of a worker that runs only this stage, in kpps.
     pub stage_kpps: Figure,
@@ -52,7 +52,7 @@ pub struct KernelAdvice {
     pub path_kpps: Figure,
     /// Path capacity if the busiest worker never waited, using the fastest kernels, in kpps.
     pub path_fastest_kpps: Figure,
-    /// Whether the gain is large enough to be worth trying.
+    /// Whether the gain is large enough to justify switching kernels.
     pub worth_trying: bool,
     /// The advice in one sentence.
     pub sentence: String,

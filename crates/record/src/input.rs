@@ -34,7 +34,7 @@ pub mod cause {
     pub const DAMAGED_TAIL: &str = "damaged_tail";
 }
 
-/// The tail of a capture file, if it could not be read.
+/// Unreadable tail of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnreadTail {
@@ -50,7 +50,7 @@ pub struct UnreadTail {
 pub struct CutSegments {
     /// Number of coalesced frames in the capture.
     pub frames: u64,
-    /// Number of frames they were split into.
+    /// Number of frames after splitting.
     pub segments: u64,
     /// MTU of the connections whose frames were split: the longest IP packet on the wire, in bytes.
     pub mtu: u64,
@@ -71,8 +71,8 @@ pub struct InputReport {
     pub cut_segments: Option<CutSegments>,
     /// Number of truncated frames zero-padded to their original length.
     pub padded_frames: u64,
-    /// Number of frames with a TCP or UDP checksum filled in because they were captured before the
-    /// NIC computed it.
+    /// Number of frames whose TCP or UDP checksum was filled in, because they were captured before
+    /// the NIC computed it.
     #[serde(default)]
     pub completed_checksums: u64,
     /// Number of packets captured without an Ethernet header and given a synthetic one.

@@ -3,7 +3,7 @@
 //!
 //! Interface and socket counters are read one after the other while packets arrive, so the number
 //! of packets that an interface counted during a run is known only within a lower and an upper
-//! bound. A difference is the number of packets outside these bounds that no named loss explains.
+//! bound. A difference is the number of packets beyond these bounds that no drop counter explains.
 
 use crate::units::counted;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub struct InterfaceChanges {
     pub mtu: Option<[u32; 2]>,
 }
 
-/// Bounds of a count that was read while it changed.
+/// Bounds on a count that was read while it was changing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bounds {
@@ -159,7 +159,7 @@ impl InterfaceDoubt {
     pub fn remedy(&self) -> &'static str {
         match &self.changes {
             InterfaceChanges { is_gone: true, .. } => {
-                "nothing arrived after that; create the interface again and repeat the run"
+                "no packets arrived afterwards; recreate the interface and repeat the run"
             }
             InterfaceChanges { went_down: 1.., .. } => {
                 "packets were lost while it was down; repeat the run with the interface up"

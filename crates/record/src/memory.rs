@@ -96,7 +96,8 @@ pub struct Conditions {
     pub windows: u64,
     /// Number of timed windows that were discarded as preempted.
     pub windows_dropped: u64,
-    /// Whether the user interrupted the measurement; results obtained before that are valid.
+    /// Whether the user interrupted the measurement; results obtained before the interruption are
+    /// valid.
     pub interrupted: bool,
 }
 
@@ -266,16 +267,16 @@ pub struct TlbLevel {
     pub name: String,
     /// Kind of page used for the measurement.
     pub pages: PageKind,
-    /// Number of entries, if latency rises in a step at that many pages; absent if it rises
+    /// Number of entries: the number of pages at which latency rises in a step; absent if it rises
     /// gradually.
     pub entries: Figure,
     /// Number of pages at which latency starts to rise.
     pub onset: Figure,
     /// Number of pages at the midpoint of the rise in latency.
     pub half: Figure,
-    /// Time in ns that a miss in this TLB level adds to a load that hits the next one.
+    /// Time in ns that a miss in this TLB level adds to a load that hits the next level.
     pub cost_ns: Figure,
-    /// Core cycles that a miss in this TLB level adds to a load that hits the next one.
+    /// Core cycles that a miss in this TLB level adds to a load that hits the next level.
     pub cost_cycles: Figure,
     /// Remark on the TLB level, in one sentence; `null` if there is none.
     pub note: Option<String>,
@@ -326,8 +327,8 @@ pub struct Histogram {
     pub bins: Vec<Bin>,
     /// Peaks in the distribution.
     pub modes: Vec<Mode>,
-    /// Time per load in ns, from the slope over chains of 0, 1, 2, 4, ... loads, which does not
-    /// depend on timer resolution.
+    /// Time per load in ns: the slope of time against chain length, for chains of 0, 1, 2, 4, ...
+    /// loads. Does not depend on timer resolution.
     pub slope_ns: Figure,
 }
 
@@ -369,7 +370,7 @@ pub struct Noise {
     /// Time spent watching the clock for gaps, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// Share of that time lost in gaps, 0 to 1.
+    /// Share of `elapsed_s` lost in gaps, 0 to 1.
     pub lost: Figure,
     /// Number of gaps per second.
     pub gaps_per_s: Figure,

@@ -108,11 +108,11 @@ pub struct Proof {
     pub command: Option<String>,
 }
 
-/// Threads outside the path that do the same thing.
+/// A group of threads outside the path with the same task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkersBeside {
-    /// Activity of the threads.
+    /// Task of the threads.
     pub name: String,
     /// Logical CPUs of the threads.
     pub cpus: Vec<u32>,

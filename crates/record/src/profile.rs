@@ -81,7 +81,7 @@ pub struct ProfileReport {
     /// The instructions of one function; `null` unless requested.
     #[serde(default)]
     pub annotated: Option<AnnotatedFunction>,
-    /// When the samples were taken; `null` unless requested.
+    /// Samples over time; `null` unless requested.
     #[serde(default)]
     pub timeline: Option<Timeline>,
     /// Information that could not be sampled, each entry with its reason.
@@ -130,7 +130,7 @@ pub struct SamplingMethod {
     /// stack was deeper than the copied part or unwind rows are missing. `null` with frame
     /// pointers, where this is unknown.
     pub incomplete_chains: Option<u64>,
-    /// CPU time that a sample takes from the sampled thread, measured before the window; more if
+    /// CPU time that one sample costs the sampled thread, measured before the window; higher if
     /// stacks are copied. `null` in older records.
     #[serde(default)]
     pub sample_cost: Option<Figure>,
@@ -172,7 +172,7 @@ pub struct FunctionCost {
     pub name: String,
     /// Binary or shared library that contains the function; `kernel` for kernel functions.
     pub module: String,
-    /// Kind of work the function does, judged by its name and file.
+    /// Kind of work that the function does, inferred from its name and file.
     pub class: CostClass,
     /// Number of self samples, excluding callees.
     pub samples: u64,
@@ -183,8 +183,8 @@ pub struct FunctionCost {
     /// Self CPU time per packet, in nanoseconds. Excludes the poll loop of threads whose `busy` is
     /// known; includes all time of other threads.
     pub ns_per_packet: Figure,
-    /// Whether the function is part of the poll loop, judged by its share of a polling thread
-    /// falling as the packet rate rises; `null` if undetermined.
+    /// Whether the function is part of the poll loop, inferred from whether its share of a polling
+    /// thread falls as the packet rate rises; `null` if undetermined.
     pub is_polling: Option<bool>,
 }
 
@@ -202,7 +202,7 @@ pub struct ClassCost {
     pub ns_per_packet: Figure,
 }
 
-/// A node of the call tree: a function as called along one path.
+/// A node of the call tree: a function reached along one call path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallNode {
@@ -213,7 +213,7 @@ pub struct CallNode {
     pub thread: u32,
     /// Index of the function in `functions`.
     pub function: u32,
-    /// Number of self samples when called along this path.
+    /// Number of the function's self samples on this call path.
     pub samples: u64,
 }
 

@@ -67,8 +67,8 @@ pub struct CostChange {
     pub old: Figure,
     /// Cost in the later profile.
     pub new: Figure,
-    /// `new` minus `old`. Intervals are simultaneous: those of all functions hold at once with 95 %
-    /// confidence.
+    /// `new` minus `old`. Intervals are simultaneous: with 95 % confidence, the intervals of all
+    /// functions contain the true change.
     pub change: Figure,
     /// Conclusion from the interval of `change`.
     pub verdict: ChangeVerdict,

@@ -4,7 +4,7 @@
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-// The default has empty fields, for synthetic records.
+// `Default` leaves all fields empty, for use in synthetic records.
 /// Where a record comes from: machine, program and time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -28,7 +28,7 @@ pub struct Ledger {
     pub created: Tally,
     /// Packets and bytes that the stage passed on.
     pub output: Tally,
-    /// Packets that ended in the stage by design, and bytes that it removed from packets.
+    /// Packets that the stage consumed by design, and bytes that it removed from packets.
     pub consumed: Tally,
     /// Packets and bytes dropped by the stage, by cause.
     pub drops: BTreeMap<String, Tally>,
@@ -49,8 +49,8 @@ impl Ledger {
 }
 
 /// How a worker spent its time, as fractions of wall time over the measurement phase of the run.
-/// Each is a sum of differences between the worker's timestamps; wall time comes from a different
-/// clock.
+/// Each fraction is a sum of intervals between the worker's timestamps; wall time comes from a
+/// different clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeShares {
@@ -110,7 +110,7 @@ pub struct VariantTime {
     pub time_ratio: Figure,
 }
 
-/// A hardware event that was to be counted around the stages.
+/// A hardware event that was requested for counting around the stages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountedEvent {
@@ -143,7 +143,7 @@ pub struct StageReport {
     pub name: String,
     /// Packets processed over the whole run.
     pub packets: u64,
-    /// Packets that went round the stage because it processes only some (`only`); 0 in records of
+    /// Packets that bypassed the stage because it processes only a subset (`only`); 0 in records of
     /// earlier versions.
     #[serde(default)]
     pub bypassed: u64,
@@ -171,8 +171,8 @@ pub struct StageReport {
     pub ledger: Ledger,
     /// The stage's own counters (rules hit, translations made, ...), by name.
     pub counts: BTreeMap<String, u64>,
-    /// Why none of the packets gave the stage any work; `null` if the stage worked on at least one
-    /// packet or none reached it, and in records before version 2.0.
+    /// Why the stage had nothing to do for any of its packets; `null` if it worked on at least one
+    /// packet or received none, and in records before version 2.0.
     #[serde(default)]
     pub idle: Option<String>,
     /// Kernels called by the stage; `null` if calls were not logged.
@@ -182,7 +182,7 @@ pub struct StageReport {
     pub events: Option<BTreeMap<String, Figure>>,
 }
 
-/// How many measurement windows a worker had. A window lasts about 1 ms and contains at least one
+/// Counts of a worker's measurement windows. A window lasts about 1 ms and contains at least one
 /// iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -244,8 +244,8 @@ pub struct IdleReport {
     pub parked_ns: u64,
     /// Number of times that the worker slept during the measurement phase.
     pub parks: u64,
-    /// Number of sleeps that ended because packets arrived or the run was over. The others ended
-    /// when a packet was due, or after 100 ms.
+    /// Number of sleeps that ended because packets arrived or the run was over. The other sleeps
+    /// ended when a packet was due, or after 100 ms.
     pub wake_ups: u64,
 }
 
@@ -325,7 +325,8 @@ pub struct RunReport {
     /// version 1.4.
     #[serde(default)]
     pub frames: Option<u64>,
-    /// RSS buckets of these packets; `null` for live packets, and in records before version 2.3.
+    /// RSS buckets that the input packets fall into; `null` for live packets, and in records before
+    /// version 2.3.
     #[serde(default)]
     pub buckets: Option<BucketUse>,
     /// Logical CPUs available to workers; `null` in records before version 1.4, and for runs within
@@ -377,9 +378,9 @@ pub struct LineReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PacketsHome {
-    /// Bytes of frames and buffers used by one worker.
+    /// Total size in bytes of the frames and buffers that one worker uses.
     pub bytes: Figure,
-    /// Of the cache levels that can hold these bytes, the one nearest to the core.
+    /// Cache level nearest to the core that can hold these bytes.
     pub level: Figure,
     /// Upper bound on the stall caused by a load from this level, in ns.
     pub miss_ns: Figure,
@@ -411,7 +412,7 @@ impl WorkerReport {
 
     /// Returns the share of the worker's time that the source and the sink spend on replay: copying
     /// packets from the stored traffic into buffers, and discarding them at the end. A NIC would do
-    /// that by DMA. `None` if unknown.
+    /// this by DMA. `None` if unknown.
     pub fn replay_share(&self) -> Option<f64> {
         let head = self.stages.first().filter(|stage| stage.name == "source");
         let tail = self.stages.last().filter(|stage| stage.name == "sink");
@@ -442,8 +443,8 @@ impl RunReport {
             return None;
         }
         let (mut replay, mut busy) = (0.0, 0.0);
-        // Largest busy fraction of any worker with and without replay, relative to the time that it
-        // was not preempted.
+        // Largest busy fraction of any worker with and without replay, relative to the time for
+        // which the worker was not preempted.
         let (mut with_most, mut without_most) = (0.0_f64, 0.0_f64);
         for worker in &self.workers {
             let time = worker.time?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Robust statistics: medians, quantiles, and intervals whose coverage holds up.
+//! Robust statistics: medians, quantiles, and intervals with reliable coverage.
 //!
 //! Choosing a method:
 //!

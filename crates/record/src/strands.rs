@@ -13,7 +13,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StrandsReport {
-    /// Input format, which identifies the program that wrote it.
+    /// Input format, which identifies the program that wrote the input.
     pub format: ForeignFormat,
     /// Format version stated in the input; `null` if the format has none.
     pub format_version: Option<String>,
@@ -71,8 +71,8 @@ pub struct Machine {
     /// Frequency of the tick counter, in GHz.
     #[serde(serialize_with = "crate::finite")]
     pub clock_ghz: f64,
-    /// Number of strands (hardware threads) per core; those of one core have consecutive numbers.
-    /// `null` if unknown.
+    /// Number of strands (hardware threads) per core; the strands of a core have consecutive
+    /// numbers. `null` if unknown.
     pub strands_per_core: Option<u32>,
 }
 
@@ -222,7 +222,7 @@ pub struct CpiByCause {
     pub sentence: String,
 }
 
-/// An event that costs cycles, and how many.
+/// An event that costs cycles, with an upper bound on its cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpiCause {

@@ -181,15 +181,16 @@ pub struct StreamSide {
 pub struct StreamMachine {
     /// Number of online CPUs.
     pub cpus: u64,
-    /// User mode.
+    /// Share of time in user mode.
     pub user: Option<f64>,
-    /// Kernel, without interrupts and softirqs.
+    /// Share of time in the kernel, excluding interrupts and softirqs.
     pub system: Option<f64>,
-    /// Interrupts and softirqs.
+    /// Share of time in interrupts and softirqs.
     pub softirq: Option<f64>,
-    /// Idle.
+    /// Share of idle time.
     pub idle: Option<f64>,
-    /// Share used by neither side: other programs, and interrupts outside the sides' threads.
+    /// Share of time used by neither side: other programs, and interrupts outside the sides'
+    /// threads.
     pub others: Option<f64>,
 }
 

@@ -181,17 +181,17 @@ pub struct TcpSet {
     pub over_c: Figure,
     /// Rate relative to the set that uses no vector registers.
     pub over_scalar: Figure,
-    /// Fraction of time spent in separate checksums, timed around each call.
+    /// Fraction of time spent in separate checksum passes, timed around each call.
     pub share_checksum: Figure,
-    /// Fraction of time spent in copies, timed around each call.
+    /// Fraction of time spent in copy routines, timed around each call.
     pub share_copy: Figure,
-    /// Fraction of time spent in combined copy+checksum, timed around each call.
+    /// Fraction of time spent in combined copy+checksum routines, timed around each call.
     pub share_copy_checksum: Figure,
-    /// Fraction of time spent in separate checksums, by random sampling.
+    /// Fraction of time spent in separate checksum passes, estimated by random sampling.
     pub sampled_checksum: Figure,
-    /// Fraction of time spent in copies, by random sampling.
+    /// Fraction of time spent in copy routines, estimated by random sampling.
     pub sampled_copy: Figure,
-    /// Fraction of time spent in combined copy+checksum, by random sampling.
+    /// Fraction of time spent in combined copy+checksum routines, estimated by random sampling.
     pub sampled_copy_checksum: Figure,
     /// Bytes checksummed in a separate pass, per byte of payload.
     pub checksum_per_payload: Figure,
@@ -199,9 +199,9 @@ pub struct TcpSet {
     pub seam: Vec<TcpSeam>,
 }
 
-/// [`TcpSeam::routine`] of header checksums, which are inlined in every set.
+/// Value of [`TcpSeam::routine`] for header checksums, which are inlined in every set.
 pub const SEAM_HEADER: &str = "header";
-/// [`TcpSeam::routine`] of header copies with checksum, which are inlined in every set.
+/// Value of [`TcpSeam::routine`] for header copies with checksum, which are inlined in every set.
 pub const SEAM_COPY_HEADER: &str = "copy_header";
 
 /// Calls to one routine, or executions of code that is inlined in every set.

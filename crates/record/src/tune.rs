@@ -91,7 +91,8 @@ pub struct CalibratedStage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CalibrationReport {
-    /// Kernels that the stages called, as in [`RunReport::kernels`]. Candidates use the same ones.
+    /// Kernels that the stages called, as in [`RunReport::kernels`]. Candidates use the same
+    /// kernels.
     pub kernels: String,
     /// Packets per burst during calibration.
     pub burst: u32,
@@ -141,7 +142,8 @@ pub struct TuneReport {
     pub baseline_kpps: Figure,
     /// What limits the baseline mapping, as concluded from its profile.
     pub finding: Finding,
-    /// All predicted mappings, best prediction first. Those that ran also have a measurement.
+    /// All predicted mappings, best prediction first. Mappings that were run also have a measured
+    /// rate.
     pub candidates: Vec<Candidate>,
     /// Mappings ruled out by a stage or by the machine.
     pub ruled_out: Vec<RuledOut>,

@@ -275,11 +275,11 @@ impl Warning {
             Self::PreemptedWindows { share, taken } => {
                 write!(
                     f,
-                    "{} % of the windows were discarded, because the thread lost its CPU in them",
+                    "{} % of the windows were discarded because the thread lost its CPU",
                     three_digits(share * 100.0)
                 )?;
                 taken.map_or(Ok(()), |taken| {
-                    write!(f, " ({} % of its time in all)", three_digits(taken * 100.0))
+                    write!(f, " ({} % of its time in total)", three_digits(taken * 100.0))
                 })
             }
             Self::FewCpus { wanted, available } => {
@@ -334,8 +334,8 @@ impl Warning {
                 }
             }
             Self::IdleStage { stage, packets, reason } => match packets {
-                1 => write!(f, "`{stage}` left the 1 packet as it was ({reason})"),
-                _ => write!(f, "`{stage}` left all {packets} packets as they were ({reason})"),
+                1 => write!(f, "`{stage}` did not apply to the 1 packet ({reason})"),
+                _ => write!(f, "`{stage}` applied to none of the {packets} packets ({reason})"),
             },
             _ => Ok(()),
         }
@@ -382,7 +382,7 @@ impl Warning {
                 "times may be wrong; set the performance governor, which keeps the clock constant"
             }
             Self::PreemptedWindows { .. } => {
-                "the intervals rest on the others; a CPU left free for the system narrows them"
+                "intervals are based on the remaining windows; leave a CPU free to narrow them"
             }
             Self::FewWindows { .. } => "run longer with --time, or on an idle machine",
             Self::FewCpus { .. } => {
@@ -394,7 +394,7 @@ impl Warning {
             }
             Self::CpuQuota { .. } => {
                 "all rates except the delivered one cover only the time the workers ran; `linerate \
-                 doctor` names the cgroup and the command that lifts the quota"
+                 doctor` shows the cgroup and the command that lifts the quota"
             }
             Self::SharedCore { .. } => {
                 "each worker runs slower than on its own core; choose CPUs on different cores with \
@@ -406,8 +406,8 @@ impl Warning {
             }
             Self::LeftOut { cause, .. } => remedy(cause),
             Self::IdleStage { .. } => {
-                "its cost is that of such packets only; to measure others, replay packets that its \
-                 parameters apply to"
+                "its measured cost applies only to such packets; for its full cost, replay packets \
+                 that its parameters apply to"
             }
             Self::NothingCameThrough(end) => end.remedy(),
             Self::InterfaceInDoubt(doubt) => doubt.remedy(),

@@ -47,8 +47,8 @@ pub struct Observation {
     /// Number of slices in the window. Counters are read at the end of each slice, and confidence
     /// intervals are computed from the slices.
     pub slices: u32,
-    /// The program's threads, most CPU time first. If there are more than 256, only those that
-    /// spent the most time running or waiting for a CPU.
+    /// The program's threads, most CPU time first. If there are more than 256, only the 256 that
+    /// spent the most time running or waiting for a CPU are listed.
     pub threads: Vec<ThreadActivity>,
     /// Number of threads omitted from `threads`.
     pub threads_left_out: u32,
@@ -119,7 +119,7 @@ pub struct Observation {
 
 impl Observation {
     /// Returns the number of datagrams that sockets in the program's network namespace dropped
-    /// because their receive buffer, or the memory for all of them, was full.
+    /// because their receive buffer was full or the memory limit for all UDP sockets was reached.
     pub fn full_udp_buffers(&self) -> u64 {
         const FULL: [&str; 4] =
             ["Udp.RcvbufErrors", "Udp6.RcvbufErrors", "Udp.MemErrors", "Udp6.MemErrors"];
@@ -127,7 +127,8 @@ impl Observation {
     }
 }
 
-/// A process that could not open files or sockets at times, because it reached its limit.
+/// A process that at times could not open files or sockets because it had reached its descriptor
+/// limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FullDescriptors {
@@ -213,8 +214,8 @@ pub struct PacketCount {
 }
 
 impl PacketCount {
-    /// Name of the counter of segments on the program's connections, whose bytes are the payload,
-    /// without headers.
+    /// Name of the counter of segments on the program's TCP connections. It counts payload bytes
+    /// only, without headers.
     pub const CONNECTIONS: &str = "segments received and sent on its TCP connections";
 
     /// Returns the mean size of a packet as an Ethernet frame without FCS, in bytes; `None` if
@@ -229,8 +230,8 @@ impl PacketCount {
         Some(frame.max(SHORTEST))
     }
 
-    /// Returns the mean number of bytes that a packet takes on an Ethernet link: those of
-    /// [`Self::frame_bytes`] with preamble, start-of-frame delimiter, FCS and inter-frame gap (IEEE
+    /// Returns the mean number of bytes that a packet occupies on an Ethernet link:
+    /// [`Self::frame_bytes`] plus preamble, start-of-frame delimiter, FCS and inter-frame gap (IEEE
     /// 802.3).
     pub fn wire_bytes(&self) -> Option<f64> {
         const AROUND: f64 = 24.0;

@@ -7,8 +7,8 @@ use crate::value::count;
 use linerate_record::run::RunReport;
 use std::collections::BTreeMap;
 
-/// Counters that count nothing. `work` still reports its `result`, so that the compiler cannot
-/// optimize the computation away.
+/// Entries among a stage's counters that are not counts and are not shown. `work` reports its
+/// `result` only so that the compiler cannot optimize the computation away.
 const NOT_COUNTS: [&str; 1] = ["result"];
 
 /// Formats one line per stage with non-zero counters, over all its replicas.

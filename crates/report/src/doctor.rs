@@ -57,11 +57,11 @@ pub(crate) fn screen(report: &DoctorReport, style: &Style) -> String {
 
 /// Lines on a screen for the tiers, the settings and the commands.
 const LINES: usize = 34;
-/// Lines for the commands, however many lines there are above them.
+/// Minimum number of lines for the commands, however long the blocks above them are.
 const COMMAND_LINES_LEAST: usize = 9;
 
-/// Shortens a value and the sentence about it to two lines of `columns`. They end where a clause of
-/// the sentence ends, because half a clause says nothing.
+/// Shortens a value and the sentence about it to two lines of `columns`. The text is cut at the end
+/// of a clause, because half a clause is useless to the reader.
 fn brief(value: &str, sentence: &str, columns: usize) -> String {
     let text = format!("{value}{sentence}");
     // The last word of the first line may have to move to the second.
@@ -136,7 +136,7 @@ impl Sheet<'_> {
         self.item(mark, paint, &observation.name, &text)
     }
 
-    /// Formats a mark and a name, with text next to them or below.
+    /// Formats a mark and a name, with `text` to their right or, on a narrow terminal, below.
     fn item(&self, mark: &str, paint: Option<Paint>, name: &str, text: &str) -> String {
         let label = format!("{mark} {}", clean(name));
         if self.style.markup == Markup::Markdown {

@@ -63,7 +63,7 @@ fn rests_on(report: &RunReport, style: &Style) -> String {
     labelled("counters", Paint::Head, &clean(&text), style)
 }
 
-/// Lists why events are missing, without duplicates.
+/// Lists the reasons for missing events, without duplicates.
 fn missing(report: &RunReport, style: &Style) -> String {
     let Some(counted) = &report.counted else { return String::new() };
     let mut told = BTreeSet::new();

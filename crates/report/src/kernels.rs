@@ -20,7 +20,7 @@ use linerate_record::units::three_digits;
 use matrix::Page;
 use std::collections::BTreeSet;
 
-/// What to do with sizes that do not fit the width.
+/// How to handle sizes that do not fit the width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
     /// Show all sizes, in several tables if necessary.
@@ -280,7 +280,7 @@ fn not_timed(report: &KernelsReport, style: &Style) -> String {
             grid.row(vec![variant.name.clone(), why]);
         }
     }
-    // One line, as most of them are for other architectures.
+    // All on one line, because most of these variants are for other architectures.
     let absent = report.variants.iter().filter(|variant| !variant.compiled);
     let absent: Vec<&str> = absent.map(|variant| variant.name.as_str()).collect();
     if !absent.is_empty() {

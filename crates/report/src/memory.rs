@@ -186,7 +186,7 @@ pub(crate) fn edges(report: &MemoryReport) -> Vec<[f64; 3]> {
 
 fn head(page: &Page, provenance: &Provenance) -> String {
     let report = page.report;
-    let processor = provenance.cpu.as_deref().unwrap_or("of unknown name");
+    let processor = provenance.cpu.as_deref().unwrap_or("unknown model");
     let guest = provenance.hypervisor.as_ref().map(|name| format!("; under {name}"));
     let processor =
         format!("{processor}; cpu {}{}", report.conditions.cpu, guest.unwrap_or_default());

@@ -29,7 +29,8 @@ const LEAST_COLUMNS: usize = 24;
 const ALWAYS: f64 = 0.5;
 /// Maximum number of threads whose polling is described on one screen.
 const MOST_THREADS: usize = 4;
-/// Target margin of error of a share, as a fraction; the report states how many samples reach it.
+/// Target margin of error of a share, as a fraction. The report states how many samples are needed
+/// to reach it.
 const MARGIN: f64 = 0.01;
 
 /// Formats the report of a profile: where a program spends CPU time.
@@ -48,7 +49,7 @@ fn line(label: &str, text: &str, style: &Style) -> String {
     labelled(label, Paint::Head, &clean(text), style)
 }
 
-/// Formats what bounds the program and the result that would disprove this; if the bound is
+/// Formats what bounds the program and the result that would disprove this or, if the bound is
 /// unknown, the missing measurement.
 fn bound(report: &ProfileReport, style: &Style) -> String {
     let of_program = report.bounds.iter().find(|one| one.function.is_none());
@@ -103,8 +104,8 @@ pub(crate) fn it_ended(ended: &str) -> String {
     }
 }
 
-/// Share of the program's time that sampling takes, in percent, from which it is printed. At the
-/// default rate, it is lower.
+/// Sampling overhead, in percent of the program's CPU time, from which the report states it. At the
+/// default rate, the overhead is lower.
 const OVERHEAD_PERCENT: f64 = 3.0;
 
 fn sampled(report: &ProfileReport) -> String {
@@ -209,7 +210,7 @@ fn classes(report: &ProfileReport) -> String {
     parts.join(", ") + more
 }
 
-/// States how accurate the first share is, and how long to sample for better accuracy.
+/// States how accurate the top function's share is, and how long to sample for better accuracy.
 fn precision(report: &ProfileReport) -> String {
     let Some(needed) = report.samples_for(MARGIN) else {
         return "unknown: the window had too few slices; sample longer (-t)".to_owned();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a `regions` record: a table of costs per unit of work, notes, and why values are
-//! missing.
+//! The report of a `regions` record: a table of costs per unit of work, notes, and the reasons for
+//! missing values.
 //!
 //! Totals over visits, and intervals, are only in the record.
 

@@ -35,7 +35,7 @@ pub fn run(report: &RunReport, style: &Style) -> String {
     ])
 }
 
-/// Share of the work in source and sink from which one screen states it.
+/// Share of the work spent in source and sink, 0 to 1, from which the one-screen report states it.
 const NOTED_REPLAY: f64 = 0.1;
 
 /// Formats one screen: rates, stages, drops.
@@ -91,8 +91,8 @@ pub(crate) fn kpps(figure: &Figure) -> String {
 }
 
 /// Formats the rate at which packets were processed, compared with the line rate, and how many of
-/// them reached the sink: a path may drop packets by design. If it drops all of them, the rate is
-/// not compared with anything.
+/// them reached the sink, because a path may drop packets by design. If the path drops all packets,
+/// the rate is not compared with the line rate.
 fn throughput(report: &RunReport) -> String {
     let rate = kpps(&report.processed_kpps);
     if report.dead_end().is_some_and(|end| end.is_drop()) {
@@ -116,11 +116,12 @@ fn throughput(report: &RunReport) -> String {
     }
 }
 
-/// Share of the packets that ended before the sink from which a stage and its drop cause are named.
+/// A stage and its drop cause are named if they account for at least this share of the packets that
+/// did not reach the sink.
 const NOTED_DROPS: f64 = 0.5;
 
-/// Says where the packets that did not reach the sink ended. Names the stage that dropped most of
-/// them for one cause, because that may be a mistake.
+/// Describes what happened to the packets that did not reach the sink. Names a stage that dropped
+/// most of them for a single cause, because these drops may be unintended.
 fn rest(report: &RunReport) -> String {
     let mut drops = BTreeMap::<(&str, &str), u64>::new();
     let (mut ended, mut consumed) = (0, 0);
@@ -205,8 +206,8 @@ fn optional(value: Option<f64>, show: fn(f64) -> String) -> String {
     value.map_or_else(|| ABSENT.to_owned(), show)
 }
 
-/// Column of the packets in the table of stages. The packets that went round a stage are next to
-/// it, if there are any.
+/// Index of the packet column in the table of stages. If any stage was bypassed, the next column
+/// holds the bypassed packets.
 const PACKETS: usize = 2;
 
 fn stages(report: &RunReport, style: &Style) -> String {
@@ -341,7 +342,7 @@ fn workers(report: &RunReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// Formats how often and how long idle workers were parked; empty if none was.
+/// Formats how often and how long idle workers were parked; empty if no worker was parked.
 fn sleeps(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "worker",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a `stat` record: events, metrics, and why any are missing.
+//! The report of a `stat` record: events, metrics, and the reasons for missing ones.
 //!
 //! Scaled counts are in brackets next to the raw counts, followed by their error. A missing count
 //! is shown as `-`, with the reason and a fix below the table.

@@ -174,7 +174,8 @@ fn verdict(label: &str, found: &CpiByCause, style: &Style) -> String {
     line("verdict", &format!("{label}: {}", found.sentence), style)
 }
 
-/// Maximum number of faults shown, so that those of a badly damaged dump do not drown out the rest.
+/// Maximum number of faults shown, so that a badly damaged dump does not drown out the rest of the
+/// report.
 const FAULTS_MAX: usize = 8;
 
 fn faults(report: &StrandsReport, style: &Style) -> String {

@@ -18,7 +18,8 @@ use linerate_record::{Figure, Scalar};
 const DOCUMENT: &str = "document";
 const OFF: &str = "off";
 
-/// The two methods agree on a share if their results differ by at most this many percentage points.
+/// Timing and sampling agree on a share if their results differ by at most this many percentage
+/// points.
 const POINTS: f64 = 5.0;
 
 /// Formats the report of `linerate tcp`.
@@ -262,7 +263,7 @@ fn negative(figure: &Figure) -> Figure {
     Figure { value, low, high, ..figure.clone() }
 }
 
-/// States how well the two methods of determining shares agree, and the largest difference.
+/// States how well timed and sampled shares agree, and the largest difference.
 fn agreement(report: &TcpReport, style: &Style) -> String {
     let stacks = report.stacks.iter();
     let patterns = stacks.flat_map(|stack| stack.patterns.iter().map(move |p| (stack, p)));

@@ -17,7 +17,8 @@ pub(crate) fn levels(
     let samples = samples(thread, bin_s, window_s, cells);
     let mut sorted = samples.clone();
     sorted.sort_by(f64::total_cmp);
-    // The scale ignores the densest hundredth: cells hold few samples each.
+    // The scale ignores the densest 1 % of the cells: each cell holds few samples, so outliers are
+    // common.
     let most = sorted.get((cells.saturating_sub(1) * 99).div_ceil(100)).copied().unwrap_or(0.0);
     let most = most.max(f64::MIN_POSITIVE);
     let level = |n: &f64| match *n {
@@ -54,7 +55,7 @@ mod tests {
         let two = samples(&thread(&[3, 3, 3]), 1.0, 3.0, 2);
         assert!(two.iter().all(|n| (n - 4.5).abs() < 1e-9), "{two:?}");
         assert_eq!(levels(&thread(&[4, 0, 1]), 1.0, 3.0, 3), [4, 0, 1]);
-        // After the window, without a window, without cells.
+        // Bins after the end of the window, an empty window, and no cells.
         assert_eq!(samples(&thread(&[1, 1, 1]), 1.0, 2.0, 2), [1.0, 1.0]);
         assert!(levels(&thread(&[1]), 1.0, 0.0, 0).is_empty());
         assert_eq!(levels(&thread(&[1]), f64::NAN, 1.0, 2), [0, 0]);

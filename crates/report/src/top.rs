@@ -34,8 +34,8 @@ pub struct TopView {
 const PLAIN_ROWS: usize = 12;
 /// Lines of a table in addition to its rows: a blank line and the headings.
 const HEAD_LINES: usize = 2;
-/// A state is left out if no thread spends at least this share of its time in it. Waiting for a CPU
-/// and sleeping are never left out.
+/// A state is shown only if at least one thread spends this share of its time in it. Waiting for a
+/// CPU and sleeping are never left out.
 const VISIBLE: f64 = 0.005;
 
 /// Formats the last window of an observation, in lines no wider than the style allows.
@@ -144,7 +144,7 @@ fn headline(observation: &Observation) -> String {
     format!("{name}{pids}{threads}{cpus}, last {} s{ended}", significant(observation.elapsed_s))
 }
 
-/// Packets and losses per second.
+/// Formats packets and losses per second on one line.
 fn packet_line(observation: &Observation, packets: &PacketLedger) -> String {
     let rate = |number: u64| significant(number as f64 / observation.elapsed_s);
     let counted = observation.packets.as_ref().map_or_else(
@@ -251,7 +251,7 @@ fn is_shown(row: &LedgerRow, observation: &Observation) -> bool {
     is_of_interest(row, observation)
 }
 
-/// The packet ledger, per second.
+/// Returns the table of the packet ledger, with rates per second.
 fn layers(observation: &Observation, packets: &PacketLedger) -> Table {
     let columns = vec![
         Column::new("packets", Align::Left),
@@ -291,7 +291,8 @@ fn hottest(observation: &Observation) -> (u64, Vec<Sampled<'_>>) {
     let of_threads = observation.threads.iter().map(|thread| (&thread.functions, thread.samples));
     let of_cpus = observation.cpus.iter().map(|cpu| {
         let share: f64 = cpu.functions.iter().map(|function| function.share).sum();
-        // Shares of the window here, of the samples there.
+        // A CPU's shares are relative to the window, whereas a thread's are relative to its
+        // samples.
         (&cpu.functions, (cpu.samples as f64 / share.max(f64::MIN_POSITIVE)) as u64)
     });
     let is_of_cpus = observation.threads.is_empty();

@@ -202,7 +202,7 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
             (0, true) => "baseline: nothing else was tried",
             (0, false) => "baseline: tuning stopped before the candidates had run",
             _ => {
-                "baseline: no candidate's interval lies entirely above a gain of 2 %, the minimum \
+                "baseline: no candidate's interval is entirely above a gain of 2 %, the minimum \
                  for a change"
             }
         };

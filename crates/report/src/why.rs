@@ -57,7 +57,7 @@ pub fn why_line(report: &WhyReport, style: &Style) -> String {
     labelled(first.cause.name(), Paint::Head, &clean(&format!("  {text}")), &unbroken)
 }
 
-/// Formats the known truth, for comparison with the answer.
+/// Formats the known cause of a synthetic problem, for comparison with the answer.
 pub fn why_truth(sentence: &str, style: &Style) -> String {
     format!("\n{}", line("truth", sentence, style))
 }
@@ -124,7 +124,7 @@ fn answer(finding: &WhyFinding, style: &Style) -> String {
     if let Some(workaround) = &finding.workaround {
         text += &line("or", &format!("{workaround} (eases the symptom; the cause remains)"), style);
     }
-    // If nothing is claimed, nothing can be wrong.
+    // A finding without a claim cannot be disproved.
     if finding.cause == Cause::CannotTell {
         return text;
     }

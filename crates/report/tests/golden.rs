@@ -364,7 +364,7 @@ fn run_of_a_pipeline() {
     assert_golden("run.txt", &PLAIN, &linerate_report::run(&pipeline(), &PLAIN));
 }
 
-/// Returns the pipeline with a branch: packets go round `nat44` on one of its workers.
+/// Returns the pipeline with a branch: some packets bypass `nat44` on one of its workers.
 fn branched() -> RunReport {
     let mut report = pipeline();
     report.workers[1].stages[1].bypassed = 1_204_567;
@@ -393,7 +393,7 @@ fn tune_that_kept_the_baseline() {
     assert_golden("tune-kept.txt", &PLAIN, &linerate_report::tune(&kept(), &PLAIN));
 }
 
-/// The bottleneck comes from the finding alone: without it, only the table is printed.
+/// The bottleneck comes only from the finding: without a finding, only the table is printed.
 #[test]
 fn a_tune_names_what_limits_only_where_that_was_found() {
     let mut report = tuned();

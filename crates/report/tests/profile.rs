@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a profile on threads that poll.
+//! Rendering of a profile of polling threads.
 
 use linerate_record::profile::ProfileReport;
 use linerate_record::profile_diff::{ChangeVerdict, CostChange, CostUnit};
@@ -79,7 +79,8 @@ fn many_incomplete_chains_come_with_the_option_that_copies_more_stack() {
     }
 }
 
-/// The first function takes 12 ns per packet more, and all functions together 20.
+/// The first function takes 12 ns per packet more than before, and all functions together 20 ns
+/// more.
 #[test]
 fn a_comparison_begins_with_the_function_that_changed_most() {
     let (style, detail) = (Style::plain(100), Detail::Screen);

@@ -12,7 +12,7 @@ use linerate_report::{Detail, Glyphs, Layout, Options, Style, text};
 const SCREEN_LINES: usize = 40;
 const ANSWER_COLUMNS: usize = 100;
 
-/// Records from imports and queries.
+/// Records created by `import` and `explain`.
 const FOREIGN: [(&str, &str); 3] = [
     ("answers-of-a-dump", include_str!("foreign/answers.json")),
     ("dump", include_str!("foreign/dump.json")),

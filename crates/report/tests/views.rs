@@ -26,7 +26,8 @@ fn share(hits: u64, samples: u64) -> Figure {
     Figure::number("ratio", sampled_share(hits, samples), Tier::Sw, "by hand")
 }
 
-/// A loop of `instructions`, of which every tenth has samples; the second half is of another line.
+/// Adds a loop of `instructions` instructions. Every tenth has samples; the second half belongs to
+/// another source line.
 fn annotate(report: &mut ProfileReport, instructions: u64) {
     let all = 1000 * instructions.div_ceil(20);
     let one = |at: u64| {
@@ -78,7 +79,8 @@ fn a_view_that_was_not_recorded_says_how_to_record_it() {
     assert!(text.contains("record it with `linerate profile --timeline`"), "{text}");
 }
 
-/// A thread of 10 s that was always sampled but for the sixth second, in which packets were lost.
+/// Adds a timeline of 10 s for one thread, sampled throughout except in the sixth second, in which
+/// packets were lost.
 fn timeline(report: &mut ProfileReport) {
     report.elapsed_s = 10.0;
     let slice = |at: u32| TimeSlice {
@@ -142,7 +144,7 @@ fn the_plot_of_a_timeline_has_its_cells_and_losses() {
     let of = |class: &str| {
         svg.descendants().filter(|node| node.attribute("class") == Some(class)).count()
     };
-    // 100 columns of 20 cells, without the tenth in which nothing ran.
+    // 100 columns of 20 cells, minus the tenth of them in which nothing ran.
     assert_eq!((of("l4"), of("l1") + of("l2") + of("l3")), (1800, 0));
     assert_eq!((of("lost"), of("frame")), (1, 1));
     assert!(plot.svg.contains("700 lost at 5.000 s"), "the loss has a title");

@@ -160,7 +160,7 @@ fn findings() -> Vec<WhyFinding> {
     vec![contention, squeeze]
 }
 
-/// Returns a report on a polling thread that lost its CPU to others for half of the time.
+/// Returns a report on a polling thread that other threads kept off its CPU for half of the time.
 fn example() -> WhyReport {
     let mut watched = fixtures::why().observation.watched;
     watched.name = "dpdk-testpmd".to_owned();

@@ -116,7 +116,7 @@ fn main() {
     share("trial.more_work_is_slower", told, 2 * races, FOUND, why);
     share("trial.fastest_found", fastest, races, FOUND, why);
     let error = median(&errors).unwrap_or(f64::NAN);
-    let why = "what a call and the start of a chain add";
+    let why = "overhead of a call and of starting a chain";
     println!("{}", Check::at_most("trial.median_error", error, errors.len() as u64, START, why));
     print_check("trial_windows_kept", kept as f64 / all as f64, all as usize);
     let spent = Account::now(&clock).since(start);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Takes the fastest of several clean windows, as interference can only slow a load or copy down.
+//! Takes the fastest of several clean windows, because interference can only slow the work down.
 //!
 //! Use this for work with a single true duration that is not compared with other work. For
 //! comparisons, use [`rounds`](mod@crate::rounds).
@@ -43,8 +43,8 @@ const MOST_DROPPED: u32 = 4;
 /// Units of work in the short trial runs that determine the number of units per window.
 const PROBE: u64 = 128;
 
-/// Minimum time per unit of work, in ns: a hundredth of the time that a core takes to copy a byte.
-/// Keeps windows finite if the clock stands still.
+/// Minimum time per unit of work, in ns: about 1 % of the time that a core takes to copy a byte.
+/// Keeps windows finite if the clock is stopped.
 const SHORTEST_PIECE_NS: f64 = 1e-4;
 
 /// Returns the fastest window, as soon as `plan.wanted` consecutive windows have not improved on it

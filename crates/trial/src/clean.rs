@@ -22,8 +22,8 @@ pub enum Dropped {
     Switched,
     /// The thread was on a CPU for less than [`CPU_SHARE_MIN`] of the time.
     Away,
-    /// The window took several times as long as the fastest of its kind although the kernel saw
-    /// nothing. Most likely, a hypervisor took the CPU.
+    /// The window took several times as long as the fastest of its kind, although the kernel
+    /// recorded no preemption. Most likely, a hypervisor took the CPU.
     FarSlower,
     /// None of the windows that the sample consists of is valid.
     NoneKept,

@@ -56,7 +56,7 @@ pub enum Length {
 /// duration.
 const OVERTIME: f64 = 1.5;
 
-/// A window of a contestant.
+/// Position of one window in a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// Index of the contestant.

@@ -28,19 +28,20 @@ pub struct Counts {
     pub switched: u64,
     /// Windows in which the thread had its CPU for less than 96 % of the time.
     pub away: u64,
-    /// Windows far slower than the fastest, although the kernel saw nothing.
+    /// Windows far slower than the fastest, although the kernel recorded no preemption.
     pub far_slower: u64,
     /// Samples that consist of several windows, none of which is valid.
     pub none_kept: u64,
 }
 
 impl<T> Samples<T> {
-    /// Creates samples by contestant and round, with one placement per contestant.
+    /// Creates a set of samples, indexed by contestant and round, with one placement per
+    /// contestant.
     pub fn new(by_contestant: Vec<Vec<Result<T, Dropped>>>, seed: u64) -> Self {
         Self { by_contestant, placements: 1, seed }
     }
 
-    /// Creates samples without any rounds.
+    /// Creates a set of samples without any rounds.
     pub(crate) fn none(contestants: usize, placements: u32, seed: u64) -> Self {
         let mut by_contestant = Vec::new();
         by_contestant.resize_with(contestants, Vec::new);
@@ -134,8 +135,8 @@ impl Samples<f64> {
     }
 
     /// Returns a contestant's median with its interval. With several placements, this is the median
-    /// of the placements' medians. With a single one, it is the median of the rounds; they are
-    /// resampled in blocks, because neighbouring rounds are correlated. `None` if there are no
+    /// of the placements' medians. With a single placement, it is the median of the rounds, which
+    /// are resampled in blocks because neighbouring rounds are correlated. `None` if there are no
     /// valid samples.
     pub fn estimate(&self, which: usize, confidence: f64) -> Option<Estimate> {
         let samples = self.by_contestant[which].iter().map(|sample| sample.ok());

@@ -64,7 +64,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Interval at which hung contestants are looked for; longer than any window.
+/// Interval between polls for hung contestants; longer than any window.
 pub const HUNG: Duration = Duration::from_secs(10);
 
 /// Identifies the current window for the watchdog: 0 if there is none, otherwise a unique number

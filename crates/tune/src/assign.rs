@@ -10,7 +10,7 @@ use std::fmt;
 /// Error returned when a mapping's workers cannot be assigned to the available CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssignError {
-    /// The mapping names a CPU that is not available.
+    /// The mapping requests a CPU that is not available.
     NotAllowed {
         /// The CPU.
         cpu: u32,
@@ -54,12 +54,12 @@ fn listed(cpus: &[u32]) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Returns one CPU per worker, by segment and replica. A worker gets the CPU that the mapping names
-/// for it or, if there is none, the next free one in `cpus`. With `share`, CPUs are reused from the
-/// start of the list once all are taken.
+/// Returns one CPU per worker, by segment and replica. A worker gets the CPU that the mapping
+/// requests for it or, if it requests none, the next free CPU in `cpus`. With `share`, CPUs are
+/// reused from the start of the list once all are taken.
 ///
 /// # Errors
-/// Returns an error if the mapping names a CPU that is not in `cpus`, or if it has more workers
+/// Returns an error if the mapping requests a CPU that is not in `cpus`, or if it has more workers
 /// than `cpus` and `share` is false.
 pub fn assign(
     path: &Path,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The second step of a tuning session. It measures what predictions are based on: the costs of
-//! stages, CPU sharing, rings and bursts on this machine.
+//! The second step of a tuning session: measures the costs that predictions are based on. These are
+//! the costs of stages, CPU sharing, rings and bursts on this machine.
 //!
-//! None of these runs uses a candidate mapping. Candidates use all processors and are limited by
-//! the slowest, so everything is measured on the slowest processor while all are busy: CPUs that a
+//! None of these runs uses a candidate mapping. Candidates use all CPUs and are limited by the
+//! slowest one, so all costs are measured on the slowest CPU while all CPUs are busy: CPUs that a
 //! run leaves free process separate packets as background load. Costs thus include contention
 //! between CPUs (for execution units, caches, clock frequency). An earlier version measured costs
 //! on an otherwise idle machine and applied a correction factor. On a host whose guests share
@@ -122,8 +122,8 @@ fn memory_check(
 }
 
 /// Returns the CPUs, starting with the one that processed packets most slowly while all were busy.
-/// Replicas get equal shares of packets, so the slowest CPU is the bottleneck. If the host gives
-/// one vCPU a full core and another half a core, they run at 1.0 and 0.7 of full speed.
+/// Replicas get equal shares of packets, so the slowest CPU is the bottleneck. If the host gives a
+/// full core to one vCPU and half a core to another, the vCPUs run at 1.0 and 0.7 of full speed.
 fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
     let mut cpus = bench.cpus.to_vec();
     if cpus.len() < 2 {
@@ -160,7 +160,7 @@ fn added(
     Some(pairs.iter().try_fold(base?, add)?.at_least_zero())
 }
 
-/// Returns the cost of a ring between two processors, or an assumed cost if it cannot be measured.
+/// Returns the cost of a ring between two CPUs, or an assumed cost if it cannot be measured.
 fn handover(bench: &Bench<'_>, ticks_per_s: f64) -> Handover {
     let burst = bench.path.run.burst;
     let measured = (bench.cpus.len() > 1).then(|| measured_handover(bench, burst)).flatten();

@@ -11,7 +11,7 @@
 //! trial      rounds   <- baseline and the best contenders, in random order
 //!                        (the baseline with its own kernels, all others with the kernels to try)
 //!            verdict  <- keep the best contender that clearly beats the baseline, or the baseline
-//!            tuned    <- one long run of what is kept
+//!            tuned    <- one long run of the kept mapping
 //! ```
 //!
 //! Each step uses the results of the previous ones: [`Measured`], [`Calibration`], [`Predicted`].

@@ -72,7 +72,7 @@ impl std::error::Error for Lacking {}
 /// version of the program.
 ///
 /// # Errors
-/// Returns an error that says what the record lacks.
+/// Returns an error that states what the record lacks.
 pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
     let stored = match body {
         Body::Tune(stored) => stored,

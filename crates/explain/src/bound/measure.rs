@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures that rules refer to: those in the record, and those derived from them.
+//! Measures that rules refer to: measures in the record, and measures derived from them.
 
 use super::rules::rules;
 use linerate_record::Tier;
@@ -21,7 +21,7 @@ pub(super) struct Subject<'a> {
 pub enum Measure {
     /// A measure in the record.
     Of(M),
-    /// Waits for loads and stores.
+    /// Fraction of samples that wait for loads or stores.
     MemoryWaits,
     /// Working set relative to the size of the L1 data cache.
     OverL1d,
@@ -67,8 +67,8 @@ impl Subject<'_> {
         let known = functions.iter().filter(|function| own(function).is_some());
         let known: u64 = known.map(|function| function.samples).sum();
         let all: u64 = functions.iter().map(|function| function.samples).sum();
-        // Functions count by their time here: another mix of functions in the simulation, such as
-        // more time for setting up, does not matter.
+        // Functions are weighted by their samples, so it does not matter if the simulation has a
+        // different mix of functions, such as more setup.
         let mut value = 0.0;
         for function in &functions {
             let Some(one) = own(function) else { continue };

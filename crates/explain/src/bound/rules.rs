@@ -31,11 +31,12 @@ pub struct Rule {
     /// Number of leading conditions that make the rule a suspect if another condition could not be
     /// measured; 0 for a rule that is never a suspect.
     pub symptoms: usize,
-    /// Conclusions whose evidence includes the evidence of this rule.
+    /// Conclusions that explain this rule's evidence. If one of them is reached, this rule is
+    /// dropped.
     pub explained_by: &'static [BoundBy],
     /// The claim, with its evidence.
     pub sentence: &'static str,
-    /// Observation that would disprove it.
+    /// Observation that would disprove the claim.
     pub wrong_if: &'static str,
     /// Where to look next.
     pub next: &'static str,
@@ -56,8 +57,8 @@ const fn at_most(measure: Measure, most: f64, source: &'static str) -> Condition
 const MOST: &str = "most of the time";
 const NEARLY_ALL: &str = "all but the time in interrupts and timer ticks";
 const FEW: &str = "within the error of attributing samples to instructions";
-const RUNS: &str = "a lower value indicates that the program also waits; it is 1 for a thread that \
-                    never sleeps";
+const RUNS: &str = "a lower value indicates that the program also waits; the value is 1 for a \
+                    thread that never sleeps";
 const IN_CACHE: &str = "the working set fits in the cache";
 /// The measurement that provides what samples cannot show.
 pub(super) const SIMULATE: &str =
@@ -158,7 +159,7 @@ const OF_WAITING: &[Rule] = &[
                 "twice the sampling error of thread states",
             ),
             at_least(Measure::Of(M::WorkingThreads), 2.0, "one thread cannot contend"),
-            at_least(Measure::Of(M::Saturation), 0.3, "an idle thread pool stays below that"),
+            at_least(Measure::Of(M::Saturation), 0.3, "an idle thread pool has a lower value"),
             at_least(
                 Measure::Of(M::InLocks),
                 0.01,
@@ -329,8 +330,9 @@ const OF_CORE: &[Rule] = &[
         of_program: BUSY_ALONE,
         symptoms: 0,
         explained_by: &[],
-        sentence: "{subject} computes: {straight} of its samples are in loops with no branch other \
-                   than the loop branch, and its working set of {working_set} fits in L1d.",
+        sentence: "{subject} is compute-bound: {straight} of its samples are in loops with no \
+                   branch other than the loop branch, and its working set of {working_set} fits in \
+                   L1d.",
         wrong_if: "with half the instructions per iteration, the rate does not rise",
         next: "use vector instructions, or several independent accumulators",
         suspicion: "",
@@ -366,8 +368,8 @@ const OF_CORE: &[Rule] = &[
         of_program: BUSY_ALONE,
         symptoms: 7,
         explained_by: &[],
-        sentence: "{subject} computes: it spends {user} of its CPU time in user mode, with almost \
-                   no simulated cache misses or branch mispredictions.",
+        sentence: "{subject} is compute-bound: it spends {user} of its CPU time in user mode, with \
+                   almost no simulated cache misses or branch mispredictions.",
         wrong_if: "with half the instructions, the rate does not rise",
         next: "linerate stat --tier sim -- CMD, to count the instructions per step",
         suspicion: "{subject} spends {user} of its CPU time in user mode, without contention or \
@@ -389,7 +391,7 @@ const OF_CORE: &[Rule] = &[
             at_least(
                 Measure::Of(M::Mispredictions),
                 15.0,
-                "at 15 cycles per misprediction, this is a fifth of the time",
+                "at 15 cycles per misprediction, this is about 20 % of the time",
             ),
             at_most(
                 Measure::Of(M::InstructionMisses),
@@ -418,7 +420,11 @@ const OF_CORE: &[Rule] = &[
         is_of_program: false,
         conditions: &[
             at_least(Measure::CodeOverL2, 0.5, "the code far exceeds L1i, so there is no hot loop"),
-            at_least(Measure::Of(M::SimpleInstructions), 0.6, "single-cycle instructions"),
+            at_least(
+                Measure::Of(M::SimpleInstructions),
+                0.6,
+                "most samples are at instructions that take one cycle",
+            ),
             USER,
             NO_CONTENTION,
         ],
@@ -440,7 +446,7 @@ const OF_CORE: &[Rule] = &[
             at_least(
                 Measure::Of(M::InstructionMisses),
                 20.0,
-                "at 14 cycles per miss, this is a fifth of the time or more",
+                "at 14 cycles per miss, this is at least 20 % of the time",
             ),
             USER,
             at_most(

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const GROWTH: f64 = 1.1;
 
 /// Instructions per cycle above which a core's pipe is considered saturated; occasional stalls cost
-/// about a tenth.
+/// about 10 %.
 const FULL: f64 = 0.9;
 
 /// Fraction of a strand's time above which polling is considered excessive, so that parking the
@@ -141,9 +141,8 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
             None => "linerate import FILE --machine NAME --record strands.json".to_owned(),
         };
         return Reply::cannot_tell(
-            "the record does not show which strands share a pipeline, or their instructions per \
-             cycle",
-            &format!("{next}   # name a machine whose pipelines are known"),
+            "the record does not show which strands share a pipe, or their instructions per cycle",
+            &format!("{next}   # name a machine whose pipes are known"),
         );
     };
     let cores = cores(report, per_core);
@@ -176,8 +175,8 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
         .because(evidence);
     }
     Reply::answered(
-        "the pipe is not saturated on any core, so it is not the reason; placement may still help \
-         if the strands evict each other's L1 lines; to find out, run them separately",
+        "the pipe is not saturated on any core, so it is not the bottleneck; placement may still \
+         help if the strands evict each other's L1 lines; to find out, run them separately",
     )
     .because(evidence)
 }

@@ -29,8 +29,8 @@ pub(super) fn companies<'a>(asked: &Inquiry<'a>) -> Vec<(&'a WorkerReport, CoreS
     let Some(run) = run_of(body) else { return Vec::new() };
     let found = run.workers.iter().map(|worker| (worker, company(worker, run, asked)));
     let mut found: Vec<_> = found.collect();
-    // There are more workers than CPUs, but no two on the same CPU, so the recorded CPUs are not
-    // those on which they ran.
+    // If there are more workers than CPUs, but no two workers were recorded on the same CPU, the
+    // recorded CPUs are not the ones on which they ran.
     let is_crowded = cpus_available(body).is_some_and(|cpus| run.workers.len() > cpus as usize);
     if is_crowded && found.iter().all(|(_, company)| *company != CoreSharing::Cpu) {
         found.iter_mut().for_each(|(_, company)| *company = CoreSharing::Unknown);

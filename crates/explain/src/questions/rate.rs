@@ -132,7 +132,7 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
     if task.strands <= 1.0 {
         let sentence = format!(
             "{name} executes {path} instructions per packet, within its budget of {share}: \
-             instructions are not the limit"
+             instructions are not the bottleneck"
         );
         return Some(Reply::does_not_arise(sentence).because(evidence));
     }
@@ -141,8 +141,8 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
         false => "; the processor does not have that many strands",
     };
     let mut sentence = format!(
-        "{name} executes {path} instructions per packet against a budget of {share}: {} parallel \
-         strands may execute {:.0} each, and pipelined strands may execute {share} each",
+        "{name} executes {path} instructions per packet, more than its budget of {share}: with {} \
+         strands in parallel, the budget of each is {:.0}; in a pipeline, it is {share} per strand",
         task.strands, task.parallel_instructions,
     );
     let others: Vec<(&str, f64, f64)> = paths[1..]

@@ -125,7 +125,7 @@ fn slowest(report: &StrandsReport) -> Option<&StrandCounts> {
         .max_by(|a, b| cpi(a).unwrap_or(0.0).total_cmp(&cpi(b).unwrap_or(0.0)))
 }
 
-/// Returns a stage's misses per thousand instructions, given its misses per packet.
+/// Returns a stage's misses per thousand instructions. `misses` is the name of the miss event.
 fn pti(stage: &StageReport, misses: &str) -> Option<Figure> {
     let misses = event(stage, misses)?;
     let instructions = event(stage, "instructions")?.as_number().filter(|n| *n > 0.0)?;

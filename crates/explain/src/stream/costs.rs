@@ -9,7 +9,7 @@
 //! minimise the sum over points of ((a + b x) / t - 1)^2
 //! ```
 //!
-//! With u = 1/t and v = x/t, that is a linear least-squares problem in a and b.
+//! With u = 1/t and v = x/t, this is a linear least-squares problem in a and b.
 
 /// Cost per call and per byte, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,8 +24,8 @@ const POINTS: usize = 3;
 /// size.
 const ERROR: f64 = 0.5;
 
-/// Fits the costs to points of bytes per call and microseconds per call; `None` if there are too
-/// few different sizes, if a cost is negative, or if a point is far from the line.
+/// Fits the costs to points (bytes per call, microseconds per call); `None` if there are too few
+/// different sizes, if a cost is negative, or if a point is far from the line.
 pub(super) fn fit(points: &[(f64, f64)]) -> Option<Costs> {
     let points: Vec<(f64, f64)> =
         points.iter().copied().filter(|(x, t)| *x > 0.0 && *t > 0.0).collect();

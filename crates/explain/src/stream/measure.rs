@@ -35,14 +35,14 @@ pub enum Measure {
     SendBufferOverWindow,
     /// 1 if TCP window scaling is in use, 0 if not.
     WindowScaling,
-    /// Readings with data held back.
+    /// Fraction of readings in which data was held back.
     HeldBack,
-    /// Time that the sender paused.
+    /// Time that the sender slept between messages.
     SenderPaused,
-    /// Time that the receiver paused.
+    /// Time that the receiver slept between reads.
     ReceiverPaused,
-    /// Window advertised by the receiver, relative to the bandwidth-delay product. About 1 with a
-    /// small receive buffer; much more with a large one in which data waits to be read.
+    /// Window advertised by the receiver, relative to the bandwidth-delay product. About 1 if the
+    /// receive buffer is small; much larger if the buffer is large and data waits in it to be read.
     PeerWindow,
     /// Fraction of segments retransmitted, excluding those that the receiver already had.
     Retransmitted,
@@ -64,7 +64,7 @@ pub enum Measure {
     CallShare,
     /// Bytes per call of the busier side.
     BytesPerCall,
-    /// 1 for requests.
+    /// 1 for requests and replies, 0 for a one-way stream.
     IsRequest,
     /// 1 if both ends are on this machine.
     IsLocal,
@@ -137,7 +137,7 @@ impl Measure {
                 exactly(tcp.receiver_drops? as f64 / tcp.retransmitted as f64)
             }
             Self::PeerWindow => {
-                // Bits per nanosecond times microseconds; of one connection.
+                // Bandwidth-delay product per connection: bits per nanosecond times microseconds.
                 let gbps = point.gbps.as_number()? / point.connections as f64;
                 let needed = gbps * tcp?.rtt_us * 1e3 / 8.0;
                 exactly(tcp?.peer_window_bytes? as f64 / needed).filter(|_| needed > 0.0)

@@ -59,14 +59,14 @@ pub struct Rule {
 
 const RATE: &str = "the rate limit, minus headers and the error of the token bucket";
 const TICKS: &str = "twice the error of TCP's time accounting, which counts in 4 ms ticks";
-const PAUSED: &str = "otherwise the pause is not the limit";
+const PAUSED: &str = "otherwise the pause is not the bottleneck";
 const LOST: &str = "the error caused by reading the counters at different moments";
 const FULL: &str = "100 %, minus a margin for scheduling";
 const WINDOW: &str =
     "measured: 0.8 to 1.5 with small buffers, 20 to 80 with large ones that are read slowly";
 const IDLE: &str = "the busier side's CPU has headroom";
-const BOUND: &str = "a CPU that spends up to 1/7 of the time waiting for the other side still \
-                     counts as the limit";
+const BOUND: &str = "a CPU that waits for the other side for up to 15 % of the time still counts \
+                     as the bottleneck";
 
 /// Non-CPU causes that stall a stream. If one of them holds, CPU time does not explain the limit.
 const STOPS: &[Cause] = &[
@@ -194,7 +194,7 @@ pub const RULES: &[Rule] = &[
         limited_by: "round_trip",
         conditions: &[
             at_least(M::IsRequest, 1.0, "a one-way stream always has more data to fill a segment"),
-            at_least(M::HeldBack, 0.3, "otherwise the wait is not the limit"),
+            at_least(M::HeldBack, 0.3, "otherwise the wait is not the bottleneck"),
             at_most(M::Cpu, 0.7, IDLE),
         ],
         explained_by: &[],
@@ -264,7 +264,11 @@ pub const RULES: &[Rule] = &[
         limited_by: "cpu",
         conditions: &[
             at_least(M::SoftwareChecksum, 1.0, "TX checksum offload is switched off"),
-            at_least(M::SegmentBytes, 500.0, "below that, the cost per byte hardly matters"),
+            at_least(
+                M::SegmentBytes,
+                500.0,
+                "for smaller segments, the cost per byte hardly matters",
+            ),
             at_least(M::BothDemand, 0.85, FULL),
         ],
         explained_by: STOPS,
@@ -354,7 +358,7 @@ pub const RULES: &[Rule] = &[
                    {bytes_per_call} per call); the {busier} uses {busier_cpu} of a CPU.",
         fix: "Send and receive more per call: with TCP, use messages of {larger} or writev; with \
               UDP, use sendmmsg, recvmmsg and UDP_SEGMENT (--compare measures them)",
-        wrong_if: "with messages four times as large, the throughput rises by less than half",
+        wrong_if: "with messages four times as large, the throughput rises by less than 50 %",
     },
     Rule {
         cause: Cause::SystemCalls,
@@ -369,7 +373,7 @@ pub const RULES: &[Rule] = &[
                    uses {busier_cpu} of a CPU.",
         fix: "Send and receive more per call: with TCP, use messages of {larger} or writev; with \
               UDP, use sendmmsg, recvmmsg and UDP_SEGMENT (--compare measures them)",
-        wrong_if: "with messages four times as large, the throughput rises by less than half",
+        wrong_if: "with messages four times as large, the throughput rises by less than 50 %",
     },
     Rule {
         cause: Cause::Copying,
@@ -386,7 +390,7 @@ pub const RULES: &[Rule] = &[
         fix: "Avoid the copy: send with sendfile or MSG_ZEROCOPY (--compare measures both) and \
               receive with TCP_ZEROCOPY_RECEIVE; or use more connections on more CPUs \
               (--connections)",
-        wrong_if: "linerate profile shows less than a tenth of the samples in copies",
+        wrong_if: "linerate profile shows less than 10 % of the samples in copy functions",
     },
     Rule {
         cause: Cause::Copying,
@@ -409,7 +413,7 @@ pub const RULES: &[Rule] = &[
         fix: "Avoid the copy: send with sendfile or MSG_ZEROCOPY (--compare measures both) and \
               receive with TCP_ZEROCOPY_RECEIVE; or use more connections on more CPUs \
               (--connections)",
-        wrong_if: "linerate profile shows less than a tenth of the samples in copies",
+        wrong_if: "linerate profile shows less than 10 % of the samples in copy functions",
     },
     Rule {
         cause: Cause::WaitingForPeer,
@@ -422,6 +426,6 @@ pub const RULES: &[Rule] = &[
                    {receiver_cpu} of a CPU.",
         fix: "Keep several requests in flight: pipeline them, or open more connections \
               (--connections)",
-        wrong_if: "with twice the connections, the requests per second rise by less than half",
+        wrong_if: "with twice the connections, the request rate rises by less than 50 %",
     },
 ];

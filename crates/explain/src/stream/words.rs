@@ -130,7 +130,7 @@ fn of_path(name: &str, facts: &Facts<'_>) -> Option<String> {
         "retransmitted" => share(Measure::Retransmitted),
         "window" => Some(memory_size(tcp?.peer_window_bytes? as f64)),
         "rtt" => Some(format!("{} us", three_digits(tcp?.min_rtt_us))),
-        // Bits per nanosecond times microseconds.
+        // Gb/s are bits per nanosecond; the round-trip time is in microseconds.
         "bdp" => {
             let best = facts.fastest_alike()?.gbps.as_number()?;
             Some(memory_size(best * tcp?.rtt_us * 1e3 / 8.0))

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU time of garbage collectors: threads that a runtime has for nothing else (Java, .NET), and
-//! functions that run in any thread (Go, V8).
+//! CPU time of garbage collectors: dedicated threads of the runtime (Java, .NET), and functions
+//! that run in any thread (Go, V8).
 
 use super::facts::{Facts, sampled};
 use super::functions::Group;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{ThreadActivity, ThreadState};
 
-/// How the names of collector threads begin, in HotSpot ("VM Thread" runs the serial collector and
-/// the pauses of the others) and .NET. The kernel keeps 15 characters of a name.
+/// Prefixes of the names of collector threads in HotSpot ("VM Thread" runs the serial collector and
+/// the pauses of the other collectors) and .NET. The kernel truncates thread names to 15
+/// characters.
 const THREADS: [&str; 10] = [
     "GC Thread#",
     "G1 ",
@@ -44,7 +45,7 @@ pub(super) fn share(facts: &Facts<'_>) -> Option<Estimate> {
     (all > 0.0 && samples > 0).then(|| sampled(collecting / all, samples))
 }
 
-/// Returns how many CPUs the garbage collector takes.
+/// Returns the CPU time of the garbage collector, in CPUs.
 pub(super) fn cpus(facts: &Facts<'_>) -> Option<Estimate> {
     share(facts).map(|share| share.scale(facts.used_cpus()))
 }

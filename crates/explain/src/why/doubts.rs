@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons to doubt that nothing is wrong, in cases that no rule covers. A program with time to
-//! spare may still be held up by something outside its time budget: packets lost without being
-//! counted, a peer that does not read, replies that it waits for.
+//! Reasons to doubt that nothing is wrong, in cases that no rule covers. A program with idle time
+//! may still be held up by something that its time budget does not show: uncounted packet losses, a
+//! peer that does not read, or outstanding replies from other servers.
 
 mod rejected;
 mod unseen;
@@ -58,7 +58,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
 }
 
 /// Detects a program whose network namespace is not readable. A limiter, a full queue or a slow
-/// peer would not show.
+/// peer there would go unnoticed.
 pub(super) fn unread_network(facts: &Facts<'_>) -> Option<Doubt> {
     if !facts.is_unread("sockets_and_drivers") {
         return None;
@@ -69,7 +69,7 @@ pub(super) fn unread_network(facts: &Facts<'_>) -> Option<Doubt> {
     });
     Doubt::new(
         format!(
-            "Cannot tell whether something in the program's network namespace is the limit: \
+            "Cannot tell whether something in the program's network namespace is the bottleneck: \
              sockets, interfaces and queueing disciplines there are not readable.{doing}"
         ),
         read_by_root(facts),
@@ -90,7 +90,7 @@ fn before_ip(facts: &Facts<'_>) -> Option<Doubt> {
     let before = losses::before_ip(facts)?;
     let interface = before.interface;
     let reason = match before.reason {
-        Some(reason) => format!(" The kernel dropped as many for the reason {reason}."),
+        Some(reason) => format!(" The kernel dropped as many with drop reason {reason}."),
         None => String::new(),
     };
     Doubt::new(
@@ -194,7 +194,7 @@ fn delayed_acknowledgements(facts: &Facts<'_>) -> Option<Doubt> {
     const MOST: f64 = 0.3;
     let delayed = facts.protocol("TcpExt.DelayedACKs")?;
     let host = |address: &str| address.rsplit_once(':').map(|(host, _)| host.to_owned());
-    // If both ends are on this machine, their ACKs are counted together.
+    // If both ends are on this machine, the counter includes the ACKs of both.
     let is_remote = |remote: &str, local: &str| host(remote) != host(local);
     let both = facts.connections().filter(|socket| {
         let tcp = socket.tcp.as_ref();
@@ -279,8 +279,8 @@ fn path(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell what limits the path of connection {} to {}: it always has data to send, \
-             its throughput is {}, and its buffers are not the limit (congestion window {} \
-             segments, round trip {:.1} ms, {} retransmitted).",
+             its throughput is {}, and its buffers do not limit it (congestion window {} segments, \
+             round trip {:.1} ms, {} retransmitted).",
             socket.local,
             socket.remote.as_deref().unwrap_or("its peer"),
             BitsPerSecond(8.0 * tcp.bytes_acked as f64 / facts.elapsed()),
@@ -332,7 +332,7 @@ fn asks_from_other_ports(facts: &Facts<'_>) -> bool {
     of(SocketKind::Udp).any(|udp| !of(SocketKind::TcpListen).any(|tcp| port(tcp) == port(udp)))
 }
 
-/// Detects a program that sleeps on something other than packets while no packets pass.
+/// Detects a program that sleeps on something other than input while no packets pass.
 fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
     const MOST: f64 = 0.3;
     let thread = facts.busiest()?;
@@ -382,8 +382,8 @@ fn is_idle_with_a_timer(facts: &Facts<'_>, thread: &ThreadActivity) -> bool {
         && facts.observation.threads.iter().any(awaits)
 }
 
-/// Detects threads of the program that wait for one CPU in turns and sleep on the same futex.
-/// If that is a lock, they would also run one at a time on several CPUs.
+/// Detects threads of the program that take turns on one CPU and sleep on the same futex. If the
+/// futex is a lock, the threads would run one at a time even on several CPUs.
 pub(super) fn takes_turns(facts: &Facts<'_>) -> Option<Doubt> {
     let thread = facts.busiest()?;
     let subject = Subject::Thread(thread);
@@ -395,10 +395,10 @@ pub(super) fn takes_turns(facts: &Facts<'_>) -> Option<Doubt> {
     let cpu = thread.ran_on.first()?;
     Doubt::new(
         format!(
-            "Cannot tell cpu_contention and user_lock apart: thread {} waits {} % of the time for \
-             CPU {cpu}, where other threads of the program run {} % of the time, and all of these \
-             threads sleep on the same futex. If that is a lock that they share, they would run \
-             one at a time however many CPUs they had.",
+            "Cannot tell whether the cause is cpu_contention or user_lock: thread {} waits {} % of \
+             the time for CPU {cpu}, where other threads of the program run {} % of the time, and \
+             all of these threads sleep on the same futex. If the futex is a lock, they would run \
+             one at a time on any number of CPUs.",
             label(thread),
             percent(waiting),
             percent(turns)

@@ -61,7 +61,7 @@ pub(super) fn share_of(figure: &Figure) -> Option<Estimate> {
     Some(Estimate { low, high, ..estimate })
 }
 
-/// Returns a share from kernel accounting, with an interval of ±([`SHARE_ERROR`] + a tenth of the
+/// Returns a share from kernel accounting, with an interval of ±([`SHARE_ERROR`] + 10 % of the
 /// share).
 pub(super) fn share(value: f64) -> Estimate {
     let error = SHARE_ERROR + 0.1 * value.abs();
@@ -106,8 +106,8 @@ impl<'a> Facts<'a> {
         self.observation.threads.iter().max_by(order)
     }
 
-    /// Returns the thread to examine for a subject: its own, the busiest one that reads the socket,
-    /// or the busiest one.
+    /// Returns the thread to examine for a subject: its own, the busiest thread that reads the
+    /// socket, or the busiest thread overall.
     pub fn thread(&self, subject: Subject<'a>) -> Option<&'a ThreadActivity> {
         match subject {
             Subject::Thread(thread) => Some(thread),
@@ -215,7 +215,8 @@ impl<'a> Facts<'a> {
                 .any(|socket| socket.receive_queue_share.is_some_and(|share| share >= MOST))
     }
 
-    /// Returns whether most of a thread's system calls return nothing, given its calls per packet.
+    /// Returns whether most of a thread's system calls return nothing, judging by its calls per
+    /// packet.
     fn asks_often(&self, thread: &ThreadActivity) -> bool {
         const CALLS: f64 = 20.0;
         let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
@@ -237,7 +238,7 @@ impl<'a> Facts<'a> {
     /// distinguish from work. A thread with few calls per packet does not poll; if the number of
     /// calls is unknown, it may poll.
     fn busy_in_calls(&self, thread: &ThreadActivity, fit: Estimate, on_cpu: Estimate) -> Estimate {
-        /// Calls per packet above which half of them may return nothing.
+        /// Calls per packet above which half of the calls may return nothing.
         const CALLS: f64 = 2.0;
         let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
         match thread.system_calls.zip(packets).map(|(calls, packets)| calls as f64 / packets) {
@@ -251,8 +252,8 @@ impl<'a> Facts<'a> {
     /// system call, so a polling thread makes many per packet and spends much of its time in them.
     /// `kernel` is the kernel fraction of its CPU time.
     fn seldom_asks(&self, thread: &ThreadActivity, kernel: f64) -> bool {
-        /// Minimum kernel fraction of a thread that polls with system calls; threads that poll in
-        /// this way reach half or more.
+        /// Minimum kernel fraction of the CPU time of a thread that polls with system calls; such
+        /// threads reach 50 % or more.
         const KERNEL: f64 = 0.2;
         /// Calls per packet above which most return nothing.
         const CALLS: f64 = 20.0;

@@ -20,15 +20,15 @@ pub enum Group {
     UserLock,
     /// nftables and iptables rules.
     Firewall,
-    /// Ciphers and hashes without hardware instructions.
+    /// Ciphers and hashes that do not use the CPU's crypto instructions.
     SoftwareCrypto,
     /// Page faults, and mapping and unmapping memory.
     PageFault,
     /// Garbage collectors.
     GarbageCollection,
-    /// Entry to the programs that tools such as bpftrace attach to kernel functions.
+    /// Functions that enter programs attached to kernel functions by tools such as bpftrace.
     ProbeEntry,
-    /// What only such programs call, mostly for stack traces.
+    /// Functions that only such programs call, mostly for stack traces.
     Probe,
 }
 

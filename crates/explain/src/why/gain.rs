@@ -42,8 +42,8 @@ pub enum GainModel {
     /// zeroing and TLB shootdowns of faulting pages, allocation of copy buffers, one wakeup per
     /// delayed packet.
     CostRemoved(Measure, [f64; 3]),
-    /// The rate rises until the thread's CPU is the limit: its idle time is used, at half to twice
-    /// the current cost per packet.
+    /// The rate rises until the thread's CPU is the bottleneck: its idle time is used, at half to
+    /// twice the current cost per packet.
     UntilCpuIsFull,
     /// Like [`Self::UntilCpuIsFull`] for TCP, which sends as fast as it is allowed to. Other
     /// senders may have nothing more to send than the packets that the limiter drops.
@@ -71,10 +71,10 @@ pub enum GainModel {
     NotStopped,
     /// Idle CPUs take over part of the work, less the overhead of splitting it.
     MoreCpus,
-    /// The threads that wait for a lock work instead; at worst, what they do under it cannot
-    /// overlap.
+    /// The threads that wait for a lock work instead. At worst, there is no gain, because their
+    /// critical sections cannot overlap.
     LockReleased,
-    /// Each client keeps one request in flight, as far as the thread and the servers have time
+    /// Each client keeps one request in flight, as far as the thread and the servers have headroom
     /// (Little's law).
     MoreOnTheWay,
     /// The gain measured elsewhere, in percent (low, likely and high), with the source.
@@ -85,7 +85,7 @@ pub enum GainModel {
     Unknown(&'static str),
 }
 
-/// Maximum prediction in percent. Beyond it, something unknown is bound to be the limit.
+/// Maximum prediction in percent. Beyond it, an unknown bottleneck is certain to limit the rate.
 const CEILING_PERCENT: f64 = 10_000.0;
 
 /// Returns the gain in percent from recovering `share`, a lost fraction of the whole.
@@ -220,7 +220,7 @@ impl GainModel {
             Self::LossRecovered(loss) => {
                 let lost = mapped(loss.of(facts, subject)?, returned);
                 let room = room(facts, subject).map_or(f64::INFINITY, |room| room.high);
-                // Allows for rates that differ by a tenth between runs.
+                // Allows for rates that differ by 10 % between runs.
                 let (low, high) = (0.5 * lost.low, 1.2 * lost.high + 0.5);
                 Some(Estimate { low, high, ..lost }).map(|gain| mapped(gain, |p| p.min(room)))
             }
@@ -345,7 +345,7 @@ fn more_on_the_way<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estima
 /// Predicts the gain from keeping more requests in flight at the server that a thread waits for. A
 /// server that handles one request at a time gains nothing.
 fn more_in_flight<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-    /// Minimum CPU time of a peer that sampled accounting can tell from zero, in CPUs.
+    /// Minimum CPU time of a peer that sampled accounting can distinguish from zero, in CPUs.
     const LEAST: f64 = 0.02;
     /// Factor for the high end: with more requests at hand, the peer may work in larger batches.
     const BATCHES: f64 = 2.0;
@@ -360,15 +360,15 @@ fn more_in_flight<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimat
     if used < LEAST {
         return Some(Estimate { low: 0.0, ..room });
     }
-    // How many threads share the server's work is not known: most likely one, at most all CPUs.
+    // The number of CPUs that the server can use is unknown: most likely one, at most all.
     let with = |cpus: f64| 100.0 * (cpus.max(used) / used - 1.0);
     let value = room.value.min(with(1.0));
     let high = room.high.min(with(BATCHES * facts.cpus() as f64));
     Some(Estimate { value, low: 0.0, high: high.max(value), ..room })
 }
 
-/// Returns the gain in percent at which all clients' requests are in flight at the server: each
-/// client sends one at a time, as most do. `None` for a program without clients.
+/// Returns the gain in percent at which all clients' requests are in flight at the server, assuming
+/// that each client sends one at a time, as most do. `None` for a program without clients.
 fn clients_waiting(facts: &Facts<'_>) -> Option<f64> {
     /// Factor that allows for some clients that send the next request before the reply.
     const ERROR: f64 = 1.2;
@@ -395,7 +395,7 @@ fn over_run(share: Estimate, on_cpu: Estimate) -> Estimate {
 }
 
 /// Predicts the gain if the time spent in `state` becomes available. Losses, if they can be read,
-/// bound the gain. A thread that sleeps has time to spare anyway and may gain nothing.
+/// bound the gain. A thread that sleeps has idle time anyway and may gain nothing.
 fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) -> Option<Estimate> {
     /// Relative error of the number of lost packets, as counters miss some packets and count others
     /// twice.
@@ -422,7 +422,8 @@ fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) ->
         |gain: f64, free: f64| gain.min(free.max(gain * share_of_strangers(facts, thread)));
     let value = at_most(gain.value, free);
     let low = if sleeps { 0.0 } else { gain.low.min(value) };
-    // Without tracepoints, those threads may all have been unrelated.
+    // Without tracepoints, the threads that ran instead are unknown, and all of them may have been
+    // unrelated to the program.
     let high = match thread.ran_instead.is_empty() {
         true => gain.high,
         false => at_most(gain.high, MORE_FREE * free).max(value),
@@ -447,7 +448,7 @@ fn cpus_wanted<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> 
         cpus = cpus.max(Facts::allowed(thread));
     }
     // If the threads' throttled time is unknown, the number of throttled periods bounds it: the
-    // group was stopped for at most all of each.
+    // group was stopped for at most the whole of each period.
     let stopped = quota.throttled_periods as f64 / quota.periods.max(1) as f64;
     let at_most = if has_times { wanted } else { used / (1.0 - stopped).max(0.05) };
     let wanted = wanted.max(at_most).min(cpus as f64);
@@ -459,7 +460,7 @@ fn cpus_wanted<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> 
 /// Returns the thread's headroom in percent. At a higher rate, the cost per packet may halve
 /// (larger batches) or double (caches, locks).
 pub(super) fn room<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-    /// Minimum share that sampled accounting can tell from zero.
+    /// Minimum share that sampled accounting can distinguish from zero.
     const LEAST_SHARE: f64 = 0.01;
     let thread = facts.thread(subject)?;
     let busy = facts.busy(thread)?;

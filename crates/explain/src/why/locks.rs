@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Threads that wait for a lock whose holder sleeps: in a request to another server, in a disk
 //! write or on a timer. No CPU is busy then, and each thread looks idle. (Threads that contend for
-//! a lock around CPU work sleep briefly and often, for which there is a rule of its own.)
+//! a lock around CPU work sleep briefly and often; another rule covers them.)
 //!
 //! Some calls wait for nothing but a lock (flock, semop). A futex may also be a condition variable
-//! on which an idle thread waits for work. They are distinguished by the requests without a reply:
-//! an idle thread has none, but each thread that waits for a lock holds up one:
+//! on which an idle thread waits for work. The two are distinguished by the number of unanswered
+//! requests: an idle thread has none, but each thread that waits for a lock holds up one:
 //!
 //! ```text
 //! group    = threads that wait in lock calls, or in futexes, and handle requests: they share the
@@ -16,14 +16,14 @@
 //!          and holding >= 0.4, because one of the threads holds the lock
 //! ```
 //!
-//! With idle threads, as many requests are pending as are being handled, which is `holding`.
-//! Without TCP, the requests are unknown: a datagram socket whose queue is never empty while its
-//! readers sleep on the same futex shows the same, and so do lock calls unless the holder waits for
-//! requests (as with a lock around accept).
+//! If the waiting threads are idle, only the requests being handled are pending, and their number
+//! is `holding`. Without TCP, requests are not counted. A lock is then inferred from a datagram
+//! socket whose queue is never empty while its readers sleep on the same futex, or from lock calls,
+//! unless the holder waits for requests (as with a lock around accept).
 //!
-//! A futex that is known to be a mutex ([`waits::is_at_mutex`]) is a lock in any case, and the
-//! thread that holds it is known, unless it changes. It is a bottleneck unless that thread waits
-//! for requests, or fewer requests are pending than half of the waiting threads:
+//! A futex that is known to be a mutex ([`waits::is_at_mutex`]) is a lock in any case, and its
+//! holder is known unless the holder changes. The mutex is a bottleneck unless its holder waits for
+//! requests, or the number of pending requests is below half the number of waiting threads:
 //!
 //! ```text
 //! a lock   if requests pending >= waiting / 2, or if they are unknown
@@ -41,7 +41,7 @@ use std::collections::BTreeMap;
 const MEMBER: f64 = 0.1;
 /// Minimum of `waiting`: below it, the effect is small.
 const WAITING: f64 = 0.5;
-/// Minimum fraction of time in waits for mutexes for a thread that never gets one.
+/// Minimum fraction of time in waits for mutexes, for a thread that never gets the mutex.
 const NEVER_RELEASED: f64 = 0.9;
 /// Minimum of `holding`: one of the threads holds the lock, except while it is handed over.
 const HOLDING: f64 = 0.4;
@@ -52,7 +52,7 @@ pub(super) struct Queue<'a> {
     /// semaphore.
     pub(super) waiting: f64,
     pub(super) holding: f64,
-    /// The call in which most of them wait, with its object.
+    /// The call in which a thread waits longest, with its object.
     pub(super) call: String,
     /// What the holder sleeps in most of the time; `None` if it mostly runs.
     pub(super) holder: Option<String>,
@@ -60,16 +60,18 @@ pub(super) struct Queue<'a> {
     pub(super) owner: Option<Owner<'a>>,
 }
 
-/// The thread that holds a mutex. If it waits for another mutex itself, the one that holds that.
+/// The thread that holds a mutex or, if that thread waits for another mutex, the thread at the end
+/// of the chain.
 #[derive(Clone, Copy)]
 pub(super) struct Owner<'a> {
     pub(super) thread: &'a ThreadActivity,
-    /// Whether the thread waits for a mutex whose holder, directly or not, waits for this one.
+    /// Whether the thread waits for a mutex whose holder, directly or indirectly, waits for this
+    /// thread.
     pub(super) is_in_deadlock: bool,
 }
 
 impl<'a> Owner<'a> {
-    /// Follows the mutexes from the thread that holds the first of them.
+    /// Follows the chain of mutexes, starting at the thread that holds the first one.
     fn behind(facts: &Facts<'a>, first: &'a ThreadActivity) -> Self {
         let (mut seen, mut thread) = (vec![first.tid], first);
         while let Some(next) = waits_for(facts, thread) {
@@ -111,12 +113,12 @@ pub(super) fn queue<'a>(facts: &Facts<'a>) -> Option<Queue<'a>> {
     is_locked.then(|| group.queue(facts, waiting))
 }
 
-/// Returns the threads of a group that sleep on one futex, all but one at a time, although it is
-/// unknown whether they handle requests.
+/// Returns the threads of a group if all but one of them sleep on the same futex at any time, and
+/// it is unknown whether they handle requests.
 pub(super) fn one_at_a_time<'a>(facts: &Facts<'a>) -> Option<Queue<'a>> {
     /// Range of the mean number of threads that are not waiting.
     const ONE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
-    /// Minimum number of threads, and of sleeps of all of them per second.
+    /// Minimum number of threads, and minimum number of their sleeps per second in total.
     const THREADS: usize = 3;
     const SLEEPS: f64 = 100.0;
     let group = group(facts);
@@ -134,9 +136,9 @@ pub(super) fn one_at_a_time<'a>(facts: &Facts<'a>) -> Option<Queue<'a>> {
 /// A thread that may wait for a lock.
 struct Member<'a> {
     thread: &'a ThreadActivity,
-    /// The call in which it may wait for a lock longest.
+    /// The longest of the sleeps that may be waits for a lock.
     longest: &'a SleepTime,
-    /// Fraction of time in such calls.
+    /// Fraction of time in calls that may be waits for a lock.
     waits: f64,
 }
 
@@ -175,7 +177,7 @@ fn group<'a>(facts: &Facts<'a>) -> Group<'a> {
 }
 
 /// Returns the minimum number of sleeps of a thread that handles requests: half of its share of the
-/// requests. Threads that do something else in the background sleep less often.
+/// requests. Background threads sleep less often.
 fn sleeps_of_handlers(facts: &Facts<'_>, threads: usize) -> f64 {
     const OF_REQUESTS: f64 = 0.5;
     let counts = requests::counts(facts).map_or((0, 1), |one| (one.requests, one.connections));
@@ -196,7 +198,7 @@ fn owner<'a>(facts: &Facts<'a>, one: &Member<'a>) -> Option<&'a ThreadActivity> 
 /// Returns whether a thread waits for a mutex whose holder waits for requests on behalf of all
 /// threads, and passes the mutex on when one arrives.
 fn follows<'a>(facts: &Facts<'a>, one: &Member<'a>) -> bool {
-    /// Fraction of the holder's time.
+    /// Minimum fraction of the holder's time spent waiting for requests.
     const MOST: f64 = 0.5;
     owner(facts, one).is_some_and(|leader| {
         let input = waits::time_in(leader, Wait::Input).unwrap_or(0.0);
@@ -208,7 +210,7 @@ fn object(sleep: &SleepTime) -> &str {
     sleep.object.as_deref().unwrap_or_default()
 }
 
-/// Returns whether a thread waits for data of a single socket, as those do that serve one
+/// Returns whether a thread waits for data from a single socket, as threads do that serve one
 /// connection at a time.
 fn blocks_on_socket(thread: &ThreadActivity) -> bool {
     let is_socket = |sleep: &SleepTime| {
@@ -218,7 +220,8 @@ fn blocks_on_socket(thread: &ThreadActivity) -> bool {
 }
 
 impl<'a> Group<'a> {
-    /// Returns whether most of the time waiting is for mutexes that are not held by chance.
+    /// Returns whether the threads wait mostly for mutexes that are held throughout, while enough
+    /// requests are pending.
     fn is_behind_mutex(&self, facts: &Facts<'a>) -> bool {
         let waiting = self.waiting();
         let known: f64 = self.threads.iter().map(|one| mutex_share(one.thread)).sum();
@@ -228,7 +231,7 @@ impl<'a> Group<'a> {
         known >= 0.5 * waiting && is_held && pending >= 0.5 * waiting
     }
 
-    /// Returns the thread for whose mutexes the threads of the group wait most of the time.
+    /// Returns the thread that holds the mutexes for which the group waits most of the time.
     fn owner(&self, facts: &Facts<'a>) -> Option<&'a ThreadActivity> {
         let mut owners = BTreeMap::<u32, (f64, &ThreadActivity)>::new();
         for one in &self.threads {
@@ -244,7 +247,7 @@ impl<'a> Group<'a> {
         self.threads.iter().map(|one| one.waits).sum()
     }
 
-    /// Returns the mean number of threads that neither wait nor have nothing to do.
+    /// Returns the mean number of threads that neither wait for a lock nor are idle.
     fn holding(&self, facts: &Facts<'a>) -> f64 {
         let of = |one: &Member<'_>| {
             let input = waits::time_in(one.thread, Wait::Input).unwrap_or(0.0);
@@ -253,7 +256,7 @@ impl<'a> Group<'a> {
         self.threads.iter().map(of).sum()
     }
 
-    /// Returns whether the threads sleep often enough to do so for each request.
+    /// Returns whether the threads sleep often enough to be the ones that handle the requests.
     fn handles(&self, facts: &Facts<'a>) -> bool {
         /// Minimum number of sleeps per request.
         const SLEEPS: f64 = 0.5;
@@ -283,7 +286,7 @@ impl<'a> Group<'a> {
             })
     }
 
-    /// Returns whether most of the time waiting is in calls that wait for nothing but a lock, and
+    /// Returns whether most of the waiting time is in calls that wait for nothing but a lock, and
     /// the holder does not wait for requests.
     fn is_of_lock_calls(&self, facts: &Facts<'a>) -> bool {
         let calls = self.threads.iter().filter_map(|one| waits::time_in(one.thread, Wait::Lock));
@@ -313,8 +316,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Returns what the threads sleep in, other than the lock and their requests, if they do so
-    /// more than they run.
+    /// Returns the call in which the threads sleep longest, apart from waits for the lock or for
+    /// requests; `None` if they run for longer than that.
     fn holder(&self, facts: &Facts<'a>) -> Option<String> {
         let mut sleeps = BTreeMap::<String, f64>::new();
         for one in &self.threads {

@@ -5,11 +5,11 @@
 use super::facts::Facts;
 use linerate_record::why::{InterfaceCounts, SocketCounts, SocketKind};
 
-/// Minimum fraction of missing packets that drops for a reason must explain. Below it, something
-/// else dropped some of them, and the drops may have been those of other namespaces.
+/// Minimum fraction of missing packets that the drops with one drop reason must explain. Below it,
+/// something else dropped packets too, and the counted drops may be those of other namespaces.
 const MOST: f64 = 0.8;
 
-/// The kernel's drop reason of firewall rules.
+/// The kernel's drop reason for packets dropped by firewall rules.
 const FIREWALL: &str = "NETFILTER_DROP";
 
 /// Returns whether a loss, out of a number of packets, is larger than what can result from reading
@@ -39,7 +39,7 @@ pub(super) fn before_ip<'a>(facts: &Facts<'a>) -> Option<BeforeIp<'a>> {
     const SIZE: f64 = 100.0;
     /// Ethernet header, and FCS, tag or padding, in bytes.
     const FRAMING: u64 = 20;
-    /// Reasons for which the kernel drops packets on this way.
+    /// The kernel's drop reasons between the interface and IP.
     const REASONS: [&str; 4] = [FIREWALL, "XDP", "TC_INGRESS", "NOT_SPECIFIED"];
     /// Maximum ratio of the drops counted under a reason to the missing packets. If it is higher,
     /// any match is a coincidence.
@@ -53,7 +53,7 @@ pub(super) fn before_ip<'a>(facts: &Facts<'a>) -> Option<BeforeIp<'a>> {
     let filters = interface.qdiscs.iter().filter(|qdisc| qdisc.is_filter());
     let filtered: u64 = filters.map(|qdisc| qdisc.drops).sum();
     let backlog: u64 = facts.observation.cpus.iter().map(|cpu| cpu.backlog_dropped).sum();
-    // The kernel adds drops of the backlog to those of the interface.
+    // The kernel includes backlog drops in the drop counter of the interface.
     let counted = filtered + interface.rx_dropped.max(backlog);
     let lost = (received + lo_packets).saturating_sub(reached + counted);
     if !is_much(lost, received) {
@@ -72,10 +72,10 @@ pub(super) fn before_ip<'a>(facts: &Facts<'a>) -> Option<BeforeIp<'a>> {
 }
 
 /// Returns the interface that received nearly all packets of the namespace, and the packets and
-/// bytes of the loopback interface; `None` if there are several, one of which may pass its packets
-/// to another, or if a packet or AF_XDP socket takes them.
+/// bytes of the loopback interface; `None` if several interfaces are active, because one may pass
+/// its packets to another, or if a packet or AF_XDP socket may take them.
 fn only_active<'a>(facts: &Facts<'a>) -> Option<(&'a InterfaceCounts, [u64; 2])> {
-    /// Fraction of the packets that other interfaces may have received.
+    /// Maximum fraction of packets received by other interfaces.
     const OTHERS: f64 = 0.001;
     let is_tap = |kind| matches!(kind, SocketKind::Xdp | SocketKind::Packet);
     if facts.observation.sockets.iter().any(|socket| is_tap(socket.kind)) {
@@ -89,10 +89,10 @@ fn only_active<'a>(facts: &Facts<'a>) -> Option<(&'a InterfaceCounts, [u64; 2])>
     ((all - most.rx_packets) as f64 <= OTHERS * all as f64).then_some((most, lo))
 }
 
-/// Packets that reached IP in the network namespace but did not leave it, and those that firewall
-/// rules dropped before.
+/// Packets that disappeared in the IP layer of the network namespace, including packets that
+/// firewall rules dropped before IP.
 pub(super) struct Vanished {
-    /// Packets that reached IP or these rules.
+    /// Packets that reached IP, or that firewall rules dropped before IP.
     pub(super) received: u64,
     /// Packets that IP delivered, forwarded or counted as dropped.
     pub(super) left: u64,
@@ -127,8 +127,8 @@ pub(super) fn vanished(facts: &Facts<'_>) -> Option<Vanished> {
     let before = before_ip(facts).filter(|before| before.reason == Some(FIREWALL));
     let received = received + before.map_or(0, |before| before.lost);
     let left = LEAVE.iter().filter_map(|name| facts.protocol(name)).sum();
-    // The tracepoint counts drops in all namespaces. At most as many belong to this one as vanished
-    // here.
+    // The tracepoint counts drops in all namespaces. At most the number that vanished here belongs
+    // to this namespace.
     let lost = received.saturating_sub(left);
     let by_firewall = dropped_for(facts, FIREWALL)
         .filter(|dropped| lost > 0 && *dropped as f64 >= MOST * lost as f64)
@@ -157,17 +157,17 @@ pub(super) fn discarded(facts: &Facts<'_>) -> Option<Discarded> {
     Some(Discarded { sent, by_firewall })
 }
 
-/// Returns the packets that firewall rules dropped elsewhere than on the way of IPv4 packets
-/// through this network namespace: in another one, or on a bridge. `None` if drop reasons or IP
-/// counters were not read.
+/// Returns the number of packets that firewall rules dropped outside the IPv4 path of this network
+/// namespace: in another namespace, or on a bridge. `None` if drop reasons or IP counters were not
+/// read.
 pub(super) fn firewall_dropped_elsewhere(facts: &Facts<'_>) -> Option<u64> {
     let here = vanished(facts)?.lost() + facts.protocol("Ip.OutDiscards")?;
     Some(dropped_for(facts, FIREWALL)?.saturating_sub(here))
 }
 
-/// Returns how many datagrams sockets of other programs in the network namespace dropped because
-/// their receive buffers were full, if the program sends datagrams and these are many; on one
-/// machine, they may be those that it sends.
+/// Returns the number of datagrams dropped at full receive buffers of other programs in the network
+/// namespace, if the program uses UDP and the number is large. If both ends are on one machine,
+/// these may be the datagrams that the program sends.
 pub(super) fn dropped_by_receivers(facts: &Facts<'_>) -> Option<u64> {
     let is_udp = |socket: &&SocketCounts| socket.kind == SocketKind::Udp;
     let udp: Vec<_> = facts.observation.sockets.iter().filter(is_udp).collect();
@@ -177,7 +177,7 @@ pub(super) fn dropped_by_receivers(facts: &Facts<'_>) -> Option<u64> {
     is_much(all, datagrams(facts, "OutDatagrams")).then_some(all)
 }
 
-/// Returns a count of UDP over IPv4 and IPv6; 0 if it was not read.
+/// Returns a UDP counter, summed over IPv4 and IPv6; 0 if it was not read.
 pub(super) fn datagrams(facts: &Facts<'_>, name: &str) -> u64 {
     let counts = ["Udp", "Udp6"].map(|protocol| facts.protocol(&format!("{protocol}.{name}")));
     counts.into_iter().flatten().sum()
@@ -193,7 +193,7 @@ pub(super) struct Fragmented {
     pub(super) late: u64,
 }
 
-/// Returns what became of fragments; `None` if IP counters were not read.
+/// Returns the reassembly counters; `None` if IP counters were not read.
 pub(super) fn fragmented(facts: &Facts<'_>) -> Option<Fragmented> {
     let of_both = |name: &str| {
         let counts = ["Ip", "Ip6"].map(|protocol| facts.protocol(&format!("{protocol}.{name}")));

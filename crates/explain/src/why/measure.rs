@@ -21,7 +21,8 @@ use super::waits::Wait;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
 
-/// Sleeps per second from which a thread is woken rather than interrupted.
+/// Minimum number of sleeps per second for a thread to count as one that sleeps and is woken,
+/// rather than one that is only preempted.
 const SLEEPS_PER_S: f64 = 100.0;
 
 /// A measure. Shares range from 0 to 1.
@@ -125,16 +126,16 @@ pub enum Measure {
     FaultTime,
     /// Page faults per second for which the data had to be read from a disk.
     MajorFaultsPerSecond,
-    /// Fraction of time that the thread sleeps in such faults.
+    /// Fraction of time that the thread sleeps in page faults that read from a disk.
     AsleepInFaults,
     /// Largest fraction of time that another thread of the program waits for input.
     OthersAwaitInput,
-    /// Fraction of its process's CPU time in threads that do not sleep on timers.
+    /// Fraction of the CPU time of the thread's process that is spent in threads that hardly sleep
+    /// on timers.
     WorkWithoutTimers,
-    /// Time asleep waiting for locks, as a mean over the threads that work: for mutexes, and for an
-    /// interpreter's lock.
+    /// Time asleep waiting for mutexes or an interpreter's lock, averaged over working threads.
     AsleepOnMutex,
-    /// Time waiting for a CPU while programs ran there that are not peers.
+    /// Time waiting for a CPU while programs other than peers ran on it.
     StrangersInstead,
     /// System calls per packet.
     CallsPerPacket,
@@ -145,19 +146,19 @@ pub enum Measure {
     /// Upper bound of [`Self::BytesPerCall`]; infinite if nothing bounds it.
     MaxBytesPerCall,
     /// CPU time of the threads that are known to have run while the thread waited for a CPU,
-    /// relative to the time that it waited; 1 if that was not traced.
+    /// relative to the time that it waited; 1 if the scheduler was not traced.
     InsteadKnown,
-    /// Fraction of the time in which other threads ran while the thread waited for a CPU that were
-    /// threads of the program itself, if no CPU has room for them; otherwise 0.
+    /// Of the CPU time of other threads while the thread waited for a CPU, the fraction used by the
+    /// program's own threads; 0 if another CPU has room for them.
     OwnInstead,
     /// Fraction of the bytes through a queueing discipline that the program sent.
     OwnTraffic,
-    /// Packets dropped by tc filters relative to the program's packets, with those dropped.
+    /// Packets dropped by tc filters, relative to the program's packets including the dropped ones.
     FilterLoss,
-    /// 1 if no queueing discipline of the interface serves flows in turn, otherwise 0.
+    /// 1 if no queueing discipline of the interface does fair queueing, otherwise 0.
     FifoBehind,
-    /// Processes of the program that began and ended between two readings, per second, as far as
-    /// they were seen.
+    /// Processes of the program, per second, that were seen but ended before they could be read
+    /// twice.
     BriefProcesses,
     /// Fraction of bytes that flow in the busier direction of their connection, over all
     /// connections.
@@ -190,7 +191,7 @@ pub enum Measure {
     ChecksumLoss,
     /// Failures to reassemble a datagram, relative to all datagrams that arrive in fragments.
     ReassemblyLoss,
-    /// Fraction of readings in which a process had as many descriptors open as it may.
+    /// Fraction of readings in which a process had as many descriptors open as its limit allows.
     DescriptorsFull,
     /// Mean fill level of a socket's receive queue, relative to its size.
     QueueFull,
@@ -218,7 +219,7 @@ pub enum Measure {
     FirewallOfUsed,
     /// Idle fraction of the least busy other CPU.
     IdleElsewhere,
-    /// Number of idle CPUs.
+    /// Total idle time of all CPUs, in CPUs.
     IdleCpus,
     /// Number of distinct flows.
     Flows,
@@ -269,8 +270,8 @@ pub enum Measure {
     AsleepOnServer,
     /// Time in which a reply is due, but no thread of the program runs or waits for a CPU.
     RepliesDelayed,
-    /// Fraction of readings in which a client waits for a reply and, at the same time, the program
-    /// for one from another server.
+    /// Fraction of readings in which a client waits for a reply while the program waits for a reply
+    /// from another server.
     AwaitingServers,
     /// Number of requests pending at servers, relative to the number of clients that are waiting
     /// for a reply.
@@ -279,7 +280,8 @@ pub enum Measure {
     LockQueue,
     /// CPU time of child processes that ended within the window, in CPUs.
     ChildrenCpus,
-    /// The same relative to the CPU time of the program with these children.
+    /// CPU time of child processes that ended within the window, relative to the CPU time of the
+    /// program including these children.
     ChildrenShare,
     /// Time asleep in calls that start child processes or wait for them.
     AsleepOnChildren,
@@ -409,7 +411,7 @@ impl Measure {
                 let is_read = threads.iter().any(|thread| !thread.asleep_on.is_empty());
                 is_read.then(|| share(sum / working.len().max(1) as f64))
             }
-            // If only an interface is observed, no thread could demand a CPU.
+            // If only an interface is observed, there is no thread to demand a CPU.
             Self::Demand if threads.is_empty() && observation.watched.interface.is_some() => {
                 Some(Estimate::exactly(0.0))
             }

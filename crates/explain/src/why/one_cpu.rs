@@ -4,15 +4,15 @@
 use super::facts::Facts;
 use super::requests;
 
-/// Returns a sentence if several threads use one CPU together, although another CPU is idle;
-/// otherwise an empty string. It may be a coincidence.
+/// Returns a sentence if several threads together use one CPU although another CPU is partly idle,
+/// which may be a coincidence; otherwise an empty string.
 pub(super) fn one_cpu(facts: &Facts<'_>) -> String {
     /// Total CPU time of all threads, in CPUs, that counts as one CPU. Allows for accounting errors
     /// and the time that it takes to switch threads.
     const ONE: std::ops::RangeInclusive<f64> = 0.9..=1.05;
     /// Minimum idle CPU time, in CPUs.
     const IDLE: f64 = 0.2;
-    /// CPU demand of a thread that takes part in the work.
+    /// Minimum CPU demand of a thread that counts as working.
     const WORKS: f64 = 0.1;
     /// Minimum fraction of readings in which a request was pending.
     const PENDING: f64 = 0.9;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Detects work that is queued while the program has time to spare: unacknowledged data, unaccepted
+//! Detects work that is queued while the program has idle time: unacknowledged data, unaccepted
 //! connections, unread input. Such a program mostly sleeps and handles hardly any packets, so only
 //! its queues show that something holds it up.
 
@@ -11,8 +11,8 @@ use linerate_record::units::grouped;
 use linerate_record::why::{SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadActivity};
 use std::collections::BTreeMap;
 
-/// Fraction of readings in which a queue must be non-empty to show that work is held up. A queue
-/// that is read as soon as input arrives is empty in most readings.
+/// Minimum fraction of readings with a non-empty queue to show that work is held up. A queue that
+/// is read as soon as input arrives is empty in most readings.
 const MOST: f64 = 0.9;
 
 /// Returns a doubt about the first queue in which work is held up.
@@ -25,7 +25,7 @@ fn stalled_connection(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum fraction of the observation time.
     const HALF: f64 = 0.5;
     let half = HALF * facts.elapsed();
-    // A closed receive window is the receiver's doing and is reported separately.
+    // The receiver is responsible for a closed receive window, which is reported separately.
     let is_stalled = |tcp: &TcpCounts| {
         tcp.bytes_acked == 0
             && tcp.rwnd_limited_s < half
@@ -67,10 +67,11 @@ fn unaccepted(facts: &Facts<'_>) -> Option<Doubt> {
     while_idle(facts, socket, waiting)
 }
 
-/// Detects a socket with waiting input although the program has time to spare.
+/// Detects a socket with unread input although the program has idle time.
 fn unread(facts: &Facts<'_>) -> Option<Doubt> {
     let of_kind = |kind| facts.observation.sockets.iter().filter(move |s| s.kind == kind);
-    // If few connections are unread, they are leaks; if half of them are, they are the workload.
+    // If only a few connections have unread data, they are probably leaks; if half of them do, they
+    // are the workload.
     let tcp = of_kind(SocketKind::Tcp).count();
     let waiting = of_kind(SocketKind::Tcp).filter(|socket| waits(socket).is_some()).count();
     let connections = of_kind(SocketKind::Tcp).filter(|_| 2 * waiting >= tcp);
@@ -106,8 +107,8 @@ fn waits(socket: &SocketCounts) -> Option<f64> {
 }
 
 fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Option<Doubt> {
-    /// Maximum CPU demand of a thread with time to spare. With more demand, the thread is assumed
-    /// to read as fast as it can.
+    /// Maximum CPU demand of a thread with headroom. With more demand, the thread is assumed to
+    /// read as fast as it can.
     const WORKS: f64 = 0.5;
     let thread = facts.thread(super::facts::Subject::Socket(socket))?;
     if thread.demand() > WORKS || is_read_at_once(socket, thread) {
@@ -139,8 +140,9 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
     )
 }
 
-/// Describes what the program's other processes do, if the one that owns the socket only waits:
-/// those of a server with worker processes share it. Also returns what to do, if that follows.
+/// Describes what the program's other processes do if the process that owns the socket only waits,
+/// because the worker processes of a server share its sockets. Also returns advice, if any follows
+/// from that.
 fn workers(facts: &Facts<'_>, owner: &ThreadActivity) -> (String, Option<String>) {
     if longest_wait(owner) != Some(Wait::Input) {
         return (String::new(), None);
@@ -158,8 +160,8 @@ fn workers(facts: &Facts<'_>, owner: &ThreadActivity) -> (String, Option<String>
         many => format!("{many} other processes sleep"),
     };
     let advice = match is_input {
-        true => "If they are waiting for further requests on idle connections, close these sooner \
-                 (keep-alive timeout); or run more worker processes"
+        true => "If they are waiting for further requests on idle connections, close the \
+                 connections sooner (keep-alive timeout); or run more worker processes"
             .to_owned(),
         false => format!(
             "Shorten that wait, or run more worker processes; strace -f -T -p {} shows each call",
@@ -170,10 +172,10 @@ fn workers(facts: &Facts<'_>, owner: &ThreadActivity) -> (String, Option<String>
 }
 
 /// Returns whether a connection's queue holds no more than one message, and the thread waits for
-/// input most of the time. It then wakes up for each message, and the observer, which wakes up for
-/// its readings on the same CPU, is only sometimes faster.
+/// input most of the time. The thread then wakes up for each message, and a reading finds the
+/// message in the queue only if the observer, which wakes up on the same CPU, runs first.
 fn is_read_at_once(socket: &SocketCounts, thread: &ThreadActivity) -> bool {
-    /// Messages in the queue, on average, that are more than one.
+    /// Mean number of queued messages above which more than one is waiting.
     const MORE: f64 = 1.5;
     let Some(tcp) = socket.tcp.as_ref().filter(|tcp| tcp.segments_in > 0) else { return false };
     let message = tcp.bytes_received as f64 / tcp.segments_in as f64;
@@ -184,7 +186,7 @@ fn is_on_futex(thread: &ThreadActivity) -> bool {
     mostly_in(thread).is_some_and(|sleep| sleep.on.contains("futex"))
 }
 
-/// Returns what a thread waits for most of the time; `None` if for nothing in particular.
+/// Returns what a thread waits for most of the time; `None` if there is no such wait.
 fn longest_wait(thread: &ThreadActivity) -> Option<Wait> {
     mostly_in(thread).map(waits::wait_of)
 }
@@ -197,8 +199,8 @@ fn mostly_in(thread: &ThreadActivity) -> Option<&SleepTime> {
     waits::longest(&thread.asleep_on).filter(|longest| longest.share >= MOST)
 }
 
-/// Returns the call in which a thread sleeps for at least half of its time, on whatever objects,
-/// and whether it waits for input there; `None` if there is none.
+/// Returns the call in which a thread sleeps for at least half of its time, regardless of the
+/// object, and whether it waits for input there; `None` if there is none.
 fn mostly_in_call(thread: &ThreadActivity) -> Option<(&str, bool)> {
     /// Minimum fraction of the thread's time.
     const MOST: f64 = 0.5;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests that wait although the program has time to spare.
+//! Requests that wait although the program has idle time.
 //!
 //! While a client waits for a reply, a thread of the program works on the request, or waits for a
 //! CPU to do so, unless something else delays the reply: a lock, a timer, a disk, another server.
@@ -38,15 +38,15 @@ pub(super) fn delayed(facts: &Facts<'_>) -> Option<Estimate> {
     Some(Estimate { value: without(value), low: without(low), high: without(high), ..pending })
 }
 
-/// Returns the fraction of time in which a client waits for a reply while the program waits for one
-/// from another server.
+/// Returns the fraction of time in which a client waits for a reply while the program waits for a
+/// reply from another server.
 pub(super) fn awaiting_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts)?;
     Some(sampled(counts.awaiting_share, counts.readings))
 }
 
 /// Returns the mean number of requests at other servers, relative to the mean number of clients
-/// that wait for a reply. If it is small, most requests wait for something else first.
+/// that wait for a reply. If the ratio is small, most requests wait for something else first.
 pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts).filter(|counts| counts.pending_mean > 0.0)?;
     let share = (counts.awaiting_mean / counts.pending_mean).min(1.0);

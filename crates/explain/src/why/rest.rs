@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Findings when no rule holds: nothing is wrong, the generator or this tool is the limit, or no
-//! single cause stands out.
+//! Findings when no rule holds: nothing is wrong, the generator or this tool is the bottleneck, or
+//! no single cause stands out.
 
 mod datagrams;
 mod generator;
@@ -29,7 +29,7 @@ use varied::{inseparable, probable};
 
 const MODEL: &str = "headroom until the busiest thread is 100 % busy";
 
-/// Fraction of a CPU above which the observer itself may be the limit.
+/// Fraction of a CPU above which the observer itself may be the bottleneck.
 const OBSERVER: f64 = 0.05;
 
 /// Returns a finding if the observer takes CPU time that the program needs.
@@ -90,8 +90,8 @@ pub(super) fn rest(
     }
 }
 
-/// Returns the finding for a program with time to spare: nothing is wrong, unless there is evidence
-/// to the contrary.
+/// Returns the finding for a program with idle time: nothing is wrong, unless there is evidence to
+/// the contrary.
 fn idle(facts: &Facts<'_>) -> WhyFinding {
     if let Some(doubt) = doubts::unread_network(facts) {
         return cannot_tell(facts, doubt.sentence, &doubt.next);
@@ -105,7 +105,7 @@ fn idle(facts: &Facts<'_>) -> WhyFinding {
     }
 }
 
-/// Whether the program's busiest thread has time to spare and none of its packets is lost.
+/// Whether the program's busiest thread has headroom and no packets are lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     Left,
@@ -114,7 +114,7 @@ enum Room {
 }
 
 fn room(facts: &Facts<'_>) -> Room {
-    /// Busy fraction below which a thread has time to spare. At or above it, the thread may be
+    /// Busy fraction below which a thread has headroom. At or above it, the thread may be
     /// saturated, given the measurement error.
     const FULL: f64 = 0.9;
     if facts.is_lossy() {
@@ -133,10 +133,10 @@ fn room(facts: &Facts<'_>) -> Room {
         Some(busy) if busy.low >= FULL - 0.1 => Room::Full,
         Some(_) => Room::Unknown,
         None if polls::calls_per_packet(facts, thread).is_some() => Room::Left,
-        // The thread always runs. No losses on the way to it mean that it keeps up.
+        // The thread runs all the time. If no packets are lost on the way to it, it keeps up.
         None => match facts.ring_loss() {
-            // A difference no larger than between counters read at slightly different times is not
-            // a loss.
+            // A difference that may result from reading the counters at different times is not a
+            // loss.
             Some((_, received)) if received > 0 => Room::Left,
             _ => Room::Unknown,
         },
@@ -157,8 +157,8 @@ pub(super) fn ended(facts: &Facts<'_>) -> Option<WhyFinding> {
     })
 }
 
-/// Returns a finding for a program whose own counters show no packets at all. Whatever its threads
-/// wait for does not hold up any traffic.
+/// Returns a finding for a program whose own counters show no packets at all. The waits of its
+/// threads then do not hold up any traffic.
 pub(super) fn no_traffic(facts: &Facts<'_>) -> Option<WhyFinding> {
     let program = facts.observation.program.as_ref()?.of_packets()?;
     let counts = [program.received, program.sent, program.missed];
@@ -229,8 +229,8 @@ fn cannot_tell(facts: &Facts<'_>, sentence: String, next: &str) -> WhyFinding {
 /// traffic, and that fraction. This CPU may limit the rate, although its work is not part of the
 /// program's time budget.
 fn receiving(facts: &Facts<'_>) -> Option<(u32, f64)> {
-    /// Minimum fraction of time in interrupts and softirqs: high enough to mean more than half,
-    /// even allowing for the error of kernel accounting.
+    /// Minimum fraction of time in interrupts and softirqs, for the lower end of the interval,
+    /// which allows for the error of kernel accounting.
     const MOST: f64 = 0.5;
     /// Minimum packet rate. Fewer packets do not keep a CPU busy.
     const PACKETS_PER_S: f64 = 1000.0;
@@ -283,7 +283,7 @@ fn suspected(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
     if let Some(finding) = lost_at_socket(facts) {
         return finding;
     }
-    // Whether interrupts are for the program's packets depends on how many it has.
+    // Whether the interrupts are due to the program's packets depends on its packet count.
     let are_interrupts = suspects.iter().all(|one| one.rule.cause == Cause::InterruptLoad);
     if let Some(thread) = facts.busiest().filter(|_| are_interrupts)
         && let Some(finding) = unknown_datagrams(facts, thread, "")
@@ -329,9 +329,9 @@ fn doing(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     )
 }
 
-/// Returns a sentence about the time that a thread waits for a CPU; empty if that hardly matters.
+/// Returns a sentence about the time that a thread waits for a CPU; empty if the time is short.
 fn waiting(thread: &ThreadActivity) -> String {
-    /// Share that is well above the error of kernel accounting.
+    /// Minimum share; well above the error of kernel accounting.
     const MATTERS: f64 = 0.1;
     match thread.share_of(|state| state == ThreadState::Waiting) {
         share if share >= MATTERS => {
@@ -348,13 +348,14 @@ fn full(facts: &Facts<'_>) -> WhyFinding {
     let nameless: f64 = thread.functions.iter().filter(|f| is_nameless(f)).map(|f| f.share).sum();
     let doubt = match (copies >= 0.25, nameless >= 0.5) {
         (true, _) => {
-            "Cannot tell copying and cache_misses apart: the copies may be stalled on memory"
+            "Cannot tell which of copying and cache_misses applies: the copies may be stalled on \
+             memory"
         }
         (_, true) => {
-            "Cannot tell processing_cost and cache_misses apart: most samples are in functions \
-             without symbols"
+            "Cannot tell which of processing_cost and cache_misses applies: most samples are in \
+             functions without symbols"
         }
-        _ => "Cannot tell processing_cost, cache_misses and false_sharing apart",
+        _ => "Cannot tell which of processing_cost, cache_misses and false_sharing applies",
     };
     let sentence = format!(
         "{doubt}. Thread {} {}, and is busy whenever it runs.{}",
@@ -428,7 +429,7 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
 }
 
 /// Returns what is not known about a program, and what to do next. `runs` is the fraction of time
-/// that its busiest thread is on a CPU; `is_polling` is whether that thread may always run.
+/// that its busiest thread is on a CPU; `is_polling` is whether that thread may be busy-polling.
 fn unknown_reason(
     facts: &Facts<'_>,
     is_polling: bool,
@@ -456,7 +457,7 @@ fn unknown_reason(
             },
         ),
         (false, _) if runs >= 0.85 => (
-            "whether its CPU is the limit, within the error of CPU accounting",
+            "whether its CPU is the bottleneck, within the error of CPU accounting",
             "Watch for longer (-t 30s), or see whether a second thread or process raises the rate",
         ),
         (false, _) => (

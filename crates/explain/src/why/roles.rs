@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which connections a program accepted as a server, and which it opened as a client of others.
+//! Distinguishes connections that a program accepted as a server from connections that it opened as
+//! a client.
 
 use super::facts::Facts;
 use super::waits::{self, Wait, wait_of};
@@ -18,7 +19,7 @@ pub(super) fn asked(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String
 }
 
 fn sleeps_on_servers<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Vec<&'a SleepTime> {
-    /// How the objects of connections to servers on Unix domain sockets begin.
+    /// Prefix of the objects of connections to servers on Unix domain sockets.
     const UNIX: &str = "unix to ";
     let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket));
     let udp = facts.asks_by_udp().then(|| asking_sockets(facts)).into_iter().flatten();
@@ -26,7 +27,7 @@ fn sleeps_on_servers<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Vec<&
     let waits = |object: &str| {
         object.starts_with(UNIX) || opened.iter().any(|local| object.contains(local))
     };
-    // A call that sends is waiting for buffer space.
+    // Send calls are left out, because they wait for buffer space.
     let inputs = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Input);
     inputs.filter(|sleep| sleep.object.as_deref().is_some_and(waits)).collect()
 }

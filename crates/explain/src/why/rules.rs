@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The rules as data: for each cause, conditions with thresholds and their sources, the predicted
-//! gain, a fix, a workaround, and what would disprove it.
+//! gain, a fix, a workaround, and an observation that would disprove it.
 
 mod cost;
 mod cpu;
@@ -19,7 +19,7 @@ use super::measure::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Cause, SocketKind};
 
-const A_TENTH: &str = "a tenth of the samples";
+const A_TENTH: &str = "10 % of the samples";
 const KERNEL_SAMPLES: &str = "kernel samples, as root or with sysctl kernel.perf_event_paranoid=1";
 
 /// What a rule is evaluated for.
@@ -61,7 +61,7 @@ pub struct Condition {
     pub measure: Measure,
     /// Threshold, and the side on which the interval must lie.
     pub bound: Bound,
-    /// Where the threshold comes from.
+    /// Source of the threshold.
     pub source: &'static str,
 }
 
@@ -145,7 +145,7 @@ pub struct Rule {
     pub fix: &'static str,
     /// A workaround that relieves the symptom.
     pub workaround: Option<&'static str>,
-    /// What would disprove the finding.
+    /// Observation that would disprove the finding.
     pub wrong_if: &'static str,
     /// Measurement that shows whether the cause applies, for use if the rule's evidence was
     /// unreadable.

@@ -62,7 +62,7 @@ impl Measure {
             Self::AsleepOnMutex => ("time asleep waiting for mutexes", "ratio"),
             Self::OthersAwaitInput => ("time another thread spends waiting for input", "ratio"),
             Self::StrangersInstead => {
-                ("time waiting for a CPU while unrelated programs ran there", "ratio")
+                ("time waiting for a CPU while unrelated programs ran on it", "ratio")
             }
             Self::GarbageShare => ("CPU time of the garbage collector / CPU time", "ratio"),
             Self::GarbageCpus => ("CPU time of the garbage collector", "CPUs"),
@@ -77,7 +77,7 @@ impl Measure {
             }
             Self::IdleElsewhere => ("idle time of the most idle other CPU", "ratio"),
             Self::IdleCpus => ("idle CPUs", "CPUs"),
-            Self::InsteadKnown => ("CPU time of what ran instead / time waiting", "ratio"),
+            Self::InsteadKnown => ("CPU time of threads that ran instead / time waiting", "ratio"),
             Self::LockWait => ("time waiting for kernel locks", "ratio"),
             Self::LockWaitOfRun => ("time waiting for kernel locks / CPU time", "ratio"),
             Self::Observer => ("CPU time of the observer", "ratio"),
@@ -91,10 +91,12 @@ impl Measure {
             Self::AsleepInSend => ("time asleep sending on TCP connections", "ratio"),
             Self::RequestsUnread => ("readings with unread data on a connection", "ratio"),
             Self::AsleepInPipe => ("time asleep writing to another process", "ratio"),
-            Self::OwnInstead => ("CPU time of own threads / of all that ran instead", "ratio"),
+            Self::OwnInstead => {
+                ("CPU time of own threads / of all threads that ran instead", "ratio")
+            }
             Self::ChildrenCpus => ("CPU time of child processes that ended", "CPUs"),
             Self::ChildrenShare => {
-                ("CPU time of child processes that ended / CPU time with them", "ratio")
+                ("CPU time of child processes that ended / CPU time including them", "ratio")
             }
             Self::AsleepOnChildren => ("time asleep waiting for child processes", "ratio"),
             Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
@@ -173,7 +175,7 @@ impl Measure {
             Self::ReceiveBuffer => ("receive buffer", "bytes"),
             Self::ReceivedBytes => ("received", "bytes/s"),
             Self::OwnTraffic => ("bytes sent by the program / bytes through the qdisc", "ratio"),
-            Self::FifoBehind => ("no queueing discipline serves flows in turn", "1 = yes"),
+            Self::FifoBehind => ("no queueing discipline does fair queueing", "1 = yes"),
             Self::FilterLoss => ("packets dropped by tc filters", "ratio"),
             Self::OfLimit => ("rate relative to the limit", "ratio"),
             Self::OverlimitsPerPacket => ("qdisc overlimits per packet", "ratio"),
@@ -209,16 +211,16 @@ impl Group {
     fn title(self) -> &'static str {
         match self {
             Self::Checksum => "samples in kernel checksum functions",
-            Self::KernelCopy => "samples in copies between user and kernel space",
-            Self::UserCopy => "samples in user-space copies",
+            Self::KernelCopy => "samples in functions that copy between user and kernel space",
+            Self::UserCopy => "samples in user-space copy functions",
             Self::KernelLock => "samples waiting for kernel locks",
             Self::UserLock => "samples in user-space lock functions",
             Self::Firewall => "samples in firewall rules",
             Self::SoftwareCrypto => "samples in software ciphers",
             Self::PageFault => "samples in page faults and memory mapping",
             Self::GarbageCollection => "samples in garbage collection",
-            Self::ProbeEntry => "samples in entry to probes",
-            Self::Probe => "samples in what probes call (stack traces)",
+            Self::ProbeEntry => "samples in functions that enter probes",
+            Self::Probe => "samples in functions called by probes (stack traces)",
         }
     }
 }

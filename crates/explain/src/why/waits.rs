@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Classifies what sleeping threads wait for, by system call.
 //!
-//! A thread that waits for input has time to spare. A thread that waits for anything else may be
+//! A thread that waits for input has no work to do. A thread that waits for anything else may be
 //! the bottleneck even though it sleeps and no CPU is busy.
 
 use linerate_record::why::{SleepTime, ThreadActivity};
@@ -88,7 +88,7 @@ const LOCK: &[&str] = &[
     "semtimedop_time64",
 ];
 
-/// How the objects of futexes that are known to be locks begin.
+/// Prefix of the objects of futexes that are known to be locks.
 const MUTEX: &str = "mutex ";
 
 /// Calls that wait for storage when made on a file.
@@ -140,8 +140,8 @@ pub(super) fn is_to_peer(sleep: &SleepTime) -> bool {
     writes_to(sleep, &["tcp "])
 }
 
-/// Returns whether a sleeping thread waits for a child process: for its end, or for its call of
-/// exec, until which vfork and posix_spawn block.
+/// Returns whether a sleeping thread waits for a child process to exit, or to call exec, until
+/// which vfork and posix_spawn block.
 pub(super) fn is_for_child(sleep: &SleepTime) -> bool {
     ["wait4", "waitid", "vfork", "clone", "clone3"].contains(&sleep.on.as_str())
 }
@@ -191,7 +191,7 @@ pub(super) fn longest_in(thread: &ThreadActivity, wait: Wait) -> Option<String> 
     longest(sleeps).map(named)
 }
 
-/// Returns what removes a thread's longest wait for storage.
+/// Returns advice on removing a thread's longest wait for storage.
 pub(super) fn storage_fix(thread: &ThreadActivity) -> &'static str {
     let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Storage);
     match longest(sleeps).map(|sleep| sleep.on.as_str()) {

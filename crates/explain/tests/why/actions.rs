@@ -67,7 +67,7 @@ fn a_receiver_that_waits_for_its_cpu_gets_both_remedies() {
 #[test]
 fn lost_packets_decide_which_limit_is_next() {
     let next = |seen: &Observation| explain(seen).swap_remove(0).gain.then_limited_by.unwrap();
-    // The time back, 0.49 of 0.5, is as much as the packets lost.
+    // The time recovered, 0.49 of 0.5, accounts for as many packets as were lost.
     assert_eq!(next(&cpu_contention()), "the offered load, or the thread's own work");
     let mut light = cpu_contention();
     let program = light.program.as_mut().unwrap();
@@ -79,8 +79,8 @@ fn lost_packets_decide_which_limit_is_next() {
     assert_eq!(next(&ring_overflow()), "the offered load");
 }
 
-/// A window that is full is explained by missing offloads. If their evidence varied too much to be
-/// sure of, neither is named, and nothing is called right.
+/// Missing offloads explain a full window. If the evidence for them varied too much, the answer is
+/// "cannot tell".
 #[test]
 fn a_cause_that_another_one_probably_explains_is_not_named() {
     let stalled = |seen: &mut Observation| {
@@ -96,7 +96,7 @@ fn a_cause_that_another_one_probably_explains_is_not_named() {
         (time.share.low, time.share.high) = (Some(value - 0.85), Some(value + 0.85));
     });
     let doubtful = first(&seen, CannotTell);
-    let names = "Cannot tell slow_receiver and no_segmentation apart";
+    let names = "Cannot tell which of slow_receiver and no_segmentation applies";
     assert!(doubtful.sentence.contains(names), "{}", doubtful.sentence);
     // With offloads on, there is no doubt.
     seen.interfaces[0].features.insert("tx-tcp-segmentation".to_owned(), true);
@@ -128,6 +128,6 @@ fn own_threads_that_fill_all_cpus_do_not_contend_with_others() {
         explain(&seen).swap_remove(0).cause
     };
     assert_ne!(with(100, false), CpuContention);
-    // With an idle CPU, they are on one CPU by mistake.
+    // If another CPU is idle, the threads share one CPU by mistake.
     assert_eq!(with(100, true), CpuContention);
 }

@@ -155,10 +155,10 @@ fn a_round_trip_that_grows_under_load_is_a_full_queue_on_the_path() {
     let losses = TcpCounts { retransmitted: 200, ..path(0.012, 0.010) };
     assert_eq!(full(losses).cause, TcpLoss);
     assert_eq!(full(path(0.012, 0.010)).cause, CannotTell);
-    // A few milliseconds may be due to the hosts; a minimum that was not measured says nothing.
+    // A few milliseconds may be due to the hosts; a minimum that was not measured shows nothing.
     assert_eq!(full(path(0.004, 0.000_1)).cause, CannotTell);
     assert_eq!(full(path(0.227, 0.0)).cause, CannotTell);
-    // The time varies by itself, or how much it does was not read.
+    // The round-trip time varies by itself, or its variation was not read.
     for rtt_variation_s in [Some(0.06), None] {
         let radio = TcpCounts { rtt_variation_s, ..path(0.227, 0.010) };
         assert_eq!(full(radio).cause, CannotTell);
@@ -172,7 +172,7 @@ fn a_round_trip_that_grows_under_load_is_a_full_queue_on_the_path() {
 
 #[test]
 fn a_cause_that_fits_on_average_is_named_but_not_claimed() {
-    // The sender stalls for whole slices at a time, so its CPU demand is not known well.
+    // The sender stalls for whole slices at a time, so its CPU demand is uncertain.
     let tcp = TcpCounts {
         busy_s: 5.0,
         retransmitted: 2_000,
@@ -254,7 +254,7 @@ fn small_writes_of_a_stream_are_system_calls() {
     tcp(&mut seen).bytes_received = bytes;
     assert_ne!(first(&seen).cause, SystemCalls);
     assert_first(&system_calls_of_write(), SystemCalls);
-    // Larger calls are copies.
+    // Larger calls indicate copying.
     let mut large = copying_unprivileged();
     large.threads[0].io_calls = Some(bytes / 100_000);
     assert_first(&large, CannotTell);
@@ -294,7 +294,7 @@ fn a_program_that_asks_by_udp_waits_for_its_peer() {
     // Packets without requests are input.
     seen.protocols.insert("Udp.OutDatagrams".to_owned(), 3);
     assert_first(&seen, NothingWrong);
-    // So are packets from clients, to which a server may connect sockets.
+    // Packets from clients are input too; a server may connect sockets to its clients.
     let mut server = asker("10.0.0.2:53");
     server.sockets.push(socket(SocketKind::Udp, "10.0.0.1:40001", None));
     assert_first(&server, NothingWrong);
@@ -368,7 +368,7 @@ fn a_corked_connection_does_not_wait_for_its_peer() {
     assert_ne!(explain(&seen)[0].cause, NagleDelay);
 }
 
-/// It holds back the header of a reply until its server has sent the rest.
+/// A proxy holds back the header of a reply until its server has sent the rest.
 #[test]
 fn a_proxy_corks_while_its_server_works() {
     let tcp = |corked| {

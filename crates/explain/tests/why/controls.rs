@@ -28,7 +28,7 @@ fn at_the_line() -> Observation {
     seen
 }
 
-/// Returns an observation of a receiver with time to spare and a sender whose CPU is saturated.
+/// Returns an observation of a receiver with headroom and a sender whose CPU is saturated.
 fn generator() -> Observation {
     let mut sink = thread("sink", 100, &[(User, 0.1), (Kernel, 0.3), (Asleep, 0.6)]);
     sink.voluntary_switches = 100_000;
@@ -66,9 +66,9 @@ fn web_server() -> Observation {
 pub(crate) const CONTROLS: &[Case] = &[
     ("n1 idle", idle, NothingWrong),
     ("n2 little load", little_load, NothingWrong),
-    ("n3 at the line that was asked for", at_the_line, NothingWrong),
-    ("n4 the generator is the limit", generator, GeneratorLimit),
-    ("a web server with time left", web_server, NothingWrong),
+    ("n3 at the requested line rate", at_the_line, NothingWrong),
+    ("n4 the generator is the bottleneck", generator, GeneratorLimit),
+    ("a web server with headroom", web_server, NothingWrong),
 ];
 
 /// Returns an observation of a server and its client, on one CPU or on two.
@@ -248,7 +248,8 @@ fn a_receiver_gains_no_more_than_what_it_loses() {
         assert_eq!(finding.cause, CpuQuota, "{}", finding.sentence);
         finding.gain.percent.clone()
     };
-    // A fifth of the time leads to about five times the rate, if that much is offered.
+    // A program that gets a fifth of the CPU time could reach about five times the rate, if that
+    // much is offered.
     assert!(gain(0).high.unwrap() > 300.0, "{:?}", gain(0));
     let capped = gain(50_000);
     assert!((50.0..=65.0).contains(&capped.high.unwrap()), "{capped:?}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that have time to spare but are held up nevertheless, so they must not be reported as
+//! Programs that have idle time but are held up nevertheless, so they must not be reported as
 //! "nothing is wrong".
 
 use crate::example::{
@@ -161,8 +161,8 @@ fn packets_that_vanish_before_ip_are_counted() {
     for gro in [true, false] {
         let lost = behind(75_000, 75_000 * 228, gro);
         assert_doubt(&lost, "25,000 packets (25 % of all) that eth0 received");
-        // As root, the kernel's drop reason tells firewall rules from XDP programs.
-        assert_doubt(&with_drops(lost.clone(), "XDP", 25_300), "for the reason XDP");
+        // As root, the kernel's drop reason distinguishes firewall rules from XDP programs.
+        assert_doubt(&with_drops(lost.clone(), "XDP", 25_300), "with drop reason XDP");
         let finding = &explain(&with_drops(lost.clone(), "NETFILTER_DROP", 25_300))[0];
         assert_eq!(finding.cause, FirewallDrop, "{}", finding.sentence);
         assert!(finding.sentence.contains("25,000 packets (25 % of all"), "{}", finding.sentence);

@@ -61,7 +61,8 @@ fn threads_that_wait_for_each_other_are_in_a_deadlock() {
     assert_eq!(finding.cause, UserLock, "{}", finding.sentence);
     assert!(finding.sentence.contains("a deadlock"), "{}", finding.sentence);
     assert!(finding.fix.is_some_and(|fix| fix.contains("same order")), "{}", finding.sentence);
-    // If the holder of the second mutex gets on, it is a chain, and that holder is named.
+    // If the holder of the second mutex makes progress, this is a chain and not a deadlock, and
+    // that holder is reported.
     seen.threads[2].asleep_on = vec![sleep("fsync", "/var/log/requests", 0.8)];
     let lock = explain(&seen).into_iter().find(|finding| finding.cause == UserLock).unwrap();
     let holder = "held by thread worker (102), which sleeps in fsync (/var/log/requests)";

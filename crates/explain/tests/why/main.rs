@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Observations of programs with a known bottleneck and of programs without: what is found, what is
-//! not, and that findings are based on what was read.
+//! Tests findings on observations of programs with and without a known bottleneck: what is found,
+//! what is not, and that findings use only data that was read.
 
 mod actions;
 mod arriving;

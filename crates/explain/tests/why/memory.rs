@@ -116,7 +116,7 @@ fn distinguishes_bursts_that_overflow_a_small_ring_from_a_busy_thread() {
     let mut large = bursts(108);
     large.sockets[0].receive_buffer = Some(8 << 20);
     assert_eq!(found(&large).0, CannotTell);
-    // It is, if the thread was seen to take that many packets in less time.
+    // The ring is soon empty if the thread was observed to handle that many packets in less time.
     large.packets_per_s = vec![40_000.0; 8];
     large.packets_per_s.extend([4e6, 4e6]);
     assert_eq!(found(&large).0, RingOverflow);

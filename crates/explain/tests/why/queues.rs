@@ -91,7 +91,7 @@ fn a_peer_that_acknowledges_nothing_is_named() {
     assert_doubt(sending(waits.clone()), "why 10.0.0.2:80 does not answer");
     let moves = TcpCounts { bytes_acked: 1_000, app_limited_share: 1.0, ..waits.clone() };
     assert_nothing_wrong(sending(moves));
-    // A closed window is the receiver's doing.
+    // The receiver is responsible for a closed window.
     assert_doubt(sending(TcpCounts { rwnd_limited_s: 5.0, ..waits }), "is not reading");
 }
 
@@ -125,7 +125,7 @@ fn a_thread_that_always_has_input_has_no_empty_polls() {
     assert_eq!(explain(&relay(0.3))[0].cause, CannotTell);
 }
 
-/// As with a pool of processes, each of which waits for the next request of idle connections.
+/// Models a pool of processes, each of which waits for the next request on idle connections.
 #[test]
 fn workers_that_wait_on_several_connections_wait_for_input() {
     let mut seen = server(listener(8.0, 1.0, 0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs whose runtime takes part: garbage collectors, busy-polling, interpreter locks.
+//! Programs whose runtime affects the result: garbage collectors, busy-polling, interpreter locks.
 
 use crate::example::{cpu, observation, packets, socket, thread};
 use linerate_explain::why::explain;
@@ -61,7 +61,7 @@ fn a_collector_that_delays_replies_is_named() {
     let finding = first(&seen);
     assert_eq!(finding.cause, GarbageCollection, "{}", finding.sentence);
     assert!(finding.sentence.contains("takes 50 % of its CPU time"), "{}", finding.sentence);
-    // Threads of HotSpot do nothing else, whatever their functions are called.
+    // HotSpot's collector threads do nothing else, whatever functions they run.
     seen.threads =
         vec![worker("pool-1-thread-1", 101, 0.3, &[]), worker("G1 Conc#0", 102, 0.3, &[])];
     assert_eq!(first(&seen).cause, GarbageCollection, "{}", first(&seen).sentence);
@@ -104,7 +104,7 @@ fn threads_that_use_one_cpu_together_may_take_turns() {
     assert!(!first(&seen).sentence.contains("GOMAXPROCS"), "{}", first(&seen).sentence);
 }
 
-/// 300 threads of which each hardly works need two CPUs together at 8.5 times the load.
+/// 300 threads, each of which hardly works, together need two CPUs at 8.5 times the load.
 #[test]
 fn the_headroom_is_that_of_all_threads_together() {
     let mut seen = observation((0..60).map(|n| worker("server", 100 + n, 0.004, &[])).collect());
@@ -143,7 +143,7 @@ fn probes_of_another_tool_are_named() {
     seen.threads[0].functions.iter_mut().for_each(|one| one.file = "kernel".to_owned());
     seen.packets = packets(40_000, 4_000_000);
     seen.unread.retain(|one| one.what != "kernel_samples");
-    // Stacks that something else unwinds.
+    // Other kernel code unwinds the stacks.
     assert!(!causes(&seen).contains(&Tracing), "{}", first(&seen).sentence);
     seen.threads[0].functions[2].name = "trace_call_bpf".to_owned();
     assert!(causes(&seen).contains(&Tracing), "{}", first(&seen).sentence);
@@ -176,7 +176,7 @@ fn a_stage_that_sleeps_after_each_packet_may_be_too_slow() {
     let finding = first(&seen);
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
     assert!(finding.sentence.contains("0.30 times per packet"), "{}", finding.sentence);
-    // The monitor of the Go runtime does the same.
+    // The monitor thread of the Go runtime sleeps in the same way.
     seen.threads[0].functions[0].name = "runtime.findRunnable".to_owned();
     assert_eq!(first(&seen).cause, NothingWrong);
 }

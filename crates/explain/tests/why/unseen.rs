@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs of which the observation shows too little to say that nothing is wrong: found by a user
-//! who knew the causes.
+//! Programs whose observation shows too little to conclude that nothing is wrong. A user who knew
+//! the causes found them.
 
 use crate::example::{cpu, observation, packets, poller, privileged, socket, testpmd, thread};
 use linerate_explain::why::explain;
@@ -138,12 +138,12 @@ fn threads_that_end_before_they_are_read_are_missed() {
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
     assert!(finding.sentence.contains("use 0.8 CPUs"), "{}", finding.sentence);
     assert!(!finding.sentence.contains("affinity mask"), "{}", finding.sentence);
-    // All of them on one CPU.
+    // All of the threads are on one CPU.
     let mut waits = thread("server", 101, &[(User, 0.05), (Waiting, 0.2), (Asleep, 0.75)]);
     waits.allowed = vec![0];
     seen.threads.push(waits);
     let finding = first(&seen);
-    assert!(finding.sentence.contains("the only one in its affinity mask"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("the only CPU in its affinity mask"), "{}", finding.sentence);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_timer_in_the_background_delays_no_reply() {
     timer.voluntary_switches = 5000;
     seen.threads.insert(0, timer);
     assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
-    // Without a thread that waits for requests, it is the one that handles them.
+    // Without a thread that waits for requests, the timer thread must be the one that handles them.
     seen.threads.truncate(1);
     assert_eq!(first(&seen).cause, TimerSleep, "{}", first(&seen).sentence);
 }
@@ -199,7 +199,7 @@ fn an_unrelated_program_in_short_time_slices_is_contention() {
     let finding = first(&seen);
     assert_eq!(finding.cause, CpuContention, "{}", finding.sentence);
     assert!(finding.gain.percent.as_number().unwrap() > 50.0, "{:?}", finding.gain.percent);
-    // Its clients need that time too.
+    // The program's clients need that CPU time too.
     seen.threads = vec![preempted(200)];
     seen.sockets.iter_mut().for_each(|socket| socket.peer_pid = Some(200));
     let gain = first(&seen).gain.percent.as_number().unwrap_or(0.0);
@@ -284,7 +284,7 @@ fn threads_behind_a_lock_are_not_taken_for_idle_ones() {
     let mut idle = behind_a_lock("futex");
     idle.requests.as_mut().unwrap().pending_mean = 1.0;
     assert_ne!(first(&idle).cause, UserLock, "{}", first(&idle).sentence);
-    // They do not wake up for each request, so they belong to an idle pool.
+    // The threads do not wake up for each request, so they belong to an idle pool.
     let mut idle = behind_a_lock("futex");
     idle.threads.iter_mut().for_each(|thread| thread.voluntary_switches = 3);
     assert_ne!(first(&idle).cause, UserLock, "{}", first(&idle).sentence);
@@ -336,7 +336,7 @@ fn work_in_long_pieces_delays_other_requests() {
     seen.threads[0].time.clone_from(&idle_worker(0.4).time);
     let finding = first(&seen);
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
-    assert!(finding.sentence.contains("long pieces"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("long stretches"), "{}", finding.sentence);
 }
 
 #[test]

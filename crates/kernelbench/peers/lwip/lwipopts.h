@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* lwIP without an operating system, and with only what its checksum code refers to. */
+/* lwIP without an operating system, reduced to what its checksum code needs. */
 #ifndef LINERATE_LWIPOPTS_H
 #define LINERATE_LWIPOPTS_H
 

@@ -86,7 +86,7 @@ proptest! {
         prop_assert_eq!(pseudo_ipv6(&addresses, next_header, bytes).fold(), rfc1071(&flat));
     }
 
-    /// The checksum is in word 5; words 0 and 6 change, and so does the address in words 8 and 9.
+    /// The checksum is in word 5. The test changes words 0 and 6, and the address in words 8 and 9.
     #[test]
     fn an_updated_checksum_equals_a_new_one(
         bytes in vec(any::<u8>(), 20),

@@ -6,8 +6,8 @@ use linerate_kernels::{Kernels, Sum, copy, copy_checksum, fill};
 
 const GUARD: usize = 70;
 
-/// Passes `wanted.len()` bytes at `start` of a buffer to `write`, and checks that they became
-/// `wanted` and that nothing around them changed.
+/// Passes `wanted.len()` bytes at offset `start` of a buffer to `write`, and checks that these
+/// bytes become `wanted` and that the bytes around them do not change.
 #[track_caller]
 fn written(start: usize, wanted: &[u8], write: impl FnOnce(&mut [u8])) {
     let before = noise(GUARD + start + wanted.len() + GUARD, 99);

@@ -22,7 +22,7 @@ pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     (0..bytes).map(|_| random.u8(..)).collect()
 }
 
-/// Returns buffer contents whose sums produce carries occasionally, always, never, and nearly
+/// Returns four buffer contents, whose sums produce carries occasionally, always, never, and nearly
 /// always.
 pub(crate) fn fills(bytes: usize) -> [Vec<u8>; 4] {
     let mut mostly = vec![0xff; bytes];

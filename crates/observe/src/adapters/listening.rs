@@ -37,12 +37,12 @@ pub(super) fn listening(root: &Root, unix: &str, owners: &BTreeMap<u64, u32>) ->
     unix.lines().filter_map(of_line).collect()
 }
 
-/// Returns the path of a socket that may be in another mount namespace.
+/// Returns the path of a socket via /proc/PID/root, as it may be in another mount namespace.
 pub(super) fn below_root(socket: &Listening) -> PathBuf {
     seen_by(socket.pid, &socket.path)
 }
 
-/// Returns the path of a file as seen from a process's mount namespace.
+/// Returns the path, via /proc/PID/root, of the file that a process sees at `path`.
 pub(super) fn seen_by(pid: u32, path: &str) -> PathBuf {
     PathBuf::from(format!("proc/{pid}/root")).join(path.trim_start_matches('/'))
 }

@@ -22,7 +22,7 @@ const DEADLINE: Duration = Duration::from_millis(200);
 /// Maximum reply size. DPDK's replies are at most 16 KiB.
 const ANSWER_MAX: usize = 64 << 10;
 
-/// Timeout for all replies of one read.
+/// Total timeout for the replies of one read.
 const READ_MAX: Duration = Duration::from_secs(1);
 
 /// Maximum number of ports to query.
@@ -171,7 +171,7 @@ impl Ports {
             sent: Some(last.sent.saturating_sub(first.sent)),
             // A count above 0 is valid even where a 0 would not be.
             missed: (missed > 0 || self.last.is_missed_known).then_some(missed),
-            // Packets without bytes mean that bytes are not counted.
+            // If packets were received but no bytes, the program does not count bytes.
             bytes: Some(last.bytes.saturating_sub(first.bytes))
                 .filter(|bytes| *bytes > 0 || last.received == first.received),
             others: others.collect(),

@@ -25,7 +25,8 @@ pub(super) fn threads_cpus(
     Some((processes - read).max(0.0) / window.elapsed_s)
 }
 
-/// Returns the CPU time in seconds of the threads that were read, for the processes in question.
+/// Returns the CPU time in seconds of the threads that were read, over the processes that `is_in`
+/// selects.
 fn read_cpu_time(watching: &Watching, is_in: impl Fn(u32) -> bool) -> f64 {
     let threads = watching.threads.all.iter().filter(|thread| is_in(thread.pid));
     let slices = threads.flat_map(|thread| &thread.slices);
@@ -39,7 +40,8 @@ pub(super) fn children_cpus(root: &Root, watching: &mut Watching, window: &Windo
     if watching.windows == Windows::Many || window.elapsed_s <= 0.0 {
         return None;
     }
-    // Those that ended since the last look had used CPU time before the window.
+    // Account for children that ended since the last scan: part of their CPU time is from before
+    // the window.
     watching.family.look(root);
     let has_ended = |pid| watching.family.cpu_time(root, pid).is_none();
     let pids = watching.family.pids.iter().copied();

@@ -68,7 +68,7 @@ pub(crate) fn parse_conntrack(text: &str) -> BTreeMap<String, u64> {
     let names: Vec<&str> = lines.next().unwrap_or_default().split_ascii_whitespace().collect();
     for line in lines {
         for (name, value) in names.iter().zip(line.split_ascii_whitespace()) {
-            // The number of entries is not a counter, and the same for each CPU.
+            // `entries` is a gauge, and has the same value on every CPU's line.
             if let (Ok(value), false) = (u64::from_str_radix(value, 16), *name == "entries") {
                 *counters.entry(format!("Conntrack.{name}")).or_default() += value;
             }
@@ -77,8 +77,8 @@ pub(crate) fn parse_conntrack(text: &str) -> BTreeMap<String, u64> {
     counters
 }
 
-/// Parses the counters in /proc/PID/net/snmp6, such as `Udp6RcvbufErrors 0`. Names are as from
-/// [`parse_snmp`]: `Udp6.RcvbufErrors`.
+/// Parses the counters in /proc/PID/net/snmp6, such as `Udp6RcvbufErrors 0`. Names have the format
+/// of [`parse_snmp`]: `Udp6.RcvbufErrors`.
 pub(crate) fn parse_snmp6(text: &str) -> BTreeMap<String, u64> {
     parse_snmp6_lines(text.lines())
 }

@@ -16,15 +16,15 @@ pub(crate) struct Stat {
     pub(crate) major_faults: u64,
     pub(crate) user_ticks: u64,
     pub(crate) system_ticks: u64,
-    /// CPU time of child processes that have ended and been waited for, with their own children.
+    /// CPU time of child processes that have ended and been waited for, including their own
+    /// children.
     pub(crate) children_ticks: u64,
     pub(crate) nice: i32,
     /// Number of threads of the process.
     pub(crate) threads: u64,
     /// Start time in ticks since boot, which distinguishes processes that reuse a PID.
     pub(crate) began_ticks: u64,
-    /// Address of the stack when the process's program was started, which address space layout
-    /// randomization changes with each execve; 0 if hidden.
+    /// Initial stack address (`startstack`), which ASLR changes with each execve(2); 0 if hidden.
     pub(crate) stack: u64,
     /// CPU on which the thread last ran.
     pub(crate) cpu: u32,
@@ -156,7 +156,7 @@ pub(crate) enum InCall {
     Call {
         /// System call number for this architecture.
         number: u64,
-        /// First arguments of the call. The first of them is a descriptor or an address.
+        /// The first four arguments. In most calls, the first one is a descriptor or an address.
         arguments: [u64; 4],
     },
     /// Asleep outside of a system call: in a page fault, or stopped.

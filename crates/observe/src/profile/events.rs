@@ -58,7 +58,7 @@ impl SampleRate {
 const CYCLES: Selector = Selector::new(HARDWARE, 0);
 /// `PERF_COUNT_SW_TASK_CLOCK`.
 const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
-/// Maximum size of a machine, in CPUs, for sampling whole CPUs instead of threads.
+/// Maximum number of CPUs in a machine for sampling whole CPUs instead of threads.
 const MAX_CPUS: usize = 64;
 /// Maximum number of pages per ring. Together with the ring's header page, this is all the memory
 /// per CPU that a user may lock by default.
@@ -133,7 +133,7 @@ pub(super) enum What {
     /// A sample of a thread, with the call chain, innermost first. Each address has a flag that is
     /// true for kernel code.
     Sample { tid: u32, chain: Vec<(u64, bool)>, user: Option<UserState> },
-    /// A mapping of code.
+    /// The process has mapped code.
     Mapped(Mapping),
     /// A thread was renamed. After execve(2), its process runs another program.
     Named { tid: u32, name: String, is_exec: bool },

@@ -248,8 +248,8 @@ impl<'a> Found<'a> {
 /// Selects the samples that count for a measure.
 type Test<T> = fn(&T) -> bool;
 
-/// Measures, each with the test that selects its user-mode samples by the instruction that they
-/// wait for.
+/// Measures of user-mode samples, each with a test on the instruction that the thread was stalled
+/// on.
 const KINDS: [(M, Test<Operand>); 10] = [
     (M::Decoded, |one| one.waited.is_some()),
     (M::Loads, |one| is_kind(one, &[Kind::Load, Kind::DependentLoad])),

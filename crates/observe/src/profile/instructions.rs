@@ -12,7 +12,7 @@ use std::collections::HashSet;
 
 /// Maximum number of instructions in a loop, and from a sample to the end of its loop.
 const MAX_LOOP: usize = 256;
-/// Maximum number of instructions from the read of a polled variable to the `pause`.
+/// Maximum number of instructions from the load of a polled variable to the `pause`.
 const MAX_POLL: usize = 8;
 /// Maximum number of bytes decoded.
 const MAX_BYTES: usize = 4 << 20;
@@ -48,13 +48,14 @@ impl Code {
         Decoder::with_ip(64, &self.bytes[at..], at as u64, DecoderOptions::NONE).decode()
     }
 
-    /// Returns what a sample at `offset` waits for; `None` if no instruction starts there.
+    /// Returns the instruction that a thread sampled at `offset` was stalled on; `None` if no
+    /// instruction starts there.
     pub(super) fn waited(&self, offset: u64) -> Option<Waited> {
         let at = self.starts.binary_search(&u32::try_from(offset).ok()?).ok()?;
         let here = self.decode(at);
         let before = at.checked_sub(1).map(|before| self.decode(before));
         let before = before.filter(|one| one.flow_control() == FlowControl::Next);
-        // A `rep` string instruction is interrupted between two iterations of itself.
+        // A `rep` string instruction is interrupted between two of its own iterations.
         let before =
             if here.has_rep_prefix() && here.is_string_instruction() { Some(here) } else { before };
         let body = self.straight_loop(at);
@@ -70,7 +71,7 @@ impl Code {
             None => (Kind::Branch, None),
         };
         // If the registers of the preceding instruction's operand have changed, use the operand of
-        // the sampled instruction. A loop that pauses has read the variable that it polls.
+        // the sampled instruction. A spin loop loads the polled variable before the `pause`.
         let memory = memory.or_else(|| operand(&here, false));
         let polled = || {
             let before = (at.saturating_sub(MAX_POLL)..at).rev();
@@ -288,7 +289,7 @@ mod tests {
         // The loaded value is the address of the next load.
         let registers: [u64; 16] = std::array::from_fn(|number| 0x1000 + number as u64);
         assert_eq!(found.memory.unwrap().address(&registers, 0), 0x1000);
-        // The first instruction of the loop waits for the branch that repeats it.
+        // The loop's first instruction waits for the back edge.
         assert_eq!(waited(&CHASE, 0).kind, Kind::Branch);
         assert!(Code::new(CHASE.to_vec()).waited(1).is_none());
     }

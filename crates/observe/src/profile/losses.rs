@@ -8,7 +8,7 @@ use linerate_machine::Root;
 pub(super) struct Losses {
     /// A process in the namespace.
     pid: u32,
-    /// The interface whose losses count; `None` for all.
+    /// The interface whose drops are counted; `None` for all interfaces.
     interface: Option<String>,
 }
 

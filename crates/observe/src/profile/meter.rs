@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads packets and CPU time for each slice of samples. Both are needed to separate work from
-//! polling.
+//! Reads packet counts and CPU time for each slice of samples. Both are needed to separate work
+//! from polling.
 
 use super::losses::Losses;
 use crate::ObserveError;
@@ -60,8 +60,8 @@ struct Reading {
 pub(super) struct Metered {
     /// Index of the first slice.
     pub(super) first: usize,
-    /// CPU time in nanoseconds and packets per slice. The packets are `None` if they do not match
-    /// the CPU time.
+    /// CPU time in nanoseconds and packets per slice. The packets are `None` if they were not
+    /// counted, or counted too long before the slice's samples were read.
     pub(super) slices: Vec<(u64, Option<u64>)>,
     /// Fraction of time asleep, 0 to 1.
     pub(super) asleep: f64,
@@ -148,7 +148,7 @@ impl Meter {
             Some(Source::Program(program)) => reading.received = program.read(),
         }
         reading.lost = self.losses.as_ref().map(|losses| losses.read(root));
-        // A program may take long to respond: date its count to the middle of the request.
+        // A program may take long to respond: timestamp its count at the middle of the request.
         reading.at_ns = reading.at_ns.midpoint(monotonic_ns());
         self.readings.push(reading);
         self.clocks.values_mut().for_each(Clock::read);
@@ -253,7 +253,7 @@ impl Meter {
 }
 
 impl Clock {
-    /// Returns the readings of the CPU time that were taken while the thread existed.
+    /// Returns the CPU time readings that were taken while the thread existed.
     fn run_ns(&self) -> &[u64] {
         let last = self.run_ns.last().copied();
         let is_over = |&run_ns: &u64| self.has_ended && Some(run_ns) == last;
@@ -268,7 +268,7 @@ impl Clock {
     }
 }
 
-/// Finds one of the program's own packet counters that can be read.
+/// Finds a readable packet counter that the program itself maintains.
 fn of_program(root: &Root, pid: u32, pids: &[u32], unread: &mut Vec<Unread>) -> Option<Source> {
     let namespace = Namespace::of(root, Some(pid), unread);
     let mut sockets = Sockets::new(false, namespace.network.as_ref());

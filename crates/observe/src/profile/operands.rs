@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Determines what each user-mode sample waits for and which memory it accesses.
+//! Determines, for each user-mode sample, the instruction that the thread was stalled on and the
+//! memory that it accessed.
 
 use super::instructions::Code;
 use super::stacks::{Resolved, UserSample};
@@ -26,9 +27,9 @@ pub(super) struct Operand {
     pub(super) slice: u32,
     /// Number of the thread's samples before this one.
     pub(super) ordinal: u64,
-    /// The instruction it waits for; `None` if the code could not be decoded.
+    /// The instruction that the thread was stalled on; `None` if the code could not be decoded.
     pub(super) waited: Option<Waited>,
-    /// The memory it accesses; `None` if the address is unknown.
+    /// The memory accessed; `None` if the address is unknown.
     pub(super) access: Option<Access>,
     /// The instruction fetch as an access, for estimating how much code is in use.
     pub(super) code: Access,

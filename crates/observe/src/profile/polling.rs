@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(super) struct Polling {
     threads: Vec<Thread>,
     places: Vec<Place>,
-    /// Share of the CPU time taken by sampling itself, of which there are no samples.
+    /// Share of the CPU time taken by sampling itself, which produces no samples.
     overhead: f64,
     /// Function to which unsampled time is attributed.
     unsampled: Option<u32>,
@@ -167,8 +167,8 @@ impl Polling {
     }
 }
 
-/// Estimates the per-packet cost of functions with too few samples for a fit, ranging from none to
-/// all of their time.
+/// Estimates the per-packet cost of functions with too few samples for a fit. The interval ranges
+/// from none to all of their time being work.
 fn few(thread: &Thread, separated: &Separated, samples: u64) -> Estimate {
     let counts = thread.slices.iter().flat_map(|slice| &slice.counts);
     let all: u64 = counts.map(|&(_, count)| u64::from(count)).sum();

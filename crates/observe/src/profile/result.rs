@@ -108,7 +108,7 @@ pub(super) fn report(
             "ratio",
             window.own_s / window.elapsed_s.max(f64::MIN_POSITIVE),
             Tier::Sw,
-            "CPU time of the profiler divided by the window",
+            "CPU time of the profiler divided by wall time",
         ),
         evidence: Vec::new(),
         bounds: Vec::new(),
@@ -321,7 +321,8 @@ fn samples_of(resolved: &Resolved) -> (HashMap<u32, u64>, HashMap<u32, u64>) {
     (own, with_callees)
 }
 
-/// Adds the call tree and the threads, ordered by number of samples.
+/// Adds the call tree and the threads, ordered by number of samples. Returns each thread's index in
+/// the report, by thread number.
 fn add_calls(
     report: &mut ProfileReport,
     resolved: &Resolved,

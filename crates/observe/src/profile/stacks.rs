@@ -42,7 +42,7 @@ pub(super) struct Stacks {
     /// Whether there are samples of other programs, which must be filtered out.
     has_others: bool,
     user_samples: Vec<UserSample>,
-    /// Number of samples with a stack copy that did not lead to the thread's first function.
+    /// Number of samples whose stack copy could not be unwound to the thread's first function.
     incomplete: u64,
     threads: Vec<ThreadSamples>,
     thread_numbers: HashMap<(u32, u32), u32>,
@@ -84,7 +84,7 @@ pub(super) struct Resolved {
     /// Samples in user mode.
     pub(super) user_samples: Vec<UserSample>,
     pub(super) samples: u64,
-    /// Number of samples with a stack copy that did not lead to the thread's first function.
+    /// Number of samples whose stack copy could not be unwound to the thread's first function.
     pub(super) incomplete: u64,
     /// Code location of each spot, and the symbol tables.
     pub(super) spots: Spots,
@@ -282,7 +282,7 @@ impl Stacks {
     }
 
     /// Resolves names. If `is_clock`, samples that came due while interrupts were off are
-    /// attributed to the function that ran then.
+    /// attributed to the function that was running.
     pub(super) fn resolve(self, is_clock: bool) -> Resolved {
         let mut resolver = Resolver::default();
         let mut spots = self.spots;

@@ -30,7 +30,7 @@ const LEAST_SHARE: f64 = 0.01;
 const SEED: u64 = 0x7469_6d65;
 const METHOD: &str = "samples in the function over all samples of these slices";
 
-/// The window.
+/// The sampling window and its slices.
 pub(super) struct Around {
     pub(super) began_ns: u64,
     pub(super) elapsed_s: f64,

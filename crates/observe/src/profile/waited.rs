@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a sample waits for, independent of the architecture.
+//! The instruction that a sampled thread was stalled on, in a form independent of the architecture.
 
 use linerate_linux::sample::Registers;
 
-/// The instruction that a sample waits for.
+/// The instruction that a thread was stalled on when it was sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Waited {
     pub(super) kind: Kind,
@@ -17,7 +17,7 @@ pub(super) struct Waited {
     pub(super) is_straight: bool,
 }
 
-/// What an instruction waits for.
+/// Kind of the instruction that a thread was stalled on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "built by the x86 decoder"))]
 pub(super) enum Kind {

@@ -3,11 +3,11 @@
 //! decoded, and its memory address is computed from the sample's registers.
 //!
 //! Processors take interrupts when the oldest instruction retires, so a thread is usually found
-//! just past the instruction it waited for, and slow cache lines are seen more often than others.
-//! If the preceding instruction has no memory operand, or has overwritten its address registers,
-//! the instruction at the sample is used. The stack is ignored, since it belongs to one thread and
-//! is in that thread's cache. Addresses relative to `fs` and `gs` are also ignored, since they are
-//! thread-local and their base is not in the sample.
+//! just past the instruction that it was stalled on, and cache lines that are slow to access are
+//! seen more often than others. If the preceding instruction has no memory operand, or has
+//! overwritten its address registers, the instruction at the sample is used. The stack is ignored,
+//! since it belongs to one thread and is in that thread's cache. Addresses relative to `fs` and
+//! `gs` are also ignored, since they are thread-local and their base is not in the sample.
 
 mod lines;
 
@@ -136,7 +136,8 @@ fn is_cipher(_: u64, _: &[u8]) -> bool {
     false
 }
 
-/// Distance between decoding starts in bytes; eleven starts are enough for agreement.
+/// Distance in bytes between the positions at which decoding starts. Eleven positions are enough
+/// for agreement.
 #[cfg(target_arch = "x86_64")]
 const STEP: usize = 3;
 
@@ -319,7 +320,7 @@ mod tests {
         ];
         for (code, is_cipher) in codes {
             assert_eq!(known(0x40_0000, &[], code).is_cipher, is_cipher);
-            // The sample of a slow instruction is at the one after it.
+            // A slow instruction is sampled at the instruction after it.
             let before = [&[0x66, 0x0f, 0xef, 0xc1].repeat(15), code].concat();
             assert_eq!(known(0x40_0000, &before, &[0x90; 15]).is_cipher, is_cipher);
         }

@@ -3,8 +3,9 @@
 //! accordingly. A timer interrupt takes about 1 us on hardware, but in a virtual machine it may
 //! cause several VM exits: 15 to 140 us have been measured.
 //!
-//! The handler runs within the thread's CPU time, so only the work that the thread gets done shows
-//! its cost. The calling thread counts, for equal CPU times, with and without being sampled:
+//! The handler runs within the thread's CPU time, so its cost only shows as work that the thread
+//! does not get done. The calling thread increments a counter for equal CPU times, with and without
+//! being sampled:
 //!
 //! ```text
 //! cost = period * (1 - count when sampled / count when not sampled)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Samples CPUs. Kernel functions are counted in any context, since packets are received in
-//! softirqs, which run on the time of whichever thread is current. Samples of threads that have no
-//! event of their own are passed on. Requires root or CAP_PERFMON.
+//! softirqs, which run in the context of whichever thread is current. Samples of threads without an
+//! event of their own are passed to the caller. Requires root or CAP_PERFMON.
 
 use super::cost::affordable;
 use super::names::{KERNEL, Names, Spots};
@@ -14,8 +14,8 @@ use linerate_record::stats::Estimate;
 use linerate_record::why::{FunctionTime, Unread};
 use std::collections::{BTreeMap, HashMap};
 
-/// Samples per second and CPU, fewer than for threads because all CPUs are sampled, unless they
-/// cost more than [`CPU_SHARE`].
+/// Samples per second and CPU, unless they cost more than [`CPU_SHARE`]. Fewer than for threads,
+/// because all CPUs are sampled.
 const RATE: u64 = 199;
 /// Maximum share of a CPU's time that its samples may take, unless that leaves fewer than
 /// [`RATE_MIN`] per second.
@@ -89,7 +89,7 @@ impl SampledCpus {
         !self.cpus.is_empty()
     }
 
-    /// Reads the samples, and passes each on to `take`.
+    /// Reads the samples, and passes each of them to `take`.
     pub(super) fn end_slice(
         &mut self,
         spots: &mut Spots,

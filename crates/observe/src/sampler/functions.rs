@@ -214,7 +214,7 @@ where
         let is_code = matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC);
         is_code && symbol.st_shndx(endian) != SHN_UNDEF
     };
-    // Bit 0 of an ARM function says that its code is Thumb (ELF for the ARM Architecture, 5.5.3).
+    // Bit 0 of an ARM function's address marks Thumb code (ELF for the ARM Architecture, 5.5.3).
     let mask = if elf.elf_header().e_machine(endian) == EM_ARM { !1 } else { !0 };
     let function = |symbol: &Elf::Sym| {
         let start: u64 = symbol.st_value(endian).into() & mask;

@@ -5,13 +5,13 @@
 //! read, which is more CPU time than all other readings take in one second. The first call after a
 //! boot therefore stores the whole list in a compact file ([`kept`]) that later calls use for
 //! lookups. Addresses that the file does not cover are looked up in the kernel's list, which is
-//! read up to the last of them; without the file, all addresses are. The list is not sorted, so a
-//! lookup takes one pass over it:
+//! read up to the last of them. Without the file, all addresses are looked up there. The list is
+//! not sorted, so a lookup takes one pass over it:
 //!
 //! ```text
 //! for each code symbol, in the order of the list:
-//!     find the lowest address that is looked up, at or after the symbol's start
-//!     the symbol is the candidate for that address, unless the present one starts later
+//!     find the lowest requested address at or after the symbol's start
+//!     the symbol is the candidate for that address, unless the current candidate starts later
 //! at the end: an address without a candidate gets that of the next lower address
 //! ```
 
@@ -63,7 +63,8 @@ impl Kernel {
     /// Returns the first address and the name of the function that contains an address passed to
     /// [`Kernel::read`].
     pub(super) fn find(&self, address: u64) -> Option<(u64, &str)> {
-        /// Size that no function reaches. BPF programs without a name follow at a distance.
+        /// Size that no function reaches. Code further from a symbol is other code, such as unnamed
+        /// BPF programs.
         const LARGEST: u64 = 1 << 20;
         let in_list = self.list.as_ref().and_then(|list| list.find(address));
         let found = in_list.or_else(|| self.others.find(address));
@@ -109,7 +110,8 @@ impl KernelSymbols {
         symbols
     }
 
-    /// Returns the first address and name of the function that contains one of the addresses.
+    /// Returns the first address and name of the function that contains `address`, which must be
+    /// one of those looked up.
     fn find(&self, address: u64) -> Option<(u64, &str)> {
         let at = self.found.binary_search_by_key(&address, |(address, _)| *address).ok()?;
         self.found[at].1.as_ref().map(|(start, name)| (*start, name.as_str()))
@@ -162,7 +164,7 @@ fn stored() -> Option<Kept> {
     Kept::read(&folder, &key).or_else(|| {
         let file = NewFile::create(&folder).ok()?;
         let list = whole()?;
-        // If it cannot be written after all, only this call has it.
+        // If the write fails, only this call uses the list.
         let _ = file.write(&list, &key);
         Some(list)
     })

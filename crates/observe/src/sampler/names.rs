@@ -105,8 +105,8 @@ impl Spots {
         Self { grain: 1, ..Self::default() }
     }
 
-    /// Returns whether an address in a process is code. Damaged call chains contain other addresses
-    /// too.
+    /// Returns whether an address in a process is in a code mapping. Damaged call chains contain
+    /// other addresses too.
     pub(crate) fn is_code(&self, pid: u32, address: u64) -> bool {
         let known = self.processes.get(&pid);
         known.is_some_and(|process| maps::find(&process.mappings.code, address).is_some())
@@ -120,7 +120,7 @@ impl Spots {
         }
     }
 
-    /// Adds code that a process has mapped, replacing what was there.
+    /// Adds code that a process has mapped, replacing earlier mappings at the same addresses.
     pub(crate) fn map(&mut self, pid: u32, mapping: Mapping) {
         let process = self.processes.entry(pid).or_default();
         let is_there = |address: &u64| (mapping.start..mapping.end).contains(address);

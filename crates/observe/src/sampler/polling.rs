@@ -31,8 +31,8 @@
 //! is work-only if its intercept is 0 within its error; a falling place is poll-only unless
 //! `b_f + c u_f` exceeds 0 by more than its error. Another job of the thread, which takes the share
 //! `d` whatever the load, also looks like shared places: with `b_f = 0`. It scales every `u_f` by
-//! `1 - d`, and the cost is `1 - d` times the above. The result is the middle of both readings, and
-//! the interval includes both.
+//! `1 - d`, and the cost is `1 - d` times the above. The result is the midpoint of the two
+//! interpretations, and the interval includes both.
 //!
 //! ```text
 //! for each place: fit a line
@@ -85,7 +85,7 @@ pub struct Place {
 pub struct Slice {
     /// CPU time in nanoseconds.
     pub run_ns: u64,
-    /// Packets handled; `None` without a counter in this slice.
+    /// Packets handled; `None` if not counted in this slice.
     pub packets: Option<u64>,
     /// Samples by place, which is an index into the list of places.
     pub counts: Vec<(u32, u32)>,
@@ -154,7 +154,7 @@ pub enum CannotTell {
     NoPollLoop,
     /// Shares are not linear in the load.
     NotLinear,
-    /// Packets are not counted in the slice in which they are handled, but later.
+    /// Packets are not counted in the slice in which they are handled, but in a later one.
     LatePacketCounts,
     /// The thread's CPU time is unknown.
     NoCpuTime,
@@ -199,8 +199,8 @@ impl fmt::Display for CannotTell {
                  packets, or the cost per packet falls under load",
             ),
             Self::LatePacketCounts => f.write_str(
-                "packets are counted some time after the thread has handled them: watch longer, \
-                 so that the window's slices are longer",
+                "the packet counter lags behind the thread: watch longer, so that the lag is small \
+                 compared with a slice of the window",
             ),
             Self::NoCpuTime => f.write_str("the thread's CPU time per slice could not be read"),
             Self::KernelNotSampled => f.write_str(
@@ -412,7 +412,7 @@ fn cost(
     }
     let middle = block_bootstrap(&residuals, CONFIDENCE, seed, |chosen| of(chosen).middle());
     let half = (most - least) / 2.0;
-    // Resamples divide places in their own way, so the value may be at an end.
+    // Each resample divides places in its own way, so the value may be outside of the interval.
     let low = (middle.low - half).min(middle.value);
     let high = (middle.high + half).max(middle.value);
     let is_known = low > 0.0 && high.is_finite();

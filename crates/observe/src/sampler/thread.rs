@@ -9,8 +9,8 @@
 //!
 //! ```text
 //! up to SWITCHES times                the thread's own event
-//! more often, with per-CPU events     for the rest of the observation, the per-CPU events: the
-//!                                     samples that land in this thread
+//! more often, with per-CPU events     the samples of this thread from the per-CPU events, for the
+//!                                     rest of the observation
 //! more often, without per-CPU events  the thread's own event, in some of the slices (see `Duty`)
 //! ```
 
@@ -28,9 +28,9 @@ use std::collections::HashMap;
 
 /// Maximum number of accesses to keep per thread.
 const MAX_ACCESSES: usize = 20_000;
-/// Number of times that the scheduler may run a thread per [`SLICE_NS`] without the thread's own
-/// event being turned off in some slices. These 500 switches per second cost 1.5 % of the thread's
-/// time.
+/// Maximum number of times per [`SLICE_NS`] that the scheduler may switch to a thread that is
+/// sampled by its own event in every slice. This is 500 times per second, which costs 1.5 % of the
+/// thread's time.
 const SWITCHES: u64 = 50;
 const SLICE_NS: u128 = 100_000_000;
 
@@ -199,7 +199,7 @@ impl Sampled {
                 self.counts.insert(spots.named("[not in user mode]", KERNEL), missing as u32);
             }
         }
-        // The own event counts time only while it is enabled.
+        // The thread's own event counts time only while it is enabled.
         let was_off = self.is_by_cpu || !self.duty.is_on();
         let of_scheduler = sched.zip(self.sched).filter(|_| was_off);
         let run_ns_of_slice = match of_scheduler {
@@ -234,7 +234,7 @@ impl Sampled {
             self.duty.end_slice(per_slice, now_ns);
         }
         let is_on = self.duty.is_on() && !self.is_by_cpu;
-        // The event of a thread that has ended can no longer be switched.
+        // Enabling or disabling the event fails if the thread has ended.
         let _ = match (was_on, is_on) {
             (true, false) => self.event.disable(),
             (false, true) => self.event.enable(),

@@ -30,7 +30,7 @@ pub(crate) struct Neighbours {
 impl Neighbours {
     /// Adds a UDP socket that does not belong to the program.
     pub(super) fn take(&mut self, inode: u64) {
-        // It may have been opened after the processes were looked up.
+        // The socket may have been opened after the processes were looked up.
         self.has_unknown |= self.inodes.insert(inode) && self.is_begun;
     }
 

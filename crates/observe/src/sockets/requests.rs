@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long requests on the program's TCP connections wait for replies, by sampling.
+//! How long requests on the program's TCP connections wait for replies, estimated by sampling.
 
 use super::turns::{Asks, Turns};
 use super::watched::Watched;
@@ -28,7 +28,7 @@ struct Pending {
 /// Requests of all connections.
 #[derive(Debug, Default)]
 struct Requests {
-    /// By the number of the reading.
+    /// Pending requests, by reading number.
     readings: BTreeMap<u32, Pending>,
     connections: u64,
     /// Accepted connections whose exchanges are regular: their number, the number of exchanges,
@@ -133,7 +133,7 @@ impl Pending {
     }
 }
 
-/// Counts accepted connections on which a request had no reply in any reading.
+/// Counts accepted connections on which a request had no reply in more than 95 % of the readings.
 fn count_waiting(sockets: &[&Watched], is_accepted: impl Fn(&Watched) -> bool) -> u64 {
     let waits = |socket: &&&Watched| is_accepted(socket) && socket.turns(Asks::Peer).share() > 0.95;
     sockets.iter().filter(waits).count() as u64
@@ -152,8 +152,8 @@ fn note(ticks: &mut BTreeMap<u32, Pending>, turns: &Turns, socket: &Watched, is_
     }
 }
 
-/// Returns whether a connection carries data in one direction only. The first request of a
-/// connection has no reply yet.
+/// Returns whether a connection carries data in one direction only. A large first request without a
+/// reply yet does not count.
 fn is_stream(socket: &Watched) -> bool {
     /// Bytes of a large first request.
     const REQUEST: u64 = 65_536;

@@ -65,7 +65,7 @@ impl Reading {
     }
 }
 
-/// What came last on a connection, some time ago.
+/// Direction of the last data on a connection, if that was at least 4 ms ago.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     /// Data was received.
@@ -76,7 +76,7 @@ enum Last {
     /// request carries the acknowledgment of the reply before it, so the request came last, unless
     /// the peer acknowledges replies in separate segments (pure ACKs).
     Either,
-    /// Something happened just now.
+    /// Data was received or sent less than 4 ms ago.
     Now,
 }
 
@@ -103,7 +103,7 @@ pub(super) struct Turn {
     pub(super) tick: u32,
     /// Whether a request had no reply.
     pub(super) is_pending: bool,
-    /// Whether it had waited for 4 ms or longer.
+    /// Whether the request had waited for 4 ms or longer.
     pub(super) is_late: bool,
 }
 
@@ -146,7 +146,8 @@ fn of_requests_and_replies(reading: &Reading, asks: Asks) -> (u32, u32) {
     }
 }
 
-/// Determines the turns from segment counts; `None` if the counts do not alternate regularly.
+/// Determines the turns from segment counts; `None` if requests and replies do not alternate
+/// regularly.
 fn by_segments(readings: &[Reading], asks: Asks, sends_pure_acks: bool) -> Option<Turns> {
     let first = of_requests_and_replies(readings.first()?, asks);
     let since = |reading: &Reading| {
@@ -182,8 +183,8 @@ fn by_segments(readings: &[Reading], asks: Asks, sends_pure_acks: bool) -> Optio
     })
 }
 
-/// Returns whether a request was pending in all readings, given that it was in all or in none. If a
-/// reply ever came last, it was in none.
+/// Returns whether a request was pending in all readings, given that one was pending in all or in
+/// none. If a reply came last in any reading, none was pending.
 fn is_always_pending(readings: &[Reading], asks: Asks, sends_pure_acks: bool) -> bool {
     let (request, reply) = match asks {
         Asks::Peer => (Last::Received, Last::Sent),
@@ -213,7 +214,7 @@ pub(super) fn is_one_way(readings: &[Reading]) -> bool {
 /// Returns whether a request came last, by the times of the last segments.
 fn is_last(reading: &Reading, asks: Asks, sends_pure_acks: bool) -> bool {
     let (asked, answered) = of_requests_and_replies(reading, asks);
-    // Until the first request, the times are those of the connection's beginning.
+    // Before the first request, the times are those of connection establishment.
     if asked == 0 {
         return false;
     }
@@ -259,7 +260,7 @@ mod tests {
     fn requests_and_replies_may_take_several_segments() {
         let replies_of_three =
             [reading(0, 10, 30), reading(1, 21, 60), reading(2, 30, 89), reading(3, 40, 120)];
-        // The third reply is on its way: two of its three segments have been sent.
+        // In the third reading, a reply is being sent: two of its three segments have been sent.
         assert_eq!(pending(&replies_of_three, Asks::Peer), Some(vec![false, true, false, false]));
         let requests_of_two = [reading(0, 20, 10), reading(1, 42, 20), reading(2, 61, 30)];
         assert_eq!(pending(&requests_of_two, Asks::Peer), Some(vec![false, true, false]));

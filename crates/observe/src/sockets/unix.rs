@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Unix domain sockets of the observed processes. The kernel counts no packets on them, but reports
-//! what is queued, and names tell which end is the server: connections that it accepted have the
-//! name of its listening socket, those of clients have none.
+//! what is queued, and names show which end is the server: sockets that it accepted have the name
+//! of its listening socket; those of clients are unnamed.
 
 use linerate_linux::network::{Network, UnixSocket};
 use linerate_record::why::{SocketCounts, SocketKind};
@@ -71,7 +71,8 @@ impl UnixSockets {
         opened.filter_map(|(inode, watched)| Some((*inode, watched.last.peer?.into())))
     }
 
-    /// Returns how many connections the processes accepted; `None` if that is not known.
+    /// Returns how many connections the processes accepted; `None` if the sockets could not be
+    /// listed.
     pub(super) fn clients(&self) -> Option<u64> {
         let is_accepted = |watched: &&Watched| {
             let socket = &watched.last;

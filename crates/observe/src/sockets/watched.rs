@@ -53,17 +53,17 @@ pub(super) fn state_of(socket: &InetSocket) -> State {
     }
 }
 
-/// What holds back data that could be sent.
+/// Why data is held back although it could be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     /// Nagle's algorithm: earlier segments are unacknowledged.
     ByNagle,
-    /// The program: TCP_CORK or MSG_MORE. No other segment is on its way.
+    /// The program holds the data back with TCP_CORK or MSG_MORE: no other segment is in flight.
     ByProgram,
 }
 
-/// Returns what holds back less than a full segment, although the congestion and receive windows
-/// have room for it.
+/// Returns why less than a full segment of data is held back, although the congestion and receive
+/// windows have room for it.
 fn held(tcp: &TcpInfo) -> Option<Held> {
     let has_less_than_a_segment = (1..tcp.mss).contains(&tcp.not_sent);
     let has_room = tcp.unacked < tcp.cwnd && tcp.peer_window.is_none_or(|peer| peer >= tcp.mss);
@@ -71,7 +71,7 @@ fn held(tcp: &TcpInfo) -> Option<Held> {
     (has_less_than_a_segment && has_room).then_some(by)
 }
 
-/// Maximum number of readings of a connection in which its turns are determined.
+/// Maximum number of readings kept per connection to determine its turns.
 const READINGS_MAX: usize = 4096;
 
 impl Watched {
@@ -144,7 +144,7 @@ impl Watched {
             self.app_limited += u64::from(tcp.is_app_limited);
             self.held += u64::from(held(&tcp) == Some(Held::ByNagle));
             self.corked += u64::from(held(&tcp) == Some(Held::ByProgram));
-            // Of several readings at once, the last one counts.
+            // Of several readings in the same slice, keep the last one.
             self.readings.pop_if(|last| last.tick == tick);
             if self.readings.len() < READINGS_MAX {
                 self.readings.push(Reading::new(tick, &tcp));
@@ -221,7 +221,7 @@ impl Watched {
         }
     }
 
-    /// Returns whether one end only sends.
+    /// Returns whether practically all data flows in one direction.
     pub(super) fn is_one_way(&self) -> bool {
         is_one_way(&self.readings)
     }
@@ -233,7 +233,7 @@ impl Watched {
         let before = self.first.as_ref().and_then(of).unwrap_or_default();
         let with_data = now.data_segments_in.wrapping_sub(before.data_segments_in);
         let segments = now.segments_in.wrapping_sub(before.segments_in);
-        // Replies that are acknowledged by themselves need a segment without data each.
+        // Each reply that is acknowledged separately needs a segment without data.
         let sends_pure_acks = 2 * (segments - with_data.min(segments)) > with_data;
         Turns::of(&self.readings, asks, sends_pure_acks)
     }

@@ -11,7 +11,8 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Returns the field as a signed number; 0 if the record is too short.
+    /// Returns the field as a number; 0 if the record is too short. Fields of 4 or 8 bytes are
+    /// signed, shorter ones unsigned.
     pub(super) fn number(self, record: &[u8]) -> i64 {
         let Some(bytes) = record.get(self.offset..self.offset + self.bytes) else {
             return 0;

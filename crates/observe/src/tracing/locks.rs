@@ -39,7 +39,7 @@ struct Traced {
     waits: Waits,
 }
 
-/// Lock waits of a thread so far. Pure.
+/// Lock waits of a thread so far. Pure functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Waits {
     /// Start of the outermost current wait; `depth` is the number of waits nested in it.
@@ -141,7 +141,7 @@ impl Locks {
             for thread in &mut self.threads {
                 thread.waits.gap();
                 for event in [&thread.begin, &thread.end] {
-                    // An event of a thread that has ended can no longer be switched.
+                    // Enabling or disabling the event fails if the thread has ended.
                     let _ = if was_on { event.disable() } else { event.enable() };
                 }
             }

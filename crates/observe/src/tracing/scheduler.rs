@@ -9,7 +9,7 @@ use linerate_linux::perf::{Event, Request, Selector, TRACEPOINT, Target};
 use linerate_linux::sample::{self, Fields, Record, Ring, Sample, Sampling};
 use linerate_record::why::{RanInstead, Unread};
 
-/// Reader of scheduler events.
+/// Reads scheduler events.
 #[derive(Debug)]
 pub(super) struct Scheduler {
     /// Switch and wakeup events of each CPU, and the ring they share.
@@ -132,7 +132,8 @@ impl Scheduler {
         }
         let gap = Scheduled { time_ns: now_ns, cpu: 0, what: What::Gap };
         if lost > 0 {
-            // A full ring reports its loss once it has been read, ahead of the next event.
+            // A ring that was full reports lost events after it has been read, before the next
+            // event.
             self.waits.take(&gap);
         }
         events.sort_by_key(|event| event.time_ns);
@@ -144,7 +145,7 @@ impl Scheduler {
         }
         if was_on != self.duty.is_on() {
             for event in self.cpus.iter().flat_map(|(a, b, _)| [a, b]) {
-                // If the CPU went offline, there is nothing to switch.
+                // Enabling or disabling the event fails if the CPU has gone offline.
                 let _ = if was_on { event.disable() } else { event.enable() };
             }
         }

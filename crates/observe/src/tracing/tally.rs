@@ -88,7 +88,7 @@ impl Tally {
                 Record::Sample(sample) => {
                     *self.values.entry(field.number(sample.raw)).or_default() += 1;
                 }
-                // These events are still counted, but values come from the others.
+                // Lost events are still counted, but the counts by value come from the others.
                 Record::Lost(_) | Record::Throttled | Record::Process(_) | Record::Other(_) => {}
             });
         }
@@ -96,7 +96,7 @@ impl Tally {
         self.duty.end_slice(events, now_ns);
         if was_on != self.duty.is_on() {
             for counted in &self.counted {
-                // An event of a thread that has ended can no longer be switched.
+                // Enabling or disabling the event fails if the thread has ended.
                 let _ = match was_on {
                     true => counted.event.disable(),
                     false => counted.event.enable(),

@@ -256,8 +256,8 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     warnings
 }
 
-/// Warns about skipped input. If its bytes are a large share of the input, the warning gives that
-/// share; otherwise, it gives the number of packets.
+/// Warns about skipped input. The warning states the share of bytes if that share is large, and the
+/// number of packets otherwise.
 fn left_out(run: &RunReport) -> Option<Warning> {
     let many = run.input.as_ref().filter(|input| input.left_out_share() > WARNED_SHARE);
     if let Some((input, cause)) = many.and_then(|input| Some((input, input.main_cause()?))) {
@@ -275,8 +275,8 @@ fn left_out(run: &RunReport) -> Option<Warning> {
     frames.map(|frames| Warning::RejectedPackets { rejected, of: rejected + frames })
 }
 
-/// Warns about every stage that packets reached but that did nothing with them on any worker, in
-/// path order.
+/// Warns about each stage that received packets but had nothing to do for any of them on any
+/// worker, in path order.
 fn idle_stages(run: &RunReport) -> Vec<Warning> {
     let stages = || run.workers.iter().flat_map(|worker| &worker.stages);
     let mut warnings: Vec<Warning> = Vec::new();
@@ -285,7 +285,7 @@ fn idle_stages(run: &RunReport) -> Vec<Warning> {
         let reached = |stage: &&StageReport| stage.packets + stage.bypassed > 0;
         let same = || stages().filter(|stage| stage.name == idle.name).filter(reached);
         if same().all(|stage| stage.idle.is_some()) {
-            // If all packets went round the stage, the reason is about them.
+            // If all packets bypassed the stage, the warning refers to the bypassed packets.
             let processed: u64 = same().map(|stage| stage.packets).sum();
             let bypassed = || same().map(|stage| stage.bypassed).sum();
             let main = same().find(|stage| stage.packets > 0).unwrap_or(idle);

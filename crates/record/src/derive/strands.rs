@@ -38,8 +38,8 @@ impl Derive for StrandsReport {
         figures
     }
 
-    /// Returns each strand's values under names without its label, the number of errors in the
-    /// input, and the line number of the first error.
+    /// Returns each strand's values, keyed by figure name without the strand's label; the number of
+    /// faulty input lines; and the line number of the first one.
     fn lists(&self) -> Lists {
         Lists::from([
             ("strands", self.strands.iter().map(summary).collect()),

@@ -65,7 +65,8 @@ impl Derive for TcpReport {
     }
 }
 
-/// Returns the selected set for every pattern in which it was measured.
+/// Returns the selected set's results, paired with the pattern, for each pattern in which the set
+/// was measured.
 fn selected<'r>(
     report: &'r TcpReport,
     stack: &'r TcpStack,

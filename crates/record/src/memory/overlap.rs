@@ -38,7 +38,7 @@ pub enum Operation {
     Read,
     /// Stores only.
     Write,
-    /// Equal numbers of loads and stores; only the bytes of one side are counted.
+    /// Equal numbers of loads and stores; each copied byte is counted once.
     Copy,
 }
 

@@ -122,45 +122,49 @@ pub struct MeasuredValue {
 }
 
 /// Measures in [`BoundEvidence`]. Shares are fractions of all samples of the program or function, 0
-/// to 1. A sample *waits for* the instruction before it, which was the oldest one in flight.
+/// to 1. A sample *waits for* the instruction before the sampled address, which was the oldest
+/// instruction in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BoundMeasure {
-    /// Share in user mode.
+    /// Share of samples in user mode.
     UserMode,
-    /// Share in the kernel on behalf of system calls.
+    /// Share of samples in the kernel on behalf of system calls.
     UnderSystemCalls,
-    /// Share in page faults, and in mapping and unmapping memory.
+    /// Share of samples in page faults, and in mapping and unmapping memory.
     InPageFaults,
-    /// Share in lock functions, and in the kernel on behalf of futexes.
+    /// Share of samples in lock functions, and in the kernel on behalf of futexes.
     InLocks,
-    /// Share in copying.
+    /// Share of samples in copy functions.
     InCopies,
-    /// Share in user mode for which the instruction before the sampled one was decoded.
+    /// Share of samples in user mode for which the instruction before the sampled one was decoded.
     Decoded,
-    /// Share that waits for register-addressed loads, excluding those from the stack.
+    /// Share of samples that wait for register-addressed loads, excluding loads from the stack.
     Loads,
-    /// Share that waits for loads whose address depends on the previous load.
+    /// Share of samples that wait for loads whose address depends on the previous load.
     DependentLoads,
-    /// Share that waits for register-addressed stores, excluding those to the stack.
+    /// Share of samples that wait for register-addressed stores, excluding stores to the stack.
     Stores,
-    /// Share that waits for divisions, multiplications, floating-point and cipher instructions
-    /// without a memory operand.
+    /// Share of samples that wait for divisions, multiplications, floating-point and cipher
+    /// instructions without a memory operand.
     LongArithmetic,
-    /// Share that waits for instructions that have no memory operand and are in no other class.
+    /// Share of samples that wait for instructions that have no memory operand and are in no other
+    /// class.
     SimpleInstructions,
-    /// Share that waits for atomic read-modify-write instructions.
+    /// Share of samples that wait for atomic read-modify-write instructions.
     Atomics,
-    /// Share that waits for spin-wait hints (`pause`).
+    /// Share of samples that wait for spin-wait hints (`pause`).
     Pauses,
-    /// Share at the first two instructions after a branch, outside of straight loops.
+    /// Share of samples at the first two instructions after a branch, outside of straight loops.
     BehindBranches,
-    /// Share in loops whose only branch is the back edge.
+    /// Share of samples in loops whose only branch is the back edge.
     StraightLoops,
-    /// Share that accesses bytes used by several threads, at least one of which writes them.
+    /// Share of samples that access bytes used by several threads, at least one of which writes
+    /// them.
     ContendedBytes,
-    /// Share at the most frequently accessed address; high in loops that poll a variable.
+    /// Share of samples at the most frequently accessed address; high in loops that poll a
+    /// variable.
     OneAddress,
     /// Memory in use, in bytes, estimated from sampled addresses.
     WorkingSet,
@@ -286,7 +290,7 @@ pub enum MemoryKind {
     Stack,
     /// Global variables and constants of the program and its libraries.
     Globals,
-    /// Other mappings of files.
+    /// Other file mappings.
     File,
     /// Anonymous mappings: large allocations, arenas, thread stacks.
     Anonymous,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the stage at which all packets of a run ended.
+//! Finds the stage at which all packets of a run were dropped or consumed.
 
 use super::{DeadEnd, RunReport, StageReport, WorkerReport};
 use std::collections::BTreeMap;
 
-/// Fraction of its packets that a stage must end to be named instead of a later stage that ended
-/// the few others.
+/// Fraction of its packets, 0 to 1, that a stage must drop or consume to be reported instead of a
+/// later stage that ended the few remaining packets.
 const NEARLY_ALL: f64 = 0.9;
 
 impl RunReport {
-    /// Returns the stage that received packets but let none through, by design or by mistake, or an
-    /// earlier one that left it nearly none; `None` if a packet reached the sink, no packets were
-    /// offered, or some were still in flight.
+    /// Returns the stage that received packets but let none through, by design or by mistake. If an
+    /// earlier stage dropped or consumed nearly all packets, returns that stage instead. `None` if
+    /// a packet reached the sink, no packets were offered, or some were still in flight.
     pub fn dead_end(&self) -> Option<DeadEnd> {
         let mut workers: Vec<&WorkerReport> = self.workers.iter().collect();
         workers.sort_by_key(|worker| worker.segment);
@@ -53,7 +53,7 @@ fn sum(all: &[&StageReport], part: fn(&StageReport) -> u64) -> u64 {
     all.iter().copied().map(part).sum()
 }
 
-/// Returns the causes for which the replicas of a stage dropped packets, most frequent first; none
+/// Returns the causes for which the replicas of a stage dropped packets, most frequent first; empty
 /// if they consumed more packets than they dropped.
 fn causes(replicas: &[&StageReport]) -> Vec<String> {
     let consumed = sum(replicas, |stage| stage.ledger.consumed.packets);

@@ -75,7 +75,7 @@ pub struct CodeCounts {
     pub rest: Vec<u64>,
 }
 
-/// A file with code.
+/// A file that contains executed code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CodeFile {
     /// Device as in /proc/PID/maps: `fd:00`.

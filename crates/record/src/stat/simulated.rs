@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The caches, TLBs and processor that counts were simulated with.
+//! The simulated caches, TLBs and processor.
 
 use super::CacheShape;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct SimulatedCaches {
     /// Last-level cache; the same as `d1` if there is no level beyond the first.
     pub ll: CacheShape,
     /// How the geometry was adjusted for the simulator, and how the model differs from the
-    /// processor; empty if there is nothing to say.
+    /// processor; empty if neither applies.
     pub note: String,
     /// The complete model, if it was simulated inside QEMU; `null` for Valgrind, which simulates
     /// only `i1`, `d1` and `ll`.

@@ -27,8 +27,8 @@ pub fn share_interval(hits: &[f64], samples: &[f64], seed: u64) -> Estimate {
 
 /// Returns the share of independent samples that were hits, with Wilson's 95 % interval (1927).
 ///
-/// Use it for the share of time in a past window that was sampled throughout: unlike that of
-/// [`share_interval`], its interval says nothing about other windows. Without samples, the value is
+/// Use this for the share of time in a past window that was sampled throughout. Unlike the interval
+/// of [`share_interval`], the result does not apply to other windows. Without samples, the value is
 /// NaN and the interval 0 to 1.
 pub fn sampled_share(hits: u64, samples: u64) -> Estimate {
     let n = samples as f64;

@@ -18,8 +18,8 @@ fn says_what_to_do() {
 #[test]
 fn discarded_windows_are_not_lost_time() {
     let said = |taken| Warning::PreemptedWindows { share: 0.424, taken }.to_string();
-    let expected = "42.4 % of the windows were discarded, because the thread lost its CPU in them \
-                    (2.6 % of its time in all): the intervals rest on the others";
+    let expected = "42.4 % of the windows were discarded because the thread lost its CPU \
+                    (2.6 % of its time in total): intervals are based on the remaining windows";
     assert!(said(Some(0.026)).starts_with(expected), "{}", said(Some(0.026)));
     assert!(!said(None).contains("its time"), "{}", said(None));
 }
@@ -34,7 +34,7 @@ fn a_dead_end_has_its_stage_and_its_causes() {
         assert!(json.starts_with(r#"{"code":"nothing_came_through","stage":"guard""#), "{json}");
         warning.to_string()
     };
-    assert!(said(&["martian"]).contains("captured on `lo`, another interface"));
+    assert!(said(&["martian"]).contains("captured on `lo`, capture on another interface"));
     let dropped = said(&["denied", "martian"]);
     let all = "`guard` dropped all 7 packets it received (denied, martian): ";
     assert!(dropped.contains(all), "{dropped}");

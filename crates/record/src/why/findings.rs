@@ -115,7 +115,7 @@ pub enum Cause {
     Copying,
     /// Page faults dominate the CPU time.
     PageFaults,
-    /// The runtime's garbage collector takes the CPU time.
+    /// The runtime's garbage collector dominates the CPU time.
     GarbageCollection,
     /// The working set exceeds the cache.
     CacheMisses,

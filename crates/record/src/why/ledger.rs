@@ -91,7 +91,7 @@ pub struct Loss {
 /// Counts at one layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LedgerRow {
-    /// The layer that counts.
+    /// Layer of the network stack.
     pub layer: Layer,
     /// Object that the counts refer to: `eth0`, `udp 0.0.0.0:53`.
     pub of: String,

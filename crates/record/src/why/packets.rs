@@ -259,8 +259,8 @@ pub struct TcpCounts {
     /// though the windows had room for it (Nagle's algorithm), 0 to 1; `null` in older records.
     #[serde(default)]
     pub held_share: Option<f64>,
-    /// Fraction of readings in which a partial segment was held back although no other one was on
-    /// its way (TCP_CORK or MSG_MORE), 0 to 1; `null` in older records.
+    /// Fraction of readings in which a partial segment was held back although no other segment was
+    /// in flight (TCP_CORK or MSG_MORE), 0 to 1; `null` in older records.
     #[serde(default)]
     pub corked_share: Option<f64>,
     /// Fraction of readings in which a request from the peer had no reply yet, 0 to 1. If requests
@@ -296,8 +296,8 @@ pub struct RequestCounts {
     /// Fraction of readings in which a client had been waiting for 4 ms or longer, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub late_share: f64,
-    /// Fraction of readings in which a client was waiting for a reply and, at the same time, the
-    /// program for one from a server to which it had opened a connection, 0 to 1.
+    /// Fraction of readings in which a client was waiting for a reply while the program itself was
+    /// waiting for a reply from a server to which it had opened a connection, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub awaiting_share: f64,
     /// Mean number of connections on which the program was waiting for a server's reply.
@@ -311,7 +311,7 @@ pub struct RequestCounts {
     pub silent: u64,
     /// Number of requests on connections where each exchange takes a fixed number of segments.
     pub requests: u64,
-    /// Mean time from such a request to its reply, in seconds.
+    /// Mean time from one of these requests to its reply, in seconds.
     pub reply_time: Figure,
 }
 
@@ -339,7 +339,8 @@ pub struct ProgramCounts {
 }
 
 impl QdiscCounts {
-    /// Returns whether it holds no packets, but only filters, which may drop them.
+    /// Returns whether the queueing discipline queues no packets and only holds filters, which may
+    /// drop packets.
     pub fn is_filter(&self) -> bool {
         ["clsact", "ingress"].contains(&self.kind.as_str())
     }
@@ -347,11 +348,11 @@ impl QdiscCounts {
 
 impl SocketCounts {
     /// Returns the packets dropped because the receive buffer was full; `None` if the socket's
-    /// drops were not read. A UDP socket also counts datagrams that its filter or a wrong checksum
-    /// rejected, but the protocol's count of full buffers does not.
+    /// drops were not read. A UDP socket's drops include datagrams rejected by its filter or for a
+    /// wrong checksum; the protocol's counts of full buffers do not.
     pub fn buffer_drops(&self, observation: &super::Observation) -> Option<u64> {
-        /// Fraction of the drops that the protocol must count at least: the counters are read one
-        /// after another.
+        /// Minimum ratio of the protocol's count to the sockets' drops for attributing all drops to
+        /// full buffers. Below 1, because the counters are read one after another.
         const MOST: f64 = 0.9;
         let drops = self.drops?;
         if self.kind != SocketKind::Udp || observation.protocols.is_empty() {
@@ -360,7 +361,8 @@ impl SocketCounts {
         let full = observation.full_udp_buffers();
         let udp = observation.sockets.iter().filter(|socket| socket.kind == SocketKind::Udp);
         let all: u64 = udp.filter_map(|socket| socket.drops).sum();
-        // Which of the program's sockets were full is not known if only some of them were.
+        // If only some of the drops are due to full buffers, the sockets concerned are unknown, so
+        // each socket is assigned the same share.
         let share = full as f64 / all.max(1) as f64;
         Some(if share >= MOST { drops } else { (drops as f64 * share) as u64 })
     }

@@ -61,7 +61,7 @@ pub struct ThreadActivity {
     #[serde(default)]
     pub lock_wait: Option<f64>,
     /// Memory use, inferred from the operands of sampled instructions; `null` if there are too few
-    /// of these.
+    /// operands.
     #[serde(default)]
     pub memory: Option<MemoryUse>,
     /// Fraction of the thread's samples on cipher and hash instructions (AES, SHA, carry-less
@@ -78,8 +78,8 @@ pub struct ThreadActivity {
     /// ID of the process that traces the thread with ptrace(2); `null` if none does.
     #[serde(default)]
     pub tracer: Option<u32>,
-    /// Number of readings before which the thread's process had called execve since the previous
-    /// one, a lower bound on its calls; `null` in older records.
+    /// Number of readings at which the thread's process was found to have called execve since the
+    /// previous reading; a lower bound on the number of calls. `null` in older records.
     #[serde(default)]
     pub execs: Option<u64>,
 }
@@ -196,8 +196,8 @@ pub struct ThreadTime {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SleepTime {
     /// System call (`epoll_wait`, `futex`, `recvmsg`), or kernel function if the call is unknown
-    /// (`do_nanosleep`); `pthread_join` for a futex on which a thread waits for the end of another;
-    /// `stopped`, `frozen` or `not known` instead of a call.
+    /// (`do_nanosleep`); `pthread_join` for a futex on which a thread waits for another thread to
+    /// end; `stopped`, `frozen` or `not known` instead of a call.
     pub on: String,
     /// Fraction of the thread's lifetime within the window, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
@@ -211,13 +211,13 @@ pub struct SleepTime {
 }
 
 impl SleepTime {
-    /// [`Self::on`] of a thread that a signal or a tracer has stopped.
+    /// Value of [`Self::on`] for a thread that a signal or a tracer has stopped.
     pub const STOPPED: &str = "stopped";
-    /// [`Self::on`] of a thread that the cgroup freezer has stopped.
+    /// Value of [`Self::on`] for a thread that the cgroup freezer has stopped.
     pub const FROZEN: &str = "frozen";
-    /// [`Self::on`] of a thread that waits for the end of another.
+    /// Value of [`Self::on`] for a thread that waits for another thread to end.
     pub const JOIN: &str = "pthread_join";
-    /// [`Self::on`] of a thread whose call could not be read.
+    /// Value of [`Self::on`] for a thread whose system call could not be read.
     pub const NOT_KNOWN: &str = "not known";
 }
 
@@ -253,7 +253,7 @@ pub struct FunctionTime {
     /// Fraction of the thread's samples, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
-    /// Whether the function belongs to the poll loop, judged by whether its share falls as the
+    /// Whether the function belongs to the poll loop, inferred from whether its share falls as the
     /// packet rate rises; `null` if undetermined.
     pub is_polling: Option<bool>,
 }

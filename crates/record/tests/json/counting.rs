@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hand-written `stat`, `doctor` and `regions` records, and what scripts may rely on in them.
+//! Hand-written `stat`, `doctor` and `regions` records, and the fields that scripts may rely on.
 
 use crate::example;
 use linerate_record::doctor::{DoctorReport, Observation, Section, TierState, Verdict};

@@ -41,7 +41,8 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
     held.workers[0].stages[1].ledger.held.packets = 1;
     assert_eq!(ended(&held), None);
 
-    // The stage that dropped nearly all is named, not the one that dropped the last few.
+    // The stage that dropped nearly all packets is reported, not the stage that dropped the last
+    // few.
     let mut two = dead.clone();
     for worker in &mut two.workers {
         let mut last = worker.stages[1].clone();
@@ -64,7 +65,7 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
     }
     assert_eq!(ended(&consumed).map(|end| end.causes), Some(Vec::new()));
 
-    // Packets that went round the stage came through.
+    // Packets that bypassed the stage count as let through.
     let mut branch = dead.clone();
     branch.workers[1].stages[1].bypassed = 1;
     assert_eq!(ended(&branch), None);
@@ -117,7 +118,7 @@ fn warns_of_a_stage_that_found_nothing_to_do_on_any_worker() {
     assert_eq!(warnings(report), []);
     assert_eq!(
         expected[0].to_string(),
-        "`verify` left all 1200 packets as they were (`l4` = false): its cost is that of such \
-         packets only; to measure others, replay packets that its parameters apply to"
+        "`verify` applied to none of the 1200 packets (`l4` = false): its measured cost applies \
+         only to such packets; for its full cost, replay packets that its parameters apply to"
     );
 }

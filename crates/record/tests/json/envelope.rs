@@ -27,7 +27,7 @@ fn what_is_written_is_read_back() {
     }
 }
 
-/// The stored records have the current version and are rewritten with every digit as read.
+/// Stored records have the current version and survive a round trip digit for digit.
 #[test]
 fn stored_records_are_written_as_they_were_read() {
     for (kind, text) in fixtures::ALL {
@@ -59,7 +59,7 @@ fn summary_has_the_bare_values() {
     assert_eq!(summary.as_object().unwrap().len(), value["figures"].as_object().unwrap().len());
 }
 
-/// Rows of a `kernels` record have the field names that are guaranteed to scripts.
+/// Rows of a `kernels` record have the field names that scripts rely on.
 #[test]
 fn rows_of_kernels_have_their_names() {
     let value: Value = serde_json::from_str(&example::kernels().to_json_pretty().unwrap()).unwrap();
@@ -179,8 +179,8 @@ fn a_field_of_another_type_is_named() {
     assert_eq!(field(|v| drop(v.as_object_mut().unwrap().remove("summary"))), ".");
 }
 
-/// Derived values are not trusted. A record in which they differ from the rest was edited and is
-/// rejected.
+/// Derived values are not trusted: a record in which they contradict the body must have been edited
+/// and is rejected.
 #[test]
 fn what_does_not_follow_is_refused_by_name() {
     let name = |change: fn(&mut Value)| match refused(change) {
@@ -223,8 +223,8 @@ fn every_example_says_what_follows() {
     }
 }
 
-/// An earlier version derived different figures, so they are compared only with the record's own
-/// summary.
+/// An earlier version derived different figures, so its figures are compared only with the record's
+/// own summary.
 #[test]
 fn an_earlier_version_is_read_if_it_agrees_with_itself() {
     let earlier = |change: fn(&mut Value)| {
@@ -243,7 +243,7 @@ fn an_earlier_version_is_read_if_it_agrees_with_itself() {
     assert_eq!(error.unwrap_err(), ReadError::Changed { field });
 }
 
-/// The sum of no floats is -0.0.
+/// The sum of an empty float iterator is -0.0.
 #[test]
 fn zero_has_no_sign() {
     let nothing: f64 = [0.0; 0].iter().sum();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hand-written records of other programs' measurements and of answers, and the names that scripts
-//! may rely on.
+//! Hand-written records of other programs' measurements and of answers, and the field names that
+//! scripts may rely on.
 
 use crate::example::record;
 use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport, Evidence};

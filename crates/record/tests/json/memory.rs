@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A hand-written `memory` record, and the names in it that scripts may rely on.
+//! A hand-written `memory` record, and the field names that scripts may rely on.
 
 use crate::example;
 use linerate_record::memory::{

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A hand-written `plan` record, and the fields of it that scripts read.
+//! A hand-written `plan` record, and the fields that scripts read.
 
 use crate::example::record;
 use linerate_record::plan::{

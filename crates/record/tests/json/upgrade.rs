@@ -68,7 +68,8 @@ fn keeps_every_value() {
         let written = Record::from_json(json).unwrap().to_json_pretty().unwrap();
         let [mut before, mut now] = [json, &written].map(|text| {
             let mut value: Value = serde_json::from_str(text).unwrap();
-            // This value is derived from figures and warnings, which have their own test.
+            // The value of `others` is derived from figures and warnings, which have their own
+            // test.
             value["provenance"].as_object_mut().unwrap().remove("others");
             let object = value.as_object_mut().unwrap();
             let made: &[&str] = match kind {

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 /// Validates values against the subset of JSON Schema used here. Panics on unknown keywords, so
-/// that none goes unchecked. A full JSON Schema crate would add 70 dependencies.
+/// that no keyword goes unchecked. A full JSON Schema crate would add 70 dependencies.
 pub(crate) struct Validator {
     root: Value,
 }

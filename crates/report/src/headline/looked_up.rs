@@ -85,7 +85,7 @@ fn share_of_routines(report: &TcpReport, pattern: &TcpPattern) -> Option<f64> {
 pub(super) fn of_stat(report: &StatReport) -> Vec<String> {
     let time = |name: &str| report.times.get(name).and_then(Figure::as_number);
     let elapsed = Nanos(time("elapsed_s").unwrap_or(report.elapsed_s) * 1e9);
-    // The costs of a killed command only cover a part of it, so this comes first.
+    // The counts of a killed command cover only part of its work, so the signal comes first.
     let signal = report.ended.and_then(|ended| ended.signal);
     let found = [baseline(report), hottest(report)];
     let used = match (signal, time("cpus_used"), &report.target) {
@@ -172,7 +172,7 @@ pub(super) fn of_regions(report: &RegionsReport) -> Vec<String> {
     }
 }
 
-/// Names the function with the most self samples, and says how many others may be as hot.
+/// Names the function with the most self samples, and states how many others may be equally hot.
 pub(super) fn of_profile(report: &ProfileReport) -> Vec<String> {
     const NAME_COLUMNS: usize = 40;
     /// Minimum number of samples: with fewer, every interval spans more than 35 percentage points.

@@ -130,8 +130,9 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
     ]
 }
 
-/// Formats the speedup. The ratio of paired rounds is not that of the two rates, which are medians
-/// over all rounds. The difference is stated if it shows: `1.8x in paired rounds`.
+/// Formats the speedup. The median ratio of paired rounds can differ from the ratio of the two
+/// rates, which are medians over all rounds. A visible difference is pointed out: `1.8x in paired
+/// rounds`.
 fn faster(paired: Option<f64>, of_rates: Option<f64>) -> String {
     let [paired, of_rates] = [paired, of_rates].map(|x| x.map(|x| format!("{x:.1}x")));
     match (paired, of_rates) {

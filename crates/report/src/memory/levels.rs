@@ -90,7 +90,7 @@ fn verdict(verdict: OsVerdict) -> &'static str {
 
 fn notes(page: &Page) -> String {
     let note = |level: &MemoryLevel| {
-        // The note of a level whose latency varied says so.
+        // If a level's latency varied and it has a note, the note already states this.
         let varied = (!level.settled).then_some("its latency varied between passes");
         let text = level.note.as_deref().or(varied)?;
         Some(page.note(&format!("{}: {text}", level.name)))

@@ -19,7 +19,7 @@ const MOST_COLUMNS: usize = 88;
 struct Trace {
     /// Curve name, with its letter in front if curves are drawn as letters.
     name: String,
-    /// Letter that stands for the curve.
+    /// Letter that represents the curve.
     letter: char,
     points: Vec<(f64, f64)>,
 }
@@ -43,7 +43,7 @@ pub(super) fn plot(page: &Page) -> String {
     for [low, _, high] in edges(page.report) {
         raster.edge(area.column(low), area.column(high));
     }
-    // The first curve is the one that levels come from. It is drawn last, so that it is in front.
+    // The levels are derived from the first curve. It is drawn last, so that it is in front.
     for trace in traces.iter().rev() {
         raster.trace(&area, trace);
     }
@@ -97,8 +97,8 @@ impl Area {
     }
 }
 
-/// Returns the index of the cell, out of `cells`, that contains the position; the last one from 1
-/// upwards.
+/// Returns the index of the cell, out of `cells`, that contains the position `share`; positions of
+/// 1 or more are in the last cell.
 fn place(share: f64, cells: usize) -> usize {
     ((share * cells as f64) as usize).min(cells - 1)
 }

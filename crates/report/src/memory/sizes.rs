@@ -57,7 +57,7 @@ fn cells(point: &CurvePoint) -> [String; 6] {
 /// Marks an implausible count.
 const DOUBTED: &str = "!";
 
-/// Formats events per load for every size, or why there are none.
+/// Formats events per load for every size or, if none were counted, the reason.
 pub(super) fn events(page: &Page) -> String {
     let sizes = &page.report.events;
     if sizes.is_empty() {

@@ -93,7 +93,7 @@ fn used(pages: &Pages) -> String {
 }
 
 const STATES: [(TlbState, &str); 3] =
-    [(TlbState::Hit, "at hand"), (TlbState::MissL1, "L1 dTLB miss"), (TlbState::Walk, "page walk")];
+    [(TlbState::Hit, "TLB hit"), (TlbState::MissL1, "L1 dTLB miss"), (TlbState::Walk, "page walk")];
 
 /// Formats load costs, one line per level or, with `all`, per level and TLB state.
 pub(super) fn costs(page: &Page, all: bool) -> String {

@@ -84,7 +84,7 @@ fn hottest(instructions: &[InstructionCost]) -> Vec<bool> {
     for at in order.into_iter().filter(|&at| instructions[at].samples > 0) {
         let around = at.saturating_sub(CONTEXT)..(at + CONTEXT + 1).min(instructions.len());
         let more = around.clone().filter(|&at| !shown[at]).count();
-        // A mark of a gap and a source line may be added.
+        // Reserve two rows: one for a gap mark and one for a source line.
         rows += more + 2;
         if rows > SCREEN_ROWS {
             break;

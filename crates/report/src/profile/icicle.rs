@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// Maximum number of rows on one screen, and in the full report.
 const SCREEN_ROWS: usize = 30;
 const MOST_ROWS: usize = 128;
-/// A function shows its share only if it is wider than this.
+/// Width in columns above which a function also shows its share.
 const SHARE_COLUMNS: usize = 14;
 
 /// Formats the icicle of a profile.

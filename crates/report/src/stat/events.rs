@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The event table, and why events are missing.
+//! The event table, and the reasons for missing events.
 
 use super::columns::{self, Column};
 use super::error;
@@ -238,7 +238,7 @@ impl<'a> Missing<'a> {
     }
 }
 
-/// Lists why events are missing, and fixes.
+/// Lists the reasons for missing events, and the fixes.
 pub(super) fn missing(report: &StatReport, style: &Style) -> String {
     let events = report.events.iter().map(|event| (event.name.as_str(), event));
     Missing::of(events).iter().map(|group| group.text(style)).collect()

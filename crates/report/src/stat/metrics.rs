@@ -8,7 +8,7 @@ use crate::value::{ABSENT, clean, interval, reason, significant, tiers};
 use linerate_record::Figure;
 use linerate_record::stat::{MetricValue, StatReport};
 
-/// Formats the metrics that have a value, by set, followed by the others and why they have none.
+/// Formats the metrics that have a value, by set, followed by the missing metrics with reasons.
 pub(super) fn table(report: &StatReport, style: &Style) -> String {
     let (known, unknown): (Vec<_>, Vec<_>) =
         report.metrics.iter().partition(|metric| metric.figure.as_number().is_some());

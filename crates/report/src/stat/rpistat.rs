@@ -127,7 +127,7 @@ fn with_unit(value: f64, unit: &str) -> String {
     format!("{:<columns$} {unit}", format!("{value:.3}"))
 }
 
-/// Lists why events are missing, without duplicates.
+/// Lists the reasons for missing events, without duplicates.
 fn missing(report: &StatReport) -> String {
     let events = LINES.iter().filter_map(|line| match *line {
         Line::Event { label, name } => Some((label, find(report, name)?)),

@@ -35,7 +35,7 @@ pub fn kernels(report: &KernelsReport) -> Vec<Plot> {
     plots
 }
 
-/// A block, with what is needed to plot it.
+/// A block, with the data needed to plot it.
 struct View<'a> {
     report: &'a KernelsReport,
     block: &'a Block<'a>,

@@ -179,8 +179,7 @@ impl Chart<'_> {
         canvas.text((MARGIN, y + LINE_HEIGHT), "", Anchor::Start, "ns per load");
         frame.x_label(&mut canvas, "chain size in bytes (both axes logarithmic)");
         self.reaches(&mut canvas, &frame, &marks);
-        // The first curve is the one that levels come from. It is drawn last, so that it is in
-        // front.
+        // The levels are derived from the first curve. It is drawn last, so that it is in front.
         for (line, spread) in self.lines.iter().zip(&self.spreads).rev() {
             canvas.area(line.look, &corners(spread, &frame));
             line.draw(&mut canvas, &frame);

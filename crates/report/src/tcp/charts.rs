@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn parts_of_a_bar_end_where_their_sum_does() {
         assert_eq!(bar(&[(0.5, 'a'), (0.25, 'b')], 8), "aaaabb");
-        // Individually, each of them would be rounded up.
+        // Rounded individually, each part would take a whole column.
         assert_eq!(bar(&[(0.06, 'a'), (0.06, 'b'), (0.06, 'c')], 10), "ac");
         assert_eq!(bar(&[(1.0, 'a'), (1.0, 'b')], 3), "aaa");
         assert_eq!(bar(&[(0.0, 'a')], 3), "");

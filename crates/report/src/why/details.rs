@@ -41,7 +41,7 @@ fn evidence(finding: &WhyFinding, style: &Style) -> String {
     headed(finding.cause.name(), &grid, style)
 }
 
-/// Lists the threads that ran while another one waited for a CPU.
+/// Lists the threads that ran on a CPU while an observed thread waited for it.
 fn waits(observation: &Observation, style: &Style) -> String {
     let mut grid =
         Grid::new(&["waiting thread", "ran instead", ">tid", ">ms", ">times", ">longest ms"]);
@@ -125,8 +125,8 @@ fn events(observation: &Observation, style: &Style) -> String {
     stacked(&[grid.render(style), protocols.render(style)])
 }
 
-/// Formats the cost of kernel events on this machine, from which the cost of those that were
-/// counted is estimated.
+/// Formats the cost per kernel event on this machine, from which the total cost of the counted
+/// events is estimated.
 fn event_costs(observation: &Observation, style: &Style) -> String {
     let Some(costs) = &observation.event_costs else { return String::new() };
     let all = [

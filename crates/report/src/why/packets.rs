@@ -78,8 +78,7 @@ pub(crate) fn lost(row: &LedgerRow) -> Option<u64> {
     }
 }
 
-/// Lists a layer's losses with their reasons. If the layer has no losses, returns the name of its
-/// counter.
+/// Lists a layer's losses with their reasons or, if it has none, returns the name of its counter.
 fn went(row: &LedgerRow, detail: Detail) -> String {
     let shown = if detail == Detail::Full { usize::MAX } else { 2 };
     let mut parts: Vec<String> = Vec::new();

@@ -40,8 +40,7 @@ pub(super) fn sockets(sockets: &[SocketCounts], style: &Style) -> String {
     grid.render(style) + &left_out
 }
 
-/// Compares sockets by what a reader looks for, in descending order: losses, stalls, queues,
-/// traffic.
+/// Orders sockets by prominence, highest first: losses, then stalls, queues and traffic.
 fn by_prominence(a: &SocketCounts, b: &SocketCounts) -> Ordering {
     let lost = |socket: &SocketCounts| {
         socket.drops.unwrap_or(0) + socket.tcp.as_ref().map_or(0, |tcp| tcp.retransmitted)

@@ -18,7 +18,7 @@ const VISIBLE: f64 = 0.005;
 /// Formats the time budgets of threads.
 pub(super) fn threads(observation: &Observation, detail: Detail, style: &Style) -> String {
     let threads = &observation.threads;
-    // Threads come by decreasing time on a CPU, so those that sleep are the last.
+    // Threads are sorted by decreasing CPU time, so sleeping threads come last.
     let awake = threads.iter().take_while(|thread| !sleeps_always(thread)).count().max(1);
     let shown = match detail {
         Detail::Screen | Detail::Brief => &threads[..awake.min(threads.len()).min(MOST)],

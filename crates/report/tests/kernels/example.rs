@@ -11,8 +11,8 @@ use linerate_record::{Figure, Tier};
 const SIZES: [u64; 13] = [20, 40, 64, 128, 256, 512, 576, 1460, 1500, 4096, 8000, 9000, 65536];
 const CYCLES_PER_TICK: f64 = 1.4227;
 
-/// A routine that takes `call` cycles plus one cycle per `bytes_per_cycle` bytes, and more beyond
-/// 32 KiB.
+/// A routine that takes `call` cycles plus one cycle per `bytes_per_cycle` bytes, and more cycles
+/// per byte beyond 32 KiB.
 #[derive(Clone)]
 struct Routine {
     name: &'static str,

@@ -116,6 +116,6 @@ fn odd_records_are_drawn_too() {
             true
         })
         .collect();
-    // Times that no load can take are not drawn.
+    // Implausible load times are not drawn.
     assert_eq!(drawn, [false, false, false, false, true, true, true]);
 }

@@ -152,7 +152,8 @@ fn odd_records_are_rendered_too() {
     }
 }
 
-/// The second measured level is the L3 reported by the OS: levels are matched by size, not by name.
+/// The second measured level matches the L3 reported by the OS, because levels are matched by size,
+/// not by name.
 #[test]
 fn what_the_system_says_is_next_to_the_level_that_was_found() {
     let mut other = report();

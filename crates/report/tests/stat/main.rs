@@ -98,8 +98,8 @@ fn control_characters_of_a_record_do_not_reach_the_terminal() {
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
 }
 
-/// One command covers all events, since `-e` takes a list. Fixes that differ in anything else need
-/// separate commands.
+/// One command covers all events, since `-e` takes a list. Fixes with any other difference are
+/// printed as separate commands.
 #[test]
 fn a_fix_that_differs_in_the_event_alone_is_printed_once() {
     let mut report = example::simulated();
@@ -150,7 +150,8 @@ fn rpistat_has_its_layout() {
     assert_same("stat-rpistat.txt", &rpistat(&report, &example::provenance()));
 }
 
-/// Has the original `rpistat` labels in order, with only counts and our additions in between.
+/// The report has the original `rpistat` labels in order, with only counts and our additions in
+/// between.
 #[test]
 fn rpistat_has_the_lines_of_the_original() {
     let text = rpistat(&example::turns(), &example::provenance());

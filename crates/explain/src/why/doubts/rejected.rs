@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets that a socket refuses: by its filter, because no socket has their address, or because
-//! the receive buffer has hardly any room.
+//! Packets that do not get past the socket layer: rejected by a socket's filter, sent to an address
+//! or port without a socket, or held back by a very small receive buffer.
 
 use super::super::facts::Facts;
 use super::super::losses::is_much;
@@ -24,8 +24,8 @@ pub(super) fn by_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell whether {} datagrams ({} %) that socket {} rejected were meant for the \
-             program: a full receive buffer does not account for them, so its filter rejected them \
-             (SO_ATTACH_FILTER, SO_ATTACH_BPF), or their checksum was wrong.",
+             program: a full receive buffer does not account for them, so the socket's filter \
+             rejected them (SO_ATTACH_FILTER, SO_ATTACH_BPF), or their checksum was wrong.",
             grouped(count),
             percent(count as f64 / all as f64),
             socket.local
@@ -36,10 +36,10 @@ pub(super) fn by_sockets(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects datagrams to addresses or ports without a socket, for a program with a UDP socket.
 pub(super) fn at_ports(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Fraction of the program's packets from which they may be meant for it. There are always a
-    /// few, such as those of port scans.
+    /// Minimum number of such datagrams, as a fraction of the program's packets. A few always
+    /// arrive, for example from port scans.
     const MANY: f64 = 0.1;
-    /// First port that the kernel chooses by default (ip_local_port_range): those of clients.
+    /// Start of the default ephemeral port range (ip_local_port_range), which clients use.
     const CHOSEN: u16 = 32_768;
     let port = |socket: &SocketCounts| socket.local.rsplit(':').next()?.parse::<u16>().ok();
     let serves = |socket: &&SocketCounts| {
@@ -66,11 +66,11 @@ pub(super) fn at_ports(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Detects a connection that receives data into a buffer that is smaller than one large segment.
+/// Detects a connection whose receive buffer is smaller than one large segment.
 pub(super) fn small_window(facts: &Facts<'_>) -> Option<Doubt> {
     /// Size of a large segment (TSO, GRO), in bytes. By default, buffers are larger.
     const SEGMENT: u64 = 65_536;
-    /// Minimum number of bytes per second, and per segment: those of bulk data.
+    /// Minimum number of bytes per second, and per segment, in a bulk transfer.
     const RATE: f64 = 10_000.0;
     const SIZE: u64 = 500;
     let is_small = |socket: &&SocketCounts| {

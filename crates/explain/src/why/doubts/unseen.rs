@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the observation does not show: losses that only the program can read, threads that end
-//! before they are read, and requests whose replies are due.
+//! Problems that the observation does not show: losses that only the program can read, threads that
+//! end before they are read, and requests that wait for replies.
 
 use super::super::facts::Facts;
 use super::super::locks;
@@ -35,7 +35,7 @@ pub(super) fn unread_ring(facts: &Facts<'_>) -> Option<Doubt> {
              can read that count (PACKET_STATISTICS).{works}",
             socket.local
         ),
-        "Read the program's own count of dropped packets (tcpdump prints it when it ends), or see \
+        "Read the program's own count of dropped packets (tcpdump prints it on exit), or see \
          whether the program handles more packets with a ring 10 times as large (tcpdump -B)",
     )
 }
@@ -68,17 +68,17 @@ pub(super) fn brief_threads(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Returns a sentence about threads that wait for the only CPU that they may run on; empty if there
-/// are none.
+/// Returns a sentence about the thread that waits longest for the only CPU in its affinity mask;
+/// empty if no such thread waits for long.
 fn confined(facts: &Facts<'_>) -> String {
-    /// Fraction of the time that is more than the error of kernel accounting.
+    /// Minimum fraction of time waiting; exceeds the error of kernel accounting.
     const WAITS: f64 = 0.1;
     let waiting = |thread: &ThreadActivity| thread.share_of(|state| state == ThreadState::Waiting);
     let threads = facts.observation.threads.iter().filter(|thread| thread.allowed.len() == 1);
     match threads.max_by(|a, b| waiting(a).total_cmp(&waiting(b))) {
         Some(thread) if waiting(thread) >= WAITS => format!(
-            " Thread {} waits {} % of the time for CPU {}, the only one in its affinity mask: \
-             taskset -acp CPUS {} changes that.",
+            " Thread {} waits {} % of the time for CPU {}, the only CPU in its affinity mask (to \
+             change the mask: taskset -acp CPUS {}).",
             label(thread),
             percent(waiting(thread)),
             thread.allowed[0],
@@ -106,8 +106,8 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell what delays the replies: {} % of the time, a client is waiting for one \
-             while all threads of the program are asleep.{time}{asleep} They may be waiting for \
-             {other}.",
+             while all threads of the program are asleep.{time}{asleep} The threads may be waiting \
+             for {other}.",
             percent(delayed.value)
         ),
         format!(
@@ -117,8 +117,8 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Detects requests kept waiting for milliseconds although the program has time to spare: its work
-/// comes in long pieces, each of which delays all other requests.
+/// Detects requests that wait for milliseconds although the program has idle time: it works in long
+/// stretches, each of which delays all other requests.
 fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum fraction of readings in which a request had waited for 4 ms or longer.
     const LATE: f64 = 0.2;
@@ -128,7 +128,7 @@ fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
         format!(
             "Cannot tell what delays the replies: in {} % of the readings, a request had been \
              waiting for 4 ms or longer, while the busiest thread, {}, works {} % of the time. \
-             Either its work comes in long pieces (a slow request, a long callback, garbage \
+             Either it works in long stretches (a slow request, a long callback, garbage \
              collection), each of which delays all other requests, or requests are waiting for a \
              lock, a timer, a disk or another server.{}{}",
             percent(counts.late_share),
@@ -138,15 +138,15 @@ fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
             one_cpu(facts)
         ),
         format!(
-            "Find the long pieces with linerate profile --timeline {}, or in the program's log of \
-             slow requests",
+            "Find the long stretches of work with linerate profile --timeline {}, or in the \
+             program's slow-request log",
             thread.pid
         ),
     )
 }
 
-/// Detects threads that sleep on one futex, all but one at a time, in a program whose requests are
-/// not counted.
+/// Detects threads that sleep on the same futex, all but one of them at any time, in a program
+/// whose requests are not counted.
 pub(super) fn taking_turns(facts: &Facts<'_>) -> Option<Doubt> {
     let queue = locks::one_at_a_time(facts)?;
     let thread = facts.busiest()?;
@@ -178,8 +178,8 @@ pub(super) fn silent(facts: &Facts<'_>) -> Option<Doubt> {
         format!(
             "Cannot tell whether requests are hanging: on {silent} connections, the client has \
              sent something and received nothing since before the window, while {} other \
-             connections have traffic. The {silent} may be long polls, or may be waiting for a \
-             lock or another server.",
+             connections have traffic. The {silent} connections may be long polls, or may be \
+             waiting for a lock or another server.",
             counts.connections
         ),
         format!(
@@ -193,8 +193,8 @@ pub(super) fn silent(facts: &Facts<'_>) -> Option<Doubt> {
 /// Detects threads that wake up several times per packet and then compete for CPUs, as when
 /// all of them are woken for each connection.
 pub(super) fn woken_together(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number of such threads, and of their sleeps per packet; if the packets are not
-    /// known, of sleeps per second of each thread.
+    /// Minimum number of such threads, and of their sleeps per packet. If packets are not counted,
+    /// minimum number of sleeps per second per thread.
     const THREADS: usize = 8;
     const SLEEPS: f64 = 2.0;
     const PER_S: f64 = 20.0;
@@ -234,9 +234,10 @@ pub(super) fn woken_together(facts: &Facts<'_>) -> Option<Doubt> {
 }
 
 /// Detects a thread that sleeps on a timer about once per packet and waits for nothing else, in a
-/// program whose other threads receive the packets: it may handle them, and be too slow.
+/// program whose other threads receive the packets: the thread may be a pipeline stage that is too
+/// slow.
 pub(super) fn slow_stage(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of time on the timer, and maximum fraction waiting for work.
+    /// Minimum fraction of time asleep on the timer, and maximum fraction waiting for work.
     const MOST: f64 = 0.8;
     const HARDLY: f64 = 0.02;
     /// Minimum number of sleeps per second, and range of sleeps per packet.
@@ -251,7 +252,7 @@ pub(super) fn slow_stage(facts: &Facts<'_>) -> Option<Doubt> {
             && PER_PACKET.contains(&per_packet(thread))
             && !is_go_monitor(facts, thread)
     };
-    // Whether it is a monitor is not known without samples.
+    // Without samples, Go's monitor thread cannot be recognized.
     let has_samples = facts.observation.threads.iter().any(|one| !one.functions.is_empty());
     let thread = facts.observation.threads.iter().find(is_stage).filter(|_| has_samples)?;
     Doubt::new(
@@ -259,7 +260,7 @@ pub(super) fn slow_stage(facts: &Facts<'_>) -> Option<Doubt> {
             "Cannot tell whether thread {} holds up packets (timer_sleep): it sleeps on a timer {} \
              % of the time, {:.2} times per packet, and never waits for input or for other \
              threads. If other threads pass packets to it, its pauses limit the rate, and only the \
-             program itself counts what its queue drops.",
+             program itself can count drops at its queue.",
             label(thread),
             percent(time_in(thread, Wait::Timer).unwrap_or_default()),
             per_packet(thread)
@@ -272,10 +273,10 @@ pub(super) fn slow_stage(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Detects a program that closes connections on which its clients are still sending, as one does
-/// that has reached its connection limit.
+/// Detects a program that closes connections on which its clients are still sending, as programs do
+/// at their connection limit.
 pub(super) fn turns_away(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number per second, and fraction of the connections that were accepted.
+    /// Minimum number of aborted connections per second, and per accepted connection.
     const PER_S: f64 = 5.0;
     const SHARE: f64 = 0.2;
     let counts = ["TcpExt.TCPAbortOnData", "TcpExt.TCPAbortOnClose"];
@@ -304,10 +305,10 @@ pub(super) fn turns_away(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Detects a program that mostly serves Unix domain sockets, on which nothing is counted.
+/// Detects a program that mostly serves Unix domain sockets, for which there are no counters.
 pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number of sleeps per counted packet, and per second, for most of the work to come
-    /// from elsewhere.
+    /// Minimum number of sleeps per counted packet, and per second. More sleeps mean that most of
+    /// the work does not arrive in packets.
     const SLEEPS_PER_PACKET: f64 = 5.0;
     const SLEEPS_PER_S: f64 = 20.0;
     let clients = facts.observation.unix_clients?;
@@ -326,7 +327,7 @@ pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     let waits = sockets.filter_map(|one| one.receive_queue_share).fold(0.0, f64::max);
     let unread = match percent(waits) {
         _ if waits < 0.01 => String::new(),
-        share => format!(", and input waited on one of them in {share} % of the readings"),
+        share => format!(", and one of them had unread input in {share} % of the readings"),
     };
     Doubt::new(
         format!(
@@ -337,17 +338,17 @@ pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
             percent(thread.share_of(ThreadState::is_on_cpu))
         ),
         format!(
-            "See how long it takes from request to reply: strace -f -r -e trace=network,read,write \
-             -p {}, or the program's own statistics",
+            "Measure the time from request to reply: strace -f -r -e trace=network,read,write -p \
+             {}, or the program's own statistics",
             thread.pid
         ),
     )
 }
 
-/// Returns whether the threads that are awake now and then sleep in reads of single connections
-/// that they accepted: such a thread has answered all requests.
+/// Returns whether the active threads sleep mostly in reads of single accepted connections. A
+/// thread that does so has answered all requests.
 fn waits_for_clients(facts: &Facts<'_>) -> bool {
-    /// Fraction of the time asleep.
+    /// Minimum fraction of the time asleep.
     const MOST: f64 = 0.8;
     let is_accepted = |sleep: &SleepTime| {
         let object = sleep.object.as_deref().unwrap_or_default();
@@ -360,10 +361,10 @@ fn waits_for_clients(facts: &Facts<'_>) -> bool {
     for_clients.sum::<f64>() >= MOST * all && all > 0.0
 }
 
-/// Returns a sentence about the calls, for storage, locks or timers, in which the threads sleep
-/// longest, all threads together; empty if they hardly do.
+/// Returns a sentence about the storage, lock or timer call in which all threads together sleep
+/// longest; empty if no such sleep is long.
 fn other_waits(facts: &Facts<'_>) -> String {
-    /// Minimum time of all threads, relative to the window.
+    /// Minimum total time of all threads, relative to the window.
     const MUCH: f64 = 0.3;
     let mut calls = BTreeMap::<String, f64>::new();
     let threads = facts.observation.threads.iter();
@@ -381,8 +382,8 @@ fn other_waits(facts: &Facts<'_>) -> String {
     }
 }
 
-/// Returns a sentence about the call, other than for input, in which most threads sleep for most of
-/// the time; `None` if there is none.
+/// Returns a sentence about the call, other than for client input, in which the largest number of
+/// threads sleep most of the time; `None` if there is no such call.
 fn asleep_together(facts: &Facts<'_>) -> Option<String> {
     /// Minimum fraction of a thread's time.
     const MOST: f64 = 0.5;
@@ -414,8 +415,8 @@ fn asleep_together(facts: &Facts<'_>) -> Option<String> {
     let (call, threads) = groups.into_iter().max_by_key(|(_, threads)| *threads)?;
     if threads == 1 && call.contains("nanosleep") {
         return Some(format!(
-            " One thread sleeps in {call} most of the time: if it looks for requests after each \
-             sleep, that is the delay (timer_sleep)."
+            " One thread sleeps in {call} most of the time: if it checks for requests only after \
+             each sleep, the sleep is the delay (timer_sleep)."
         ));
     }
     Some(match threads {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which threads read which sockets.
+//! Finds the threads that read a socket.
 
 use super::Facts;
 use linerate_record::why::{SocketCounts, ThreadActivity};
 
 impl<'a> Facts<'a> {
     /// Returns the busiest of the threads that wait for a socket's packets; `None` if no thread was
-    /// seen to do so, or if several sockets have the same address (SO_REUSEPORT), as the calls do
-    /// not show which of them a thread reads.
+    /// seen to do so, or if several sockets have the same address (SO_REUSEPORT), because the calls
+    /// do not show which of these sockets a thread reads.
     pub(super) fn reader(&self, socket: &SocketCounts) -> Option<&'a ThreadActivity> {
         let same = self.observation.sockets.iter().filter(|other| other.local == socket.local);
         if same.count() != 1 {

@@ -17,7 +17,7 @@ pub(super) fn line_cap(facts: &Facts<'_>) -> Option<f64> {
 }
 
 /// Returns the gain in percent at which a receiver of datagrams or frames receives everything that
-/// is sent to it; `None` if that is not known.
+/// is sent to it; `None` if the offered load is unknown.
 pub(super) fn offered_cap(facts: &Facts<'_>) -> Option<f64> {
     /// Minimum fraction of packets lost. Below it, the senders may be waiting for replies.
     const LOST: f64 = 0.05;
@@ -28,7 +28,8 @@ pub(super) fn offered_cap(facts: &Facts<'_>) -> Option<f64> {
     const MOST: f64 = 0.4;
     let has_streams = facts.connections().next().is_some();
     let lost = facts.receive_loss().filter(|_| !has_streams)?;
-    // Within a machine, the sender receives too, and is slowed down by that work.
+    // If sender and receiver are on one machine, the sender also does receive processing, which
+    // slows it down.
     let interrupts = facts.observation.cpus.iter().map(|cpu| cpu.interrupts).fold(0.0, f64::max);
     let receives_at_ease = interrupts < MOST;
     let gets_all = || facts.only_receives_datagrams() && reaches_it(facts) && receives_at_ease;
@@ -42,7 +43,8 @@ pub(super) fn offered_cap(facts: &Facts<'_>) -> Option<f64> {
 
 /// Returns whether hardly any packets are lost between the interface and the sockets.
 fn reaches_it(facts: &Facts<'_>) -> bool {
-    /// Maximum fraction of packets, which may be skew between counter reads.
+    /// Maximum fraction of missing packets; such a small difference may be skew between counter
+    /// reads.
     const SKEW: f64 = 0.01;
     let is_small = |lost: u64, received: u64| (lost as f64) < SKEW * received as f64;
     let interfaces = facts.observation.interfaces.iter();
@@ -55,10 +57,10 @@ fn reaches_it(facts: &Facts<'_>) -> bool {
         && facts.protocol("Conntrack.drop") == Some(0)
 }
 
-/// Returns the CPU time of all threads of the program that wait for the same CPU as `thread`: they
-/// share what is idle elsewhere.
+/// Returns the CPU time of all threads of the program that wait for the same CPU as `thread`: these
+/// threads share the idle time of the other CPUs.
 pub(super) fn crowd(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
-    /// Fraction of time waiting for a CPU that is more than the error of kernel accounting.
+    /// Minimum fraction of time waiting for a CPU; exceeds the error of kernel accounting.
     const WAITS: f64 = 0.1;
     let waits = |other: &&ThreadActivity| {
         other.ran_on.first() == thread.ran_on.first()
@@ -68,7 +70,7 @@ pub(super) fn crowd(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     threads.map(|other| other.share_of(ThreadState::is_on_cpu)).sum()
 }
 
-/// CPU time that accounting can tell from zero, in CPUs.
+/// Minimum CPU time that accounting can distinguish from zero, in CPUs.
 const LEAST: f64 = 0.01;
 
 /// Returns the gain in percent at which all CPUs are busy, if `used` CPUs carry the present load.
@@ -85,9 +87,10 @@ pub(super) fn fair_for_more(facts: &Facts<'_>, used: f64) -> f64 {
     idle_for_more(facts, used).max(100.0 * rest / used.max(LEAST))
 }
 
-/// Returns the program's headroom in percent: that of its busiest thread, but no more than the CPUs
-/// have for all of its threads. All that runs on the machine may belong to the load (softirqs,
-/// clients), or only the program's threads, at half the present cost per packet.
+/// Returns the program's headroom in percent: the headroom of its busiest thread, limited by the
+/// idle time of the CPUs. The low end assumes that everything on the machine scales with the load
+/// (softirqs, clients); the high end, that only the program's threads do, at half the present cost
+/// per packet.
 pub(in super::super) fn headroom(facts: &Facts<'_>) -> Option<Estimate> {
     /// Factor for the high end, as for the headroom of a thread.
     const CHEAPER: f64 = 2.0;

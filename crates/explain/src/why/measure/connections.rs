@@ -111,10 +111,10 @@ pub(in super::super) fn always_sending<'a>(
     sends.into_iter().max_by(|a, b| busiest(a.1, b.1)).filter(|_| always_sends)
 }
 
-/// Returns whether connections existed one after another, as those of a client that opens one for
-/// each request: together, they were read hardly more often than the socket that was read most.
+/// Returns whether connections existed one after another, as with a client that opens one per
+/// request: in total, they were read hardly more often than the most frequently read socket.
 fn are_successive(facts: &Facts<'_>, connections: &[(&SocketCounts, &TcpCounts)]) -> bool {
-    /// Allows for one reading at each change.
+    /// Factor that allows for one extra reading at each change of connection.
     const MORE: f64 = 1.2;
     let reads = |socket: &SocketCounts| socket.reads.unwrap_or(0);
     let together: u64 = connections.iter().map(|(socket, _)| reads(socket)).sum();
@@ -122,14 +122,14 @@ fn are_successive(facts: &Facts<'_>, connections: &[(&SocketCounts, &TcpCounts)]
     together as f64 <= MORE * most as f64
 }
 
-/// Returns a value of the round-trip time of the busiest sending connection, if most of the
-/// program's bytes are on it; `None` if the time varies as much as it exceeds its minimum, as on
-/// radio links. The kernel's smoothed time is read once: CUBIC lowers its window by 30 % when it
-/// loses a segment, and the queue with it, so that the time may have been up to 1 / 0.7 times as
-/// long or as short at another moment.
+/// Returns a value derived from the RTT of the busiest sending connection, if that connection
+/// carries most of the program's bytes; `None` if the RTT varies by as much as it exceeds its
+/// minimum, as on radio links. The kernel's smoothed RTT is read only once. CUBIC lowers its window
+/// by 30 % on a loss, which also shortens the queue, so at other times the RTT may be longer or
+/// shorter by a factor of up to 1 / 0.7.
 fn queued(facts: &Facts<'_>, value: impl Fn(&TcpCounts) -> f64) -> Option<Estimate> {
     const DECREASE: f64 = 0.7;
-    /// Mean deviations that a single round trip hardly exceeds.
+    /// Number of mean deviations that a single round trip rarely exceeds.
     const DEVIATIONS: f64 = 4.0;
     let (_, tcp) = always_sending(facts)?;
     let (all, _) = sums(facts, |tcp| (tcp.bytes_acked, 0));
@@ -148,8 +148,8 @@ fn sums(facts: &Facts<'_>, of: impl Fn(&TcpCounts) -> (u64, u64)) -> (u64, u64) 
 /// Returns the fraction of readings in which a connection held back a small segment. On a
 /// connection that sends many segments per second, the next acknowledgement soon releases it.
 fn held(socket: &SocketCounts, elapsed: f64) -> Option<Estimate> {
-    /// Segments per second. With stalls of 40 ms, there are 25 exchanges per second, each of a few
-    /// segments.
+    /// Maximum segments per second of a stalling connection. With stalls of 40 ms, there are 25
+    /// exchanges per second, each of a few segments.
     const MANY: f64 = 1000.0;
     let tcp = socket.tcp.as_ref()?;
     let share = if tcp.segments_out as f64 > MANY * elapsed { 0.0 } else { tcp.held_share? };
@@ -157,10 +157,10 @@ fn held(socket: &SocketCounts, elapsed: f64) -> Option<Estimate> {
 }
 
 /// Returns the fraction of readings in which the program held back a small segment of a connection.
-/// A proxy does so until it has the rest from its server, which is then the cause; the kernel waits
-/// for 200 ms, so that there are few exchanges per second.
+/// A proxy does so until its server has sent the rest, and then the server is the cause. The kernel
+/// holds the segment for 200 ms, so a stalling connection has few exchanges per second.
 fn corked(facts: &Facts<'_>, socket: &SocketCounts) -> Option<Estimate> {
-    /// Segments per second: 5 exchanges, each of up to 4 segments.
+    /// Maximum segments per second of a stalling connection: 5 exchanges, each of up to 4 segments.
     const MANY: f64 = 20.0;
     let tcp = socket.tcp.as_ref()?;
     let is_fast = tcp.segments_out as f64 > MANY * facts.elapsed();

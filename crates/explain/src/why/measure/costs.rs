@@ -13,7 +13,7 @@ use linerate_record::why::{ThreadActivity, ThreadState};
 pub(super) type Cost = (f64, f64, f64);
 
 /// Seconds per page fault if the machine's own cost was not measured: 0.5 us on bare metal, up to
-/// 15 us in a guest with the system calls that come with it (mmap, munmap).
+/// 15 us in a guest, including the accompanying system calls (mmap, munmap).
 const FAULT_S: Cost = (0.5e-6, 3e-6, 15e-6);
 
 /// Seconds per system call entry and exit if the machine's own cost was not measured. An empty call
@@ -67,7 +67,7 @@ fn measured(figure: &Figure) -> Option<f64> {
     figure.as_number().filter(|ns| *ns > 0.0).map(|ns| ns / 1e9)
 }
 
-/// Returns the CPU time of a page fault in seconds, with the calls that come with it.
+/// Returns the CPU time of a page fault in seconds, including the accompanying system calls.
 fn fault_s(facts: &Facts<'_>) -> Cost {
     let costs = facts.observation.event_costs.as_ref();
     let found = costs.and_then(|c| measured(&c.page_fault).zip(measured(&c.page_mapping)));
@@ -76,7 +76,7 @@ fn fault_s(facts: &Facts<'_>) -> Cost {
     (low * fault.min(mapping), likely * mapping, high * mapping)
 }
 
-/// Returns the CPU time of a system call in seconds, without what the call is for.
+/// Returns the CPU time of a system call in seconds, excluding the work that the call performs.
 fn call_s(facts: &Facts<'_>) -> Cost {
     let costs = facts.observation.event_costs.as_ref();
     let Some(call) = costs.and_then(|c| measured(&c.system_call)) else { return CALL_S };

@@ -65,7 +65,7 @@ pub(super) fn throttled(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimate 
 pub(super) fn system_calls(facts: &Facts<'_>) -> Option<(u64, Option<u64>)> {
     let threads = &facts.observation.threads;
     let calls: Option<u64> = threads.iter().map(|thread| thread.system_calls).sum();
-    // The calls that any user may count are a subset.
+    // The I/O calls, which any user may count, are a subset of the system calls.
     let some: Option<u64> = threads.iter().map(|thread| thread.io_calls).sum();
     match (calls, some) {
         (Some(calls), some) => {
@@ -82,7 +82,7 @@ pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
     /// Minimum round-trip time under load, in seconds: 23 to 36 us were measured over a veth pair,
     /// of which 3 to 5 us are due to the path.
     const SHORTEST_S: f64 = 50e-6;
-    /// Larger than any possible ratio.
+    /// Ratio reported for a window that is always full; larger than any real ratio.
     const ALWAYS_FULL: f64 = 1e9;
     /// Error factor of the ratio: the RTT is longer under load, and the window may have shrunk by
     /// the time it is read.
@@ -95,7 +95,8 @@ pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
     if most.peer_window_max == Some(0) {
         return Facts::readings(socket).map(|_| Estimate::exactly(ALWAYS_FULL));
     }
-    // Less than a segment is what a tiny buffer offers, but also a large one that is always full.
+    // A window smaller than a segment may mean a tiny buffer, or a large buffer that is always
+    // full.
     if most.peer_window_max? < most.mss.into() {
         return None;
     }
@@ -147,10 +148,11 @@ pub(in super::super) fn is_go_monitor(facts: &Facts<'_>, thread: &ThreadActivity
         && facts.observation.threads.iter().any(is_of_go)
 }
 
-/// Returns the fraction of CPU time, of all threads of a thread's process, in threads that hardly
-/// sleep on timers. If it is large, the thread works in the background.
+/// Returns the fraction of the CPU time of a thread's process that is spent in threads that hardly
+/// sleep on timers. If the fraction is large, a thread that sleeps on timers is a background
+/// thread.
 pub(in super::super) fn work_without_timers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
-    /// Fraction of time asleep on timers that is hardly any.
+    /// Maximum fraction of time asleep on timers.
     const HARDLY: f64 = 0.1;
     let works = |of: &dyn Fn(&ThreadActivity) -> bool| -> f64 {
         let threads = facts.observation.threads.iter().filter(|other| other.pid == thread.pid);
@@ -161,13 +163,14 @@ pub(in super::super) fn work_without_timers(facts: &Facts<'_>, thread: &ThreadAc
     works(&has_no_timers) / works(&|_| true).max(f64::MIN_POSITIVE)
 }
 
-/// Returns the mean fraction of time that the threads that work sleep on locks: on mutexes or, if
-/// all threads together use one CPU, on any futexes of several threads. An interpreter's lock is a
-/// condition variable. `None` if it is not known which of their futexes are mutexes.
+/// Returns the mean fraction of time that working threads sleep on locks: on mutexes or, if all
+/// threads together use one CPU, on any futex that several threads share, because an interpreter's
+/// lock is a condition variable. `None` if most of their futexes are not identified.
 pub(super) fn asleep_on_mutex(facts: &Facts<'_>) -> Option<f64> {
-    /// Fraction of readings in which a client waits that is nearly all of them.
+    /// Minimum fraction of readings with a pending request for clients to count as always waiting.
     const PENDING: f64 = 0.9;
-    // Packets are lost, or clients wait: that the sum is one CPU is hardly a coincidence.
+    // If packets are lost or clients wait, a total CPU time of one CPU is unlikely to be a
+    // coincidence.
     let is_late = facts.is_lossy()
         || requests::counts(facts).is_some_and(|counts| counts.pending_share >= PENDING);
     let take_turns = is_late && !one_cpu(facts).is_empty();
@@ -182,7 +185,8 @@ pub(super) fn asleep_on_mutex(facts: &Facts<'_>) -> Option<f64> {
     (2.0 * known >= all).then(|| locks / working.len().max(1) as f64)
 }
 
-/// Returns the time that threads sleep on futexes on which another one of them sleeps too.
+/// Returns the total time, as a sum of fractions, that the threads sleep on futexes that at least
+/// two of them share.
 fn shared_futexes(threads: &[&ThreadActivity]) -> f64 {
     let mut users = BTreeMap::<(u32, &str), (u32, f64)>::new();
     for thread in threads {
@@ -235,8 +239,8 @@ pub(super) fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool
     (!states.is_empty()).then(|| states.iter().all(|is_on| !is_on))
 }
 
-/// Returns how long a thread waited while other programs' threads ran on its CPU, excluding kernel
-/// threads that process its packets.
+/// Returns the fraction of time that a thread waited while other programs' threads ran on its CPU,
+/// excluding kernel threads that process its packets.
 pub(super) fn others_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
     if facts.is_unread("tracepoints") || facts.is_unread("scheduler") {
         return None;
@@ -264,8 +268,8 @@ fn waited_s(thread: &ThreadActivity) -> f64 {
 }
 
 /// Returns the CPU time of the threads that are known to have run while a thread waited for its
-/// CPU, relative to how long it waited; 1 if that was not traced. It is small if many threads ran,
-/// each for a short time: only the longest are listed.
+/// CPU, relative to how long it waited; 1 if the scheduler was not traced. The ratio is small if
+/// many threads ran, each for a short time, because only the threads that ran longest are listed.
 pub(super) fn instead_known(thread: &ThreadActivity) -> f64 {
     let known: f64 = thread.ran_instead.iter().map(|one| one.seconds).sum();
     let waited = waited_s(thread);
@@ -276,9 +280,9 @@ pub(super) fn instead_known(thread: &ThreadActivity) -> f64 {
 /// that threads of the program itself used; 0 if another CPU has room for them, or if other
 /// programs ran too.
 pub(super) fn own_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
-    /// Idle CPU time that is room for another thread, in CPUs.
+    /// Minimum idle CPU time that leaves room for another thread, in CPUs.
     const ROOM: f64 = 0.3;
-    /// Time in which other programs ran, as a share, that is more than the error of accounting.
+    /// Minimum fraction of time in which other programs ran; exceeds the error of accounting.
     const OTHERS: f64 = 0.1;
     let is_own = |one: &&RanInstead| {
         one.pid.is_some_and(|pid| facts.observation.watched.pids.contains(&pid))
@@ -292,8 +296,8 @@ pub(super) fn own_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     if has_room || all <= 0.0 { 0.0 } else { own / all }
 }
 
-/// Of the time that a thread waited for its CPU, returns the fraction during which other programs
-/// than its peers ran, as far as known. Those other threads can run less without slowing the
+/// Of the time that a thread waited for its CPU, returns the fraction during which programs other
+/// than its peers ran, as far as known. These programs could run less without slowing the observed
 /// program down.
 pub(in super::super) fn share_of_strangers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     /// Maximum CPU time of peers that hardly run, in CPUs.
@@ -331,10 +335,10 @@ pub(super) fn takes_turns(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimat
     share(others.map(|other| other.share_of(ThreadState::is_on_cpu)).sum())
 }
 
-/// Returns the futexes on which the thread sleeps, except for those on which it hardly does.
+/// Returns the futexes on which the thread sleeps, except those with only a few samples.
 fn futexes(thread: &ThreadActivity) -> impl Iterator<Item = &str> {
-    /// Share of the time of a few samples: fewer may be calls that pass, such as a lock of the
-    /// allocator.
+    /// Minimum share of time, equal to a few samples. A smaller share may come from brief calls,
+    /// such as on a lock of the allocator.
     const FEW: f64 = 0.02;
     let sleeps = thread.asleep_on.iter().filter(|sleep| sleep.share >= FEW);
     let objects = sleeps.filter_map(|sleep| sleep.object.as_deref());
@@ -345,15 +349,15 @@ fn futexes(thread: &ThreadActivity) -> impl Iterator<Item = &str> {
 const SOFTIRQ_THREADS: [&str; 2] = ["ksoftirqd/", "napi/"];
 
 /// Returns the fraction of time that a thread sleeps while waiting for packets. Time asleep on a
-/// timer counts too if many packets are read after each sleep, because the thread then has time to
-/// spare.
+/// timer counts too if many packets are read after each sleep, because the thread then has idle
+/// time.
 pub(super) fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64> {
     /// Maximum number of sleeps per packet, i.e. at least ten packets per sleep.
     const FEW: f64 = 0.1;
     let sleeps = Measure::SleepsPerPacket.of(facts, Subject::Thread(thread));
     let takes_many = sleeps.is_some_and(|sleeps| sleeps.value < FEW);
     let timer = if takes_many { time_in(thread, Wait::Timer)? } else { 0.0 };
-    // While it waits for a server's reply, it does not read the packets of others.
+    // While the thread waits for a server's reply, it does not read packets from other peers.
     let on_server = asleep_on_server(facts, thread)?.value;
     Some((time_in(thread, Wait::Input)? - on_server).max(0.0) + timer)
 }
@@ -384,8 +388,8 @@ pub(super) fn brief_processes(facts: &Facts<'_>) -> u64 {
     }
 }
 
-/// Returns the CPU time of child processes that ended within the window; `None` if it is more than
-/// the CPUs have, as if a process with a longer history had ended.
+/// Returns the CPU time of child processes that ended within the window; `None` if it exceeds the
+/// capacity of the CPUs, which happens if a process that started before the window ended.
 pub(super) fn children_cpus(facts: &Facts<'_>) -> Option<f64> {
     facts.observation.ended_children_cpus.filter(|cpus| *cpus <= facts.cpus() as f64)
 }

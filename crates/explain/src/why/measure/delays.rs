@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests that wait, and what delays the program as a whole.
+//! Measures of waiting requests, and of delays of the program as a whole.
 
 use super::super::facts::{Facts, sampled};
 use super::super::{collector, locks, requests};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures derived from sampled instructions: the memory that they access, and ciphers.
+//! Measures derived from sampled instructions: memory accesses and ciphers.
 
 use super::super::facts::{Facts, share};
 use super::Measure;

@@ -9,7 +9,7 @@ use super::counts::{bytes_per_packet, bytes_per_transmit, is_off, opened};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketCounts, SocketKind};
 
-/// Queueing disciplines that serve flows in turn.
+/// Queueing disciplines that do fair queueing.
 const FAIR: [&str; 5] = ["fq", "fq_codel", "fq_pie", "cake", "sfq"];
 
 impl Measure {
@@ -86,7 +86,7 @@ impl Measure {
         }
     }
 
-    /// Returns losses that the protocols of the network namespace count.
+    /// Returns losses counted by the protocols of the network namespace.
     fn of_protocols(self, facts: &Facts<'_>) -> Option<Estimate> {
         match self {
             Self::FirewallLoss => {
@@ -158,7 +158,7 @@ impl Measure {
                     !facts.observation.sockets.is_empty() || facts.is_unread("tunnel_packets");
                 // A user who may not read the system calls cannot see the sockets either.
                 let is_hidden = !has_own && facts.is_unread("system_calls_asleep");
-                // Those on its TCP connections may be only a few of the program's packets.
+                // The packets on TCP connections may be only a small part of the program's packets.
                 let are_partial = facts.is_unread("udp_datagrams");
                 if are_partial || (has_own || is_hidden) && facts.observation.packets.is_none() {
                     return None;
@@ -174,7 +174,7 @@ impl Measure {
 /// Returns the fraction of the bytes through a queueing discipline that the program sent; 1 if it
 /// may have sent bytes that no socket counts: datagrams, or on connections that have ended.
 fn own_traffic(facts: &Facts<'_>, all: u64) -> Option<Estimate> {
-    /// Connections per second beyond which many have ended.
+    /// Connections per second above which many are assumed to have ended.
     const OPENED: f64 = 2.0;
     let sends_datagrams = |kind| {
         matches!(kind, SocketKind::Udp | SocketKind::Packet | SocketKind::Xdp | SocketKind::Raw)

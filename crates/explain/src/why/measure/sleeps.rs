@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a thread sleeps in.
+//! Measures of the calls in which a thread sleeps.
 
 use super::super::facts::{Facts, counted, share, share_of};
 use super::super::waits::{self, Wait};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Datagrams that cannot be attributed to the program, and those that its receivers dropped.
+//! Datagrams that cannot be attributed to the program, and datagrams that its receivers dropped.
 
 use super::super::facts::Facts;
 use super::super::losses::{datagrams, dropped_by_receivers};
@@ -13,8 +13,9 @@ use linerate_record::why::{ThreadActivity, WhyFinding};
 pub(super) fn by_receivers(facts: &Facts<'_>) -> String {
     match dropped_by_receivers(facts) {
         Some(dropped) => format!(
-            " Sockets of other programs here, perhaps its receivers, dropped {} datagrams because \
-             their receive buffers were full: watch those programs.",
+            " Sockets of other programs in the network namespace, perhaps of the program's \
+             receivers, dropped {} datagrams because their receive buffers were full: watch those \
+             programs.",
             grouped(dropped)
         ),
         None => String::new(),
@@ -28,8 +29,8 @@ pub(super) fn unknown_datagrams(
     thread: &ThreadActivity,
     lost: &str,
 ) -> Option<WhyFinding> {
-    /// Segments per datagram from which the program's traffic is mostly on its connections, which
-    /// count it. A control connection carries few.
+    /// Minimum number of TCP segments per datagram for the program's traffic to be mostly on its
+    /// connections, where it is counted. A control connection carries few segments.
     const MOSTLY: f64 = 0.1;
     let udp: u64 = ["InDatagrams", "OutDatagrams"].map(|name| datagrams(facts, name)).iter().sum();
     let has_connections = facts.connections().next().is_some();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A traffic generator on this machine that is itself the limit.
+//! A traffic generator on this machine that is itself the bottleneck.
 
 use super::super::facts::Facts;
 use super::super::roles::is_accepted;
@@ -11,7 +11,7 @@ pub(super) fn generator(facts: &Facts<'_>) -> Option<u32> {
     /// Maximum idle fraction of a saturated CPU.
     const FULL: f64 = 0.05;
     /// Minimum fraction of a saturated CPU's work that is due to peers. Allows for an accounting
-    /// error of a tenth and for other threads.
+    /// error of 10 % and for other threads.
     const PEERS: f64 = 0.7;
     let rate = facts.packet_rate().unwrap_or(0.0);
     let is_local = facts.observation.sockets.iter().any(|socket| socket.peer_pid.is_some());

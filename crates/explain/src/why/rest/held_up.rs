@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads that sleep on something other than input, so that they may be the limit although they
-//! have time to spare.
+//! Threads that sleep on something other than input, and may therefore be the bottleneck although
+//! they have idle time.
 
 use super::super::facts::Facts;
 use super::super::measure::work_without_timers;
@@ -10,8 +10,8 @@ use super::super::words::{label, percent};
 use super::{cannot_tell, sends_less};
 use linerate_record::why::WhyFinding;
 
-/// Returns a finding for a thread that sleeps on something other than input, which may be the limit
-/// although it has time to spare.
+/// Returns a finding for a thread that sleeps on something other than input, which may be the
+/// bottleneck although it has idle time.
 pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
     /// Minimum fraction of time that the thread sleeps on something other than input.
     const MUCH: f64 = 0.3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The finding that nothing is wrong, with the headroom that is left.
+//! The finding that nothing is wrong, with the remaining headroom.
 
 use super::super::facts::Facts;
 use super::super::gain;
@@ -23,7 +23,8 @@ pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
         (Some(room), Some(thread)) => {
             let busy = facts.busy(thread).map_or((0.0, 0.0), |busy| (busy.value, busy.high));
             let works = match busy {
-                // The headroom is a lower bound, and follows from this upper one.
+                // The headroom is a lower bound, which follows from this upper bound on the busy
+                // time.
                 (busy, most) if busy < 0.01 && most >= 0.02 => {
                     format!("at most {} %", percent(most))
                 }
@@ -151,7 +152,7 @@ fn streams(facts: &Facts<'_>) -> bool {
 }
 
 /// Returns the server of a program that only opens connections, and therefore has no offered load:
-/// it sends at its own pace, or at that of the server's replies.
+/// it sends at its own pace, or at the pace of the server's replies.
 fn asks_only<'a>(facts: &Facts<'a>) -> Option<&'a str> {
     let sockets = &facts.observation.sockets;
     let serves = |socket: &SocketCounts| match socket.kind {
@@ -170,7 +171,7 @@ fn asks_only<'a>(facts: &Facts<'a>) -> Option<&'a str> {
 }
 
 /// Returns a sentence about the servers that the program queries on behalf of its clients; empty if
-/// there are none. How long it waits for them does not show in its own time.
+/// there are none. The program's own time does not show how long it waits for them.
 fn servers(facts: &Facts<'_>) -> String {
     /// Fraction of readings below which the wait for a server hardly matters.
     const MATTERS: f64 = 0.05;
@@ -178,7 +179,7 @@ fn servers(facts: &Facts<'_>) -> String {
         (Some(awaiting), Some(server)) if awaiting.value >= MATTERS => {
             return format!(
                 " In {} % of the readings, a client was waiting for a reply while the program was \
-                 waiting for one from another server, most often {server}.",
+                 waiting for a reply from another server, most often {server}.",
                 percent(awaiting.value)
             );
         }
@@ -200,7 +201,8 @@ fn servers(facts: &Facts<'_>) -> String {
 /// Returns a sentence about clients that are far away; empty if they are near. With one request in
 /// flight each, the round trip limits their rate.
 fn round_trips(facts: &Facts<'_>) -> String {
-    /// Round trip that matters, in seconds: 500 requests per second.
+    /// Minimum round-trip time that is reported, in seconds. It limits a client to 500 requests per
+    /// second.
     const LONG_S: f64 = 0.002;
     let accepted = facts.connections().filter(|socket| is_accepted(facts, socket));
     let times = accepted.filter_map(|socket| socket.tcp.as_ref()).map(|tcp| tcp.min_rtt_s);

@@ -5,10 +5,10 @@ use super::super::facts::{Facts, Subject};
 use super::super::measure::Measure;
 use linerate_record::why::ThreadActivity;
 
-/// Returns the number of system calls per packet of a thread that busy-polls: most of them
-/// find nothing. A saturated thread finds packets each time it looks.
+/// Returns the number of system calls per packet of a thread that busy-polls: most of these calls
+/// find nothing. A saturated thread finds packets at each poll.
 pub(super) fn calls_per_packet(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64> {
-    /// Minimum number of calls per packet, above that of any work on a packet.
+    /// Minimum number of calls per packet; more than any work on a packet needs.
     const CALLS: f64 = 100.0;
     /// Minimum fraction of time on a CPU: the thread does not sleep in its calls.
     const RUNS: f64 = 0.8;

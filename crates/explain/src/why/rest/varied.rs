@@ -15,8 +15,8 @@ const LONGER: &str = "Watch for longer (-t 30s), under a steady load";
 /// consequence of cause `likely`.
 pub(super) fn inseparable(facts: &Facts<'_>, held: Cause, likely: Cause) -> WhyFinding {
     let sentence = format!(
-        "Cannot tell {held} and {likely} apart: both fit, and {likely} would explain {held}, but \
-         the evidence for {likely} varied too much within the window.",
+        "Cannot tell which of {held} and {likely} applies: both fit, and {likely} would explain \
+         {held}, but the evidence for {likely} varied too much within the window.",
         held = held.name(),
         likely = likely.name()
     );

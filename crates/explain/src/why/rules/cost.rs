@@ -34,13 +34,17 @@ const SPECIFIC: &[Cause] = &[
 ];
 
 const FULL: &str = "fully busy, within the 10 % error of kernel accounting";
-const IN_KERNEL: &str = "two fifths of the CPU time";
+const IN_KERNEL: &str = "40 % of the CPU time";
 /// Excludes waits for a lock whose holder waits for a CPU.
-const HOLDERS_RUN: Condition =
-    at_most(M::Waiting, 0.2, "if threads wait for CPUs that long, so do those that hold the lock");
-const FIND_LOCK: &str = "Find the lock (sudo perf lock contention -ab -p {pid}). Queues: one for \
-                         each thread (mq or noqueue instead of a single qdisc, SO_REUSEPORT, XPS); \
-                         memory: no mmap, munmap or mprotect per request";
+const HOLDERS_RUN: Condition = at_most(
+    M::Waiting,
+    0.2,
+    "if threads wait for CPUs longer than that, so do the threads that hold the lock",
+);
+const FIND_LOCK: &str = "Find the lock (sudo perf lock contention -ab -p {pid}). If it protects a \
+                         queue, use one queue per thread (mq or noqueue instead of a single qdisc, \
+                         SO_REUSEPORT, XPS); if it protects memory mappings, avoid mmap, munmap \
+                         and mprotect per request";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -49,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
             at_least(M::Saturation, 0.85, FULL),
-            at_least(M::PacketRate, 10_000.0, "0.3 % of a CPU at 0.3 us per call"),
+            at_least(M::PacketRate, 10_000.0, "at 0.3 us per call, this is 0.3 % of a CPU"),
             at_most(M::BytesPerPacket, 9000.0, "above that, copying dominates"),
             at_least(
                 M::Datagrams,
@@ -84,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
             at_least(M::Saturation, 0.85, FULL),
-            at_least(M::CallsPerSecond, 10_000.0, "0.3 % of a CPU at 0.3 us per call"),
+            at_least(M::CallsPerSecond, 10_000.0, "at 0.3 us per call, this is 0.3 % of a CPU"),
             at_most(M::BytesPerCall, 1000.0, "less than one TCP segment"),
             at_least(M::OneWay, 0.99, "request-reply traffic cannot be combined into larger calls"),
         ],
@@ -214,7 +218,7 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::LockReleased,
-        then_limited_by: Next::Is("what the threads do under the lock"),
+        then_limited_by: Next::Is("the work that the threads do under the lock"),
         sentence: "Threads of {program} wait for a lock or semaphore: on average, {lock_queue} of \
                    them sleep in {lock_call}{lock_holder}.",
         fix: "{lock_fix}",
@@ -243,7 +247,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::SoftwareCrypto,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::CryptoLibrary, 0.2, "a fifth of the samples"),
+            at_least(M::CryptoLibrary, 0.2, "20 % of the samples"),
             at_least(
                 M::CryptoPerByte,
                 2.0,
@@ -259,8 +263,8 @@ pub(super) const RULES: &[Rule] = &[
             at_most(
                 M::CipherInstructions,
                 0.05,
-                "accelerated AES-GCM or SHA-256 code has at least a fifth of its samples on these \
-                 instructions",
+                "accelerated AES-GCM or SHA-256 code has at least 20 % of its samples on the CPU's \
+                 crypto instructions",
             ),
         ],
         symptoms: 2,
@@ -304,7 +308,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::Functions(Group::ProbeEntry),
                 0.005,
-                "other kernel code also unwinds stacks, but not from these programs",
+                "other kernel code also unwinds stacks, but not from attached programs",
             ),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),
         ],
@@ -315,7 +319,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} spends {probe} of its time in probes that another tool has \
                    attached to the kernel (bpftrace, bcc, a monitoring or security agent).",
         fix: "Find the tool (sudo bpftool perf lists attached programs with their processes), and \
-              end it or make it do less: fewer probes, a filter by PID, counts instead of stack \
+              stop it or make it do less: fewer probes, a filter by PID, counts instead of stack \
               traces",
         workaround: None,
         wrong_if: "with no program attached (sudo bpftool perf), the rate rises by less than 5 %",
@@ -340,7 +344,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::FirewallRules,
         scope: Scope::Cpus,
         conditions: &[
-            at_least(M::CpuFunctions(Group::Firewall), 0.1, "a tenth of a CPU"),
+            at_least(M::CpuFunctions(Group::Firewall), 0.1, "10 % of a CPU"),
             at_least(M::CpuUsed, 0.5, "a CPU that is less than half busy has headroom"),
         ],
         symptoms: 0,

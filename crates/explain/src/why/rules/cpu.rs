@@ -17,7 +17,7 @@ const SHORT_US: f64 = 300.0;
 /// Processes per second that begin and end between two readings; see [`M::BriefProcesses`].
 const BRIEF_PER_S: f64 = 2.0;
 
-/// CPU time of threads behind the same lock from which they may be what the thread waits for.
+/// Minimum CPU time of other threads behind the same lock for the thread to be waiting for them.
 pub(in super::super) const TURNS: f64 = 0.1;
 
 const STILL_WAITS: &str = "with CPU {cpu} to itself, the thread still waits for it more than 5 % \
@@ -134,7 +134,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::CpuContention,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::PeersHere, 0.2, "a fifth of the CPU"),
+            at_least(M::PeersHere, 0.2, "20 % of the CPU"),
             at_most(M::IdleHere, 0.05, "fully busy, within the error of kernel accounting"),
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),
@@ -162,7 +162,7 @@ pub(super) const RULES: &[Rule] = &[
                 "timer ticks alone interrupt a thread 100 to 1000 times per second",
             ),
             at_most(M::MeanWait, SHORT_US, "the fair scheduler's time slices are at least 0.75 ms"),
-            at_least(M::Waiting, 0.01, "1000 interruptions per second of 10 us each"),
+            at_least(M::Waiting, 0.01, "equal to 1000 interruptions per second of 10 us each"),
             at_most(M::SleepsPerSecond, 100.0, "a sleeping thread is woken, not interrupted"),
             at_most(
                 M::UsesStack,

@@ -49,7 +49,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(
                 M::CpuInterrupts,
                 0.8,
-                "a CPU that spends all its time receiving is itself the limit",
+                "a CPU that spends all its time receiving is itself the bottleneck",
             ),
         ],
         symptoms: 0,
@@ -110,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Sockets,
         conditions: &[
             at_least(M::SocketLoss, LOST, LOST_SOURCE),
-            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the limit"),
+            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the bottleneck"),
             at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for packets"),
             at_least(M::QueueWaits, 0.5, "packets are waiting in at least half of the readings"),
             at_least(M::SleepsPerPacket, 0.1, "at least one sleep per ten packets"),
@@ -160,14 +160,14 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[at_least(
             M::FilterLoss,
             0.01,
-            "smaller losses may be skew between counter reads, or those of other programs",
+            "smaller losses may be skew between counter reads, or belong to other programs",
         )],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::LossPerhapsRecovered(M::FilterLoss),
         then_limited_by: Next::Is("the offered load"),
-        sentence: "A tc filter on {interface} dropped {filter_drops} packets, {filter_loss} \
-                   of the program's with those dropped.",
+        sentence: "A tc filter on {interface} dropped {filter_drops} packets, {filter_loss} of the \
+                   program's packets including the dropped ones.",
         fix: "Find the filter whose counter grows (tc -s filter show dev {interface} ingress, and \
               egress) and make it accept the packets that {program} should receive or send",
         workaround: None,
@@ -186,7 +186,7 @@ pub(super) const RULES: &[Rule] = &[
                    in the network namespace of {program} sent.",
         fix: "Find the rule whose counter grows (nft list ruleset; iptables -vnL OUTPUT) and \
               accept the packets that {program} sends",
-        workaround: Some("if the drops are intended, do not send the packets"),
+        workaround: Some("if the drops are intended, stop sending the packets"),
         wrong_if: "with the rule removed, IpOutDiscards in `nstat` still grows",
         measure: "drop reasons, with the tracepoint skb:kfree_skb (as root)",
     },
@@ -226,7 +226,8 @@ pub(super) const RULES: &[Rule] = &[
                    {program}: the route back to their source does not use the interface on which \
                    they arrived.",
         fix: "Add a route to their source through that interface (ip route get SOURCE shows the \
-              current one), or accept any route: sudo sysctl net.ipv4.conf.all.rp_filter=2",
+              current one), or switch to loose mode, which accepts a source that any interface can \
+              reach: sudo sysctl net.ipv4.conf.all.rp_filter=2",
         workaround: None,
         wrong_if: "with rp_filter=2, TcpExtIPReversePathFilter in `nstat` still grows",
         measure: "TcpExtIPReversePathFilter in `nstat`",
@@ -314,7 +315,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(
                 M::CpuInterrupts,
                 0.8,
-                "a CPU that spends all its time receiving is itself the limit",
+                "a CPU that spends all its time receiving is itself the bottleneck",
             ),
         ],
         symptoms: 0,
@@ -361,7 +362,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::ReceivedHere, 0.85, "90 %, minus the error of kernel accounting"),
             at_least(M::CpuInterrupts, 0.5, "more than half of its time"),
             at_least(M::IdleElsewhere, 0.3, "below that, no other CPU has room to receive"),
-            at_most(M::Demand, 0.9, "a thread at 100 % is itself the limit"),
+            at_most(M::Demand, 0.9, "a thread at 100 % is itself the bottleneck"),
             at_most(
                 M::CpuFunctions(Group::Firewall),
                 0.1,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Causes in memory: page faults, garbage collection, caches, shared cache lines.
+//! Causes related to memory: page faults, garbage collection, caches, shared cache lines.
 
 use super::super::functions::Group;
 use super::super::gain::GainModel;
@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::PageFaults,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::FaultsPerSecond, 2000.0, "0.6 % of a CPU at 3 us per fault"),
+            at_least(M::FaultsPerSecond, 2000.0, "at 3 us per fault, this is 0.6 % of a CPU"),
             at_least(M::FaultTime, 0.01, "1 % of the CPU time, even at the lowest cost per fault"),
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
@@ -60,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::GarbageCollection,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::GarbageShare, 0.1, "a tenth of the CPU time"),
+            at_least(M::GarbageShare, 0.1, "10 % of the CPU time"),
             at_least(M::GarbageCpus, 0.1, "below that, the effect is negligible"),
             at_most(M::IdleCpus, 0.3, "below that, no CPU has room for the collector"),
         ],
@@ -78,9 +78,9 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::GarbageCollection,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::GarbageShare, 0.2, "a fifth of the CPU time"),
+            at_least(M::GarbageShare, 0.2, "20 % of the CPU time"),
             at_least(M::GarbageCpus, 0.1, "below that, the effect is negligible"),
-            at_least(M::LateReplies, 0.03, "one reading in 33"),
+            at_least(M::LateReplies, 0.03, "3 % of the readings"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
@@ -122,7 +122,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::WorkingSet, 1.0, "larger than the last-level cache"),
-            at_least(M::MemoryShare, 0.15, "a seventh of the time, enough to affect the rate"),
+            at_least(M::MemoryShare, 0.15, "15 % of the time, enough to affect the rate"),
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,

@@ -18,11 +18,12 @@ const STALLS_AND_LOCKS: &[Cause] = &[
     Cause::TcpLoss,
     Cause::NagleDelay,
 ];
-/// Those of them that stall a connection, so that the other end waits.
+/// Causes that stall a connection, so that the other end waits: those of [`STALLS_AND_LOCKS`]
+/// except locks.
 const STALLS: &[Cause] = STALLS_AND_LOCKS.split_at(1).1;
 
 /// Minimum fraction of time with a reply due while all threads sleep. Below it, the program's own
-/// work may take that long.
+/// work may account for that time.
 pub(in super::super) const DELAYED: f64 = 0.3;
 /// Threshold for the ratio of the peer's receive window to the bandwidth-delay product (rate times
 /// minimum RTT): above it, the receiver reads too slowly; below it, the window is too small.
@@ -32,7 +33,7 @@ const WINDOW_SOURCE: &str =
 const BUSY_BYTES: f64 = 1e6;
 const BUSY_BYTES_SOURCE: &str = "below 8 Mb/s, the effect is negligible";
 
-/// Fraction of a limit that a limited program reaches.
+/// Minimum rate of a limited program, as a fraction of the limit.
 const FULL_RATE: f64 = 0.75;
 const FULL_RATE_SOURCE: &str = "the rate that a limiter lets through, minus the counting error";
 const AT_LIMIT: Condition = at_least(M::OfLimit, FULL_RATE, FULL_RATE_SOURCE);
@@ -120,7 +121,7 @@ pub(super) const RULES: &[Rule] = &[
                 "at this loss rate and an RTT of 1 ms, TCP stays below 250 Mb/s (Mathis et al., \
                  1997)",
             ),
-            at_most(M::Demand, 0.9, "a thread at 100 % is itself the limit"),
+            at_most(M::Demand, 0.9, "a thread at 100 % is itself the bottleneck"),
             at_most(
                 M::AppLimited,
                 0.5,
@@ -148,14 +149,14 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::PathBandwidth,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::QueueingDelay, 5.0, "below that, hosts may delay packets as long"),
+            at_least(M::QueueingDelay, 5.0, "shorter delays may come from the hosts"),
             at_least(
                 M::RoundTripGrowth,
                 2.0,
                 "a queue that holds more than the path itself does not run empty when TCP backs \
                  off",
             ),
-            at_most(M::Demand, 0.9, "a thread at 100 % is itself the limit"),
+            at_most(M::Demand, 0.9, "a thread at 100 % is itself the bottleneck"),
         ],
         symptoms: 0,
         explained_by: &[
@@ -177,7 +178,7 @@ pub(super) const RULES: &[Rule] = &[
               there",
         workaround: Some(
             "a shorter queue at that link (fq_codel, cake), or BBR at the sender, lowers the delay \
-             of all its traffic, but not this transfer's duration",
+             of all traffic on it, but does not shorten this transfer",
         ),
         wrong_if: "while the connection is idle, a ping to the peer takes as long",
         measure: "rtt and minrtt in `ss -ti`",
@@ -186,7 +187,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::NagleDelay,
         scope: Scope::Connections,
         conditions: &[
-            at_least(M::Held, 0.3, "otherwise the wait is not the limit"),
+            at_least(M::Held, 0.3, "otherwise the wait is not the bottleneck"),
             at_most(M::Demand, 0.7, "its threads have headroom"),
         ],
         symptoms: 0,
@@ -205,7 +206,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::NagleDelay,
         scope: Scope::Connections,
         conditions: &[
-            at_least(M::Corked, 0.3, "otherwise the wait is not the limit"),
+            at_least(M::Corked, 0.3, "otherwise the wait is not the bottleneck"),
             at_most(M::Demand, 0.7, "its threads have headroom"),
         ],
         symptoms: 0,
@@ -213,8 +214,8 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::StallRemoved(M::Corked),
         then_limited_by: Next::Is("the peer, or the program's own CPU"),
         sentence: "Connection {connection} spends {corked} of the time holding back a small \
-                   segment with no other one in flight: the program asked for this with TCP_CORK \
-                   or MSG_MORE, and the kernel waits for up to 200 ms.",
+                   segment with no other segment in flight: the program requested this with \
+                   TCP_CORK or MSG_MORE, and the kernel waits for up to 200 ms.",
         fix: "Clear TCP_CORK after each message (or send its last part without MSG_MORE)",
         workaround: None,
         wrong_if: "without TCP_CORK, the rate rises by less than 10 %",
@@ -269,7 +270,11 @@ pub(super) const RULES: &[Rule] = &[
             HELD_BACK,
             at_least(M::OwnTraffic, 1e-4, "the program sends through this interface"),
             at_most(M::OwnTraffic, 0.2, "the program's own traffic is far below the limit"),
-            at_least(M::FifoBehind, 1.0, "a flow of its own would not wait behind others"),
+            at_least(
+                M::FifoBehind,
+                1.0,
+                "with fair queueing, the program's packets would not wait behind others",
+            ),
             at_most(M::Demand, 0.7, "its threads have headroom"),
         ],
         symptoms: 0,
@@ -279,9 +284,8 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Other programs fill the {qdisc} qdisc on {interface}, which limits the rate to \
                    {limit}: the packets of {program}, {own_traffic} of the bytes, wait behind \
                    theirs.",
-        fix: "Keep the program's packets out of that queue: a class of its own (htb, prio), or a \
-              qdisc that serves flows in turn (fq_codel) instead of a FIFO; or raise the rate of \
-              the qdisc",
+        fix: "Keep the program's packets out of that queue: use a separate class (htb, prio), or a \
+              fair-queueing qdisc (fq_codel) instead of a FIFO; or raise the rate of the qdisc",
         workaround: Some("a lower rate of the other programs shortens the queue"),
         wrong_if: "without the other programs' traffic, the rate rises by less than 10 %",
         measure: "tc -s qdisc",
@@ -291,8 +295,8 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_most(M::Demand, 0.7, "its threads have headroom"),
-            at_least(M::Asleep, 0.3, "it waits"),
-            at_least(M::ClientsPerServer, 2.0, "two or more clients wait for each connection"),
+            at_least(M::Asleep, 0.3, "the program waits"),
+            at_least(M::ClientsPerServer, 2.0, "two or more clients share each server connection"),
         ],
         symptoms: 0,
         explained_by: STALLS_AND_LOCKS,
@@ -314,7 +318,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::AsleepOnServer, 0.5, "more than half of the time"),
-            at_most(M::Demand, 0.5, "below that, the thread's own CPU time is not the limit"),
+            at_most(M::Demand, 0.5, "below that, the thread's own CPU time is not the bottleneck"),
         ],
         symptoms: 0,
         explained_by: STALLS,
@@ -355,7 +359,8 @@ pub(super) const RULES: &[Rule] = &[
                    a reply.",
         fix: "Find out why that server is slow: {watch_server}; or answer from a cache",
         workaround: Some(
-            "if it answers one request at a time, open more connections, or use more servers",
+            "if the server answers one request at a time, open more connections, or use more \
+             servers",
         ),
         wrong_if: "with a server that answers at once, the rate rises by less than 10 %",
         measure: "the server's response time, from its log",
@@ -390,7 +395,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::SoftwareChecksum,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::Functions(Group::Checksum), 0.1, "a tenth of the samples"),
+            at_least(M::Functions(Group::Checksum), 0.1, "10 % of the samples"),
             at_most(
                 M::ChecksumOff,
                 0.0,
@@ -438,7 +443,11 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::ConnectionSetup,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::ConnectionsPerSecond, 200.0, "1 % of a CPU at 50 us per connection"),
+            at_least(
+                M::ConnectionsPerSecond,
+                200.0,
+                "at 50 us per connection, this is 1 % of a CPU",
+            ),
             at_most(M::SegmentsPerConnection, 30.0, "few requests per connection"),
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
@@ -462,7 +471,11 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::CryptoLibrary, 0.3, "below that, most of the time is spent elsewhere"),
             at_most(M::BytesPerConnection, 100_000.0, "above that, bulk encryption matters"),
-            at_least(M::ConnectionsPerSecond, 10.0, "6 % of a CPU at 6 ms per RSA-4096 signature"),
+            at_least(
+                M::ConnectionsPerSecond,
+                10.0,
+                "at 6 ms per RSA-4096 signature, this is 6 % of a CPU",
+            ),
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
@@ -473,8 +486,8 @@ pub(super) const RULES: &[Rule] = &[
                    handshakes: {connections} connections are opened per second and carry few bytes \
                    each.",
         fix: "Keep connections open (keepalive), resume TLS sessions (tickets), and use an ECDSA \
-              P-256 key: an RSA-2048 signature takes some 25 times as long, RSA-4096 some 200 \
-              times (openssl speed)",
+              P-256 key: an RSA-2048 signature takes about 25 times as long, an RSA-4096 signature \
+              about 200 times (openssl speed)",
         workaround: Some("more worker processes on other CPUs share the handshakes"),
         wrong_if: "with connections kept open, the rate rises by less than 10 %",
         measure: "openssl speed rsa4096 ecdsap256, and `openssl s_client -reconnect`",

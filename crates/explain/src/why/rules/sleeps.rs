@@ -11,11 +11,11 @@ use linerate_record::why::Cause;
 /// thread that does is considered background work.
 pub(in super::super) const BACKGROUND: f64 = 0.3;
 
-/// Smallest share of time stopped that matters.
+/// Minimum share of time stopped.
 const STOPS: f64 = 0.05;
 const STOPS_SOURCE: &str = "twice the sampling error of thread states";
 
-/// Excludes threads that sleep in the background.
+/// Excludes background threads.
 const NO_OTHER_WAITS: Condition = at_most(
     M::OthersAwaitInput,
     0.5,
@@ -27,14 +27,14 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::ChildProcesses,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::AsleepOnChildren, 0.3, "otherwise the wait is not the limit"),
+            at_least(M::AsleepOnChildren, 0.3, "otherwise the wait is not the bottleneck"),
             at_least(M::ChildrenCpus, 0.1, "ten times the resolution of the kernel's accounting"),
             at_least(M::ChildrenShare, 0.3, "below that, most of the work is the program's own"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::Unknown(
-            "it is unknown how much of their time the processes need to start",
+            "it is unknown how much of the child processes' time is spent on starting",
         ),
         then_limited_by: Next::Is("the work that the child processes did"),
         sentence: "Thread {thread} spends {on_children} of its time waiting for child processes \
@@ -53,15 +53,19 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::ChildProcesses,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::ExecsPerSecond, 3.0, "programs rarely do so more than once"),
+            at_least(M::ExecsPerSecond, 3.0, "programs rarely call execve more than once"),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),
-            at_least(M::FaultsPerSecond, 500.0, "0.1 % of a CPU: a start takes 50 or more"),
+            at_least(
+                M::FaultsPerSecond,
+                500.0,
+                "0.1 % of a CPU; starting a program takes 50 faults or more",
+            ),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         // Page faults are a part of the cost of a start; an interpreter also compiles and imports.
         gain: GainModel::AtLeast(&GainModel::CostRemoved(M::FaultTime, [0.5, 1.5, 4.0])),
-        then_limited_by: Next::Is("the thread's work other than starting"),
+        then_limited_by: Next::Is("the thread's work other than starting programs"),
         sentence: "{program} (thread {thread}) keeps executing itself or other programs: it calls \
                    execve at least {execs_per_s} times per second. Each \
                    call loads, links and initializes a program, which causes most of the {faults} \
@@ -79,7 +83,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::AsleepIn(Wait::Stopped), STOPS, STOPS_SOURCE),
-            at_least(M::IsTraced, 1.0, "it is stopped by its tracer, not by a signal"),
+            at_least(M::IsTraced, 1.0, "the tracer stops the thread, not a signal"),
         ],
         symptoms: 0,
         explained_by: &[],
@@ -117,7 +121,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::SlowReceiver,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::AsleepInPipe, 0.3, "otherwise the wait is not the limit"),
+            at_least(M::AsleepInPipe, 0.3, "otherwise the wait is not the bottleneck"),
             at_most(M::Demand, 0.7, "its threads have headroom"),
             NO_OTHER_WAITS,
         ],
@@ -127,8 +131,9 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the thread's own work"),
         sentence: "Thread {thread} sleeps {in_pipe} of the time in {pipe}: the process at the \
                    other end reads more slowly than the program writes.",
-        fix: "Write less (a lower log level), make the reader faster (lsof -p {pid} +E names it), \
-              or write from a dedicated thread that drops messages while the pipe is full",
+        fix: "Write less (a lower log level), make the reader faster (lsof -p {pid} +E shows which \
+              process it is), or write from a dedicated thread that drops messages while the pipe \
+              is full",
         workaround: Some("a larger pipe (F_SETPIPE_SZ) absorbs bursts"),
         wrong_if: "with the output redirected to /dev/null, the rate rises by less than 10 %",
         measure: "/proc/PID/task/TID/syscall, sampled",
@@ -158,9 +163,9 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::WaitingForStorage,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::AsleepIn(Wait::Storage), 0.3, "otherwise the wait is not the limit"),
+            at_least(M::AsleepIn(Wait::Storage), 0.3, "otherwise the wait is not the bottleneck"),
             at_least(M::WorkingThreads, 2.0, "several threads wait"),
-            at_least(M::IdleCpus, 0.2, "below that, the CPUs are the limit"),
+            at_least(M::IdleCpus, 0.2, "below that, the CPUs are the bottleneck"),
             NO_OTHER_WAITS,
         ],
         symptoms: 0,
@@ -178,9 +183,9 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::WaitingForStorage,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::MajorFaultsPerSecond, 100.0, "1 % of the time at 0.1 ms per read"),
+            at_least(M::MajorFaultsPerSecond, 100.0, "at 0.1 ms per read, this is 1 % of the time"),
             at_least(M::AsleepInFaults, 0.1, "below that, the gain is within the noise"),
-            at_least(M::IdleCpus, 0.2, "below that, the CPUs are the limit"),
+            at_least(M::IdleCpus, 0.2, "below that, the CPUs are the bottleneck"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
@@ -200,7 +205,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::SlowReceiver,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::AsleepInSend, 0.3, "otherwise the wait is not the limit"),
+            at_least(M::AsleepInSend, 0.3, "otherwise the wait is not the bottleneck"),
             at_least(
                 M::RequestsUnread,
                 0.5,
@@ -216,7 +221,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} sleeps {in_send} of the time in {send}, whose peer reads \
                    slowly, while requests wait unread on other connections.",
         fix: "Use non-blocking sockets (O_NONBLOCK with epoll) or a thread per connection, so that \
-              one slow peer does not hold up the others; limit how much is queued for each",
+              one slow peer does not hold up the others; limit the amount of data queued per peer",
         workaround: Some("disconnect peers that do not read (SO_SNDTIMEO, TCP_USER_TIMEOUT)"),
         wrong_if: "without that peer, the other requests wait as long as before",
         measure: "/proc/PID/task/TID/syscall, sampled",
@@ -230,7 +235,7 @@ pub(super) const RULES: &[Rule] = &[
                 0.5,
                 "connections are waiting in at least half of the readings",
             ),
-            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the limit"),
+            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the bottleneck"),
             at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for connections"),
             at_most(M::Demand, 0.7, "its threads have headroom"),
             NO_OTHER_WAITS,
@@ -252,7 +257,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::TimerSleep,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the limit"),
+            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the bottleneck"),
             at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for requests"),
             at_least(M::Answers, 1.0, "meanwhile, the peer is waiting for the reply"),
             at_least(M::SleepsPerPacket, 0.1, "at least one sleep per ten packets"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words about packets lost between the interface and the program.
+//! Fills in placeholders about packets lost between the interface and the program.
 
 use super::super::facts::Facts;
 use super::super::losses::{Fragmented, bad_checksums, discarded, fragmented, vanished};
@@ -50,7 +50,7 @@ fn reason(of: &Fragmented) -> &'static str {
 
 fn fix(of: &Fragmented) -> &'static str {
     match are_lost(of) {
-        true => "find out where fragments are lost on the way",
+        true => "find out where fragments are lost on the path",
         false => "raise net.ipv4.ipfrag_high_thresh",
     }
 }

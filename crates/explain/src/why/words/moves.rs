@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands that give a thread its CPU back.
+//! Commands that keep other threads off a thread's CPU.
 
 use super::super::facts::Facts;
 use linerate_record::units::ranges;
@@ -19,7 +19,8 @@ pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> O
     }
 }
 
-/// Returns how to give a thread a CPU of its own; `None` if it has to wait for another reason.
+/// Returns advice on giving a thread a CPU of its own; `None` if its priority or the affinity of
+/// the program's threads makes it wait.
 fn reserve(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     if yielding(thread).or_else(|| pinned(facts, thread)).is_some() {
         return None;
@@ -32,8 +33,8 @@ fn reserve(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     ))
 }
 
-/// Returns the command that keeps others off a thread's CPU: it moves the thread that ran there
-/// longest, if that is known and may be moved.
+/// Returns the command that keeps other threads off a thread's CPU. The command moves the thread
+/// that ran there longest, if that thread is known and may be moved.
 pub(super) fn command(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     let Some(to) = other_cpus(facts, *thread.ran_on.first()?) else {
         return Some("the machine has no other CPU to move those threads to".to_owned());
@@ -81,8 +82,8 @@ fn yielding(thread: &ThreadActivity) -> Option<String> {
     }
 }
 
-/// Returns the command that lets the threads of the program use all CPUs, if they wait for each
-/// other because several of them may only run on the same CPU.
+/// Returns the command that lets the threads of the program use all CPUs, if several of them may
+/// run only on the same CPU and compete for it.
 fn pinned(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     /// Fraction of a CPU above which a thread competes for it.
     const WORKS: f64 = 0.05;
@@ -105,7 +106,7 @@ fn pinned(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
 
 /// Returns whether there is idle CPU time for a thread that is moved.
 fn has_room(facts: &Facts<'_>) -> bool {
-    /// Idle CPUs.
+    /// Minimum idle CPU time, in CPUs.
     const ROOM: f64 = 0.5;
     facts.idle_cpus().is_none_or(|idle| idle >= ROOM)
 }

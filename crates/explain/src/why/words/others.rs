@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words about the other programs that a thread waits for.
+//! Fills in placeholders about other programs that a thread waits for.
 
 use super::super::facts::Facts;
 use super::super::measure::connections::always_sending;
@@ -30,7 +30,7 @@ pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> O
 /// Placeholders of [`bulk`].
 pub(super) const BULK: &[&str] = &["bulk", "bulk_peer", "bulk_rtt", "bulk_min_rtt", "bulk_rate"];
 
-/// Returns words about the busiest connection that always has data to send.
+/// Returns the value of a placeholder about the busiest connection that always has data to send.
 pub(super) fn bulk(name: &str, facts: &Facts<'_>) -> Option<String> {
     let (socket, tcp) = always_sending(facts).filter(|_| BULK.contains(&name))?;
     let peer = socket.remote.as_deref().unwrap_or("its peer");
@@ -48,7 +48,8 @@ pub(super) fn bulk(name: &str, facts: &Facts<'_>) -> Option<String> {
 
 /// Returns a remark about the distance of the server that a thread waits for; `None` if it is near.
 fn round_trip(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
-    /// Round trip that matters, in seconds: 500 requests per second.
+    /// Minimum round-trip time that is reported, in seconds. It limits a connection with one
+    /// request in flight to 500 requests per second.
     const LONG_S: f64 = 0.002;
     let asked = roles::asked(facts, thread)?;
     let to_it = facts.connections().filter(|one| one.remote.as_deref() == Some(asked.as_str()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words about samples of a thread, and about threads that do not work.
+//! Texts about the samples of a thread, and about idle threads.
 
 use super::super::facts::Facts;
 use super::super::waits::{self, Wait};
@@ -38,8 +38,8 @@ pub(super) fn functions(thread: &ThreadActivity) -> String {
     }
 }
 
-/// Returns a sentence about threads of the same name as a busy one that wait for input; empty if
-/// there are none. In a server, the connections or flows are spread unevenly over them.
+/// Returns a sentence about idle threads with the same name as a busy thread; empty if there are
+/// none. In a server, they indicate that connections or flows are spread unevenly over the threads.
 pub(super) fn idle_twins(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     /// Minimum fraction of time asleep waiting for input.
     const IDLE: f64 = 0.9;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words about what the program waits for: peers, servers, locks.
+//! Texts about what the program waits for: peers, servers, locks.
 
 use super::super::facts::Facts;
 use super::super::locks::{self, Owner};
@@ -39,7 +39,7 @@ pub(super) fn lock_holder(facts: &Facts<'_>) -> String {
     }
 }
 
-/// Returns what to do about a lock.
+/// Returns advice on reducing waits for a lock.
 pub(super) fn lock_fix(facts: &Facts<'_>) -> String {
     let queue = locks::queue(facts);
     let runs = queue.as_ref().is_some_and(|queue| queue.holder.is_none() && queue.owner.is_none());
@@ -61,7 +61,7 @@ pub(super) fn lock_fix(facts: &Facts<'_>) -> String {
     }
 }
 
-/// Returns whether the interpreter of the program is Python, judged by its name.
+/// Returns whether the program is a Python interpreter, judging by its name.
 fn is_python(facts: &Facts<'_>) -> bool {
     facts.observation.watched.name.starts_with("python")
 }
@@ -82,7 +82,7 @@ fn watch(socket: &SocketCounts) -> String {
     let remote = socket.remote.as_deref().and_then(ends);
     match (socket.peer_pid, remote, ends(&socket.local)) {
         (Some(pid), ..) => format!("linerate why {pid}"),
-        // Of another user, so its process ID could not be read.
+        // The peer belongs to another user, so its process ID could not be read.
         (None, Some((host, port)), Some((own, _))) if host == own => {
             format!("sudo linerate why PID (sudo ss -tlnp sport = :{port} lists it)")
         }

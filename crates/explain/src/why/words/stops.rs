@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words about what stops a thread: a tracer, a signal, the cgroup freezer.
+//! Fills in placeholders about what stops a thread: a tracer, a signal, the cgroup freezer.
 
 use super::super::waits::{self, Wait};
 use linerate_record::why::{SleepTime, ThreadActivity};
@@ -13,7 +13,7 @@ pub(super) fn value(name: &str, thread: &ThreadActivity) -> Option<String> {
         waits::longest_in(thread, Wait::Stopped).is_some_and(|on| on == SleepTime::FROZEN);
     Some(match name {
         "tracer" => format!("Process {}", tracer()?),
-        "end_tracer" => format!("End the tracer: ps -p {} names it", tracer()?),
+        "end_tracer" => format!("Stop the tracer (ps -p {} shows which program it is)", tracer()?),
         "stopped_by" if is_frozen => "by the cgroup freezer, which docker pause, systemctl freeze \
                                       and job schedulers use"
             .to_owned(),

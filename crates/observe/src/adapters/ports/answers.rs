@@ -24,7 +24,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Adds a port.
+    /// Adds a port's counters.
     pub(super) fn add(&mut self, port: Counters, is_missed_counted: bool) {
         let sum = &mut self.counters;
         sum.received = sum.received.saturating_add(port.received);
@@ -68,7 +68,7 @@ pub(super) fn parse_field(answer: &str, question: Option<&str>, field: &str) -> 
         None => serde_json::from_str(answer).ok()?,
     };
     let text = object.get(field)?.as_str()?;
-    // Names are short; anything longer is not one.
+    // Names are short; a longer text is not a name.
     let is_name = text.len() <= 200 && !text.chars().any(char::is_control);
     is_name.then(|| text.to_owned())
 }

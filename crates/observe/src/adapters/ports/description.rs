@@ -46,7 +46,7 @@ pub(super) fn dpdk() -> Description {
 impl Description {
     /// Returns whether the named port's driver counts packets dropped for lack of room.
     pub(super) fn is_missed_counted(&self, root: &Root, name: &str) -> bool {
-        // The name is from the program; only without path separators can it be a bus address.
+        // The name comes from the program; a bus address contains no path separators.
         let is_place = !name.contains('/') && !name.starts_with('.');
         let link = std::fs::read_link(root.path(&format!("sys/bus/pci/devices/{name}/driver")));
         let driver = link.ok().filter(|_| is_place);

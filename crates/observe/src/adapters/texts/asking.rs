@@ -79,7 +79,7 @@ fn answer(mut stream: impl Read, end: Option<&str>) -> std::io::Result<Result<St
     loop {
         let got = stream.read(&mut part)?;
         bytes.extend_from_slice(&part[..got]);
-        // Only the last part can contain the end.
+        // Only the new bytes, with some before them, can contain the end.
         let tail = bytes.len().saturating_sub(got + end.map_or(0, str::len));
         let has_end = end.is_some_and(|end| contains(&bytes[tail..], end.as_bytes()));
         if got == 0 || has_end {
@@ -123,7 +123,7 @@ pub(super) fn pages(
 /// Searches a configuration file and its includes for a directive, and returns the path of the
 /// `location` block that contains it.
 fn location(root: &Root, pid: u32, configuration: &str, directive: &str) -> Option<String> {
-    // The title of a worker process replaces its command line; that of the master includes it.
+    // A worker's process title replaces its command line; the master's title includes it.
     let stat = stat_of(root, pid);
     let is_same = |parent: &u32| {
         stat_of(root, *parent).map(|of| of.name) == stat.as_ref().map(|stat| stat.name.clone())

@@ -44,7 +44,7 @@ pub(super) enum Transport {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) enum Format {
-    /// Text in which a field is the number after the field's words.
+    /// Plain text. The value of a field is the number after the words in `after`.
     #[serde(rename = "text")]
     Text,
     /// Like `Text`, in the `result` member of a JSON object.

@@ -111,7 +111,7 @@ fn questions_are_taken_off_and_what_is_not_counted_is_null() {
         (Some(50), None, "requests")
     );
     assert_eq!(texts(None, None).finish(&mut unread).received, None);
-    // The next window begins with the last reading, and no questions.
+    // The next window begins with the last reading and without requests.
     assert_eq!(texts_read.finish(&mut unread).received, Some(0));
     assert!(unread.is_empty());
 }

@@ -27,7 +27,7 @@ impl Sections {
     /// Reads the sections of a file.
     ///
     /// # Errors
-    /// Returns the reason if there are no usable ones.
+    /// Returns the reason if there are no usable line tables.
     pub(crate) fn read(file: &File) -> Result<Self, String> {
         let cache = ReadCache::new(file);
         let elf = object::File::parse(&cache);
@@ -55,7 +55,7 @@ impl Sections {
             sections.insert(id.name(), data);
             none
         };
-        // The library asks for the sections it needs.
+        // gimli requests the sections that it needs.
         Dwarf::load(load)?;
         match sections.get(SectionId::DebugLine.name()) {
             Some(lines) if !lines.is_empty() => Ok(Self { bytes: sections, order }),

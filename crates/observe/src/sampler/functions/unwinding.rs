@@ -67,8 +67,8 @@ impl Unwinding {
         }
         let (start, entry_at) = self.pair(low.checked_sub(1)?)?;
         let end = read(entry_at).and_then(|entry| end(&entry, entry_at, start, self.order));
-        // If the entry has another format, its end is unknown, so the function ends at the next
-        // one.
+        // If the entry's format is not supported, assume that the function ends where the next one
+        // starts.
         let end = end.or_else(|| self.pair(low).map(|next| next.0));
         let range = start..end?;
         range.contains(&address).then_some(range)

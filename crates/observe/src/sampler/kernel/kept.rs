@@ -48,7 +48,8 @@ pub(super) fn key() -> Option<String> {
     let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
     for line in modules.lines() {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        // Name, size, users, users' names, state, address. The users change all the time.
+        // Fields: name, size, reference count, dependent modules, state, address. Reference counts
+        // change all the time.
         if let [name, size, _, _, _, address, ..] = words[..] {
             key.extend([name, " ", size, " ", address, "\n"]);
         }
@@ -114,8 +115,8 @@ impl Kept {
     ) -> Self {
         let mut kept = Self::default();
         let mut all: Vec<(u64, &str, Option<&str>)> = symbols.into_iter().collect();
-        // If several functions have the same start, the last in the list names it, as when
-        // streaming.
+        // If several functions have the same start, the name of the last one in the list is used,
+        // as when streaming.
         all.sort_by_key(|(start, _, _)| *start);
         let mut last = None;
         for (start, name, module) in all {

@@ -23,7 +23,7 @@ pub(crate) fn open(pid: u32, mapping: &Mapping) -> Result<File, String> {
         return Ok(file);
     }
     let has_inode = |file: &File| file.metadata().is_ok_and(|meta| meta.ino() == mapping.inode);
-    // The program itself, which its own user may read this way.
+    // The program's executable, which its user may read through /proc/PID/exe.
     let program = format!("/proc/{pid}/exe");
     let is_program = read_link(&program).is_ok_and(|link| is_path(&link, path));
     if let Some(file) = regular(&program).ok().filter(|file| is_program && has_inode(file)) {

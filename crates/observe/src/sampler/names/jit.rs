@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 const MAX_BYTES: u64 = 64 << 20;
 /// Maximum name length.
 const MAX_NAME_CHARS: usize = 1024;
-/// Number of entries to check, going back from an address. Programs move their code and add entries
+/// Number of entries to check, going back from an address. JIT compilers move code, and add entries
 /// without removing outdated ones.
 const LOOK_BACK: usize = 16;
 

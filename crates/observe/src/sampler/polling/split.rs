@@ -9,9 +9,10 @@ use super::places::Group;
 /// CPU time per packet in seconds, between two bounds that depend on what shared places do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cost {
-    /// If the shared places that do not fall are another job of the thread.
+    /// Lower bound: the cost if the shared places whose share does not fall with load are another
+    /// job of the thread.
     pub(super) least: f64,
-    /// If they are part of the poll loop.
+    /// Upper bound: the cost if those places are part of the poll loop.
     pub(super) most: f64,
 }
 
@@ -24,8 +25,8 @@ impl Cost {
 
 /// Number of standard errors up to which an intercept counts as 0.
 const NO_INTERCEPT: f64 = 1.5;
-/// Maximum standard error of such an intercept, as a fraction of the place's share: above it, the
-/// intercept is unknown.
+/// Maximum standard error of an intercept that counts as 0, as a fraction of the place's share.
+/// With a larger error, the intercept is unknown.
 const MAX_ERROR: f64 = 0.5;
 /// Number of standard errors above which a falling place is shared. A lower limit takes noise for
 /// work and makes the cost too high; a higher limit overlooks work and makes it too low.
@@ -38,7 +39,7 @@ const MIN_POLL_ONLY: f64 = 0.15;
 /// A place's share of the samples.
 #[derive(Clone, Copy)]
 struct Trend {
-    /// The share over load.
+    /// The share as a function of load.
     line: Line,
     /// Mean share over all slices, including those that are not fitted.
     share: f64,
@@ -56,7 +57,8 @@ impl Trend {
     }
 }
 
-/// Places divided by what enters them. The shares of all places sum to 1.
+/// Places divided by whether the work, the poll loop or both enter them. The shares of all places
+/// sum to 1.
 struct Split {
     work_only: Vec<Trend>,
     poll_only: Vec<Trend>,
@@ -117,8 +119,8 @@ impl Split {
     }
 
     /// Moves falling places that the work enters significantly to the shared ones, the most
-    /// significant first, as long as enough of the poll loop is left. Each increases the cost, and
-    /// so the work found in the others.
+    /// significant first, as long as enough of the poll loop is left. Each move increases the cost,
+    /// and with it the work found in the remaining places.
     fn find_shared(&mut self) {
         loop {
             let cost = self.cost().most;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic threads of known cost, sampled at random. Answers must be right, and there must be
-//! none where none is possible.
+//! Synthetic threads with a known cost, sampled at random. Results must be right; if no result is
+//! possible, there must be none.
 
 use super::*;
 use linerate_record::random::Random;
@@ -22,7 +22,7 @@ struct Program {
     saved: f64,
     /// Fraction of time taken by the last function, regardless of load.
     other_job: f64,
-    /// Largest and smallest busy share of a slice.
+    /// Smallest and largest offered load of a slice, as a busy share.
     busy: (f64, f64),
     /// Minimum fraction of time that the thread has a CPU.
     least_run: f64,
@@ -185,7 +185,7 @@ fn costs_of_functions_are_covered() {
     assert_functions_right("light", &Program { cost_ns: 60.0, ..Program::default() });
 }
 
-/// Asserts that no cost is outside its interval and off by more than 10 %.
+/// Asserts that hardly any cost interval misses the true cost by more than 10 %.
 fn assert_cost_not_confidently_wrong(name: &str, program: &Program) {
     let is_wrong = |(answer, truth): &(Result<Separated, CannotTell>, Truth)| {
         let far = |found: &Separated| {
@@ -199,7 +199,7 @@ fn assert_cost_not_confidently_wrong(name: &str, program: &Program) {
     assert!(wrong <= TRIALS / 20, "{name}: {wrong} wrong, {silent} silent");
 }
 
-/// Asserts that no answer that is far off is given with confidence.
+/// Asserts that hardly any interval misses the true busy share by more than 0.05.
 fn assert_not_confidently_wrong(name: &str, program: &Program) {
     let is_wrong = |(answer, truth): &(Result<Separated, CannotTell>, Truth)| {
         answer.as_ref().is_ok_and(|found| {
@@ -251,7 +251,7 @@ fn the_cost_is_within_a_tenth_even_at_small_loads() {
     for most in [0.5, 0.9] {
         let program = Program { busy: (0.0, most), ..Program::default() };
         assert_precise(&format!("up to {most}"), &program);
-        // The first function of the loop also works.
+        // The first function of the loop is also part of the work.
         let shared =
             Program { poll: vec![0.3, 0.7, 0.0, 0.0], work: vec![0.1, 0.0, 0.5, 0.4], ..program };
         assert_precise(&format!("shared, up to {most}"), &shared);

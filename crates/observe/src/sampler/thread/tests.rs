@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! This thread and another wake each other all the time.
+//! Samples a thread that switches all the time, because it and another thread wake each other.
 
 use crate::procfs::task::SchedStat;
 use crate::sampler::{Sampler, ThreadId};
 use std::sync::mpsc::channel;
 
 const SLICES: usize = 12;
-/// Messages per slice, each with at least one switch of this thread: some tens of ms.
+/// Messages per slice, each of which makes this thread switch at least once. A slice takes some
+/// tens of ms.
 const MESSAGES: usize = 3000;
 
 fn own_thread() -> ThreadId {
@@ -18,9 +19,9 @@ fn sched_of(id: ThreadId) -> Option<SchedStat> {
     SchedStat::parse(&std::fs::read_to_string(file).ok()?)
 }
 
-/// Samples this thread while it exchanges messages with another, which makes it switch at each.
-/// Returns the CPU time per slice, the scheduler's CPU time over all slices, and the sampler;
-/// `None` if sampling is not permitted.
+/// Samples this thread while it exchanges messages with another thread, which causes a context
+/// switch per message. Returns the CPU time per slice, the scheduler's CPU time over all slices,
+/// and the sampler; `None` if sampling is not permitted.
 fn exchange(cpus: &[u32]) -> Option<(Vec<u64>, u64, Sampler)> {
     let id = own_thread();
     let (mut sampler, _) = Sampler::start(&[id], cpus);
@@ -28,7 +29,7 @@ fn exchange(cpus: &[u32]) -> Option<(Vec<u64>, u64, Sampler)> {
         println!("SKIP: sampling is not permitted");
         return None;
     }
-    // On the same CPU, so that neither can wait for the other without a switch.
+    // Keep both threads on the same CPU, so that neither can wait for the other without a switch.
     let cpu = linerate_linux::allowed_cpus().ok()?[0];
     linerate_linux::pin_current_thread(cpu).ok()?;
     let (ask, asked) = channel::<()>();
@@ -67,8 +68,8 @@ fn without_them_it_is_sampled_in_some_slices() {
     let Some((run_ns, _, sampler)) = exchange(&[]) else { return };
     assert!(!sampler.threads[0].is_by_cpu());
     let samples: Vec<u64> = sampler.threads[0].slices.iter().map(|s| s.samples()).collect();
-    // The first slice is sampled, and so is one in 16 or more of the others. The CPU time of the
-    // others is the scheduler's.
+    // The first slice is sampled, and at least one in 16 of the others. The CPU time of slices that
+    // are not sampled comes from the scheduler.
     assert!(samples[0] > 0 && samples.contains(&0), "{samples:?}");
     assert!(run_ns.iter().all(|ns| *ns > 0), "{run_ns:?}");
 }

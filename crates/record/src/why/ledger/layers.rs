@@ -152,7 +152,7 @@ pub(super) fn sockets(observation: &Observation) -> Vec<LedgerRow> {
 fn is_counted(socket: &SocketCounts) -> bool {
     match socket.kind {
         SocketKind::Packet | SocketKind::Xdp => socket.drops != Some(0),
-        // Duplicates and the like; TCP sends again what it loses.
+        // TCP drops are mostly duplicates, and TCP retransmits lost segments.
         SocketKind::Tcp => false,
         _ => socket.drops.is_some_and(|drops| drops > 0),
     }
