@@ -8,7 +8,7 @@ fn main() {
     println!("cargo::rerun-if-changed=plugin");
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let object = folder.join("cachesim.so");
-    // Optimized in every profile: it runs for each instruction of a simulated program.
+    // Optimize in every profile: the plugin runs for each instruction of a simulated program.
     let compiler = cc::Build::new().std("c11").opt_level(3).debug(false).pic(true).get_compiler();
     let mut command = compiler.to_command();
     command.args(["-Wall", "-Wextra", "-flto", "-fvisibility=hidden"]);

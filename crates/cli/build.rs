@@ -12,8 +12,8 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     (output.status.success() && !line.is_empty()).then_some(line)
 }
 
-/// Links the unwinder archive, which every gcc ships, if it exists. Links the whole archive, so
-/// that no symbol comes from the shared library.
+/// Links gcc's unwinder archive, if it exists. Links the whole archive, so that no symbol comes
+/// from the shared library.
 fn link_unwinder() {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let is_ours =
@@ -22,7 +22,7 @@ fn link_unwinder() {
         variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|name| name == "crt-static");
     let linker = std::env::var("RUSTC_LINKER").unwrap_or_else(|_| "cc".to_owned());
     let archive = || first_line(&linker, &["-print-file-name=libgcc_eh.a"]);
-    // Without an archive, the compiler prints the bare name, without a directory.
+    // If the archive does not exist, the compiler prints the file name without a directory.
     if is_ours && !is_static && archive().is_some_and(|path| path.contains('/')) {
         println!("cargo::rustc-link-lib=static:+whole-archive,-bundle=gcc_eh");
     }

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sets of up to this many ways are searched linearly, which is faster then. */
+/* Sets with up to this many ways are searched linearly, which is faster than hashing. */
 enum { SEARCHED_WAYS = 16 };
 
-/* Any number but 0, from which xorshift cannot leave. */
+/* Any number except 0, which xorshift maps to itself. */
 enum { SEED = 1 };
 
 bool array_init(struct array *a, uint64_t sets, uint32_t ways, enum policy policy)
@@ -40,7 +40,7 @@ static uint64_t *set_of(const struct array *a, uint64_t block)
 	return &a->entries[set * a->ways];
 }
 
-/* The way of an entry in a set, or the number of ways. */
+/* Returns the way that holds an entry, or the number of ways if no way holds it. */
 static uint32_t find(const struct array *a, const uint64_t *set, uint64_t entry)
 {
 	uint32_t way = 0;
@@ -50,7 +50,7 @@ static uint32_t find(const struct array *a, const uint64_t *set, uint64_t entry)
 	return way;
 }
 
-/* Moves the entries before a way one back, over it, and puts an entry first. */
+/* Overwrites a way by moving all newer entries back by one, and stores an entry as the newest. */
 static void put_first(uint64_t *set, uint32_t way, uint64_t entry)
 {
 	for (; way; way--)
@@ -85,7 +85,7 @@ bool array_find(struct array *a, uint64_t block)
 	return true;
 }
 
-/* Marsaglia's xorshift64 with shifts 13, 7, 17; the upper half, reduced to 0..ways. */
+/* Draws a way: Marsaglia's xorshift64 with shifts 13, 7, 17, upper half modulo ways. */
 static uint32_t draw(struct array *a)
 {
 	uint64_t r = a->random;
@@ -124,7 +124,7 @@ uint64_t array_insert(struct array *a, uint64_t block)
 		way = a->policy == RANDOM ? draw(a) : way;
 	leaves = set[way];
 	put_first(set, way, entry);
-	/* NO_BLOCK if the entry was empty */
+	/* This is NO_BLOCK if the entry was empty. */
 	return leaves - 1;
 }
 
@@ -140,7 +140,7 @@ bool array_remove(struct array *a, uint64_t block)
 	way = find(a, set, entry);
 	if (way == a->ways)
 		return false;
-	/* Empty entries stay last. */
+	/* Move older entries forward, so that empty ones stay last. */
 	for (; way + 1 < a->ways; way++)
 		set[way] = set[way + 1];
 	set[way] = 0;

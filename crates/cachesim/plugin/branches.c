@@ -41,7 +41,7 @@ static enum branch of_x86(const char *text)
 	return begins(word, "ret") ? RETURN : NO_BRANCH;
 }
 
-/* Removes a condition of ARM from the end of a mnemonic; false if it has none. */
+/* Removes an ARM condition suffix from a mnemonic. Returns false if there is none. */
 static bool remove_condition(char *word)
 {
 	static const char conditions[] = "eqnecshscclomiplvsvchilsgeltgtle";
@@ -58,7 +58,7 @@ static bool remove_condition(char *word)
 	return false;
 }
 
-/* An unconditional branch of ARM by its mnemonic. */
+/* Classifies an ARM mnemonic without a condition suffix. */
 static enum branch arm_branch(const char *word, const char *operands)
 {
 	const bool has_link_register = begins(operands, "lr");

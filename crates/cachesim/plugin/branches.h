@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Recognizes branches by the disassembly that QEMU prints. */
+/* Recognizes branches in QEMU's disassembly. */
 #ifndef LINERATE_BRANCHES_H
 #define LINERATE_BRANCHES_H
 
@@ -7,7 +7,7 @@
 
 typedef enum branch branch_reader(const char *disassembly);
 
-/* Returns the reader for a target of QEMU, such as "arm"; NULL if there is none. */
+/* Returns the reader for a QEMU target such as "arm"; NULL if there is none. */
 branch_reader *branches_of(const char *target);
 
 #endif

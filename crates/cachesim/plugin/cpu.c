@@ -40,7 +40,7 @@ void cpu_free(struct cpu *c)
 		array_free(&c->data[level]);
 }
 
-/* Removes the lines of a block of `shift` from a level before it. */
+/* Removes all lines within a block of 1 << shift bytes from a level with shorter or equal lines. */
 static void remove_from(struct array *a, uint8_t a_shift, uint64_t block, uint8_t shift)
 {
 	const unsigned difference = shift - a_shift;
@@ -49,7 +49,7 @@ static void remove_from(struct array *a, uint8_t a_shift, uint64_t block, uint8_
 		array_remove(a, (block << difference) + part);
 }
 
-/* A block of an inclusive level has left: so do its lines in all levels before that one. */
+/* Removes a block evicted from an inclusive level from all levels closer to the core. */
 static void remove_before(struct cpu *c, int level, uint64_t block)
 {
 	const struct machine *const m = &c->machine;
@@ -61,7 +61,7 @@ static void remove_before(struct cpu *c, int level, uint64_t block)
 	c->line = c->code_line = NO_BLOCK;
 }
 
-/* A line has left the level before `level`, which keeps it if it is filled by victims. */
+/* Passes a line evicted from the previous level to `level`, if that level is filled by victims. */
 static void evicted_to(struct cpu *c, int level, uint64_t block)
 {
 	struct array *a;
@@ -77,7 +77,7 @@ static void evicted_to(struct cpu *c, int level, uint64_t block)
 	evicted_to(c, level + 1, leaves);
 }
 
-/* Inserts a line that was fetched into a level beyond L1. */
+/* Inserts a fetched line into a level beyond L1. */
 static void fill(struct cpu *c, int level, uint64_t block)
 {
 	const uint64_t leaves = array_insert(&c->data[level], block);
@@ -89,7 +89,7 @@ static void fill(struct cpu *c, int level, uint64_t block)
 	evicted_to(c, level + 1, leaves);
 }
 
-/* Brings the line at an address from `level` or beyond, and from memory at last. */
+/* Fetches the line at an address from `level`, from a level beyond it, or from memory. */
 static void fetch_from(struct cpu *c, int level, uint64_t address)
 {
 	const bool exists = level < LEVELS && array_exists(&c->data[level]);
@@ -113,7 +113,7 @@ static void fetch_from(struct cpu *c, int level, uint64_t address)
 		fill(c, level, block);
 }
 
-/* A store that L1D does not keep: the next level does, fetching the line if it must. */
+/* Passes a store that L1D does not keep to L2, as a lookup like any other, or to memory. */
 static void write_beyond(struct cpu *c, uint64_t address)
 {
 	if (array_exists(&c->data[1]))
@@ -122,7 +122,7 @@ static void write_beyond(struct cpu *c, uint64_t address)
 		c->counts[MEMORY_WRITES]++;
 }
 
-/* Looks a page up in both levels of TLBs. */
+/* Looks up a page in the first-level and then the second-level TLB, and counts the misses. */
 static void translate(struct cpu *c, uint64_t page, struct array *first, enum counter misses,
 		      enum counter walks)
 {
@@ -151,7 +151,7 @@ static void access_line(struct cpu *c, uint64_t line, bool is_store)
 	if (line != c->line && !array_use(&c->data[0], line)) {
 		c->counts[is_store ? L1D_STORE_MISSES : L1D_LOAD_MISSES]++;
 		if (is_store && writes != ALLOCATE) {
-			/* The last page is no longer that of the last line. */
+			/* c->page was just updated, so it may differ from the page of c->line. */
 			c->line = NO_BLOCK;
 			write_beyond(c, line << shift);
 			return;
@@ -217,7 +217,7 @@ static bool is_target_missed(struct predictor *p, uint64_t address, uint64_t tar
 	return is_missed;
 }
 
-/* The stack is a ring: what is deeper than it overwrites the oldest. */
+/* The return stack is a ring: pushing to a full stack overwrites the oldest entry. */
 static void push_return(struct predictor *p, uint64_t after)
 {
 	p->returns[p->depth++ % PREDICTOR_RETURNS] = after;

@@ -1,44 +1,45 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * One processor: the caches, TLBs and branch predictor of a machine, and what it counts. Driven by
- * the instructions, data accesses and branches of one thread, in program order.
+ * One simulated processor: its caches, TLBs, branch predictor and event counts. Driven by the
+ * instructions, data accesses and branches of one thread, in program order.
  *
  * # Rules
- * A data access looks its page up, then each line it touches. A line missing in one level is looked
- * up in the next. Levels are filled by enum contents (machine.h); instructions and data share all
- * levels but the first. The first access to a page looks in the first TLB level, then in the second
- * one, and fills both. There is no prefetcher, no write-back traffic, no page walk in the caches.
+ * A data access looks up its page, then each line that it touches. A line that misses in one level
+ * is looked up in the next. How a level is filled depends on its enum contents (machine.h).
+ * Instructions and data share all levels except the first. A page is looked up in the first-level
+ * TLB and, on a miss, in the second-level TLB; a page walk fills both. There is no prefetcher, no
+ * write-back traffic, and page walks do not access the caches.
  *
  * Conditional branches are predicted by two-bit counters selected by address and recent outcomes
- * (gshare), other indirect ones by their last target, returns by a stack of return addresses.
- * Direct branches are never mispredicted. The sizes are those of PREDICTOR_*, whatever the machine.
+ * (gshare), indirect branches by their last target, returns by a return stack. Direct branches are
+ * never mispredicted. The sizes are PREDICTOR_*, regardless of the machine.
  */
 #ifndef LINERATE_CPU_H
 #define LINERATE_CPU_H
 
 #include "machine.h"
 
-/* What is counted. A miss of a cache is a line; one of a TLB a page. */
+/* Counters. Cache misses are counted per line, TLB misses per page. */
 enum counter {
 	INSTRUCTIONS,
 	LOADS,
 	STORES,
 	L1I_MISSES,
-	/* by loads and by stores */
+	/* L1D misses, by loads and by stores */
 	L1D_LOAD_MISSES,
 	L1D_STORE_MISSES,
-	/* lookups after a miss of the level before, and stores that L1D does not keep */
+	/* lookups after a miss in the previous level, and stores that L1D does not keep */
 	L2_ACCESSES,
 	L2_MISSES,
 	L3_ACCESSES,
 	L3_MISSES,
-	/* misses of the first TLB level */
+	/* misses in the first-level TLBs */
 	ITLB_MISSES,
 	DTLB_MISSES,
-	/* misses of the last TLB level */
+	/* misses in the last TLB level, each of which causes a page walk */
 	ITLB_WALKS,
 	DTLB_WALKS,
-	/* lines read from memory, and stores that no level keeps */
+	/* lines read from memory, and stores that no cache level keeps */
 	MEMORY_READS,
 	MEMORY_WRITES,
 	BRANCHES,
@@ -63,23 +64,26 @@ struct predictor {
 enum branch { NO_BRANCH, CONDITIONAL, DIRECT, CALL, INDIRECT, INDIRECT_CALL, RETURN };
 
 struct cpu {
-	/* Line and page of the last access, which hit again; NO_BLOCK if there is none. */
+	/*
+	 * Line and page of the last access, a further access to which hits; NO_BLOCK if there is
+	 * none.
+	 */
 	uint64_t line, page, code_line, code_page;
-	/* COUNTERS of them, owned by the caller */
+	/* Array of COUNTERS counts, owned by the caller */
 	uint64_t *counts;
 	struct machine machine;
 	struct array l1i, data[LEVELS], itlb, dtlb, tlb2;
 	struct predictor predictor;
 };
 
-/* Empty caches; false if there is no memory. */
+/* Initializes a processor with empty caches. Returns false if out of memory. */
 bool cpu_init(struct cpu *c, const struct machine *m, uint64_t *counts);
 void cpu_free(struct cpu *c);
 
-/* Looks up lines first..=last of L1I. Counts no instruction. */
+/* Looks up lines first..=last in L1I. Does not count an instruction. */
 void cpu_fetch_lines(struct cpu *c, uint64_t first, uint64_t last);
 
-/* The same for code at the addresses first..=last. */
+/* Like cpu_fetch_lines(), for the code at addresses first..=last. */
 static inline void cpu_fetch(struct cpu *c, uint64_t first, uint64_t last)
 {
 	first >>= c->machine.l1i.shift;
@@ -88,16 +92,19 @@ static inline void cpu_fetch(struct cpu *c, uint64_t first, uint64_t last)
 		cpu_fetch_lines(c, first, last);
 }
 
-/* Looks up lines first..=last of L1D: one data access without counting it. */
+/* Looks up lines first..=last in L1D, as one data access. Does not count a load or store. */
 void cpu_touch_lines(struct cpu *c, uint64_t first, uint64_t last, bool is_store);
 
-/* The same for `bytes`, at least 1, at an address. */
+/* Like cpu_touch_lines(), for the `bytes` bytes (at least 1) at an address. */
 static inline void cpu_touch(struct cpu *c, uint64_t address, unsigned bytes, bool is_store)
 {
 	const uint8_t shift = c->machine.data[0].shift;
 	const uint64_t first = address >> shift, last = (address + bytes - 1) >> shift;
 
-	/* The line used last hits, and nothing changes unless a store continues to the next level. */
+	/*
+	 * The most recently used line hits, and its state does not change unless a store continues
+	 * to the next level.
+	 */
 	if (first != c->line || last != first || (is_store && c->machine.writes == THROUGH))
 		cpu_touch_lines(c, first, last, is_store);
 }
@@ -115,8 +122,9 @@ static inline void cpu_store(struct cpu *c, uint64_t address, unsigned bytes)
 }
 
 /*
- * A branch at `address` that went to `target`. `after` is the address of the instruction after it,
- * where a conditional branch goes if it is not taken, and to where a call returns.
+ * Counts and predicts a branch from `address` to `target`. `after` is the address of the next
+ * instruction: the target of a conditional branch that is not taken, and the return address of a
+ * call.
  */
 void cpu_branch(struct cpu *c, enum branch kind, uint64_t address, uint64_t after, uint64_t target);
 

@@ -11,16 +11,16 @@
 #include <unistd.h>
 
 enum {
-	/* As the kernel's: interpreters that are scripts themselves, and bytes of a first line. */
+	/* The kernel's limits on nested interpreters and on the first line of a script. */
 	INTERPRETERS = 4,
 	LINE_BYTES = 256,
-	/* More than any kernel accepts in pointers. */
+	/* More argument or environment strings than any kernel accepts. */
 	STRINGS = 1 << 20,
-	/* An own NULL, an interpreter with its argument per level, and "-0 NAME PATH". */
+	/* Terminating NULL, an interpreter and its argument per level, and "-0 NAME PATH". */
 	EXTRA = 2 * INTERPRETERS + 4,
 };
 
-/* Offset of e_machine in an ELF file. */
+/* Offsets of class, byte order and e_machine in an ELF header. */
 enum { E_CLASS = 4, E_DATA = 5, E_MACHINE = 18 };
 
 static const struct {
@@ -32,14 +32,14 @@ static const struct {
 	{ "sparc", 59 },  { "sparc64", 59 }, { "s390x", 11 },
 };
 
-/* Whether a file is a program of the architecture of `magic`. */
+/* Returns whether an ELF header has the same class, byte order and machine as `magic`. */
 static bool has_magic(const uint8_t *bytes, const uint8_t *magic)
 {
 	return !memcmp(bytes, "\177ELF", 4) && bytes[E_CLASS] == magic[E_CLASS] &&
 	       bytes[E_DATA] == magic[E_DATA] && !memcmp(bytes + E_MACHINE, magic + E_MACHINE, 2);
 }
 
-/* Reads the start of a file; the number of bytes, or -1. */
+/* Reads the start of a file. Returns the number of bytes read, or -1. */
 static ssize_t head(const char *path, void *to, size_t bytes)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -50,7 +50,7 @@ static ssize_t head(const char *path, void *to, size_t bytes)
 	return got;
 }
 
-/* The arguments of this process, NULL at the end; NULL without memory. */
+/* Returns this process's arguments, terminated by NULL; NULL if out of memory. */
 static char **own_arguments(int *count)
 {
 	const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -87,16 +87,16 @@ const char *follow_init(struct follow *f, const char *target, const char *progra
 			f->execve = SYSTEM_CALLS[i].execve;
 	f->emulator = own_arguments(&f->emulator_count);
 	if (!f->emulator || f->emulator_count < keep)
-		return "/proc/self/cmdline is not as expected";
+		return "/proc/self/cmdline lacks the emulator's arguments";
 	f->emulator_count = keep;
 	if (head(program, f->magic, sizeof f->magic) < (ssize_t)sizeof f->magic)
-		return "the program cannot be read";
+		return "cannot read the program";
 	f->pointer_bytes = f->magic[E_CLASS] == 2 ? 8 : 4;
 	f->is_swapped = (f->magic[E_DATA] == 1) != is_host_little;
 	return NULL;
 }
 
-/* Reads memory of the program, which may be absent. */
+/* Reads the program's memory. Returns false if it is not mapped. */
 static bool peek(uint64_t address, void *to, size_t bytes)
 {
 	const struct iovec here = { to, bytes };
@@ -105,7 +105,7 @@ static bool peek(uint64_t address, void *to, size_t bytes)
 	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)bytes;
 }
 
-/* The string at an address of this process; NULL if it is not readable. */
+/* Returns the string at an address in this process; NULL if it is not readable. */
 static const char *string_at(uint64_t address)
 {
 	enum { PAGE = 4096 };
@@ -120,7 +120,7 @@ static const char *string_at(uint64_t address)
 	}
 }
 
-/* Collects the strings of an array of pointers into `to`; how many, or -1. */
+/* Stores the strings of a NULL-terminated pointer array in `to`. Returns their number, or -1. */
 static int strings_at(const struct follow *f, uint64_t base, uint64_t array, const char **to,
 		      int room)
 {
@@ -146,9 +146,9 @@ static int strings_at(const struct follow *f, uint64_t base, uint64_t array, con
 }
 
 /*
- * Replaces the first of the words, a path in words[0], by the interpreter of its first line, with
- * its argument, if it is a script. Returns how many words were added, or -1 if it is no script.
- * `line` keeps the words.
+ * If words[0] is a script whose first line is in `line`, inserts its interpreter and the
+ * interpreter's argument before words[0]. Returns how many words were inserted, or -1 if words[0]
+ * is not a script. The inserted words point into `line`.
  */
 static int interpret(const char **words, int count, char *line, ssize_t bytes)
 {
@@ -175,7 +175,7 @@ static int interpret(const char **words, int count, char *line, ssize_t bytes)
 	return *interpreter ? added : -1;
 }
 
-/* Whether the kernel would execute a file with the same privileges. */
+/* Returns whether a file is executable. `has_rights` is set if it is setuid or setgid. */
 static bool is_plain_program(const char *path, bool *has_rights)
 {
 	struct stat info;
@@ -186,7 +186,7 @@ static bool is_plain_program(const char *path, bool *has_rights)
 	return true;
 }
 
-/* Executes the emulator; returns only if that failed. */
+/* Executes the emulator. Returns only on failure. */
 static void start(const struct follow *f, const char *name, const char **words, int count,
 		  char *const *environment)
 {
@@ -206,7 +206,10 @@ static void start(const struct follow *f, const char *name, const char **words, 
 	free(all);
 }
 
-/* The words of the command with `path` first, through its interpreters; 0 if it is not followed. */
+/*
+ * Inserts the interpreters of words[0] into `words`. Returns the new number of words, or 0 if the
+ * program is not followed. `is_refused` is set if it is setuid or of another architecture.
+ */
 static int resolve(const struct follow *f, const char **words, int count,
 		   char (*lines)[LINE_BYTES], bool *is_refused)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Programs that a simulated process executes. QEMU passes execve(2) to the kernel, which would run
- * the new program outside of the emulator. Instead, the emulator is executed with that program.
+ * Follows simulated processes through execve(2). QEMU passes the call to the kernel, which would
+ * run the new program outside the emulator. Instead, the emulator is executed with the new program.
  */
 #ifndef LINERATE_FOLLOW_H
 #define LINERATE_FOLLOW_H
@@ -12,30 +12,31 @@
 enum { FOLLOW_MAGIC_BYTES = 20 };
 
 struct follow {
-	/* The command line of this emulator up to the program, ends with NULL. */
+	/* This emulator's command line up to the program, terminated by NULL. */
 	char **emulator;
 	int emulator_count;
-	/* The file that the emulator loads as plugin; without it, it would not start. */
+	/* Path of the plugin, without which the emulator would not start. */
 	const char *plugin;
-	/* Number of the system call. */
+	/* System call number of execve. */
 	int64_t execve;
-	/* Bytes per pointer of the program, and whether its byte order is not the host's. */
+	/* Bytes per pointer of the program, and whether its byte order differs from the host's. */
 	unsigned pointer_bytes;
 	bool is_swapped;
-	/* Identification of programs of this architecture: class, byte order, machine. */
+	/* ELF header that identifies the architecture by class, byte order and machine. */
 	uint8_t magic[FOLLOW_MAGIC_BYTES];
 };
 
 /*
- * Reads the head of `program` and the first `keep` arguments of this process. Returns NULL, or what
- * is wrong.
+ * Reads the header of `program` and the first `keep` arguments of this process. Returns NULL, or an
+ * error message.
  */
 const char *follow_init(struct follow *f, const char *target, const char *program, int keep);
 
 /*
- * Executes the emulator for the arguments of execve, addresses of the program; `base` is added to
- * them in this process. `before` is called just before, and again with false if it failed. Returns
- * false if the program exists but cannot be followed, true if the kernel shall decide.
+ * Executes the emulator with the new program. `path`, `argv` and `envp` are the arguments of
+ * execve(2), as addresses in the program; adding `base` gives addresses in this process. Calls
+ * before(true) just before, and before(false) if the execution fails. Returns false if the program
+ * exists but cannot be followed; otherwise true, and the kernel handles the call.
  */
 bool follow_exec(const struct follow *f, uint64_t base, uint64_t path, uint64_t argv, uint64_t envp,
 		 void (*before)(bool is_next));

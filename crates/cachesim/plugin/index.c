@@ -3,14 +3,14 @@
 
 #include <stdlib.h>
 
-/* Slot number that stands for none. */
+/* Slot number that means "no slot". */
 enum { NONE = UINT32_MAX };
 
 struct slot {
 	uint64_t entry;
-	/* Neighbours in the order of eviction; `older` also links the unused slots. */
+	/* Neighbours in eviction order; `older` also links the unused slots. */
 	uint32_t newer, older;
-	/* Next slot of the same bucket. */
+	/* Next slot in the same bucket. */
 	uint32_t next;
 };
 

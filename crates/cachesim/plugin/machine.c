@@ -6,7 +6,7 @@
 
 enum { NUMBERS = 5 };
 
-/* Reads up to NUMBERS numbers, separated by colons; returns how many, or -1. */
+/* Parses 1 to NUMBERS colon-separated numbers. Returns how many, or -1 if the text is invalid. */
 static int numbers(const char *text, uint64_t *to)
 {
 	int n = 0;
@@ -40,7 +40,7 @@ static const char *take_cache(struct cache *c, const uint64_t *n, int count)
 	if (count < 4 || n[3] > RANDOM)
 		return "expected SETS:WAYS:LINE:POLICY";
 	if (!n[0] || !n[1] || n[1] > 1 << 20 || n[0] > UINT64_C(1) << 32 || shift_of(n[2]) < 0)
-		return "sets and ways must be above 0, and the line a power of two";
+		return "sets and ways must be above 0, and the line size must be a power of two";
 	c->sets = n[0];
 	c->ways = (uint32_t)n[1];
 	c->shift = (uint8_t)shift_of(n[2]);
@@ -121,7 +121,7 @@ const char *machine_check(const struct machine *m)
 	if (m->tlb2.ways && !m->itlb.ways && !m->dtlb.ways)
 		return "a second TLB level needs a first one";
 	if (m->page_shift < m->l1i.shift || m->page_shift < m->data[0].shift)
-		return "a page must not be shorter than a line";
+		return "a page must not be shorter than a cache line";
 	for (int level = 1; level < LEVELS && m->data[level].ways; level++) {
 		const struct cache *const c = &m->data[level];
 		const struct cache *const before = &m->data[level - 1];

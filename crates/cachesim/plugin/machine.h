@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a processor is simulated with: caches, TLBs, page size. A description is a list of items,
- * each a key and numbers:
+ * The simulated machine: caches, TLBs and page size. Its description is a list of items, each of
+ * which is a key with numbers:
  *
  *	l1i=SETS:WAYS:LINE:POLICY		l1d=SETS:WAYS:LINE:POLICY:WRITES
  *	l2=SETS:WAYS:LINE:POLICY:CONTENTS	l3=SETS:WAYS:LINE:POLICY:CONTENTS
  *	itlb=SETS:WAYS:POLICY			dtlb=SETS:WAYS:POLICY
  *	tlb2=SETS:WAYS:POLICY			page=BYTES
  *
- * LINE and BYTES are powers of two. l1i, l1d and page are required. Numbers of POLICY, WRITES and
- * CONTENTS: the enumerations below and in array.h.
+ * LINE and BYTES are powers of two. l1i, l1d and page are required. POLICY, WRITES and CONTENTS are
+ * the numbers of the enumerators below and in array.h.
  */
 #ifndef LINERATE_MACHINE_H
 #define LINERATE_MACHINE_H
 
 #include "array.h"
 
-/* What a store does in L1D. */
+/* How L1D handles stores. */
 enum writes {
-	/* a miss fetches the line */
+	/* write-allocate: a miss fetches the line */
 	ALLOCATE,
-	/* a miss continues to the next level, without a line in L1D */
+	/* no-write-allocate: a miss continues to the next level, and L1D does not get the line */
 	AROUND,
-	/* as AROUND, and a hit also continues to the next level */
+	/* write-through: like AROUND, but a hit continues to the next level too */
 	THROUGH,
 };
 
-/* What a level contains of the levels before it. */
+/* Which lines a level contains, relative to the levels closer to the core. */
 enum contents {
-	/* every line that passes through it on its way to L1, until it is evicted */
+	/* every line that passes through the level on its way to L1, until the line is evicted */
 	ANY,
-	/* as ANY, and a line that it evicts is removed from the levels before it */
+	/* like ANY, but an evicted line is also removed from the levels closer to the core */
 	INCLUSIVE,
-	/* lines that the level before it evicts; a hit moves the line out of it */
+	/* lines evicted by the previous level; a hit removes the line from this level */
 	EXCLUSIVE,
-	/* lines that the level before it evicts; a hit leaves the line in it */
+	/* lines evicted by the previous level; a hit leaves the line in this level */
 	VICTIM,
 };
 
@@ -55,17 +55,17 @@ struct tlb {
 	enum policy policy;
 };
 
-/* A level with no ways does not exist. */
+/* A cache or TLB with 0 ways does not exist. */
 struct machine {
 	struct cache l1i;
-	/* L1D, L2, L3; an L3 needs an L2 */
+	/* L1D, L2, L3; an L3 requires an L2 */
 	struct cache data[LEVELS];
 	enum writes writes;
 	struct tlb itlb, dtlb, tlb2;
 	uint8_t page_shift;
 };
 
-/* Takes one item into the description. Returns NULL, or why it cannot be taken. */
+/* Adds an item to the description. Returns NULL, or what is wrong with the item. */
 const char *machine_take(struct machine *m, const char *item);
 
 /* Returns NULL if the description is complete and consistent, or what is wrong with it. */

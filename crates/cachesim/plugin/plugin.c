@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A plugin for QEMU's user-mode emulators that simulates caches, TLBs and branch predictors (cpu.h)
- * for an unchanged program, all its threads and its child processes, and counts in files (sheet.h).
+ * A plugin for QEMU's user-mode emulators. It simulates caches, TLBs and branch predictors (cpu.h)
+ * for an unmodified program with all its threads and child processes, and writes the counts to
+ * files (sheet.h).
  *
  * Arguments, in addition to the description of a machine (machine.h):
  *
  *	out=		the directory for the files
  *	program=	the program that the emulator was started with
  *	plugin=		the file of this plugin
- *	keep=		arguments of the emulator before those of the program
- *	spots=		a file for counts per instruction (spots.h); without it there are none
- *	probe=		a file that is created at once, and nothing is simulated: whether this
- *			emulator loads the plugin at all
+ *	keep=		number of emulator arguments that precede those of the program
+ *	spots=		a file for counts per instruction (spots.h), which are optional
+ *	probe=		a file to create before exiting at once, to test whether this emulator
+ *			loads the plugin
  *
- * The plugin is not linked with a C library: it uses the one of the emulator.
+ * The plugin is not linked with a C library: it uses the emulator's.
  *
- * Each thread has a processor with caches of its own, which no other thread disturbs; a forked
- * process continues with those of its parent. Instructions of a translated block count when it
- * begins. An instruction that QEMU executes as several accesses to consecutive addresses, such as
- * one of a vector register, is one access.
+ * Each thread has its own processor, whose caches are not shared with other threads; a forked
+ * process starts with a copy of its parent's caches. All instructions of a translated block are
+ * counted when the block begins. If QEMU splits an access into several at consecutive addresses,
+ * for example a vector access, they count as one.
  */
 #define _GNU_SOURCE
 #include "branches.h"
@@ -35,7 +36,7 @@
 
 int qemu_plugin_version = 1;
 
-/* An instruction that accesses data, and what its last access was. */
+/* An instruction that accesses data, with the kind of its last access. */
 struct site {
 	qemu_plugin_meminfo_t info;
 	uint8_t bytes;
@@ -43,12 +44,12 @@ struct site {
 };
 
 /*
- * The callbacks without spots are called by those with spots, but not copied into them: the
- * compiler copies the model into the former only if it is called from nowhere else.
+ * Keeps the callbacks without spots from being inlined into those with spots: the compiler inlines
+ * the model into the former only if the model has no other caller.
  */
 #define APART static __attribute__((noinline))
 
-/* A value that no access has: sizes of 2^255 do not exist. */
+/* Matches no access: it would have a size of 2^255 bytes. */
 #define NO_INFO UINT32_MAX
 
 /* A translated block: consecutive instructions, of which at most the last one is a branch. */
@@ -61,10 +62,10 @@ struct block {
 	struct site sites[];
 };
 
-/* A block and a site whose counts are kept. */
+/* A block and a site with counts per instruction. */
 struct hot_block {
 	struct block *block;
-	/* Where the first and the last instruction count, and how much an execution adds there. */
+	/* Spots of the first and the last instruction; `weight` is added to the first one. */
 	struct spot *first, *last;
 	uint32_t weight;
 };
@@ -77,21 +78,21 @@ struct hot_site {
 struct thread {
 	struct cpu cpu;
 	const struct block *block;
-	/* The last access of the running block, which the next one may continue. */
+	/* Last access in the current block, which the next access may continue. */
 	const struct site *site;
 	uint64_t end;
-	/* The counters of the thread, and, with spots, what it has counted since the last one. */
+	/* The thread's counters; with spots, also its counts since the last attribution. */
 	uint64_t *row, recent[COUNTERS];
-	/* Where the running block counts its branch. */
+	/* Spot that the branch of the current block is attributed to. */
 	struct spot *last_spot;
 };
 
 static struct machine machine;
 static struct thread *threads[SHEET_ROWS];
 static struct sheet *sheet;
-/* NULL if instructions are not counted one by one. */
+/* NULL without counts per instruction. */
 static struct spots *spots;
-/* The process that counts in the sheet. */
+/* Process that owns the sheet. */
 static pid_t owner;
 static const char *out;
 static branch_reader *read_branch;
@@ -105,7 +106,7 @@ static void fail(const char *what)
 	_exit(1);
 }
 
-/* Counts in the sheet of this process. */
+/* Assigns a thread its row in this process's sheet. */
 static void begin_row(struct thread *t, unsigned vcpu)
 {
 	t->row = sheet_row(sheet, vcpu);
@@ -117,14 +118,14 @@ static struct thread *new_thread(unsigned vcpu)
 	struct thread *const t = calloc(1, sizeof *t);
 
 	if (!t || !cpu_init(&t->cpu, &machine, NULL))
-		fail("no memory for the caches of a thread");
+		fail("out of memory for a thread's caches");
 	begin_row(t, vcpu);
 	if (vcpu > sheet->last_thread)
 		sheet->last_thread = vcpu;
 	return threads[vcpu % SHEET_ROWS] = t;
 }
 
-/* A new thread has cold caches, even if it has the number of one that has ended. */
+/* A new thread has cold caches, even if it reuses the number of a finished thread. */
 static void on_thread(uint64_t id, unsigned vcpu)
 {
 	struct thread *const old = threads[vcpu % SHEET_ROWS];
@@ -154,7 +155,7 @@ APART void on_block(unsigned vcpu, void *data)
 	t->site = NULL;
 }
 
-/* Adds to a spot, and to the counts of the thread, what it has counted since the last call. */
+/* Adds the thread's counts since the last call to a spot and to the thread's row. */
 static void attribute(struct thread *t, struct spot *spot, enum counter first, enum counter end)
 {
 	for (unsigned i = first; i < end; i++) {
@@ -166,7 +167,7 @@ static void attribute(struct thread *t, struct spot *spot, enum counter first, e
 	}
 }
 
-/* As on_block, with spots. The branch is that of the block before. */
+/* Like on_block(), with spots. The branch counted here is that of the previous block. */
 static void on_hot_block(unsigned vcpu, void *data)
 {
 	const struct hot_block *const hot = data;
@@ -205,7 +206,7 @@ APART void on_data(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, 
 	t->end = address + s->bytes;
 }
 
-/* As on_data, with spots. */
+/* Like on_data(), with spots. */
 static void on_hot_data(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
 	struct hot_site *const s = data;
@@ -226,8 +227,8 @@ static enum branch branch_of(const struct qemu_plugin_insn *insn)
 }
 
 /*
- * Remembers the start of the last instruction of a block, the only one that can be unknown, up to
- * the end of its page: of an unknown instruction, QEMU knows no length.
+ * Saves the first bytes of a block's last instruction, the only one that may be unknown. Stops at
+ * the end of the page, because QEMU does not know the length of an unknown instruction.
  */
 static void keep_instruction(const struct qemu_plugin_insn *insn)
 {
@@ -245,7 +246,7 @@ static void watch_data(struct qemu_plugin_insn *insn, on_access *callback, void 
 					 QEMU_PLUGIN_READS | QEMU_PLUGIN_WRITES, site);
 }
 
-/* Gives each instruction of a block a spot, or all of them that for which there is no room. */
+/* Assigns a spot to each instruction of a block or, without room for more, spots_rest() to all. */
 static void watch_spots(struct block *b, struct qemu_plugin_tb *tb, size_t insns)
 {
 	struct hot_block *const hot = malloc(sizeof *hot);
@@ -253,7 +254,7 @@ static void watch_spots(struct block *b, struct qemu_plugin_tb *tb, size_t insns
 	struct spot *const own = spots_block(spots, (uint32_t)insns);
 
 	if (!sites || !hot)
-		fail("no memory for translated blocks");
+		fail("out of memory for translated blocks");
 	for (size_t i = 0; i < insns; i++) {
 		struct qemu_plugin_insn *const insn = qemu_plugin_tb_get_insn(tb, i);
 		sites[i].site = (struct site){ .info = NO_INFO };
@@ -276,7 +277,7 @@ static void on_translation(uint64_t id, struct qemu_plugin_tb *tb)
 
 	(void)id;
 	if (!b)
-		fail("no memory for translated blocks");
+		fail("out of memory for translated blocks");
 	for (size_t i = 0; i < insns && !spots; i++) {
 		b->sites[i] = (struct site){ .info = NO_INFO };
 		watch_data(qemu_plugin_tb_get_insn(tb, i), on_data, &b->sites[i]);
@@ -315,14 +316,14 @@ static void on_end(uint64_t id, void *data)
 	sheet->has_ended = 1;
 }
 
-/* A forked process has the counts of its parent in its parent's file: it begins at 0. */
+/* Starts a new sheet in a forked process: the counts so far are in its parent's file. */
 static void begin_child(void)
 {
 	const struct sheet *const parent = sheet;
 
 	sheet = sheet_new(out);
 	if (!sheet)
-		fail("cannot create the file for the counts of a process");
+		fail("cannot create the count file of a process");
 	owner = getpid();
 	sheet->has_branches = parent->has_branches;
 	for (unsigned i = 0; i < SHEET_ROWS; i++)
@@ -349,7 +350,7 @@ static const char *value_of(const char *argument, const char *key)
 	return strncmp(argument, key, length) ? NULL : argument + length;
 }
 
-/* What the arguments say; exits if it was only to probe. */
+/* Plugin arguments that are used only during installation. */
 struct arguments {
 	const char *program, *spots;
 	int keep;
@@ -392,10 +393,10 @@ static const char *prepare(const char *target, int count, char **values)
 	if (!wrong)
 		wrong = follow_init(&follow, target, a.program, a.keep);
 	if (!wrong && !(sheet = sheet_new(out)))
-		wrong = "cannot create the file for the counts";
+		wrong = "cannot create the count file";
 	if (!wrong && a.spots && !(spots = spots_open(a.spots)))
-		wrong = "cannot create the file for the counts per instruction (--hot): it has up "
-			"to 640 MiB, of which what is used is written";
+		wrong = "cannot create the file for the counts per instruction (--hot), a sparse "
+			"file of up to 640 MiB";
 	return wrong;
 }
 

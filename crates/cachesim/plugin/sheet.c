@@ -11,7 +11,7 @@
 
 enum { PATH_BYTES = 4096, SHEET_BYTES = SHEET_HEAD + SHEET_ROWS * SHEET_ROW * 8 };
 
-/* Creates a file that did not exist; -1 if that fails. */
+/* Creates a new count file. Returns its descriptor, or -1 on failure. */
 static int create(const char *folder)
 {
 	char path[PATH_BYTES];

@@ -14,19 +14,19 @@ enum {
 	/* Device, inode, spaces, path. */
 	NAME_MOST = 4096 + 128,
 	PAGE = 4096,
-	/* madvise(2), since Linux 5.14: an error instead of SIGBUS if the disk is full. */
+	/* For madvise(2) since Linux 5.14: if the disk is full, fails instead of raising SIGBUS. */
 	POPULATE_WRITE = 23,
 };
 
 #define SPOTS_BYTES (SPOTS_HEAD + (size_t)SPOTS_ROWS * sizeof(struct spot))
 
-/* A mapping of this process, perhaps of no file. */
+/* A memory mapping of this process, with or without a file. */
 struct mapping {
 	uint64_t start, end, offset;
 	uint32_t file;
 };
 
-/* A name that has a row. */
+/* A file name, with its row. */
 struct name {
 	uint32_t row, length;
 	char text[NAME_MOST];
@@ -43,7 +43,7 @@ static struct spot *row(struct spots *spots, uint32_t number)
 	return (struct spot *)((char *)spots + SPOTS_HEAD) + number;
 }
 
-/* Makes room on the disk for the bytes of a range; false if there is none. */
+/* Allocates disk space for a range of the file. Returns false if the disk is full. */
 static bool populate(void *start, size_t bytes)
 {
 	const uintptr_t first = (uintptr_t)start & ~(uintptr_t)(PAGE - 1);
@@ -57,7 +57,7 @@ struct spots *spots_open(const char *path)
 	struct spots *spots = MAP_FAILED;
 	int fd;
 
-	/* Sums would lose counts of threads without atomic additions. */
+	/* Without atomic additions, counts of concurrent threads would be lost. */
 	if (__GCC_ATOMIC_LLONG_LOCK_FREE != 2)
 		return NULL;
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -82,7 +82,7 @@ struct spot *spots_rest(struct spots *spots)
 	return row(spots, 0);
 }
 
-/* Takes `n` rows; the number of the first, or 0 if there is no room. */
+/* Allocates `n` rows. Returns the number of the first one, or 0 if there is no room. */
 static uint32_t take(struct spots *spots, uint32_t n)
 {
 	uint32_t used = __atomic_load_n(&spots->used, __ATOMIC_RELAXED);
@@ -105,7 +105,7 @@ struct spot *spots_block(struct spots *spots, uint32_t n)
 	return row(spots, first);
 }
 
-/* The row of a name, a new one if need be. */
+/* Returns the row of a name, allocating it if the name is new; SPOT_NO_FILE on failure. */
 static uint32_t row_of(struct spots *spots, const char *text, size_t length)
 {
 	const size_t bytes = offsetof(struct spot, counts) + length;
@@ -133,7 +133,7 @@ static uint32_t row_of(struct spots *spots, const char *text, size_t length)
 	return number;
 }
 
-/* Reads a line of /proc/self/maps; false if it is no mapping. */
+/* Parses a line of /proc/self/maps. Returns false if it is invalid. */
 static bool read_line(struct spots *spots, const char *line, const char *end, struct mapping *to)
 {
 	char *at;
@@ -145,7 +145,7 @@ static bool read_line(struct spots *spots, const char *line, const char *end, st
 	to->end = strtoull(at + 1, &at, 16);
 	if (*at != ' ' || end - at < 6)
 		return false;
-	/* Between the addresses and the offset are the rights, " r-xp ". */
+	/* Skip the permissions, " r-xp ", which precede the offset. */
 	to->offset = strtoull(at + 6, &at, 16);
 	if (*at != ' ')
 		return false;
@@ -156,7 +156,7 @@ static bool read_line(struct spots *spots, const char *line, const char *end, st
 	return true;
 }
 
-/* Everything in a file of /proc, with a zero at its end; NULL if it cannot be read. */
+/* Returns the NUL-terminated contents of a file in /proc; NULL if it cannot be read. */
 static char *contents(const char *path)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -189,7 +189,7 @@ static const struct mapping *find(uint64_t here)
 	return NULL;
 }
 
-/* Finds the line of an address in /proc/self/maps, and keeps it. */
+/* Finds the mapping of an address in /proc/self/maps, and caches it. */
 static const struct mapping *look_up(struct spots *spots, uint64_t here)
 {
 	char *const text = contents("/proc/self/maps");

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Counts per instruction, for finding hot spots: one file for all processes of a command. A head
- * of one page, then rows of equal size: spots, and names of files. It is mapped, so that the counts
- * are there however a process ends. Numbers are in the byte order of the host.
+ * Counts per instruction, for finding hot spots, in one file for all processes of a command. A
+ * header of one page is followed by rows of equal size: spots and file names. The file is
+ * memory-mapped, so that the counts survive however a process ends. Numbers are in host byte order.
  *
- *	row 0		what no room was left for
+ *	row 0		a spot for all instructions that have no row of their own
  *	a block		a spot for each of its instructions, in order
- *	a name		"DEVICE INODE PATH" as in /proc/PID/maps, over as many rows as it needs
+ *	a name		"DEVICE INODE PATH" as in /proc/PID/maps, in as many rows as it needs
  *
- * Rows are taken in order and never given back. A block translated twice has spots twice.
- * Processes and threads count in the same rows, by atomic additions.
+ * Rows are allocated in order and never freed. A block that is translated twice has two sets of
+ * spots. All processes and threads count in the same rows, with atomic additions.
  */
 #ifndef LINERATE_SPOTS_H
 #define LINERATE_SPOTS_H
@@ -20,24 +20,24 @@
 
 enum {
 	SPOTS_HEAD = 4096,
-	/* A bound of the file, 640 MiB: more instructions than almost all programs execute. */
+	/* Limits the file to 640 MiB: more instructions than almost any program contains. */
 	SPOTS_ROWS = 1 << 22,
 };
 
-/* The file of a spot if its code is in none, and what a row that begins a name has there. */
+/* Values of the `file` field: code that is not in a file, and the first row of a file name. */
 #define SPOT_NO_FILE 0u
 #define SPOT_IS_NAME UINT32_MAX
 
 struct spot {
-	/* Offset of the instruction in its file, or its address; of a name, its length in bytes. */
+	/* An instruction's offset in its file, or its address; for a name, its length in bytes. */
 	uint64_t position;
-	/* Row of the name of its file. */
+	/* Row of the file name, or one of the values above. */
 	uint32_t file;
 	/* Number of instructions of the block that begins here; 0 within a block. */
 	uint32_t block;
 	/*
-	 * Counts of the instruction. INSTRUCTIONS is how often the block that begins here was
-	 * executed; what the fetch of a block misses is that of its first instruction.
+	 * Counts of the instruction. INSTRUCTIONS is the number of executions of the block that
+	 * begins here. Misses while fetching a block are attributed to its first instruction.
 	 */
 	uint64_t counts[COUNTERS];
 };
@@ -49,22 +49,22 @@ struct spots {
 	uint32_t used;
 };
 
-/* Opens the file at a path, which is created if it is not there; NULL if that fails. */
+/* Opens the file at a path, creating it if it does not exist. Returns NULL on failure. */
 struct spots *spots_open(const char *path);
 
-/* The row for what has no row of its own. */
+/* Returns the spot for instructions without a row of their own. */
 struct spot *spots_rest(struct spots *spots);
 
-/* Rows for a block of `n` instructions; NULL if there is no room. */
+/* Allocates spots for a block of `n` instructions. Returns NULL if there is no room. */
 struct spot *spots_block(struct spots *spots, uint32_t n);
 
 /*
- * Says where an instruction is: at an address of the program, and of this process. Only one thread
- * at a time may call this.
+ * Records the location of an instruction, given its address in the program and in this process.
+ * Must not be called by two threads at the same time.
  */
 void spots_place(struct spots *spots, struct spot *spot, uint64_t address, uint64_t here);
 
-/* What is mapped where may have changed. */
+/* Discards cached mappings, because the process may have changed them. */
 void spots_forget_files(void);
 
 static inline void spot_add(struct spot *s, enum counter counter, uint64_t count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Replays a trace from standard input on the simulated machine that the arguments describe. One
- * command per line, numbers in hexadecimal:
+ * Replays a trace from standard input on the simulated machine described by the arguments. There is
+ * one command per line, with numbers in hexadecimal:
  *
  *	l ADDRESS BYTES		s ADDRESS BYTES		f FIRST LAST
  *	b KIND ADDRESS AFTER TARGET

@@ -43,7 +43,7 @@ struct Bench {
     clock: Machine,
 }
 
-/// CPU time per packet in nanoseconds, or why the round was dropped.
+/// CPU time per packet in nanoseconds, or the reason why the round was dropped.
 type Cost = Result<f64, Dropped>;
 
 impl Bench {
@@ -62,8 +62,8 @@ impl Bench {
         self.per_packet(before, worker.cpu_ns, worker.stages[0].packets)
     }
 
-    /// Returns the cost of a run. Runs are too long to avoid context switches. CPU time excludes
-    /// the time off the CPU, and the limit on switches bounds their effect on the caches.
+    /// Returns the cost of a run. Runs are too long to avoid context switches, but CPU time
+    /// excludes the time off the CPU, and the limit on switches bounds their effect on the caches.
     fn per_packet(&self, before: Charged, cpu_ns: u64, packets: u64) -> Cost {
         let charged = Charged::now(&self.clock).since(before);
         let is_calm = (charged.switches as f64) < SWITCHES_MAX * self.seconds;
@@ -123,8 +123,8 @@ fn main() {
     let asked = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(40);
     let path = edge();
     let traffic = imix(&path);
-    let cpu = linux::allowed_cpus().expect("the kernel tells the processors")[0];
-    linux::pin_current_thread(cpu).expect("the processor may be used");
+    let cpu = linux::allowed_cpus().expect("the kernel reports the CPUs")[0];
+    linux::pin_current_thread(cpu).expect("the CPU is available");
     let (clock, seconds) = (Machine::counter(), if test { 0.05 } else { SECONDS });
     let bench = Bench { path, traffic, cpu, seconds, clock };
     let rules = Rules {
@@ -144,7 +144,7 @@ fn main() {
     let ratios = [("profile on / out", 0, 1), ("path / copying", 0, 2)];
     let ratios = ratios.map(|(name, above, under)| (name, costs.ratio(above, under, CONFIDENCE)));
     if ratios.iter().any(|(_, ratio)| ratio.is_none()) {
-        println!("edge: no round without preemption");
+        println!("edge: every round was preempted");
         return;
     }
     let ticks_per_ns = ticks_per_s() / 1e9;

@@ -48,7 +48,7 @@ fn main() {
     let linerate = env!("CARGO_BIN_EXE_linerate");
     let mut contenders = vec![
         Contender::new("fork and exec", &[NOTHING]),
-        // Only starts a program and waits for it, so no wrapper can have a lower overhead.
+        // timeout(1) only starts a program and waits for it: a lower bound for any wrapper.
         Contender::new("timeout", &["timeout", "60", NOTHING]),
         Contender::new("linerate --version", &[linerate, "--version"]),
         Contender::new(

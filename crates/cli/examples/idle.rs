@@ -29,7 +29,7 @@ const PATH: &str = "\
 const ROUNDS: usize = 6;
 
 /// Rate in packets per second and duration in seconds of the latency measurement. Between packets,
-/// the worker is idle for 200 us, longer than a wake-up takes. 2.2 s yield enough packets for
+/// the worker is idle for 200 us, which is longer than a wake-up. 2.2 s yield enough packets for
 /// p99.9.
 const LATENCY: (f64, f64) = (5_000.0, 2.2);
 

@@ -8,26 +8,26 @@ use std::sync::OnceLock;
 /// Format of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// For people
+    /// Human-readable report
     #[value(alias = "table")]
     Text,
-    /// The record
+    /// The record, as JSON
     Json,
-    /// Every table, as GitHub Markdown
+    /// All tables, as GitHub Markdown
     Markdown,
-    /// One figure per line
+    /// One figure per line, as CSV
     Csv,
-    /// rpistat format with its nine events, for stat records
+    /// The format of rpistat, with its nine events; for stat records
     Rpistat,
-    /// Call paths from the top down, for profiles
+    /// Top-down call tree; for profiles
     Icicle,
-    /// Instructions of a function, for profiles with --annotate
+    /// Instructions of a function; for profiles with --annotate
     Annotated,
-    /// Samples and losses over time, for profiles with --timeline
+    /// Samples and packet losses over time; for profiles with --timeline
     Timeline,
 }
 
-/// Whether results are coloured.
+/// When to colour results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
     /// On a terminal, unless NO_COLOR or TERM=dumb is set
@@ -51,7 +51,7 @@ pub(crate) fn set(color: Option<Color>) -> Result<(), Failure> {
     of_variable::<Form>("LINERATE_FORMAT").map(|_| ())
 }
 
-/// Returns whether to colour output, given whether it goes to a terminal.
+/// Returns whether to colour the output, given whether the output goes to a terminal.
 pub(crate) fn is_colored(is_terminal: bool) -> bool {
     let is_set = |name, is: fn(&std::ffi::OsStr) -> bool| {
         std::env::var_os(name).is_some_and(|value| is(&value))
@@ -71,12 +71,12 @@ pub(crate) fn form() -> Option<Form> {
     of_variable("LINERATE_FORMAT").ok().flatten()
 }
 
-/// Returns whether `LINERATE_DETAILS` requests every table, that is, has a value other than 0.
+/// Returns whether `LINERATE_DETAILS` requests all tables, that is, is neither empty nor 0.
 pub(crate) fn details() -> bool {
     std::env::var_os("LINERATE_DETAILS").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Returns the value of an environment variable; `None` if not set.
+/// Returns the value of an environment variable; `None` if it is unset or empty.
 fn of_variable<T: ValueEnum>(name: &str) -> Result<Option<T>, Failure> {
     let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else {
         return Ok(None);

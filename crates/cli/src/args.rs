@@ -58,15 +58,15 @@ Messages go to stderr. LINERATE_COLOR, LINERATE_FORMAT and LINERATE_DETAILS=1 se
 
 /// Subcommands.
 ///
-/// A command's arguments are built on demand, because building those of all commands takes as long
-/// as starting a short program. Their structs have no doc comments, which clap would use in place
-/// of the command's help.
+/// A command's arguments are built on demand, because building the arguments of all commands takes
+/// as long as starting a short program. The argument structs have no doc comments, because clap
+/// would print them instead of the command's help.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
     /// Explain why a running program misses line rate: time, packets, cause, gain, fix
     Why(WhyArgs),
-    /// Find the functions in which a running program spends its time, with intervals
+    /// Find the functions where a running program spends its time, with error bounds
     Profile(ProfileArgs),
     /// Show live where a running program's time and packets go
     Top(TopArgs),
@@ -78,13 +78,13 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Predict a mapping before it runs, and rank possible changes
     Plan(PlanArgs),
-    /// Per-packet budget at line rate: time, cycles, instructions by frame size
+    /// Print the per-packet budget at line rate: time, cycles, instructions by frame size
     Budget(BudgetArgs),
     /// Read the output of other profilers: Netra DPS PROFILE_DUMP, perf stat, VPP
     Import(ImportArgs),
-    /// Print a record as its command did, or as Markdown
+    /// Print the report of a stored record, as text or Markdown
     Report(ReportArgs),
-    /// Write a record as CSV, Prometheus text, stacks, pprof, flame graph or PROFILE_DUMP
+    /// Export a record as CSV, Prometheus, folded stacks, pprof, flame graph or PROFILE_DUMP
     Export(ExportArgs),
     /// Answer common questions about missed line rate from a record
     Explain(ExplainArgs),
@@ -100,13 +100,13 @@ pub(crate) enum Command {
     Tcp(TcpArgs),
     /// Show what this machine can measure, and the commands that unlock the rest
     Doctor(DoctorArgs),
-    /// Print the regions that a program recorded about itself
+    /// Print the regions that an instrumented program recorded
     Regions(RegionsArgs),
     /// Write an example path and its capture, to try `run` and `tune`
     Example(ExampleArgs),
-    /// Write a template for a stage of your own, in Rust or C
+    /// Write a template for your own stage, in Rust or C
     NewStage(NewStageArgs),
-    /// List the stages of paths, with their parameters
+    /// List the available stage kinds, with their parameters
     Stages(StagesArgs),
     /// Print the JSON schema of records or of path files
     Schema(SchemaArgs),
@@ -213,8 +213,8 @@ pub(crate) struct RunArgs {
     /// Recount the bytes after every stage, to check its byte accounting
     #[arg(long)]
     pub(crate) audit: bool,
-    /// What all workers do while they have no packets: spin, pause, slow, park or auto (default:
-    /// as in the file, otherwise pause)
+    /// Idle policy of all workers: spin, pause, slow, park or auto (default: the file's, otherwise
+    /// pause)
     #[arg(long, value_name = "POLICY", value_parser = idle_policy)]
     pub(crate) idle: Option<IdlePolicy>,
 }
@@ -235,7 +235,7 @@ Exit status 1: a routine returned wrong results and was not timed.";
 #[derive(Debug, Args)]
 #[command(after_help = examples(KERNELS_AFTER), after_long_help = paragraphs(KERNELS_AFTER))]
 pub(crate) struct KernelsArgs {
-    /// Run fewer cases and rounds, within 5 s
+    /// Run fewer cases and rounds; takes at most 5 s
     #[arg(long)]
     pub(crate) quick: bool,
     /// Only these kernels, separated by commas: checksum, copy, copy_checksum, fill

@@ -24,8 +24,8 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-/// Default frame sizes: those of RFC 2544, and 342 bytes, the frame size of the application in the
-/// Netra document.
+/// Default frame sizes: the sizes in RFC 2544, and 342 bytes, the frame size of the application in
+/// the Netra document.
 const FRAMES: [u32; 8] = [64, 128, 256, 342, 512, 1024, 1280, 1518];
 
 const AFTER: &str = "\
@@ -72,7 +72,7 @@ pub(crate) struct BudgetArgs {
     instructions: Option<f64>,
     /// Print the smallest frame size that reaches line rate, according to this record
     ///
-    /// A record from run, tune, regions, import or why.
+    /// Accepts records of run, tune, regions, import and why.
     #[arg(long, value_name = "RECORD")]
     from: Option<PathBuf>,
     #[command(flatten)]
@@ -83,7 +83,7 @@ pub(crate) struct BudgetArgs {
     output: Output,
 }
 
-/// Valid line rates in bits per second, from a slow modem to a thousand times the speed of current
+/// Valid line rates in bits per second: from a slow modem to a thousand times the speed of current
 /// ports.
 const LINE_BITS_PER_S: std::ops::RangeInclusive<f64> = 1e3..=1e15;
 
@@ -137,7 +137,7 @@ pub(crate) fn clock(text: &str) -> Result<f64, String> {
     })
 }
 
-/// Returns the requested sizes in order, without duplicates.
+/// Returns the requested frame sizes, or the default ones, in order and without duplicates.
 fn sizes(asked: &[u32]) -> Vec<u32> {
     let mut seen = BTreeSet::new();
     let asked = if asked.is_empty() { &FRAMES[..] } else { asked };
@@ -207,7 +207,8 @@ fn processor(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Fa
 fn this(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure> {
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let topology = Topology::read(&allowed);
-    // Count only the first thread of each core. A thread of unknown siblings counts as a core.
+    // Count only the first thread of each core. A thread whose siblings are unknown counts as a
+    // core.
     let is_first = |cpu: &&Cpu| match &cpu.siblings {
         Ok(siblings) => {
             siblings.iter().find(|cpu| allowed.contains(cpu)).is_none_or(|&n| n == cpu.number)
@@ -253,7 +254,7 @@ fn measured_clock(provenance: &Provenance) -> Result<(f64, String), Failure> {
     Ok((ghz, source))
 }
 
-/// A packet rate read from a record, with the data needed to interpret it.
+/// The packet rate in a record, with the frame size, line rate and processor that belong to it.
 struct Run {
     packets_per_s: f64,
     /// Mean frame size in bytes, FCS included.
@@ -262,7 +263,7 @@ struct Run {
     line_bits_per_s: Option<f64>,
     /// Processor on which the rate was measured.
     processor: Option<String>,
-    /// Instructions per packet, known only if the record is of another program.
+    /// Instructions per packet; known only for records of other programs.
     instructions: Option<f64>,
 }
 
@@ -289,7 +290,7 @@ impl Run {
         })
     }
 
-    /// Reads the rate of another program, defined as the capacity of its busiest workers.
+    /// Reads the packet rate from another program's record: the capacity of its busiest workers.
     fn of_program(file: &Path, record: &Record, frames: &[u32]) -> Result<Self, Failure> {
         let name = file.display().to_string();
         let fail = |why: String| Failure::new(format!("--from {name}: {why}"));
@@ -312,7 +313,7 @@ impl Run {
         })
     }
 
-    /// Compares this rate with line rate.
+    /// Compares the recorded packet rate with line rate.
     fn against(&self, line_bits_per_s: f64) -> Shortfall {
         shortfall(self.packets_per_s, self.frame_bytes, line_bits_per_s)
     }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Answer {
     /// Success: status 0.
     Done,
-    /// The command succeeded, but a goal was missed or the answer is no: status 1.
+    /// The command succeeded, but a goal was missed or the verdict is negative: status 1.
     No,
     /// The command succeeded: exit with the status of the program it ran.
     Status(u8),
@@ -57,7 +57,7 @@ pub(crate) fn ended(printed: io::Result<()>) -> Result<Answer, Failure> {
 /// Where a result goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Destination<'a> {
-    /// Stdout, because no measured command uses it or the user asked for it.
+    /// Stdout, because no measured command uses it or because the user requested it.
     Stdout,
     /// Stderr, because stdout belongs to the measured command.
     Stderr,
@@ -86,8 +86,8 @@ impl<'a> Destination<'a> {
     }
 }
 
-/// Says where a command's output and the record go, if a program that reads the record would get
-/// the command's output instead or in between. Goes to stderr before the command starts.
+/// Prints a note to stderr before the measured command starts if a program that reads the record
+/// from stdout would get the command's output, either instead of the record or mixed with it.
 pub(crate) fn note_streams(output: &Output, destination: Destination<'_>, has_command: bool) {
     let is_piped = !io::stdout().is_terminal();
     let is_watched = io::stderr().is_terminal();
@@ -96,8 +96,9 @@ pub(crate) fn note_streams(output: &Output, destination: Destination<'_>, has_co
     }
 }
 
-/// Returns the note for a record that a command's output on stdout surrounds or replaces. A record
-/// on stderr gets none unless a person reads stderr, as the note would precede the record there.
+/// Returns a note that explains where the measured command's output and the record go. `None` if
+/// the record goes to a file, or to a stderr that is not a terminal: a script that reads the record
+/// from stderr would get the note first.
 fn streams_note(destination: Destination<'_>, is_watched: bool) -> Option<&'static str> {
     match destination {
         Destination::Stdout => Some(
@@ -105,8 +106,8 @@ fn streams_note(destination: Destination<'_>, is_watched: bool) -> Option<&'stat
              separates them\n",
         ),
         Destination::Stderr if is_watched => Some(
-            "linerate: standard output is the command's, and the record goes to standard error; \
-             `-o FILE` writes it to a file\n",
+            "linerate: standard output belongs to the command, so the record goes to standard \
+             error; `-o FILE` writes it to a file\n",
         ),
         Destination::Stderr | Destination::File(_) => None,
     }
@@ -179,14 +180,14 @@ fn columns(stream: &impl AsFd) -> Option<usize> {
 pub(crate) struct Output {
     /// Print the record as JSON
     ///
-    /// If this command starts another one (-- CMD), standard output is that command's: the record
-    /// goes to stderr, or with -o to a file.
+    /// If this command runs another one (-- CMD), standard output belongs to that command: the
+    /// record goes to stderr or, with -o, to a file.
     #[arg(long)]
     json: bool,
     /// Output format: text, json, markdown or csv
     ///
-    /// Default: text. A stat record can also be printed as rpistat; a profile as icicle, annotated
-    /// or timeline.
+    /// Default: text. A stat record can also be printed as rpistat, and a profile as icicle,
+    /// annotated or timeline.
     #[arg(
         long = "format",
         value_enum,
@@ -195,7 +196,7 @@ pub(crate) struct Output {
         hide_possible_values = true
     )]
     form: Option<Form>,
-    /// Print every table instead of one screen
+    /// Print all tables instead of a one-screen report
     #[arg(long)]
     details: bool,
     /// Also write the record to this file
@@ -262,19 +263,19 @@ pub(crate) struct Forms<'a> {
     quiet: bool,
     /// Level of detail.
     detail: Detail,
-    /// The path file, which commands in the text name.
+    /// Path file to name in the commands that the report suggests.
     path_file: Option<&'a Path>,
     /// Whether another result uses stdout.
     is_aside: bool,
 }
 
 impl<'a> Forms<'a> {
-    /// Returns the same formats, in which commands name the path file.
+    /// Returns the same formats, for a report whose suggested commands name this path file.
     pub(crate) fn of_path(self, file: &'a Path) -> Self {
         Self { path_file: Some(file), ..self }
     }
 
-    /// Returns the same formats; with `is_aside`, output goes to stderr, because another result
+    /// Returns the same formats. With `is_aside`, the report goes to stderr, because another result
     /// uses stdout.
     pub(crate) fn aside(self, is_aside: bool) -> Self {
         Self { is_aside, ..self }
@@ -332,15 +333,14 @@ pub(crate) fn rendered(form: Form, record: &Record, options: &Options) -> Result
     Ok(linerate_report::text(record, &Options { layout, ..*options }))
 }
 
-/// Prints the warnings in a record to stderr. A warning is a reason not to trust the record's
-/// figures.
+/// Prints a record's warnings, which are reasons not to trust its figures, to stderr.
 pub(crate) fn warn(record: &Record) {
     let style = Style { color: false, ..style() };
     say(&linerate_report::warnings(&record.warnings(), &style));
 }
 
-/// Returns `No` if latency exceeds the limit, otherwise `met`. If the limit lies within the
-/// interval of the latency, the result is an error: cannot tell.
+/// Returns `No` if p99 latency exceeds the limit, otherwise `met`. If the limit is within the
+/// interval of the latency, the result is an error (cannot tell).
 pub(crate) fn is_prompt(
     met: Answer,
     p99: &Figure,
@@ -363,10 +363,10 @@ pub(crate) fn is_prompt(
     Ok(if p99_ns <= limit_ns { met } else { Answer::No })
 }
 
-/// Returns whether `rate` (in kpps) of a run reaches the goal, if there is one. The rate includes
-/// packets dropped by stages. A path in which no packet reaches the sink must therefore not pass,
-/// because it may drop all packets by mistake. If the goal lies within the rate's interval, the
-/// result is an error: cannot tell.
+/// Returns whether a run's `rate` (in kpps) reaches the goal, if there is one. The rate includes
+/// packets dropped by stages, so the result is an error if no packet reaches the sink: a path that
+/// drops all packets by mistake must not pass. If the goal is within the rate's interval, the
+/// result is an error as well (cannot tell).
 pub(crate) fn reaches(
     goal_kpps: Option<f64>,
     rate: &Figure,
@@ -391,7 +391,7 @@ pub(crate) fn reaches(
         true => (Answer::Done, "met"),
         false => (Answer::No, "missed"),
     };
-    let dropped = if run.ends_packets() { " (including packets that ended in stages)" } else { "" };
+    let dropped = if run.ends_packets() { " (including packets dropped or consumed)" } else { "" };
     say(&format!(
         "linerate: goal {}: {verb}, with {} processed{dropped}\n",
         Kpps(wanted),
@@ -400,7 +400,7 @@ pub(crate) fn reaches(
     Ok(is_met)
 }
 
-/// Returns the ends of the figure's interval if `value` lies strictly between them.
+/// Returns the bounds of the figure's interval if `value` is strictly between them.
 fn within(value: f64, figure: &Figure) -> Option<(f64, f64)> {
     figure.low.zip(figure.high).filter(|(low, high)| *low < value && value < *high)
 }

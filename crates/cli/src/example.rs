@@ -22,13 +22,13 @@ pub(crate) struct ExampleArgs {
     dir: PathBuf,
 }
 
-/// The name of the example path in the sources, as its comments have it.
+/// File name of the example path in the source tree, as quoted in the comments of that file.
 const IN_SOURCES: &str = "examples/edge.toml";
 
-/// Writes the example. Returns the files written, and what to do next.
+/// Writes the example path and its capture. Returns a list of the files, and the next command.
 ///
 /// # Errors
-/// Returns an error if a file cannot be written, or would replace one with other contents.
+/// Returns an error if a file cannot be written, or if it exists with different contents.
 pub(crate) fn example(args: &ExampleArgs) -> Result<String, Failure> {
     let path = args.dir.join("edge.toml");
     let command = quoted(&shown(&path));
@@ -86,7 +86,7 @@ mod tests {
         let refused = example(&args).expect_err("it is the user's").to_string();
         assert!(refused.contains("differs"), "{refused}");
         assert_eq!(fs::read_to_string(&path).expect("it is there"), "mine");
-        // What cannot be read is not taken for missing.
+        // A file that cannot be read is not treated as missing.
         fs::remove_file(&path).expect("it is there");
         fs::create_dir(&path).expect("it can be created");
         let refused = example(&args).expect_err("it is a folder").to_string();

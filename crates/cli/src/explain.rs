@@ -95,8 +95,8 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     if is_told { Ok(done) } else { Ok(Answer::Status(crate::failure::STATUS_OF_FAILURE)) }
 }
 
-/// Converts a record of a program's regions to a record of threads and functions, like an imported
-/// record. Returns any other record unchanged.
+/// Converts a regions record to a record of threads and functions, as `import` writes it. Returns
+/// any other record unchanged.
 fn readable(record: Record) -> Record {
     match &record.body {
         Body::Regions(regions) => {
@@ -121,7 +121,7 @@ fn list(is_json: bool) -> String {
     lines.concat()
 }
 
-/// Returns the processor from the command line or, failing that, from the record.
+/// Returns the processor given on the command line or, by default, the record's processor.
 fn processor(args: &ExplainArgs, record: &Record) -> Result<Option<Processor>, Failure> {
     if let Some(name) = &args.machine {
         return machine::named(name).map(Some);
@@ -132,7 +132,7 @@ fn processor(args: &ExplainArgs, record: &Record) -> Result<Option<Processor>, F
     Ok(built_in.find(|processor| processor.name == *name))
 }
 
-/// Returns the cost of misses on this machine, if the record is from a machine with the same CPU
+/// Returns this machine's cache miss costs, if the record is from a machine with the same CPU
 /// model.
 fn costs(args: &ExplainArgs, record: &Record, here: &Provenance) -> Option<EventCosts> {
     if record.provenance.cpu.is_none() || record.provenance.cpu != here.cpu {

@@ -41,7 +41,7 @@ pub(crate) struct ExportArgs {
 /// Export format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// PROFILE_DUMP ver 2.0, as the Netra DPS profiler prints it
+    /// PROFILE_DUMP ver 2.0, the output format of the Netra DPS profiler
     ProfileDump,
     /// Comma-separated values, one figure per line
     Csv,
@@ -51,11 +51,11 @@ enum Format {
     Prometheus,
     /// A profile for pprof, Parca, Pyroscope and speedscope: gzipped profile.proto
     Pprof,
-    /// A profile as perf script prints it
+    /// A profile in the output format of perf script
     PerfScript,
     /// A flame graph, as SVG
     FlameGraph,
-    /// Samples and losses over time, as SVG
+    /// Samples and packet losses over time, as SVG
     Timeline,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn read(file: &Path) -> Result<Record, Failure> {
 
 fn dump(args: &ExportArgs, record: &Record) -> Result<Answer, Failure> {
     let processor = machine::named(args.machine.as_deref().unwrap_or("t1"))?;
-    // Imported records use the processor's own event names, others portable ones.
+    // Imported records use the processor's own event names; other records use portable names.
     let is_portable = !matches!(record.body, Body::Strands(_));
     let codes = machine::codes(&processor, is_portable);
     let exchanged = linerate_exchange::Processor { codes, ..Default::default() };

@@ -9,15 +9,15 @@ use std::fmt;
 pub(crate) struct Failure(String);
 
 impl Failure {
-    /// Creates a failure. The message should name the operation, the value and a remedy.
-    /// Error numbers are removed, because every message passes here.
+    /// Creates a failure. The message should name the operation, the value and a remedy. Removes
+    /// OS error numbers from the message.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self(errno::without_numbers(&message.to_string()))
     }
 }
 
-/// Returns `first`, or the error of `second` if only that failed. If both failed, the error
-/// includes both, so that neither is hidden.
+/// Returns `first`, or the error of `second` if only `second` failed. If both failed, the error
+/// contains both messages.
 pub(crate) fn also<T>(
     first: Result<T, Failure>,
     second: Result<(), Failure>,
@@ -39,5 +39,5 @@ impl fmt::Display for Failure {
 pub(crate) const STATUS_OF_FAILURE: u8 = 2;
 
 /// Exit status for failures of linerate itself, in commands that otherwise exit with the status of
-/// the program they run; the same as for env(1).
+/// the program they run; the same value as for env(1).
 pub(crate) const STATUS_AS_ENV: u8 = 125;

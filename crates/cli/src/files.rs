@@ -128,13 +128,13 @@ impl Identity {
     }
 }
 
-/// Follows symbolic links to their target, which need not exist.
+/// Follows symbolic links to the target file, which need not exist.
 fn target(file: &Path) -> io::Result<PathBuf> {
     let mut target = file.to_owned();
     for _ in 0..LINKS_MAX {
         match fs::read_link(&target) {
             Ok(next) => target = folder(&target).join(next),
-            // Not a link, or missing.
+            // The file is not a link, or does not exist.
             Err(_) => return Ok(target),
         }
     }
@@ -148,8 +148,8 @@ fn folder(file: &Path) -> &Path {
     }
 }
 
-/// Checks before a measurement that a file can be written, and leaves no trace. Skips pipes,
-/// because their readers would see end-of-file.
+/// Checks before a measurement that a file can be written. A file created by the check is removed
+/// again. Skips pipes, because their readers would see end-of-file.
 fn check_writable(file: &Path) -> Result<(), Failure> {
     if is_stdout(file) {
         return Ok(());

@@ -44,7 +44,8 @@ pub(crate) fn command() -> Command {
     command.help_template(template)
 }
 
-/// Commands that share the last line of their group, so that the help fits on a screen.
+/// Commands that are listed together on the last line of their group, so that the help fits on one
+/// screen.
 const ON_ONE_LINE: [&str; 4] = ["example", "schema", "completions", "man"];
 
 fn groups(command: &Command) -> String {
@@ -77,7 +78,7 @@ pub(crate) fn completions(args: &CompletionsArgs) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Returns the command line without hidden options. Clap's completions would include them.
+/// Returns the command line without hidden options, which clap's completions would include.
 fn without_hidden() -> Command {
     let mut all = command();
     all.build();
@@ -87,8 +88,8 @@ fn without_hidden() -> Command {
     })
 }
 
-/// Returns a subcommand with the options that the help of `full`, its built form, lists. Global
-/// options and `--help` are added when it is built.
+/// Returns a subcommand that has only the options listed in its help. `full` is the subcommand in
+/// built form. Global options and `--help` are added when the subcommand is built.
 fn listed(command: Command, full: &Command) -> Command {
     let is_listed = |arg: &&Arg| !arg.is_hide_set() && !arg.is_global_set();
     let args: Vec<&Arg> =

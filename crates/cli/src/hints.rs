@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Suggestions for misspelt commands and options, in clap's errors.
 //!
-//! Clap suggests names by a similarity that misses slips in short names (`wyh`), and for a
-//! misspelt option it proposes to pass it as a value, behind `--`. For a command that starts
-//! another program, that would run the option as a program.
+//! Clap's similarity measure misses typos in short names (`wyh`). For a misspelt option, clap
+//! suggests passing the option as a value, after `--`; a command that starts another program would
+//! then run the option as a program.
 
 use crate::help;
 use clap::builder::StyledStr;
@@ -14,7 +14,7 @@ use linerate_path::suggest::nearest;
 /// Value name of arguments that are path files.
 const PATH: &str = "<PATH.toml>";
 
-/// Replaces clap's suggestions in `error`, which the arguments `words` caused.
+/// Replaces clap's suggestions in `error`, the result of parsing the arguments `words`.
 pub(crate) fn improve(error: &mut clap::Error, words: &[String]) {
     match error.kind() {
         ErrorKind::InvalidSubcommand => of_command(error),
@@ -62,8 +62,8 @@ fn of_option(error: &mut clap::Error, words: &[String]) {
     error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
 }
 
-/// Returns the name, as listed in the help, of the option whose name or synonym is nearest to
-/// `written`.
+/// Finds the option whose name or alias is most similar to `written`. Returns its name as listed
+/// in the help.
 fn option(command: &Command, written: &str) -> Option<String> {
     let listed: Vec<&Arg> = command.get_arguments().filter(|arg| !arg.is_hide_set()).collect();
     let near = nearest(written, listed.iter().flat_map(|arg| names(arg)))?;
@@ -71,7 +71,7 @@ fn option(command: &Command, written: &str) -> Option<String> {
     meant.get_long().map(str::to_owned)
 }
 
-/// Returns the name of an option and its synonyms.
+/// Returns the long name of an option and its aliases.
 fn names(option: &Arg) -> Vec<&str> {
     let synonyms = option.get_all_aliases().unwrap_or_default();
     option.get_long().into_iter().chain(synonyms).collect()
@@ -83,7 +83,7 @@ fn of_missing_path(error: &mut clap::Error) {
         _ => false,
     };
     if is_path {
-        let tip = StyledStr::from("`linerate example` writes one to try, edge.toml");
+        let tip = StyledStr::from("`linerate example` writes an example path, edge.toml");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
 }

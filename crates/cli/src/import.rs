@@ -68,7 +68,7 @@ enum Format {
     Vpp,
 }
 
-/// Converts another program's measurements and prints the conclusions.
+/// Converts another program's measurements to a record and prints its report.
 pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
     Files::default()
         .reads("the input", &args.file)
@@ -127,8 +127,8 @@ pub(crate) fn packets(text: &str) -> Result<f64, String> {
     packets.ok_or_else(|| "expected a packet count of 1 or more".to_owned())
 }
 
-/// Reads a file. Replaces invalid UTF-8, such as noise on a serial console, so that only the
-/// affected line is damaged.
+/// Reads a file as text. Replaces invalid UTF-8, such as noise on a serial console, so that only
+/// the affected line is rejected.
 fn read(file: &Path) -> Result<String, Failure> {
     let bytes = input::bytes(file, input::PRINTED)
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", file.display())))?;
@@ -153,14 +153,14 @@ fn format(args: &ImportArgs, text: &str) -> Result<ForeignFormat, Failure> {
 /// What is known about the machine on which the input was recorded.
 struct Known {
     processor: Option<Processor>,
-    /// Tick rate of this machine in GHz, if the user states that the input was recorded on it.
+    /// Tick rate of this machine in GHz, if the user says that the input was recorded here.
     here_ghz: Option<f64>,
-    /// Whether the processor is the default, because the user did not name one.
+    /// Whether the default processor is used, because the user did not name one.
     is_assumed: bool,
     costs: Option<EventCosts>,
 }
 
-/// Default processor of dumps.
+/// Processor assumed for dumps if the user does not name one.
 const OF_DUMPS: &str = "t1";
 
 impl Known {
@@ -232,7 +232,7 @@ impl Known {
     }
 }
 
-/// Reports damaged input on stderr, because JSON output lacks the table that also reports it.
+/// Reports damaged input on stderr; JSON output does not include the table that lists it.
 fn warn(report: &StrandsReport) {
     if let Some(fault) = report.faults.first() {
         let more = match report.faults.len() - 1 {

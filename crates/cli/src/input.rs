@@ -2,7 +2,7 @@
 //! Reads whole files, with size and time limits.
 //!
 //! The first bytes of a long file determine whether to read the rest. Only the first bytes of a
-//! device are read. Pipes without a writer and silent devices time out.
+//! device are read. Reads from pipes without a writer and from silent devices time out.
 
 use linerate_record::units::memory_size;
 use std::fs::File;
@@ -11,8 +11,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Read size in bytes. The first chunk determines whether the rest of a long file is read. From a
-/// device, only this chunk is read.
+/// Read size in bytes. The first chunk determines whether the rest of a long file is read. Only the
+/// first chunk of a device is read.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Timeout for a pipe without a writer, and for a silent device.
@@ -61,7 +61,7 @@ fn nothing_printed(first: &[u8]) -> Option<&'static str> {
     (zeros > first.len() / 2).then_some("not a text file: it begins with NUL bytes")
 }
 
-/// Reads a text file, or stdin if the name is `-`. The error contains only the reason, not the file
+/// Reads a text file, or stdin if the name is `-`. The error message does not include the file
 /// name.
 pub(crate) fn text(file: &Path, kind: Kind) -> Result<String, String> {
     String::from_utf8(bytes(file, kind)?).map_err(|error| {
@@ -69,8 +69,8 @@ pub(crate) fn text(file: &Path, kind: Kind) -> Result<String, String> {
     })
 }
 
-/// Reads a binary file, or stdin if the name is `-`. The error contains only the reason, not the
-/// file name.
+/// Reads a binary file, or stdin if the name is `-`. The error message does not include the file
+/// name.
 pub(crate) fn bytes(file: &Path, kind: Kind) -> Result<Vec<u8>, String> {
     let read = match file == Path::new("-") {
         true => whole(&mut io::stdin().lock(), kind),
@@ -118,7 +118,7 @@ impl Patient {
         Ok(Self { file, is_pipe, has_begun: false, patience })
     }
 
-    /// Returns the maximum number of bytes to read, which is less for a device.
+    /// Returns the maximum number of bytes to read, which is lower for devices than for files.
     fn limit(&self, kind: Kind) -> io::Result<u64> {
         let found = self.file.metadata()?.file_type();
         let is_device = found.is_char_device() || found.is_block_device();
@@ -149,7 +149,7 @@ impl Read for Patient {
                 }
             };
             self.has_begun |= linerate_linux::wait_to_read(&self.file, STEP)?;
-            // A device may fall silent after delivering data.
+            // A device may stop delivering data at any time.
             let is_waiting = if self.is_pipe { !has_writer && !self.has_begun } else { true };
             if is_waiting {
                 left = left.checked_sub(STEP).ok_or_else(|| self.silent())?;
@@ -180,7 +180,7 @@ mod tests {
     fn devices_give_little_or_nothing() {
         let read = |file: &str| bytes(Path::new(file), ANY);
         assert_eq!(read("/dev/null"), Ok(Vec::new()));
-        assert!(read("/dev/zero").expect_err("it goes on").contains("larger than 64 KiB"));
+        assert!(read("/dev/zero").expect_err("it is endless").contains("larger than 64 KiB"));
         assert!(read("/").expect_err("a folder").contains("directory"));
     }
 

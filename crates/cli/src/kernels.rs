@@ -41,8 +41,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
         progress.step(case);
         progress.at(share);
     };
-    // Check the load on all CPUs: a program on another CPU may share the core, and does share
-    // caches.
+    // Check the load on all CPUs: a program on another CPU shares caches, and may share the core.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
     let hung = |what: &str| progress.warn(what);
@@ -60,7 +59,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     Ok(if is_wrong { Answer::No } else { Answer::Done })
 }
 
-/// Returns the requested cases. Omitted options select everything.
+/// Returns the cases to measure. An omitted option selects all its values.
 fn scope(args: &KernelsArgs) -> Scope {
     let kernels = if args.kernel.is_empty() { Kernel::ALL.to_vec() } else { args.kernel.clone() };
     let states = if args.state.is_empty() { State::ALL.to_vec() } else { args.state.clone() };

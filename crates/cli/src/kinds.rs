@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All stage and source kinds in this program. Adding another crate's kinds takes one line.
+//! All stage and source kinds in this program. One line adds the kinds of another crate.
 
 use linerate_path::plugins::Named;
 use linerate_path::spec::{Kinds, Plugin, SourceSpec, StageSpec};
@@ -76,7 +76,7 @@ pub(crate) fn add(extensions: &[&'static Extension]) {
 /// Loads the shared objects named in a path. `locate` converts a name to a location.
 ///
 /// # Errors
-/// Returns the first object that cannot be used, and the reason.
+/// Returns an error for the first object that cannot be used.
 pub(crate) fn load_plugins(
     named: &[Named],
     locate: impl Fn(&str) -> std::path::PathBuf,

@@ -98,7 +98,7 @@ pub fn main(extensions: &[&'static Extension]) -> ExitCode {
         return ExitCode::from(cli.command.status_of_failure());
     }
     heap::guard(no_room, cli.command.status_of_failure());
-    // If the signal action cannot be set, a write beyond the file size limit ends the program, but
+    // If the signal action cannot be set, a write beyond the file size limit kills the program, but
     // leaves no partial file.
     let _ = linerate_linux::signal::fail_writes_beyond_the_file_limit();
     match answer(&cli) {
@@ -110,8 +110,8 @@ pub fn main(extensions: &[&'static Extension]) -> ExitCode {
     }
 }
 
-/// Returns why `bytes` bytes of memory are not available in addition to the `held` bytes of the
-/// heap; `None` if they are available, or if free memory is unknown.
+/// Returns why `bytes` more bytes of memory are not available, given the `held` bytes already on
+/// the heap; `None` if they are available, or if free memory is unknown.
 fn no_room(bytes: usize, held: usize) -> Option<String> {
     let free = free_memory::free_in_addition_to(&Root::new(Path::new("/")), held as u64)?;
     let is_more = bytes as u64 > free.bytes;

@@ -104,21 +104,21 @@ pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> 
     Ok(Loaded { text, path, kernels, traffic, goal_kpps })
 }
 
-/// Returns whether a path's packets come from interfaces.
+/// Returns whether a path receives its packets from network interfaces.
 pub(crate) fn is_live(path: &Path) -> bool {
     !path.source.ports().is_empty()
 }
 
-/// Opens a capture at its start; can be called repeatedly.
+/// A function that opens a capture at its beginning; can be called repeatedly.
 type Open<'c> = dyn Fn() -> io::Result<Box<dyn Read + 'c>> + 'c;
 
 /// Read size for captures, in bytes.
 const READ_BYTES: usize = 1 << 20;
 
-/// Applies `make` to the capture named `capture` in the path file `path`. `make` opens a regular
-/// file as often as it needs to. Any other file can be read only once, so it is first read into
-/// memory. This includes kernel files such as /proc/kmsg, which claim to be regular, have no
-/// length, and may never end.
+/// Applies `make` to the capture named `capture` in the path file `path`. `make` may open a regular
+/// file several times. Any other file can be read only once, so it is first read into memory. This
+/// includes kernel files such as /proc/kmsg, which claim to be regular, have no length, and may
+/// never end.
 fn captured(
     path: &FilePath,
     capture: &str,
@@ -153,7 +153,7 @@ fn goal_kpps(path: &Path, common: &Common, mean_bytes: f64) -> Result<Option<f64
     }
 }
 
-/// Returns the offered rate in kpps; `None` if it is not fixed.
+/// Returns the path's offered rate in kpps; `None` if the source has no fixed rate.
 fn offered_kpps(path: &Path, mean_bytes: f64) -> Option<f64> {
     let wire_bits = 8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES as f64);
     match path.run.rate {

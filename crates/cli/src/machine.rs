@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Determines the processor of a record or an input, and the cost of misses on it.
+//! Determines the processor of a record or an input, and its cache miss costs.
 
 use crate::failure::Failure;
 use crate::input;
@@ -10,7 +10,8 @@ use linerate_memory::profile;
 use linerate_plan::footprint::{KnownMemory, Unknown};
 use std::path::Path;
 
-/// Returns the built-in processor of this name, or the one described in the file of this name.
+/// Returns the built-in processor with this name or, if there is none, the processor described in
+/// the file with this name.
 pub(crate) fn named(name: &str) -> Result<Processor, Failure> {
     match Processor::named(name) {
         Some(processor) => Ok(processor),
@@ -35,8 +36,8 @@ fn from_file(name: &str) -> Result<Processor, Failure> {
         .map_err(|error| Failure::new(format!("invalid processor file {name}: {error}")))
 }
 
-/// Returns a processor's event codes, each with the event's name in the processor's file or, if
-/// requested and available, its portable name.
+/// Returns a processor's event codes. Each has the event's portable name, if requested and
+/// available, or else its name in the processor file.
 pub(crate) fn codes(processor: &Processor, is_portable: bool) -> Vec<EventCode> {
     let events = processor.events.iter();
     let code = events.map(|event| EventCode {
@@ -50,7 +51,7 @@ pub(crate) fn codes(processor: &Processor, is_portable: bool) -> Vec<EventCode> 
     code.collect()
 }
 
-/// Returns the cost of misses on this machine, from its profile; `None` without a profile.
+/// Returns the cache miss costs in this machine's profile; `None` without a profile.
 ///
 /// # Errors
 /// Returns an error if the profile cannot be read.
@@ -62,7 +63,7 @@ pub(crate) fn costs_here() -> Result<Option<EventCosts>, String> {
     }))
 }
 
-/// Returns this machine's memory hierarchy, from its profile.
+/// Returns the memory hierarchy in this machine's profile.
 pub(crate) fn memory() -> Result<KnownMemory, Unknown> {
     let stored = profile::load().map_err(|error| Unknown::CannotTell(error.to_string()))?;
     let stored = stored.ok_or(Unknown::NoProfile)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate man`: writes the manual pages.
 //!
-//! `clap_mangen` renders the command line. The text that follows a command's options in its help
-//! is divided here into the sections that manual pages have.
+//! `clap_mangen` renders the command line. This module divides the text after a command's options
+//! into the usual sections of a manual page.
 
 use crate::args::{Cli, ManArgs};
 use crate::failure::Failure;
@@ -43,8 +43,8 @@ fn page(command: &Command, dir: &Path) -> io::Result<String> {
 
 const SECTION: &str = "\n.SH ";
 
-/// Replaces the sections of a rendered page that repeat its name (DESCRIPTION) or lack a fitting
-/// title (EXTRA) with those of `prose`.
+/// Replaces two sections of a rendered page with the sections of `prose`: DESCRIPTION, which only
+/// repeats the NAME section, and EXTRA, whose title does not suit its content.
 fn arranged(rendered: &str, prose: &Prose) -> String {
     let mut sections = rendered.split(SECTION);
     let mut page = sections.next().unwrap_or_default().to_owned();
@@ -67,7 +67,7 @@ fn arranged(rendered: &str, prose: &Prose) -> String {
     page
 }
 
-/// The text that follows a command's options in its help, divided into the sections of a page.
+/// The text after a command's options, divided into the sections of a manual page.
 #[derive(Debug, Default)]
 struct Prose {
     description: String,
@@ -89,8 +89,8 @@ impl Prose {
         prose
     }
 
-    /// Divides a text: indented lines after `Examples:`, and those that are commands, are examples;
-    /// paragraphs that begin with `Exit status` are about it.
+    /// Divides a help text into sections. Indented lines are examples if they follow `Examples:` or
+    /// are commands. A paragraph that begins with `Exit status` becomes the section of that name.
     fn divided(text: &str) -> Self {
         let mut prose = Self::default();
         let mut is_example = false;
@@ -116,7 +116,7 @@ impl Prose {
         prose
     }
 
-    /// Returns the sections that follow the options, with their titles.
+    /// Returns the sections that follow OPTIONS in the page, with their titles.
     fn last(&self) -> [(&str, &str); 3] {
         [("EXIT STATUS", &self.status), ("EXAMPLES", &self.examples), ("SEE ALSO", &self.see_also)]
     }
@@ -158,7 +158,7 @@ fn paragraph(text: &str) -> String {
     }
 }
 
-/// Formats lines that keep their breaks.
+/// Formats lines as a block in which line breaks are preserved.
 fn verbatim(lines: &[String]) -> String {
     let lines = lines.iter().map(|line| Roff::new().text([roman(line)]).to_roff());
     format!(".PP\n.nf\n{}.fi\n", lines.collect::<String>())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate memory`: measures the memory hierarchy as seen by loads.
+//! `linerate memory`: measures the memory hierarchy with dependent loads and bandwidth tests.
 
 mod args;
 mod events;
@@ -44,7 +44,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
         progress.step(part);
         progress.at(share);
     };
-    // Check the load on all CPUs: a program on another CPU uses the same memory, and often the same
+    // Check the load on all CPUs: a program on another CPU shares the memory, and often the
     // last-level cache.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
@@ -71,8 +71,8 @@ fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     files::write_with(file, |to| to.write_all(text.as_bytes()))
 }
 
-/// Stores the record as this machine's profile if it is suitable, and reports where. Failing to
-/// store it is not an error.
+/// Stores the record as this machine's profile, if it is suitable, and prints the file name. A
+/// record that cannot be stored causes a warning, not an error.
 fn keep(args: &MemoryArgs, record: &Record, report: &MemoryReport) {
     if args.no_store {
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate new-stage`: writes a template for a stage that is kept outside this repository.
+//! `linerate new-stage`: writes a template for a stage outside this repository.
 
 use crate::failure::Failure;
 use crate::help_text::{examples, paragraphs};
@@ -24,7 +24,7 @@ pub(crate) struct NewStageArgs {
     /// Language of the stage: rust or c
     #[arg(long, value_enum, default_value_t = Language::Rust, hide_possible_values = true)]
     lang: Language,
-    /// Where the crate finds linerate: a checkout, or the URL of a repository
+    /// Source of the linerate dependency: a checkout, or the URL of a repository
     ///
     /// Default: the checkout that contains this program, or the current directory.
     #[arg(long, value_name = "DIR|URL")]
@@ -37,10 +37,10 @@ enum Language {
     C,
 }
 
-/// A file of the template: its path in the directory, and its content.
+/// A file of the template: its path relative to the new directory, and its content.
 type Entry = (String, String);
 
-/// Writes the template; returns what to do next.
+/// Writes the template. Returns a list of the files, and the next commands.
 pub(crate) fn new_stage(args: &NewStageArgs) -> Result<String, Failure> {
     check_name(&args.name)?;
     let folder = Path::new(&args.name);
@@ -53,7 +53,7 @@ pub(crate) fn new_stage(args: &NewStageArgs) -> Result<String, Failure> {
         }
         Language::C => match args.linerate {
             Some(_) => {
-                let message = "--linerate has no effect with --lang c: a stage in C needs no crate";
+                let message = "--linerate has no effect with --lang c: a C stage needs no crate";
                 return Err(Failure::new(message));
             }
             None => (c(&args.name), ""),
@@ -77,7 +77,7 @@ pub(crate) fn new_stage(args: &NewStageArgs) -> Result<String, Failure> {
     Ok(format!("{list}\ncd {} && {next}    # see README.md for the rest\n{note}", args.name))
 }
 
-/// Names that a crate cannot have.
+/// Names that a stage's crate cannot have.
 const RESERVED: [&str; 8] = ["test", "core", "std", "alloc", "crate", "self", "super", "linerate"];
 
 fn check_name(name: &str) -> Result<(), Failure> {
@@ -95,12 +95,12 @@ fn check_name(name: &str) -> Result<(), Failure> {
 /// Keys of the crate's dependencies, `cli` and `stage-api`.
 type Keys = [String; 2];
 
-/// Where the crate finds linerate.
+/// Source of the new crate's linerate dependencies.
 struct Found {
     keys: Keys,
-    /// Lock file of a checkout, which makes the crate use the same dependency versions as linerate.
+    /// Lock file of a checkout; with it, the crate uses the same dependency versions as linerate.
     lock: Option<String>,
-    /// Required first step, printed for the user.
+    /// Manual step that the user must do first; empty if none.
     note: &'static str,
 }
 
@@ -115,10 +115,10 @@ impl Found {
     }
 }
 
-/// Placeholder for the URL of the repository.
+/// Placeholder for the URL of linerate's repository.
 const REPOSITORY: &str = "REPOSITORY";
 
-/// Determines where the crate gets linerate from.
+/// Determines the source of the new crate's linerate dependencies.
 fn origin(given: Option<&str>) -> Result<Found, Failure> {
     match given {
         Some(url) if url.contains("://") || url.contains('@') => Ok(Found::repository(url, "")),
@@ -201,7 +201,8 @@ fn path(stage: &str) -> String {
     without_licence(&include_str!("../templates/path.toml.in").replace("@STAGE@", stage))
 }
 
-/// Removes the licence line, because what users make of a template is theirs.
+/// Removes the licence line, because the stage that a user develops from a template is the user's
+/// own work.
 fn without_licence(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.contains("SPDX-License-Identifier"));
     lines.map(|line| format!("{line}\n")).collect()

@@ -19,7 +19,7 @@ pub(crate) fn path_text(file: &FilePath) -> Result<String, Failure> {
     })
 }
 
-/// Returns the location of `file`, as named in the packet path in `path`.
+/// Returns the location of `file`, whose name in the path file `path` may be relative to that file.
 pub(crate) fn next_to(path: &FilePath, file: &str) -> PathBuf {
     match file {
         // Standard input.
@@ -31,7 +31,7 @@ pub(crate) fn next_to(path: &FilePath, file: &str) -> PathBuf {
 /// Loads the shared objects named in the packet path `text`, which is stored in `file`.
 ///
 /// # Errors
-/// Returns the first object that cannot be used, with its location in the file.
+/// Returns an error for the first object that cannot be used, with its line in the path file.
 pub(crate) fn load_objects(file: &FilePath, text: &str) -> Result<(), Failure> {
     load_plugins(&plugins(text), |object| next_to(file, object)).map_err(|(named, error)| {
         let problem = named.problem(text, &error.to_string());

@@ -27,7 +27,7 @@ pub(crate) enum Goal {
     PacketsPerSecond(f64),
 }
 
-/// Parses a duration of at least 50 ms; returns seconds. A number without a unit is in seconds.
+/// Parses a duration of at least 50 ms. Returns seconds, the default unit.
 pub(crate) fn duration(text: &str) -> Result<f64, String> {
     let has_unit = text.is_empty() || text.chars().any(|c| !c.is_ascii_digit() && c != '.');
     let seconds = match has_unit {
@@ -42,7 +42,7 @@ pub(crate) fn latency(text: &str) -> Result<f64, String> {
     let seconds =
         linerate_path::parse::seconds(text).map_err(|why| match why.contains("50us") {
             true => why,
-            false => format!("{why}; expected, e.g. 50us"),
+            false => format!("{why}; expected a duration, e.g. 50us"),
         })?;
     if seconds > 0.0 {
         Ok(seconds * 1e9)
@@ -51,8 +51,8 @@ pub(crate) fn latency(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Parses an offered rate. If its unit is wrong or missing, the error lists those of packet rates
-/// and those of bit rates, because both are accepted.
+/// Parses an offered rate. If its unit is wrong or missing, the error lists the units of packet
+/// rates and of bit rates, because both are accepted.
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     linerate_path::parse::rate(text).map_err(|why| {
         match (parse_packet_rate(text), parse_bit_rate(text)) {
@@ -60,7 +60,7 @@ pub(crate) fn rate(text: &str) -> Result<Rate, String> {
                 format!("unknown unit '{unit}'; valid units: {packets}, or {units}")
             }
             (Err(NoUnit { example: packets, .. }), Err(NoUnit { example: bits, .. })) => {
-                format!("the unit is missing; write, e.g., {packets} or {bits}")
+                format!("missing unit; write, e.g., {packets} or {bits}")
             }
             _ => why,
         }
@@ -93,7 +93,7 @@ pub(crate) fn size(text: &str) -> Result<u32, String> {
     size.ok_or_else(|| format!("expected a size of 1 to {SIZE_MAX} bytes"))
 }
 
-/// Parses a process ID. The most common mistake is to pass a name, so the error suggests `--name`.
+/// Parses a process ID. A program name is the most common mistake, so the error suggests `--name`.
 pub(crate) fn pid(text: &str) -> Result<u32, String> {
     let pid = text.parse().ok().filter(|pid| (1..=PID_MAX).contains(pid));
     pid.ok_or_else(|| match text.bytes().all(|byte| byte.is_ascii_digit()) {

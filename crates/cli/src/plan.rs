@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate plan`: predicts how a mapping performs and recommends changes, before anything runs.
+//! `linerate plan`: predicts the performance of a mapping and recommends changes, without running
+//! it.
 
 use crate::emit::{self, Answer, Forms, Output};
 use crate::export;
@@ -45,8 +46,9 @@ Examples:
   linerate plan --from regions.json --line 10Gb/s --out program.toml
   linerate plan --machine t1 rlp-t1-config1.toml";
 
-/// Simulated cycles after warm-up: more than a millisecond of chip time and a few hundred packets
-/// per flow. The resulting rate error is less than 1 %, far below the uncertainty of the costs.
+/// Simulated cycles after warm-up: more than a millisecond of simulated time and a few hundred
+/// packets per flow. The resulting rate error is less than 1 %, far below the uncertainty of the
+/// costs.
 const SIMULATED_CYCLES: u64 = 2_000_000;
 
 #[derive(Debug, Args)]
@@ -78,7 +80,7 @@ pub(crate) struct PlanArgs {
     output: Output,
 }
 
-/// Predicts how a mapping performs, and prints recommended changes.
+/// Predicts the performance of a mapping, and prints recommended changes.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
     Files::default()
         .may_read("the packet path", args.path.as_ref())
@@ -107,7 +109,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
     also(also(printed, written), drawing.write(args.output.quiet()))
 }
 
-/// The path to plan, and what is known about it.
+/// The path to plan, with the recorded data that belongs to it.
 struct Planned {
     described: Described,
     /// The recorded run, if any.
@@ -118,8 +120,8 @@ struct Planned {
     text: Option<String>,
 }
 
-/// Returns the path in the file with costs from the record or, without a file, the path derived
-/// from the record.
+/// Returns the path in the path file, with costs from the record. Without a path file, returns a
+/// path derived from the record.
 fn subject(args: &PlanArgs) -> Result<Planned, Failure> {
     let read = args.from.as_ref().map(|file| export::read(file).map(|record| (file, record)));
     let read = read.transpose()?;
@@ -213,8 +215,8 @@ fn on_this_machine(
     Ok(formula::plan(&subject, &formula))
 }
 
-/// Plans for another machine: by simulation if its strands share pipelines, otherwise from the
-/// times in the path file.
+/// Plans for another machine: by simulation if its strands share pipelines, otherwise with the
+/// times given in the path file.
 fn elsewhere(
     args: &PlanArgs,
     planned: &Planned,
@@ -267,8 +269,8 @@ fn elsewhere(
     }
 }
 
-/// Returns the per-flow offered rate in kpps; `None` if packets are offered as fast as they are
-/// accepted.
+/// Returns the per-flow offered rate in kpps; `None` if the source offers packets as fast as the
+/// path accepts them.
 fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Option<f64>, Failure> {
     let bytes = || {
         mean_bytes(&path.source).ok_or_else(|| {
@@ -348,7 +350,7 @@ impl Recorded {
             Body::Run(run) => (*run, asked, "run"),
             // A `tune` record has two runs; prefer the one with the mapping as written.
             Body::Tune(tune) if describe(&path.mapping, &path.stages) == tune.baseline.mapping => {
-                (tune.baseline, asked, "baseline of a tune")
+                (tune.baseline, asked, "baseline of a tune record")
             }
             Body::Tune(tune) => {
                 let chosen = tune.chosen.and_then(|index| tune.candidates.get(index as usize));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes the plots of a record to a directory, as SVG files named after what they show.
+//! Writes the plots of a record to a directory, as SVG files named after their content.
 
 use crate::emit;
 use crate::failure::{Failure, also};
@@ -49,7 +49,7 @@ impl Plots {
 }
 
 impl Drawing<'_> {
-    /// Writes all plots. Unless `quiet`, reports why any are missing.
+    /// Writes all plots. Unless `quiet`, reports why a plot is missing.
     pub(crate) fn write(self, quiet: bool) -> Result<(), Failure> {
         let Some(folder) = self.folder else { return Ok(()) };
         let mut written = Ok(());
@@ -67,7 +67,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Converts plots to a list of [`Drawn`]. Without plots, the list contains the reason `why_none`.
+/// Converts plots to a list of [`Drawn`]. If there are no plots, the list contains `why_none`.
 pub(crate) fn any(plots: Vec<Plot>, why_none: &'static str) -> Vec<Drawn> {
     match plots.is_empty() {
         true => vec![Err(why_none)],

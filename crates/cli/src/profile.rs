@@ -28,14 +28,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const AFTER: &str = "\
-Samples cycles where there is a PMU; elsewhere, and with --period, samples CPU time (cpu-clock). Any
+Samples cycles if there is a PMU; otherwise, and with --period, samples CPU time (cpu-clock). Any
 user can sample their own processes in user mode; root also sees the kernel. All threads are
 sampled, including those that start later and those of child processes. Call chains are unwound by
 frame pointers or, in programs without them, from a copy of the stack (--call-graph); function
 shares depend on neither.
 
-Sampling time: a share of 50 % is accurate to ±3 points after 1,100 samples, and to ±1 point after
-9,600 samples. Programs with phases need more; the report says how many samples this program needs.
+Accuracy: a share of 50 % is accurate to ±3 percentage points after 1,100 samples, and to ±1 point
+after 9,600 samples. Programs with phases need more; the report says how many this program needs.
 Examples:
 
   linerate profile $(pidof dpdk-testpmd)
@@ -50,11 +50,11 @@ Examples:
 The command keeps its standard output; the report goes to stderr, or to the -o file. The command
 gets SIGTERM when the window ends. Exit status: 0 with a profile, 2 if nothing was sampled.";
 
-/// Default sampling rate per thread, in samples per second. It is not a multiple of common timer
-/// rates, so that sampling never runs in lockstep with a timer.
+/// Default sampling rate per thread, in samples per second. Not a multiple of common timer rates,
+/// so that samples are never in lockstep with a timer.
 const RATE: u64 = 999;
-/// Default window in seconds, long enough to estimate shares to within about ±1.5 percentage
-/// points.
+/// Default window in seconds. With the default sampling rate, shares are accurate to about ±1.5
+/// percentage points.
 const WINDOW_S: f64 = 5.0;
 
 #[derive(Debug, Args)]
@@ -67,7 +67,7 @@ pub(crate) struct ProfileArgs {
     /// Sample these processes and their descendants
     #[arg(value_name = "PID", value_parser = pid, conflicts_with = "name")]
     pids: Vec<u32>,
-    /// Start this command, sample it, and end it after the window
+    /// Start this command, sample it, and terminate it after the window
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
     /// Sample the processes with this name
@@ -92,7 +92,7 @@ pub(crate) struct ProfileArgs {
         value_parser = clap::value_parser!(u64).range(50_000..=10_000_000_000)
     )]
     period: Option<u64>,
-    /// How to find callers: fp (frame pointers), dwarf[,BYTES] (.eh_frame) or auto (default)
+    /// Stack unwinding: fp (frame pointers), dwarf[,BYTES] (.eh_frame) or auto (default)
     ///
     /// fp follows frame pointers. dwarf unwinds by .eh_frame, and copies BYTES of the stack with
     /// each sample (default 8192, at most 64512); x86-64 only. auto selects dwarf if the program
@@ -133,12 +133,13 @@ pub(crate) struct ProfileArgs {
 }
 
 impl ProfileArgs {
-    /// Returns where the result goes. If a command is run, stdout belongs to that command.
+    /// Returns the destination of the result. If a command is run, stdout belongs to that command.
     pub(crate) fn destination(&self) -> Destination<'_> {
         Destination::of(self.to.as_deref(), !self.command.is_empty())
     }
 
-    /// Returns the output format. For text, --annotate and --timeline select their own views.
+    /// Returns the output format. With --annotate or --timeline, text output is replaced by the
+    /// annotated or timeline view.
     fn form(&self) -> Form {
         match (self.output.form(), &self.annotate, self.timeline) {
             (Form::Text, Some(_), _) => Form::Annotated,
@@ -190,7 +191,7 @@ fn call_graph(text: &str) -> Result<CallGraph, String> {
     }
 }
 
-/// Samples a program and prints where its time goes.
+/// Samples a program and prints the functions in which it spends its time.
 pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
     let record_to = args.output.record.as_ref();
     Files::default()

@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 
 const STEPS: u64 = 1_000;
 
-/// A progress bar for a whole command. Hidden unless stderr is a terminal.
+/// A progress bar for a whole command; hidden unless stderr is a terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }

@@ -5,7 +5,7 @@ use linerate_machine::idle::other_load;
 use linerate_record::{Figure, Provenance, Tier};
 use std::time::Duration;
 
-/// How long to observe the load of the CPUs before a measurement.
+/// Duration for which the CPU load is observed before a measurement.
 const WATCH: Duration = Duration::from_millis(150);
 
 /// Returns the provenance for a new record of this program.
@@ -18,7 +18,7 @@ pub(crate) fn provenance() -> Provenance {
     )
 }
 
-/// Like [`provenance`], but for records without ticks.
+/// Like [`provenance`], but without the tick rate, for records that contain no ticks.
 pub(crate) fn without_ticks() -> Provenance {
     linerate_machine::provenance::provenance_without_ticks(
         concat!("linerate ", env!("CARGO_PKG_VERSION")),
@@ -28,8 +28,8 @@ pub(crate) fn without_ticks() -> Provenance {
     )
 }
 
-/// Returns other programs' share of the CPU time of `cpus`; `None` if the system does not report
-/// it. Sleeps briefly.
+/// Returns other programs' share of the CPU time of `cpus`, measured over [`WATCH`]; `None` if the
+/// system does not report it.
 pub(crate) fn others(cpus: &[u32]) -> Option<Figure> {
     const METHOD: &str = "kernel CPU accounting over the 150 ms before the measurement";
     let load = other_load(cpus, WATCH).ok()?;

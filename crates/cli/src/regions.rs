@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate regions`: prints the regions that a program recorded about itself.
+//! `linerate regions`: prints the regions recorded by an instrumented program.
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;

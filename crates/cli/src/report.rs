@@ -34,7 +34,7 @@ pub(crate) struct ReportArgs {
     output: Output,
 }
 
-/// Prints a record in the same form as the command that created it.
+/// Prints a record's report in the same form as the command that created the record.
 pub(crate) fn report(args: &ReportArgs) -> Result<Answer, Failure> {
     let record_to = args.output.record.as_ref();
     Files::default().reads("the record", &args.file).writes("--record", record_to).check()?;

@@ -81,8 +81,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let p99 = outcome.report.latency.p99.clone();
     let record = record(outcome.report, provenance, &loaded, cpus.len());
     let Body::Run(run) = &record.body else { unreachable!("a run's record contains a run") };
-    // Under a CPU quota, the rate while workers run is not sustained. Use the delivered rate, which
-    // includes throttled time.
+    // Under a CPU quota, workers cannot sustain the rate that they reach while running. Use the
+    // delivered rate, which includes throttled time.
     let rate = match run.held(&record.provenance) {
         Some(_) => run.delivered_kpps(),
         None => run.processed_kpps.clone(),
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let printed =
         emit::emit(Forms::from(&common.output).of_path(&args.path).aside(is_aside), &record);
     also(printed, write_kept(&path.sink, &outcome.kept))?;
-    // Live packets have no end of their own: stopping them loses nothing.
+    // Live traffic has no natural end, so an interrupted run is complete.
     if interrupted && !is_live(path) {
         return Err(Failure::new(INTERRUPTED));
     }
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     emit::is_prompt(met, &p99, common.p99)
 }
 
-/// Opens the interfaces of the path, if it has any, and drops the privilege to open more.
+/// Opens the path's interfaces, if it has any, and then drops the privilege to open more.
 fn open_ports(path: &Path, progress: &Progress) -> Result<Option<Ports>, Failure> {
     let ports = Ports::open(path, &path.mapping).map_err(Failure::new)?;
     if let Some(ports) = &ports {
@@ -127,7 +127,8 @@ fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usiz
     Record { provenance, body: Body::Run(Box::new(report)) }
 }
 
-/// Prints the profile up to a stage's panic. Returns the panic message.
+/// Returns the error message of a failed run. If a stage panicked, first prints the profile up to
+/// the panic.
 fn failed(
     common: &Common,
     error: RunError,
@@ -162,7 +163,8 @@ fn checked(loaded: &Loaded) -> String {
     text + &packets + &left_out(traffic.input()) + &loopback(path, traffic)
 }
 
-/// Warns if a stage would drop most packets because they have loopback addresses; empty otherwise.
+/// Returns a warning if a stage would drop most packets because of their loopback addresses, or
+/// else an empty string.
 fn loopback(path: &Path, traffic: &Traffic) -> String {
     let Some(stage) = path.stages.iter().find(|stage| stage.kind == "forward") else {
         return String::new();
@@ -171,7 +173,7 @@ fn loopback(path: &Path, traffic: &Traffic) -> String {
         const IPV4: [u8; 2] = [0x08, 0x00];
         const NETWORK: u8 = 127;
         let has = |at: usize| frame.get(at) == Some(&NETWORK);
-        // The first bytes of the IPv4 addresses.
+        // The first bytes of the IPv4 source and destination addresses.
         frame.get(12..14) == Some(&IPV4[..]) && (has(26) || has(30))
     };
     let found = (0..traffic.len()).map(|i| traffic.frame(i)).filter(is_loopback).count();
@@ -188,20 +190,20 @@ fn loopback(path: &Path, traffic: &Traffic) -> String {
     )
 }
 
-/// Returns the stages that process only some packets, with the class of these packets.
+/// Returns the stages that are restricted to a class of packets, with the name of that class.
 fn restricted(path: &Path) -> impl Iterator<Item = (&str, &'static str)> {
     let restricted = path.stages.iter().filter(|stage| stage.only != PacketClass::All);
     restricted.map(|stage| (stage.name.as_str(), stage.only.word()))
 }
 
-/// Lists the stages that process only some packets; empty if there are none.
+/// Lists the stages that are restricted to a class of packets; empty if there are none.
 fn branches(path: &Path) -> String {
     let all: Vec<String> =
         restricted(path).map(|(stage, only)| format!("{stage} (only {only})")).collect();
     if all.is_empty() { String::new() } else { format!("branches: {}\n", all.join(", ")) }
 }
 
-/// Lists the interfaces that packets come from, without opening them.
+/// Lists the interfaces that the path receives packets from, without opening them.
 fn live(path: &Path) -> String {
     let ports = path.source.ports().iter();
     let names = ports.map(|port| format!("{} ({})", port.interface, port.io.word()));
@@ -224,7 +226,7 @@ fn checked_as_json(loaded: &Loaded) -> String {
     format!("{found:#}\n")
 }
 
-/// Describes which packets were repaired and which were skipped. For skipped packets, adds their
+/// Describes the repaired and the skipped packets of the input. For skipped packets, adds their
 /// share of the bytes and a remedy.
 fn left_out(input: &InputReport) -> String {
     let mut text: String = input.repairs().iter().map(|repair| format!("{repair}\n")).collect();

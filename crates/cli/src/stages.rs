@@ -37,7 +37,7 @@ pub(crate) fn stages(args: &StagesArgs) -> Result<String, Failure> {
     Ok(texts.join("\n") + &footer)
 }
 
-/// Returns an overview that fits on one screen: all kinds, and what each is for.
+/// Returns a one-screen overview: all stage kinds, with a short description of each.
 fn overview(specs: &[StageSpec]) -> String {
     let indent = 2 + specs.iter().map(|spec| spec.kind.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -50,7 +50,7 @@ fn overview(specs: &[StageSpec]) -> String {
             linerate stages KIND|./FILE.so shows a kind's parameters; --details shows all\n"
 }
 
-/// Explains the keys that a stage of any kind has.
+/// Describes the keys that stages of all kinds have in common.
 fn of_every_stage() -> String {
     let classes = PacketClass::WORDS.join(" | ");
     let text =
@@ -92,7 +92,7 @@ fn text_of(spec: &StageSpec) -> String {
             _ => format!("default {}", default_of(param)),
         };
         let kind = kind_of(param);
-        // Not wrapped, so that it can be copied.
+        // This line is not wrapped, so that it can be copied.
         text += &format!("    {} = {kind}, {default}\n", param.name);
         text += &paragraph(param.help, 8);
     }

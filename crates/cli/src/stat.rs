@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate stat`: counts events of a command, a process or CPUs.
 //!
-//! Until the command has run, does only what counting requires, to keep the overhead low for short
-//! commands.
+//! To keep the overhead low for short commands, any work that counting does not require is done
+//! after the command has exited.
 
 mod args;
 pub(crate) mod caches;
@@ -27,7 +27,7 @@ use std::time::Duration;
 /// Minimum line width of this command's output, including --list.
 const LIST_COLUMNS: usize = 80;
 
-/// The metric set with rpistat's events.
+/// Name of the metric set that consists of rpistat's events.
 const RPISTAT: &str = "rpistat";
 
 /// Counts the requested events and prints the report.
@@ -115,8 +115,8 @@ fn said(progress: Progress<'_>) -> String {
     }
 }
 
-/// Prints the counts to their destination, and errors and warnings to stderr. If JSON goes to
-/// stderr, warnings are only in the JSON.
+/// Prints the counts to their destination, and errors and warnings to stderr. If the JSON record
+/// goes to stderr, warnings are not printed separately, because the record contains them.
 fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     let Outcome { mut report, status, failure, code } = outcome;
     report.hot = code.as_ref().map(linerate_observe::hot_spots);
@@ -135,7 +135,7 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     if !args.output.quiet() && !is_json_on_stderr {
         emit::warn(&record);
     }
-    // The reason is printed below, so an empty table adds nothing.
+    // If the command did not start, the reason is printed below, and an empty table adds nothing.
     let printed = match args.output.json() || !never_began {
         true => emit::put(args.destination(), &text),
         false => Ok(Answer::Done),

@@ -19,7 +19,7 @@ use std::process::Command;
 
 const WHY_NONE: &str = "nothing to plot: a plot needs two or more fixed buffer sizes (--buffer)";
 
-/// Measures streams and prints the report, or serves clients.
+/// Measures streams and prints the report or, with --server, serves clients.
 pub(crate) fn stream(args: &StreamArgs) -> Result<Answer, Failure> {
     if args.part {
         return serve_parent().map(|()| Answer::Done).map_err(Failure::new);
@@ -81,7 +81,7 @@ fn client(args: &StreamArgs) -> Result<Answer, Failure> {
     }
 }
 
-/// Returns the command that starts this program as the other side of the connection.
+/// Returns the command that starts this program again, as the other side of the connection.
 fn itself() -> std::io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["stream", "--part"]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate tcp`: measures TCP stacks under five traffic patterns, with each set of checksum and
-//! copy routines in turn.
+//! `linerate tcp`: measures TCP stacks under five traffic patterns, once per set of checksum and
+//! copy routines.
 
 use crate::emit::{self, Answer, Forms, Output};
 use crate::failure::{Failure, also};
@@ -98,7 +98,7 @@ pub(crate) struct TcpArgs {
 enum Wire {
     /// Copied, as by a driver with its own buffers
     Copy,
-    /// Passed by reference, as far as the stack supports it
+    /// Passed by reference where the stack supports it
     Reference,
 }
 

@@ -5,9 +5,9 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Escapes control characters, including bidirectional controls, as JSON does (`\u001b`), so that
-/// JSON keeps its meaning. Keeps line ends (including the CRLF of CSV), tabs and, if `has_colors`
-/// is set, colours.
+/// Escapes control characters, including bidirectional controls, in JSON syntax (`\u001b`), so that
+/// JSON output keeps its meaning. Keeps line endings (including the CRLF of CSV), tabs and, if
+/// `has_colors` is set, colours.
 pub(crate) fn safe(text: &str, has_colors: bool) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);

@@ -37,7 +37,7 @@ For scripts: `linerate why --every 2s --json`. Exit status: 0, or 2 if there is 
 const DELAY: Duration = Duration::from_millis(500);
 /// Shortest and longest refresh interval that can be set with keys.
 const DELAYS: [Duration; 2] = [Duration::from_millis(125), Duration::from_secs(8)];
-/// Window of `--once`; half a second would yield too few samples for functions.
+/// Window of `--once`; the default interval would yield too few samples of functions.
 const ONCE: Duration = Duration::from_secs(2);
 /// Maximum time between checks for signals and for changes of the terminal size.
 const TICK: Duration = Duration::from_millis(100);
@@ -62,12 +62,12 @@ pub(crate) struct TopArgs {
     /// Refresh at this interval, which is also the window shown (default: 500ms; 2s with --once)
     #[arg(long, short = 'd', value_name = "TIME", value_parser = duration)]
     delay: Option<f64>,
-    /// End after this time
+    /// Exit after this time
     #[arg(
         long, short = 't', value_name = "TIME", value_parser = duration, aliases = TIME_SYNONYMS
     )]
     time: Option<f64>,
-    /// Print one window as plain text
+    /// Print one window as plain text, then exit
     #[arg(long, conflicts_with = "time")]
     once: bool,
 }
@@ -86,7 +86,7 @@ impl TopArgs {
     }
 }
 
-/// Shows a program until the user quits or the program ends.
+/// Shows a live view of a program until the user quits or the program exits.
 pub(crate) fn top(args: &TopArgs) -> Result<Answer, Failure> {
     let stop = stop_flag_of_screen()
         .map_err(|error| Failure::new(format!("cannot install signal handlers: {error}")))?;
@@ -133,12 +133,12 @@ struct View {
     shown: Option<Observation>,
     ends: Option<Instant>,
     stop: &'static AtomicBool,
-    /// Whether the user has quit, or a terminal error.
+    /// Whether the user has quit, or the terminal error that ended the view.
     has_quit: io::Result<bool>,
 }
 
 impl View {
-    /// Shows one window after another. If the program ended, returns how it ended.
+    /// Shows one window after another. If the observed program exits, returns how it ended.
     fn run(&mut self, live: &mut Live) -> Option<String> {
         self.draw();
         while self.goes_on() {
@@ -215,8 +215,8 @@ impl View {
     }
 }
 
-/// Returns the characters in the terminal's input. Skips the escape sequences that other keys send
-/// (ECMA-48): ESC, `[`, parameters and a final byte, or ESC, `O` and a byte.
+/// Returns the characters in the terminal's input. Skips the escape sequences of function and
+/// cursor keys (ECMA-48): ESC, `[`, parameters and a final byte, or ESC, `O` and a byte.
 fn characters(mut keys: &[u8]) -> Vec<u8> {
     const ESCAPE: u8 = 0x1b;
     let mut found = Vec::new();

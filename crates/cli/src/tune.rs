@@ -33,8 +33,8 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     }
 }
 
-/// Explains a stored record and predicts from it. The new record keeps the provenance of the
-/// measurement, except for the command.
+/// Explains a stored `tune` record and predicts rates from it. The new record has the provenance of
+/// the stored one, except for the command line.
 fn predict(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let output = &args.common.output;
     let files = Files::default().reads("the --from record", file);
@@ -58,8 +58,8 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
              [source], then run the tuned [mapping] on the interface",
         ));
     }
-    // Otherwise, every run of the tuning session would write an output capture. Only `run` writes
-    // one.
+    // Discard the output: otherwise, every run of the tuning session would write a capture. Only
+    // `run` writes one.
     loaded.path.sink = Sink::Null;
     let provenance = provenance::provenance();
     let cpus = granted(processors(common.cpus.as_ref())?, provenance.cpu_quota);
@@ -105,8 +105,8 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     emit::is_prompt(met, p99, common.p99)
 }
 
-/// Keeps as many CPUs as the CPU quota allows, but at least one. Busy workers on additional CPUs
-/// would only divide the same CPU time further.
+/// Truncates the CPU list to the number of CPUs that the CPU quota allows, but at least one. Busy
+/// workers on additional CPUs would only share the same CPU time.
 fn granted(mut cpus: Vec<u32>, quota: Option<f64>) -> Vec<u32> {
     if let Some(quota) = quota {
         cpus.truncate((quota as usize).max(1));
@@ -134,8 +134,8 @@ fn write_out(
     Ok(())
 }
 
-/// Adapts the path for writing to the file `out`. If `out` is in another directory than `original`,
-/// replaces the names of the capture and the shared objects with absolute file names.
+/// Adapts the path for writing to the file `out`. If `out` and `original` are in different
+/// directories, makes the file names of the capture and the shared objects absolute.
 fn as_seen_from(out: &FilePath, original: &FilePath, path: &Path) -> Result<Path, Failure> {
     let full = |file: &FilePath| {
         let cannot = |error| Failure::new(format!("cannot locate {}: {error}", file.display()));

@@ -49,7 +49,7 @@ fn target(args: &WhyArgs) -> Target {
     }
 }
 
-/// Observes and explains one window.
+/// Observes the program for one window and explains the result.
 fn watch(
     args: &WhyArgs,
     target: &Target,
@@ -90,8 +90,8 @@ fn show(args: &WhyArgs, record: &Record) -> Result<Answer, Failure> {
     also(also(printed, written), bundled)
 }
 
-/// Observes one window after another until the user interrupts or the program ends. Prints a line
-/// or a record for each window.
+/// Observes one window after another until the user interrupts or the observed program exits.
+/// Prints a line or a record for each window.
 fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, Failure> {
     let window = args.window().min(every);
     let mut is_first = true;
@@ -99,7 +99,7 @@ fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, 
         let began = Instant::now();
         let record = match watch(args, &target(args), window, stop) {
             Ok(record) => record,
-            // The program has ended, and all windows have been printed.
+            // The observed program has exited, and all windows have been printed.
             Err(_) if !is_first => return Ok(Answer::Done),
             Err(failure) => return Err(failure),
         };

@@ -138,9 +138,9 @@ pub(super) struct Pipe {
     bubbles: [u64; PLACES + 1],
     /// Each place's calendar entry for its next instruction.
     entry: [u64; PLACES + 1],
-    /// For each place, the current run of quiet instructions, after which comes an instruction that
-    /// the thread has to handle: the length of the run (`span`), and how many of its instructions
-    /// are left (`quiet`).
+    /// For each place, the current run of quiet instructions, which ends at the next instruction
+    /// that the thread must handle: the length of the run (`span`), and the number of its
+    /// instructions left (`quiet`).
     span: [u64; PLACES + 1],
     quiet: [u64; PLACES + 1],
     threads: [Option<Thread>; PLACES],

@@ -71,7 +71,7 @@ pub struct Simulation<'a> {
     pub chip: &'a Chip,
     /// Number of usable strands, starting with the chip's first.
     pub cpus: u32,
-    /// Cycles counted per simulation, after a warm-up of a quarter as many.
+    /// Cycles counted per simulation. The warm-up before them takes a quarter of this number.
     pub cycles: u64,
 }
 

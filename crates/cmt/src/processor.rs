@@ -18,8 +18,8 @@ pub const FRAME_MAX: u32 = 65_536;
 /// Maximum cores per processor, pipes per core and strands per pipe, far above any real value.
 pub const COUNT_MAX: u32 = 65_536;
 
-/// Valid core clocks in GHz, from the speed of an emulator to ten times the clock of any chip that
-/// can be cooled.
+/// Valid core clocks in GHz, from the speed of an emulator to over ten times the clock of any real
+/// chip.
 pub const CLOCK_GHZ: RangeInclusive<f64> = 0.01..=100.0;
 
 /// Limits on latencies, bandwidths and rates, in the units of the file. They are far beyond any
@@ -80,7 +80,7 @@ pub struct Event {
     pub waits_for: Option<WaitsFor>,
 }
 
-/// What an occurrence of an event waits for.
+/// What a strand waits for when an event occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {

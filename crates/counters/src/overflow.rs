@@ -159,7 +159,7 @@ pub fn sample_loops(trial: &Trial, cost: f64) -> Result<Landed, Obstacle> {
     let sampling = Sampling { period, fields, skips_idle: false };
     let open = |request: &Request| sample::open(request, &sampling, Target::CurrentThread);
     let event = opened(selector, open)?;
-    // Rounds are of random length: half as much room again.
+    // Rounds have random lengths, so reserve 50 % more room.
     let bytes = trial.samples as usize * SAMPLE_BYTES * 3 / 2;
     let pages = bytes.div_ceil(linerate_linux::page_bytes()).max(1);
     let mut ring = Ring::map(&event, pages, fields)
@@ -207,7 +207,7 @@ fn rounds(trial: &Trial, cost: f64) -> Vec<(usize, usize)> {
     let mean = ROUND * trial.period as f64 / (PARTS.iter().sum::<usize>() as f64 * cost);
     let mut work = Vec::with_capacity(number * PARTS.len());
     for _ in 0..number {
-        // Half to one and a half of the mean: the positions of samples in rounds spread evenly.
+        // 0.5 to 1.5 times the mean, so that samples are spread evenly over the round.
         let iterations = ((mean * (0.5 + random.uniform())) as usize).max(1);
         let mut order = [0, 1, 2];
         for at in (1..order.len()).rev() {
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn a_skid_is_what_was_counted_since_the_overflow() {
         let mut overflows = Overflows { next: 100, period: 100 };
-        // The fourth sample comes after a whole period, from which the next one is counted.
+        // The fourth sample is more than a period late, so the next period starts there.
         let skids = [100, 203, 300, 580, 680, 781].map(|count| overflows.skid(count));
         assert_eq!(skids, [0, 3, 0, 180, 0, 1]);
     }

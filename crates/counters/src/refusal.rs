@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why an event is not counted, as determined by trying to count it.
 //!
-//! This module gives only facts. `linerate-doctor`, which also reads the kernel's settings,
+//! This module states only facts. `linerate-doctor`, which also reads the kernel's settings,
 //! explains them and recommends a command that fixes the problem.
 
 use linerate_linux::perf::{OpenError, Request, Target};

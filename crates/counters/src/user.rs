@@ -188,8 +188,8 @@ impl Registers for Processor {
     #[inline]
     fn counter(&self, index: u32) -> Option<u64> {
         let (low, high): (u32, u32);
-        // SAFETY: RDPMC only reads a register; the kernel's page, which has just named this
-        // counter, says that user mode may read it (`can_read_counter`).
+        // SAFETY: RDPMC only reads a register; the kernel's page, which contained this counter's
+        // index, permits user-mode reads (`can_read_counter`).
         unsafe {
             std::arch::asm!("rdpmc", in("ecx") index - 1, out("eax") low, out("edx") high,
                             options(nostack, preserves_flags));
@@ -211,8 +211,8 @@ macro_rules! counter_register {
         match $index {
             $($number => {
                 let value: u64;
-                // SAFETY: MRS only reads a register; the kernel's page, which has just named this
-                // counter, says that user mode may read it (`can_read_counter`).
+                // SAFETY: MRS only reads a register; the kernel's page, which contained this
+                // counter's index, permits user-mode reads (`can_read_counter`).
                 unsafe {
                     std::arch::asm!(concat!("mrs {}, ", $name), out(reg) value,
                                     options(nostack, preserves_flags));

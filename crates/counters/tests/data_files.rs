@@ -16,12 +16,12 @@ fn data() -> Data {
 fn error_of(change: impl FnOnce(&mut Data)) -> String {
     let mut data = data();
     change(&mut data);
-    generate(&data).expect_err("the change goes unnoticed")
+    generate(&data).expect_err("the invalid data was accepted")
 }
 
 #[track_caller]
 fn replace(text: &mut String, from: &str, to: &str) {
-    assert!(text.contains(from), "the data has no `{from}` any more");
+    assert!(text.contains(from), "the data no longer contains `{from}`");
     *text = text.replacen(from, to, 1);
 }
 

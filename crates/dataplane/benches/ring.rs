@@ -148,7 +148,7 @@ fn rate<P: Push, C: Pop>((tx, rx): (P, C), burst: usize, cpus: [u32; 2]) -> Opti
     let start = AtomicU64::new(0);
     let ready = Barrier::new(2);
     let begin = |cpu| {
-        linux::pin_current_thread(cpu).expect("the processor may be used");
+        linux::pin_current_thread(cpu).expect("the CPU is available");
         if ready.wait().is_leader() {
             start.store(ticks() + 1_000_000, Ordering::Relaxed);
         }
@@ -204,7 +204,7 @@ fn main() {
     let repetitions: u32 = if test { 1 } else { asked.unwrap_or(41) };
     let allowed = linux::allowed_cpus().expect("the kernel reports the CPUs");
     let [first, second, ..] = allowed[..] else {
-        println!("ring: SKIP: a ring needs two processors, {} may be used", allowed.len());
+        println!("ring: SKIP: a ring needs two CPUs, but {} are available", allowed.len());
         return;
     };
     println!("million items per second, {CAPACITY} slots, processors {first} and {second}");

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const MEASUREMENTS: usize = 9;
 
 /// Reason printed with every check.
-const WHY: &str = "median error against what is known of it";
+const WHY: &str = "median error compared with the known value";
 
 /// A quantity: its name, its limit, and a function that measures it once and returns the error.
 struct Quantity {
@@ -173,7 +173,7 @@ fn with_a_rival<T>(work: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            linerate_linux::pin_current_thread(0).expect("processor 0 is there");
+            linerate_linux::pin_current_thread(0).expect("CPU 0 exists");
             while !stop.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
@@ -205,13 +205,13 @@ fn used(stage: &StageReport, kernel: Kernel) -> Option<&KernelUse> {
 }
 
 /// Returns the ticks per packet of two stages, one with three checksums and one with six. Both are
-/// measured in two ways: by replaying the calls, and by timing the whole stage. Returns the least
-/// of several runs in each way.
+/// measured in two ways: by replaying the calls, and by timing the whole stage. For each way,
+/// returns the minimum over several runs.
 ///
-/// The two ways measure one after the other. In a virtual machine whose host runs others on the
-/// SMT sibling, the same calls take 1.7 times as long in one second as in the next. (On such a
-/// host, single runs were off by 7 to 70 %, the least of five by 1 to 16 %.) The least is that of
-/// the times, not of the errors: it does not depend on how well the two ways agree.
+/// The two ways measure one after the other. In a virtual machine whose host runs other machines on
+/// the SMT sibling, the same calls can take 1.7 times as long in one second as in the next. (On
+/// such a host, single runs were off by 7 to 70 %, the minimum of five by 1 to 16 %.) The minimum
+/// is over times, not over errors, so it does not depend on how well the two ways agree.
 fn three_and_six() -> Option<[[f64; 2]; 2]> {
     const RUNS: usize = 5;
     let least = |a: [[f64; 2]; 2], b: [[f64; 2]; 2]| {
@@ -221,7 +221,7 @@ fn three_and_six() -> Option<[[f64; 2]; 2]> {
 }
 
 fn three_and_six_once() -> Option<[[f64; 2]; 2]> {
-    // The first stage takes the cache misses of the packets.
+    // The first stage absorbs the cache misses of the packets.
     let stages = vec![call("warm", 1, 900), call("three", 3, 900), call("six", 6, 900)];
     let report = replayed(stages);
     let number = |figure: &Figure| figure.as_number();

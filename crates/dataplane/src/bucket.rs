@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Software RSS: packets hash into buckets, and an indirection table maps buckets to replicas.
 //!
-//! Like a NIC, the hash covers addresses, protocol and ports of unfragmented TCP and UDP packets,
-//! and only the addresses of all others. Fragments would thus part from their flow;
-//! `may_be_fragment` finds them, and replayed traffic hashes all packets between such addresses
-//! by address. The hash excludes the inner headers of tunnels. It is not keyed, so senders can
-//! choose the buckets of their packets.
+//! As in a NIC, the hash covers addresses, protocol and ports of unfragmented TCP and UDP packets,
+//! and only the addresses of all other packets. Fragments would thus be separated from their flow.
+//! Therefore, if two addresses exchange fragments (see `may_be_fragment`), replayed traffic hashes
+//! all packets between them by address only. The hash ignores the inner headers of tunnels. It is
+//! not keyed, so senders can choose the buckets of their packets.
 
 use crate::stage::BUCKETS;
 use linerate_record::random::mix;
@@ -25,11 +25,12 @@ const TCP_AND_UDP: [u8; 2] = [6, 17];
 /// routing, fragment, authentication, destination options.
 const IPV6_EXTENSIONS: [u8; 5] = [0, 43, 44, 51, 60];
 
-/// Returns the bucket (below [`BUCKETS`]) of a frame by its flow: hashes IP addresses, protocol and
-/// ports of an unfragmented TCP or UDP packet. For all other packets, returns [`address_bucket`].
+/// Returns the bucket (below [`BUCKETS`]) of a frame by its flow: hashes the IP addresses, protocol
+/// and ports of an unfragmented TCP or UDP packet. For all other packets, returns
+/// [`address_bucket`].
 ///
-/// Both directions of a flow fall into the same bucket. Fragments may fall into a different one
-/// than the unfragmented packets of their flow.
+/// Both directions of a flow are in the same bucket. Fragments may be in a different bucket than
+/// the unfragmented packets of their flow.
 pub fn flow_bucket(frame: &[u8]) -> u8 {
     let Some((l3, ethertype)) = network_layer(frame) else { return address_bucket(frame) };
     if is_whole(frame, l3, ethertype) != Some(true) {
@@ -54,17 +55,18 @@ pub(crate) fn may_be_fragment(frame: &[u8]) -> bool {
 }
 
 /// Returns the bucket (below [`BUCKETS`]) of a frame by its addresses. Hashes the IP address pair,
-/// looking past up to two VLAN tags. Falls back to the MAC address pair if the frame is not IP or
-/// is truncated before the end of the IP addresses, and returns bucket 0 if the MAC addresses are
+/// skipping up to two VLAN tags. Hashes the MAC address pair instead if the frame is not IP or is
+/// truncated before the end of the IP addresses. Returns bucket 0 if the MAC addresses are
 /// truncated as well.
 ///
-/// Both directions of all flows of a pair and all fragments fall into the same bucket.
+/// All packets between two addresses, in both directions and including fragments, are in the same
+/// bucket.
 pub fn address_bucket(frame: &[u8]) -> u8 {
     (address_hash(frame) % BUCKETS as u64) as u8
 }
 
-/// Returns the hash that [`address_bucket`] derives the bucket from. It is the same for both
-/// directions of a flow.
+/// Returns the hash from which [`address_bucket`] derives the bucket. Both directions of a flow
+/// have the same hash.
 pub fn address_hash(frame: &[u8]) -> u64 {
     let pair = network_layer(frame).and_then(|(l3, ethertype)| ip_pair(frame, l3, ethertype));
     let pair = pair.or_else(|| mac_pair(frame));
@@ -79,8 +81,8 @@ struct Ports {
     each: [u16; 2],
 }
 
-/// Returns the ports of the unfragmented packet whose IP header begins at `l3`; `None` unless it is
-/// TCP or UDP.
+/// Returns the ports of the unfragmented packet whose IP header begins at `l3`; `None` if it is
+/// neither TCP nor UDP.
 fn ports(frame: &[u8], l3: usize) -> Option<Ports> {
     let first = *frame.get(l3)?;
     let (protocol, l4) = match first >> 4 {
@@ -105,7 +107,7 @@ fn is_whole(frame: &[u8], l3: usize, ethertype: u16) -> Option<bool> {
     }
 }
 
-/// Returns the offset of the network layer, past up to two VLAN tags, and its EtherType.
+/// Returns the offset of the network header, after up to two VLAN tags, and its EtherType.
 fn network_layer(frame: &[u8]) -> Option<(usize, u16)> {
     let ethertype = |l3: usize| Some(u16::from_be_bytes(*frame.get(l3 - 2..)?.first_chunk()?));
     let mut l3 = ETHERNET_BYTES;
@@ -141,10 +143,10 @@ fn mac_pair(frame: &[u8]) -> Option<[u64; 2]> {
 /// Builds an indirection table that maps each bucket to one of `replicas` (1 to 256) replicas and
 /// balances `weights` between them.
 ///
-/// Assigns the heaviest remaining bucket to the least loaded replica; ties go to the lower-numbered
-/// replica, so the same weights always give the same table. For `m` replicas, the largest load is
-/// at most `4/3 - 1/(3m)` times the optimum (Graham, Bounds on Multiprocessing Timing Anomalies,
-/// 1969).
+/// Repeatedly assigns the heaviest remaining bucket to the least loaded replica. Ties go to the
+/// lower-numbered replica, so the same weights always yield the same table. For `m` replicas, the
+/// largest load is at most `4/3 - 1/(3m)` times the optimum (Graham, Bounds on Multiprocessing
+/// Timing Anomalies, 1969).
 ///
 /// # Panics
 /// Panics unless `replicas` is 1 to 256.
@@ -300,11 +302,11 @@ mod tests {
         let frame = ipv4(0x0a00_0001, 0xc633_6401, &[]);
         let by_mac = address_bucket(&frame[..12]);
         for cut in 12..frame.len() {
-            assert_eq!(address_bucket(&frame[..cut]), by_mac, "cut to {cut} bytes");
+            assert_eq!(address_bucket(&frame[..cut]), by_mac, "truncated to {cut} bytes");
         }
         assert_ne!(address_bucket(&frame), by_mac);
         for cut in 0..12 {
-            assert_eq!(address_bucket(&frame[..cut]), 0, "cut to {cut} bytes");
+            assert_eq!(address_bucket(&frame[..cut]), 0, "truncated to {cut} bytes");
         }
     }
 
@@ -358,7 +360,7 @@ mod tests {
         let mut icmp = whole.clone();
         icmp[14 + 9] = 1;
         assert_eq!(flow_bucket(&icmp), by_address);
-        assert_eq!(flow_bucket(&whole[..whole.len() - 1]), by_address, "the port is cut off");
+        assert_eq!(flow_bucket(&whole[..whole.len() - 1]), by_address, "the port is truncated");
         let mut extended = tcp6(1, 2, 3, 4);
         extended[14 + 6] = 44;
         assert!(may_be_fragment(&extended));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bursts: groups of packets that are processed and passed on together.
+//! Bursts: packets that a worker processes and passes on together.
 
 use crate::context::StageContext;
 use crate::packet::Packet;
@@ -18,16 +18,16 @@ pub enum Verdict {
     Consume,
 }
 
-/// A burst: packets that are processed together, in order, and passed on together.
+/// A burst: packets that a worker processes in order and passes on together.
 pub struct Burst<'p> {
     pub(crate) packets: Vec<Packet<'p>>,
-    /// Dropped or consumed packets, whose buffers the worker will return.
+    /// Dropped and consumed packets, whose buffers the worker returns to their pools.
     pub(crate) released: Vec<Packet<'p>>,
     /// Index of the packet being processed, used to report panics; past the end if no packet is
     /// being processed.
     cursor: usize,
-    /// While verdicts are being applied: number of packets before the cursor that stay in the
-    /// burst.
+    /// Number of packets before the cursor that remain in the burst; valid while verdicts are being
+    /// applied.
     kept: usize,
 }
 
@@ -48,7 +48,7 @@ impl<'p> Burst<'p> {
         self.packets.len()
     }
 
-    /// Returns whether no packet is left in the burst.
+    /// Returns whether the burst contains no packets.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
@@ -70,7 +70,8 @@ impl<'p> Burst<'p> {
         &self.released
     }
 
-    /// Removes all packets, passed ones first, so that their buffers can be reused.
+    /// Removes all packets, so that their buffers can be reused: first those still in the burst,
+    /// then the dropped and consumed ones.
     pub fn drain(&mut self) -> impl Iterator<Item = Packet<'p>> + '_ {
         self.packets.drain(..).chain(self.released.drain(..))
     }
@@ -81,7 +82,7 @@ impl<'p> Burst<'p> {
     }
 
     /// Calls `f` on each packet in order and applies the returned verdict. Passed packets keep
-    /// their order; dropped and consumed ones are counted in the account of `context`.
+    /// their order; dropped and consumed packets are counted in the account of `context`.
     #[inline]
     pub fn sift(
         &mut self,

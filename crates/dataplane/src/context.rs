@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stage context: packet account and kernels (checksum and copy routines).
+//! Context of a stage: its packet account and kernels (checksum and copy routines).
 
 use crate::kernels::StageKernels;
 use linerate_record::run::Tally;
@@ -12,12 +12,12 @@ pub const MAX_CAUSES: usize = 16;
 pub struct StageContext {
     /// Packets that the stage created, consumed and dropped.
     pub account: Account,
-    /// Checksum and copy kernels, in the variants that the worker uses.
+    /// Checksum and copy kernels, in the variants selected for the worker.
     pub kernels: StageKernels,
 }
 
-/// Packets and bytes that a stage created, consumed and dropped. The worker counts the packets that
-/// enter and leave the stage.
+/// Packets and bytes that a stage created, consumed and dropped, as counted by the stage itself.
+/// The worker counts the packets that enter and leave the stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Packets that the stage created, and bytes that it added to frames.

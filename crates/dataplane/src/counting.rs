@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts hardware events for each part of a worker (head, stages, tail) in a sample of iterations.
+//! Counts hardware events for each part of a worker (head, stages, tail) in a sample of its loop
+//! iterations.
 //!
-//! In a counted iteration, picked at random, the counters are read before the first part and after
-//! each part. The difference between two reads, less the read overhead measured before the run, is
-//! attributed to the part in between. Empty polls are not counted, and iterations in which the
-//! worker was interrupted or waited for room in a ring are discarded.
+//! Counted iterations are picked at random. In a counted iteration, the counters are read before
+//! the first part and after each part. The difference between two reads, minus the read overhead
+//! measured before the run, is attributed to the part in between. Empty polls are not counted.
+//! Iterations in which the worker was interrupted or waited for room in a ring are discarded.
 //!
 //! The sampling rate depends on the cost of a read; see [`TurnCounter::new`].
 //!
@@ -23,7 +24,7 @@ use linerate_machine::ticks::ticks;
 use linerate_record::Tier;
 use linerate_record::run::CountedEvent;
 
-/// Hardware events to count around each stage.
+/// Hardware events to count for each part of a worker.
 pub struct Counting {
     opener: Box<dyn Opener + Sync>,
     host_facts: HostFacts,
@@ -33,13 +34,13 @@ pub struct Counting {
     absent: Vec<CountedEvent>,
 }
 
-/// Portable names of the events reported per packet. Together, they show how much work a packet
-/// takes, how long it takes, and what stalls it.
+/// Portable names of the events reported per packet: together, they show how much work and time a
+/// packet takes, and the most common causes of stalls.
 const EVENTS: [&str; 4] = ["instructions", "cycles", "ll_misses", "branch_misses"];
 
 impl Counting {
-    /// Selects the events that this machine can count, out of instructions, cycles, last-level
-    /// cache misses and branch mispredictions. Does not open any events yet.
+    /// Selects the events to count: instructions, cycles, last-level cache misses and branch
+    /// mispredictions, as far as this machine can count them. Does not open any events yet.
     pub fn of_this_machine() -> Self {
         let catalog = Catalog::of_this_machine();
         let mut events = Vec::new();
@@ -77,48 +78,49 @@ impl std::fmt::Debug for Counting {
     }
 }
 
-/// Maximum number of counted iterations to keep. When it is reached, every second one is discarded.
+/// Maximum number of counted iterations to keep. When this number is reached, every second kept
+/// iteration is discarded.
 const KEPT: usize = 2_048;
 
-/// Number of read pairs used to calibrate the read overhead. With this many, a timer tick does not
-/// affect the median.
+/// Number of read pairs used to calibrate the read overhead. With this number of pairs, a timer
+/// tick does not affect the median.
 const PAIRS: usize = 63;
 
 /// A worker's hardware counters and the counts read from them.
 pub(crate) struct TurnCounter {
     group: ThreadGroup,
-    /// Read overhead, by event.
+    /// Counts added by one read of the counters (read overhead), by event.
     own: Counts,
     /// Duration of one read, in ticks.
     read_ticks: u64,
     one_iteration_in: u32,
     marks: [Counts; MAX_PARTS + 1],
     parts: usize,
-    /// For every kept iteration and part, the number of packets followed by the count of each
-    /// event.
+    /// Values of all kept iterations: for each part, the number of packets, followed by the count
+    /// of each event.
     turns: Vec<u64>,
-    /// One in `stride` counted iterations is kept; `skipped` is the number of iterations that were
-    /// counted since the last kept iteration.
+    /// One in `stride` counted iterations is kept; `skipped` is the number of iterations counted
+    /// since the last kept one.
     stride: u64,
     skipped: u64,
-    /// Whether a read failed in this iteration.
+    /// Whether a read of the counters failed in the current iteration.
     is_broken: bool,
-    /// Number of iterations with a failed read.
+    /// Number of iterations in which a read of the counters failed.
     broken: u64,
 }
 
-/// Sampling interval in iterations if reads need no system call. A multiple of the meter's
-/// intervals for timing and logging, so that a single random number selects an iteration for at
-/// most one of timing, logging and counting.
+/// Sampling interval in iterations if counter reads need no system call. The interval is a multiple
+/// of the meter's intervals for timing and logging, so that a single random number selects an
+/// iteration for at most one of timing, logging and counting.
 const ONE_IN_BY_USER_READ: u32 = 64;
 
-/// Sampling interval in iterations if each read is a system call of some 1500 ticks (for a group of
-/// four events, at 2.6 GHz). With ten parts, the reads cost 15 ticks per iteration on average, or
-/// 0.2 % of an iteration with 32 packets on the edge path.
+/// Sampling interval in iterations if each counter read is a system call, which takes some 1500
+/// ticks (for a group of four events, at 2.6 GHz). With ten parts, the reads cost 15 ticks per
+/// iteration on average, or 0.2 % of an iteration with 32 packets on the edge path.
 const ONE_IN_BY_CALL: u32 = 1_024;
 
-/// An iteration is counted if its random number, modulo the sampling interval, is this value. Timed
-/// iterations have 0, logged ones 1.
+/// Value of an iteration's random number, modulo the sampling interval, for which the iteration is
+/// counted. For timed iterations, the value is 0; for logged iterations, 1.
 const COUNTED: u32 = 2;
 
 impl TurnCounter {
@@ -180,7 +182,8 @@ impl TurnCounter {
         self.is_broken = (mark > 0 && self.is_broken) || !self.group.read(&mut self.marks[mark]);
     }
 
-    /// Keeps the counts of the iteration just ended, along with the packets passed to each part.
+    /// Keeps the counts of the iteration that has just ended. `given` has the number of packets
+    /// passed to each part.
     pub(crate) fn keep(&mut self, given: &[u64]) {
         if self.is_broken {
             self.broken += 1;
@@ -204,7 +207,7 @@ impl TurnCounter {
         }
     }
 
-    /// Discards every second iteration kept. `row` is the number of values per iteration.
+    /// Discards every second kept iteration. `row` is the number of values per iteration.
     fn thin_out(&mut self, row: usize) {
         let kept = KEPT / 2;
         for turn in 0..kept {
@@ -214,7 +217,7 @@ impl TurnCounter {
         self.stride *= 2;
     }
 
-    /// Returns the number of values kept per part and iteration: the packet count and the event
+    /// Returns the number of values kept per part of an iteration: the packet count and the event
     /// counts.
     fn width(&self) -> usize {
         1 + self.group.outcomes().len()
@@ -268,20 +271,21 @@ pub(crate) struct CountedTurns {
     own: Counts,
     parts: usize,
     width: usize,
-    /// Iterations dropped because another user of the PMU held the counters.
+    /// Number of iterations dropped because another user of the PMU held the counters.
     pub(crate) broken: u64,
     turns: Vec<u64>,
 }
 
 impl CountedTurns {
-    /// Returns how many packets were passed to a part in each kept iteration, leaving out
-    /// iterations without packets for this part.
+    /// Returns the number of packets passed to a part in each kept iteration. Omits iterations
+    /// without packets for this part.
     pub(crate) fn packets(&self, part: usize) -> Vec<f64> {
         self.cells(part).map(|cell| cell[0] as f64).collect()
     }
 
-    /// Returns an event's counts in a part, one for each kept iteration with packets. Subtracting
-    /// the read overhead can make rare counts negative; clamping them to 0 would bias the sum.
+    /// Returns an event's counts in a part, one for each kept iteration with packets for this part.
+    /// A count may be negative, because the read overhead was subtracted: clamping counts to 0
+    /// would bias their sum.
     pub(crate) fn counts(&self, part: usize, event: usize) -> Vec<f64> {
         let own = self.own[event] as f64;
         self.cells(part).map(|cell| cell[1 + event] as f64 - own).collect()

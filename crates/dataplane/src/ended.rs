@@ -7,22 +7,22 @@ use crate::replay::Replayed;
 use crate::worker::Worker;
 use linerate_record::run::CountedEvent;
 
-/// A finished worker and its readings.
+/// A worker that has ended, with its readings.
 pub(crate) struct Ended<'g> {
     pub(crate) place: Place,
     pub(crate) worker: Worker<'g, 'g>,
     pub(crate) readings: Readings,
     /// CPU time of the worker's thread over the whole run, including warm-up, in nanoseconds.
     pub(crate) cpu_ns: u64,
-    /// Core cycles per tick of the timestamp counter, before and after the run; `None` if they
-    /// could not be measured.
+    /// Core cycles per tick of the timestamp counter, measured before and after the run; `None` if
+    /// the measurement failed.
     pub(crate) clock: [Option<f64>; 2],
     /// Panic message, if the worker panicked.
     pub(crate) panic: Option<String>,
-    /// Replayed kernel calls (checksum and copy routines) per part: head, stages, tail. Empty
-    /// unless replay was requested; `None` for a part without logged calls.
+    /// Replay results of kernel calls (checksum and copy routines), by part: head, stages, tail.
+    /// Empty unless replay was requested; `None` for a part without logged calls.
     pub(crate) kernels: Vec<Option<Vec<Replayed>>>,
-    /// Hardware events requested for this worker; an event that could not be counted carries the
-    /// reason instead. May be empty.
+    /// Hardware events requested for this worker, each with the reason if it could not be counted.
+    /// May be empty.
     pub(crate) counted: Vec<CountedEvent>,
 }

@@ -14,7 +14,7 @@ pub enum RunError {
     Stage {
         /// Index of the stage in the path.
         stage: usize,
-        /// The invalid parameter, and why it is invalid.
+        /// The parameter that is invalid, and the reason.
         error: BuildError,
     },
     /// A system call failed, for example while starting or pinning a thread.
@@ -23,13 +23,14 @@ pub enum RunError {
     Panicked {
         /// Name of the worker, as `segment.replica`.
         worker: String,
-        /// Stage that panicked, or the head or tail of the worker, such as `source`.
+        /// Name of the stage that panicked, or of the worker's head or tail, such as `source`.
         stage: String,
-        /// The packet's position in the source sequence; `None` if no packet was being processed.
+        /// Position in the source sequence of the packet being processed; `None` if the stage was
+        /// not processing a packet.
         packet: Option<u64>,
         /// Panic message.
         message: String,
-        /// Profile up to the panic.
+        /// Profile of the run up to the panic.
         report: Box<RunReport>,
     },
 }

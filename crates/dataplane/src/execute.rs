@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs the workers on pinned threads, from a common start to the end of the run.
+//! Runs the workers on pinned threads: starts them together, waits for them, and stops them.
 
 use crate::counting::TurnCounter;
 use crate::ended::Ended;
@@ -22,18 +22,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// Warm-up time before the measurement, during which caches, TLBs and clocks settle.
+/// Warm-up time before the measurement, during which caches and TLBs are filled and clocks settle.
 const WARM_UP: Duration = Duration::from_millis(60);
 
 /// Delay before a paced source starts. Without it, the source would build up a backlog before its
 /// worker starts.
 const START_DELAY: Duration = Duration::from_millis(20);
 
-/// Interval at which the waiting thread checks whether the workers have ended.
+/// Interval at which the calling thread checks whether the workers have ended.
 const LOOK_UP: Duration = Duration::from_millis(5);
 
-/// Check interval in runs whose workers may sleep: with [`LOOK_UP`], the checks would cost more CPU
-/// time than the workers.
+/// Interval of the same check in runs whose workers may sleep. Checks at intervals of [`LOOK_UP`]
+/// would cost more CPU time than the workers.
 const RARE_LOOK_UP: Duration = Duration::from_millis(25);
 
 /// When the source and the measurement start.
@@ -41,14 +41,14 @@ const RARE_LOOK_UP: Duration = Duration::from_millis(25);
 struct Start {
     /// Time at which a paced source's first packet is due, in ticks.
     source: u64,
-    /// The measurement phase of the run.
+    /// Start and end of the measurement.
     span: Span,
 }
 
 impl Start {
-    /// Computes the start times from the current time. The layout must be complete, because a paced
-    /// source does not wait for the workers. With a packet limit, measurement begins at the first
-    /// packet.
+    /// Computes the start times from the current time. Call once all workers are laid out, because
+    /// a paced source does not wait for them. With a packet limit, the measurement begins at the
+    /// first packet.
     fn soon(job: &Job<'_>, pace: Pace<'_>) -> Self {
         let Pace { timetable, ticks_per_s } = pace;
         let now = ticks();
@@ -68,7 +68,7 @@ impl Start {
 /// Starts the workers, waits for them, and stops them when their time is up.
 ///
 /// # Errors
-/// Returns an error if a thread cannot be started or pinned. All other threads have ended by then.
+/// Returns an error if a thread cannot be started or pinned, after all other threads have ended.
 pub(crate) fn execute<'g, const ON: bool>(
     job: &Job<'_>,
     watch: &Watch<'_>,
@@ -112,8 +112,8 @@ pub(crate) fn execute<'g, const ON: bool>(
 }
 
 /// Sets the idle time after which workers with the policy `auto` sleep: the time specified in the
-/// path or, if there is none, the cost of a wake-up, which is measured on the CPU of the first of
-/// these workers.
+/// path or, if none is specified, the cost of a wake-up, measured on the CPU of the first worker
+/// with this policy.
 fn set_break_even(
     job: &Job<'_>,
     ticks_per_s: f64,
@@ -126,7 +126,7 @@ fn set_break_even(
             (Some(seconds), _) => (seconds * ticks_per_s) as u64,
             (None, Some(ticks)) => ticks,
             (None, None) => {
-                // Its neighbour is on another CPU, unless they share one.
+                // The neighbour that wakes the worker is on another CPU, if there is one.
                 let other = job.cpus.iter().copied().find(|cpu| *cpu != place.cpu);
                 let ticks = wake_up_ticks(place.cpu, other.unwrap_or(place.cpu), ticks_per_s)
                     .map_err(RunError::System)?;
@@ -177,7 +177,7 @@ fn wait_for<T>(
     }
 }
 
-/// Guard that a worker thread holds: if the thread panics outside its stages, the guard makes the
+/// Guard held by a worker thread. If the thread panics outside its stages, the guard makes the
 /// other workers exit.
 struct AbortOnPanic<'a>(&'a AtomicBool);
 

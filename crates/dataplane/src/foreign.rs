@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Passes bursts to foreign code: defines the layout that such code sees, and checks what it
-//! returns.
+//! Passes bursts to foreign code: defines the memory layout that the code sees, and checks the
+//! packets and verdicts that it returns.
 //!
-//! Foreign code (a stage in C) gets pointers to the packets' lines, the cache lines that every
-//! stage reads anyway, so nothing is copied. It may do whatever a Rust stage can do through
-//! [`Packet`], but the compiler cannot enforce this. Therefore:
+//! Foreign code (a stage in C) gets pointers to the packets' metadata lines, the cache lines that
+//! every stage reads anyway, so nothing is copied. The code may do whatever a Rust stage can do
+//! through [`Packet`], but the compiler cannot enforce this limit. Therefore:
 //!
 //! ```text
-//! before: keep the last 32 of the first 48 bytes of each line (the first 16 are information only)
+//! before: save bytes 16 to 47 of each line (linerate does not depend on the first 16)
 //! call:   verdicts start as PASS
-//! after:  all verdicts PASS, and all lines as kept: done
+//! after:  all verdicts PASS, and all lines as saved: done
 //!         else, packet by packet: is the verdict known, is the frame within its buffer, are the
 //!         fields that belong to linerate unchanged, are the offsets of headers in order?
 //!           no:  restore this packet and the later ones; the fault names the packet
@@ -17,7 +17,7 @@
 //!         then drop and consume according to the verdicts
 //! ```
 //!
-//! The account is derived from the lines, so foreign code cannot get it wrong.
+//! The stage's account is derived from the lines, so foreign code cannot get the account wrong.
 
 use crate::burst::{Burst, MAX_BURST, Verdict};
 use crate::context::{Account, StageContext};
@@ -35,16 +35,16 @@ pub const CONSUME: u8 = 1;
 /// this value.
 pub const DROP: u8 = 16;
 
-/// Value of `ForeignBurst::at` while the packet being processed is unknown.
+/// Value of `ForeignBurst::at` as long as foreign code has not set it.
 pub const UNKNOWN: u32 = u32::MAX;
 
 /// A burst as seen by foreign code: `struct linerate_burst` in `stage.h`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ForeignBurst {
-    /// The packets: `count` pointers to `struct linerate_packet`.
+    /// Array of `count` pointers to packets (`struct linerate_packet`).
     packets: *const *mut Line,
-    /// The verdicts to write: `count` of them.
+    /// Array of `count` verdicts, to be written by foreign code.
     verdicts: *mut u8,
     /// Number of packets, 1 to [`MAX_BURST`].
     count: u32,
@@ -53,8 +53,8 @@ pub struct ForeignBurst {
     at: u32,
 }
 
-/// Field offsets of `struct linerate_packet`, in the order in which `stage.h` declares them. A test
-/// compares them with that header.
+/// Field offsets of `struct linerate_packet`, in the order in which `stage.h` declares the fields.
+/// A test compares the offsets with that header.
 pub const PACKET_OFFSETS: [(&str, usize); 14] = [
     ("position", offset_of!(Line, meta.position)),
     ("time_ns", offset_of!(Line, meta.time_ns)),
@@ -72,18 +72,18 @@ pub const PACKET_OFFSETS: [(&str, usize); 14] = [
     ("home", offset_of!(Line, home)),
 ];
 
-/// The part of a packet's line that foreign code might damage, as 64-bit words.
+/// The part of a packet's metadata line that foreign code might damage, as 64-bit words.
 type Words = [u64; 4];
 
-/// Offset in a line at which its [`Words`] begin.
+/// Offset of the [`Words`] in a metadata line.
 const KEPT: usize = 16;
 
-// Foreign code can only damage these words, and no byte of them is padding.
+// Foreign code can damage only these words, and none of their bytes is padding.
 const _: () = assert!(KEPT <= offset_of!(Line, meta.layers) && size_of::<Meta>() == 40);
 const _: () = assert!(offset_of!(Line, home) + size_of::<u16>() == KEPT + size_of::<Words>());
 const _: () = assert!(size_of::<Packet<'_>>() == size_of::<*mut Line>());
 
-/// Returns the words of a packet's line.
+/// Returns the words of a packet's metadata line.
 #[inline]
 fn words(packet: &Packet<'_>) -> Words {
     let line = ptr::from_ref(packet.line()).cast::<u8>();
@@ -92,26 +92,26 @@ fn words(packet: &Packet<'_>) -> Words {
     unsafe { line.add(KEPT).cast::<Words>().read() }
 }
 
-/// Restores the words in a packet's first cache line from `kept`, which [`words`] returned earlier
-/// for this packet.
+/// Restores the words of a packet's metadata line from `kept`, which [`words`] returned earlier for
+/// the same packet.
 fn restore(packet: &mut Packet<'_>, kept: &Words) {
     let line = ptr::from_mut(packet.line_mut()).cast::<u8>();
     // SAFETY: the bytes were a valid part of this line when they were read.
     unsafe { line.add(KEPT).cast::<Words>().write(*kept) }
 }
 
-/// Returns the byte at `offset` in a line, given the line's words.
+/// Returns the byte at `offset` in a metadata line, given the line's words.
 fn byte(words: &Words, offset: usize) -> u8 {
     let at = offset - KEPT;
     words[at / 8].to_ne_bytes()[at % 8]
 }
 
-/// Returns the 16-bit value at `offset` in a line, given the line's words.
+/// Returns the 16-bit value at `offset` in a metadata line, given the line's words.
 fn half(words: &Words, offset: usize) -> u16 {
     u16::from_ne_bytes([byte(words, offset), byte(words, offset + 1)])
 }
 
-/// Memory for passing bursts to foreign code.
+/// Buffers needed for passing bursts to foreign code.
 pub struct Foreign {
     kept: Box<[Words; MAX_BURST]>,
     verdicts: Box<[u8; MAX_BURST]>,
@@ -120,7 +120,7 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// Allocates the memory for a stage with this number of drop causes.
+    /// Allocates the buffers for a stage with this number of drop causes.
     pub fn new(causes: usize) -> Self {
         Self { kept: Box::new([[0; 4]; MAX_BURST]), verdicts: Box::new([0; MAX_BURST]), causes }
     }
@@ -129,9 +129,9 @@ impl Foreign {
     /// the packets are restored, and none is dropped.
     ///
     /// # Errors
-    /// Returns the failure of `call`, or what is wrong with a packet. The burst's cursor then
-    /// points to the packet at fault. The stage must panic next, so that its panic names this
-    /// packet.
+    /// Returns the error of `call`, or a description of an invalid packet or verdict. The burst's
+    /// cursor then points to the packet at fault. The caller must panic next, so that the panic
+    /// message names this packet.
     #[inline]
     pub fn process(
         &mut self,
@@ -221,12 +221,12 @@ impl Foreign {
     }
 }
 
-/// Checks that a stage changed only the fields of a line that it may change.
+/// Checks that foreign code changed only permitted fields of a packet's metadata line.
 fn check(kept: &Words, now: &Words) -> Result<(), String> {
     const ROOM: usize = offset_of!(Line, room);
     const HOME: usize = offset_of!(Line, home);
     if [ROOM, HOME].iter().any(|&field| half(kept, field) != half(now, field)) {
-        return Err("changed `room` or `home`, which belong to linerate".to_owned());
+        return Err("the stage changed `room` or `home`, which belong to linerate".to_owned());
     }
     let [start, length, room] =
         [offset_of!(Line, start), offset_of!(Line, bytes), ROOM].map(|field| half(now, field));
@@ -236,7 +236,7 @@ fn check(kept: &Words, now: &Words) -> Result<(), String> {
         ));
     }
     if half(now, offset_of!(Line, meta.layers.fragment)) > Fragment::Later as u16 {
-        return Err("an invalid `fragment`".to_owned());
+        return Err("the stage set `fragment` to an invalid value".to_owned());
     }
     let [l3, l4, l3_end] = [
         offset_of!(Line, meta.layers.l3),

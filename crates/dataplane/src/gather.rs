@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds a run's report from its workers' readings.
+//! Builds the report of a run from its workers' readings.
 
 mod estimate;
 mod events;
@@ -76,7 +76,7 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
     let input = input(job, ended);
     let mean_bytes = input.offered.bytes as f64 / input.offered.packets.max(1) as f64;
     let is_live = !job.path.source.ports().is_empty();
-    // Without a packet, the size of the packets is unknown.
+    // The packet size is unknown until a packet is offered.
     let line = job.path.line.filter(|_| input.offered.packets > 0);
     RunReport {
         path: job.path.name.clone(),
@@ -111,8 +111,8 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
     }
 }
 
-/// Returns the report on the input packets: those prepared before the run, plus those received and
-/// repaired during the run.
+/// Returns the report on the input packets: packets loaded before the run, and live packets
+/// received and repaired during the run.
 fn input(job: &Job<'_>, ended: &[Ended<'_>]) -> InputReport {
     let mut input = job.traffic.input().clone();
     for ended in ended {
@@ -140,7 +140,7 @@ fn rejected(input: &InputReport) -> BTreeMap<String, u64> {
     input.left_out.iter().map(|(cause, tally)| (cause.clone(), tally.packets)).collect()
 }
 
-/// Returns the rate at which the source offers packets; absent if the run does not fix it.
+/// Returns the rate at which the source offers packets; absent if the source has no fixed rate.
 fn offered(timetable: Option<&Timetable>, ticks_per_s: f64, is_live: bool) -> Figure {
     const METHOD: &str = "frames per pass, divided by the duration of a pass";
     match timetable {
@@ -176,9 +176,9 @@ fn latency(ended: &[Ended<'_>], ticks_per_s: f64) -> Latency {
     Latency { p50: figure(0.5), p99: figure(0.99), p999: figure(0.999) }
 }
 
-/// Returns a latency quantile with its rank-based interval. The rank of the true quantile among `n`
-/// independent samples is binomially distributed, so it is within `n q -+ 1.96 sqrt(n q (1 - q))`
-/// in 95 % of cases.
+/// Returns a latency quantile with its rank-based 95 % interval. The rank of the true quantile
+/// among `n` independent samples is binomially distributed, so it is within `n q -+ 1.96 sqrt(n q
+/// (1 - q))` in 95 % of cases.
 fn latency_figure(all: Option<&Histogram<u64>>, quantile: f64, ns_per_tick: f64) -> Figure {
     const METHOD: &str = "from source to sink, for the first packet of each burst (for every \
                           packet, if paced)";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Generates UDP packets over IPv4 with valid checksums, given a list of sizes to use in rotation
-//! and a number of flows.
+//! Generates UDP/IPv4 packets with valid checksums, for a given number of flows and a list of sizes
+//! that are used in rotation.
 //!
 //! Not supported: IPv6, TCP, and return traffic from the servers. Use a capture instead.
 
@@ -15,11 +15,11 @@ const UDP_BYTES: usize = 8;
 /// Smallest frame: Ethernet, IPv4 and UDP headers without payload.
 pub const MIN_FRAME_BYTES: u32 = (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES) as u32;
 
-/// Maximum total frame size in bytes, which keeps a run's memory, including buffers and records,
-/// below 200 MB.
+/// Maximum total size of the generated frames in bytes. With this limit, a run uses less than 200
+/// MB of memory, including buffers and records.
 pub const MAX_TRAFFIC_BYTES: u64 = 64 << 20;
 
-/// Minimum number of packets: several times what the rings and bursts of a run can hold.
+/// Minimum number of generated packets: several times as many as a run's rings and bursts can hold.
 const MIN_PACKETS: u64 = 4096;
 
 /// Maximum number of inside hosts: eight per RSS bucket. Additional flows differ in their ports.
@@ -28,7 +28,7 @@ const INSIDE_NET: u64 = 0x0a00_0000;
 /// Server network: TEST-NET-2 (RFC 5737).
 const SERVER_NET: u64 = 0xc633_6400;
 const SERVERS: u64 = 32;
-/// Server ports: discard (RFC 863) and unassigned ones, so that the payload need not follow a
+/// Server ports: discard (RFC 863) and unassigned ports, so that the payload need not follow a
 /// protocol.
 const SERVER_PORTS: [u16; 4] = [9, 60001, 60002, 60003];
 /// First client port. Clients use the upper half of the dynamic ports (RFC 6335), which no known
@@ -36,13 +36,13 @@ const SERVER_PORTS: [u16; 4] = [9, 60001, 60002, 60003];
 const FIRST_CLIENT_PORT: u64 = 57344;
 const CLIENT_PORTS: u64 = 65536 - FIRST_CLIENT_PORT;
 
-/// Value of all payload bytes. Random bytes would occasionally look like a protocol to a dissector.
+/// Value of all payload bytes. A dissector might mistake random bytes for some protocol.
 const PAYLOAD: u8 = 0x55;
 
-/// Generator parameters. The same parameters always give the same frames.
+/// Generator parameters. The same parameters always produce the same frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator<'a> {
-    /// Frame sizes in bytes without FCS, in rotation.
+    /// Frame sizes in bytes without FCS, used in rotation.
     pub sizes: &'a [u32],
     /// Number of distinct 5-tuples; each is used at least once.
     pub flows: u32,
@@ -91,8 +91,8 @@ impl std::error::Error for GeneratorError {}
 
 impl Generator<'_> {
     /// Generates frames and passes each to `keep`. The sequence consists of complete rotations of
-    /// the sizes, with at least one frame per flow and at least 4096 frames. Each pass over the
-    /// flows takes them in a new random order.
+    /// the sizes, with at least one frame per flow and at least 4096 frames. In each pass over the
+    /// flows, they are in a new random order.
     pub fn generate(
         &self,
         buffer_bytes: u32,
@@ -198,8 +198,8 @@ fn seal(frame: &mut [u8]) {
     udp[6..8].copy_from_slice(&datagram_sum.to_be_bytes());
 }
 
-/// Returns the sum of 16-bit words, padding an odd last byte with 0. Frames are far too short for
-/// the sum to overflow.
+/// Returns the sum of the 16-bit words in `bytes`, padding an odd last byte with 0. Frames are far
+/// too short for the sum to overflow.
 fn word_sum(bytes: &[u8]) -> u64 {
     let word = |pair: &[u8]| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |o| u64::from(*o));
     bytes.chunks(2).map(word).sum()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a worker does while it has no packets: poll, poll slowly, or sleep.
+//! Idle policies, which determine what a worker does while it has no packets: poll, poll slowly, or
+//! sleep.
 //!
 //! ```text
 //! empty polls   0 ...        PAUSES ...            break-even ...
@@ -12,13 +13,13 @@
 //!
 //! **Break-even.** Polling through an idle time `t` costs `t`. Sleeping costs `c`, the time of one
 //! wake-up, regardless of how long the sleep lasts. If `t` were known in advance, the cost could be
-//! as low as `min(t, c)`. `auto` polls for `c` and then sleeps: it pays `t` if `t < c`, and `c + c`
-//! otherwise, so never more than twice that minimum. No rule that does not know `t` can guarantee
-//! less: one that sleeps after `x` pays `x + c` for an idle time that ends right then, which is
-//! `1 + x / c` times the minimum if `x >= c`, and `1 + c / x` times if `x < c`; both are 2 or more.
-//! This is the ski-rental problem; for spinning and blocking: Karlin, Li, Manasse, Owicki,
-//! "Empirical studies of competitive spinning for a shared-memory multiprocessor", SOSP 1991. `c`
-//! is measured before the run ([`cost`]).
+//! as low as `min(t, c)`. `auto` polls for `c` and then sleeps, which costs `t` if `t < c` and
+//! `c + c` otherwise, and thus never more than twice that minimum. No rule that does not know `t`
+//! can guarantee less: a rule that sleeps after `x` costs `x + c` for an idle time that ends right
+//! then, which is `1 + x / c` times the minimum if `x >= c`, and `1 + c / x` times if `x < c`; both
+//! are 2 or more. This is the ski-rental problem, applied to spinning and blocking in Karlin, Li,
+//! Manasse, Owicki, "Empirical studies of competitive spinning for a shared-memory multiprocessor",
+//! SOSP 1991. `c` is measured before the run ([`cost`]).
 //!
 //! A worker sleeps only if something will wake it: a push to one of its rings, a frame on one of
 //! its interfaces, the time at which a paced source's next packet is due, or the end of the run. A
@@ -35,11 +36,11 @@ use std::time::Duration;
 use wake::Sleeper;
 
 /// Number of empty polls after which a worker may poll slowly or sleep. With one pause instruction
-/// per poll, they take a few microseconds, about as long as processing a burst of 32 packets. On a
-/// busy path, packets arrive within that time.
+/// per poll, this number of polls takes a few microseconds, about as long as processing a burst of
+/// 32 packets. On a busy path, packets arrive within that time.
 const PAUSES: u32 = 64;
 
-/// Maximum duration of a sleep. When a sleep times out, the worker checks for events that do not
+/// Maximum duration of a worker's sleep. After a time-out, the worker checks for events that do not
 /// wake it: a state change of an interface, or another worker reaching the packet limit. 10
 /// wake-ups per second take about 0.01 % of a CPU.
 pub(crate) const LONGEST: Duration = Duration::from_millis(100);
@@ -51,17 +52,17 @@ pub(crate) enum Step {
     Spin,
     /// Execute a pause instruction.
     Pause,
-    /// Wait up to a microsecond; the number counts the empty polls since slow polling began.
+    /// Wait up to a microsecond. The value is the number of empty polls since slow polling began.
     Slow(u32),
     /// Sleep.
     Park,
 }
 
-/// Decides what to do after each empty poll.
+/// Decides what a worker does after each empty poll.
 #[derive(Debug)]
 pub(crate) struct Ladder {
     policy: IdlePolicy,
-    /// Time after which `auto` sleeps, in ticks.
+    /// Idle time after which the policy `auto` sleeps, in ticks.
     pub(crate) park_after: u64,
     /// Number of empty polls with a pause instruction before slow polling or sleep.
     pauses: u32,
@@ -70,21 +71,21 @@ pub(crate) struct Ladder {
 }
 
 impl Ladder {
-    /// Creates a ladder with the worker's idle policy. With `yields`, the worker shares its CPU and
-    /// yields it after each empty poll. A yield may last for another thread's whole time slice, so
-    /// a single one is enough before slow polling or sleep.
+    /// Creates a ladder for an idle policy. With `yields`, the worker shares its CPU and yields it
+    /// after each empty poll. A yield may last for another thread's whole time slice, so slow
+    /// polling or sleep may begin after a single yield.
     pub(crate) fn new(policy: IdlePolicy, yields: bool) -> Self {
         let pauses = if yields { 1 } else { PAUSES };
         Self { policy, park_after: u64::MAX, pauses, polls: 0, since: 0 }
     }
 
-    /// Starts over, because packets arrived.
+    /// Starts over after packets have arrived.
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.polls = 0;
     }
 
-    /// Returns what to do after a poll that found nothing. `now` reads the clock, in ticks.
+    /// Returns what to do after an empty poll. `now` reads the clock, in ticks.
     #[inline]
     pub(crate) fn next(&mut self, now: impl Fn() -> u64) -> Step {
         match self.policy {
@@ -108,17 +109,17 @@ impl Ladder {
     }
 }
 
-/// What a worker did while it had no packets, over the measurement phase of the run.
+/// A worker's sleeps during the measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rested {
-    /// Time asleep, in ticks, counted from the decision to sleep until the next poll.
+    /// Time asleep in ticks, from the decision to sleep until the next poll.
     pub(crate) ticks: u64,
     pub(crate) parks: u64,
-    /// Number of sleeps that were ended by a neighbour or the kernel; the other sleeps timed out.
+    /// Number of sleeps that another worker or the kernel ended; the other sleeps timed out.
     pub(crate) woken: u64,
 }
 
-/// How a worker idles: its policy and, if the policy includes sleep, what the worker sleeps on.
+/// A worker's idle policy and, if the policy includes sleep, the events that wake the worker.
 pub(crate) struct Rest {
     pub(crate) policy: IdlePolicy,
     pub(crate) ladder: Ladder,

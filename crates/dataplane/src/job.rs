@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Input and result of one run.
+//! The input and the result of one run.
 
 use crate::counting::Counting;
 use crate::error::RunError;
@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 /// Input of one run.
 ///
-/// [`Job::new`] takes the fields without a default; set the others with struct update syntax:
+/// [`Job::new`] takes the fields that have no default. Set the other fields with struct update
+/// syntax:
 ///
 /// ```no_run
 /// # use linerate_dataplane::{Job, StageKind, traffic::Traffic};
@@ -26,14 +27,14 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
-    /// The path. Its mapping and run options are used unless this job overrides them.
+    /// The path to run. Its mapping and run options are used unless this job overrides them.
     pub path: &'a Path,
     /// Stage kinds available to the path.
     pub kinds: &'a [StageKind],
     /// Packets to offer.
     pub traffic: &'a Traffic,
-    /// The path's open interfaces, which the run takes over; `None` if the path has none. With
-    /// `None`, a path that has interfaces runs without packets.
+    /// The path's open interfaces, whose queues the run takes; `None` if the path has none. If
+    /// `None` is passed for a path with interfaces, it runs without packets.
     pub live: Option<&'a Ports>,
     /// Assignment of stages to workers, by default the path's mapping.
     pub mapping: &'a Mapping,
@@ -41,30 +42,30 @@ pub struct Job<'a> {
     pub cpus: &'a [u32],
     /// Run options, by default the path's.
     pub options: RunOptions,
-    /// What workers do while they have no packets, by default as specified in the path. Policies of
-    /// individual workers apply if the segments have the same stages as in the path's mapping.
+    /// Idle policies of the workers, by default as specified in the path. Policies of individual
+    /// workers apply only if all segments have the same stages as in the path's mapping.
     pub idle: &'a IdleRules,
     /// Whether workers may share CPUs. If so, they yield while waiting.
     pub oversubscribe: bool,
-    /// Number of frames that each queue repeats in a loop, so that all data the stages look up
-    /// stays in L1; `None` offers all frames.
+    /// Number of frames that each queue repeats in a loop, so that all table data that the stages
+    /// access stays in L1; `None` offers all frames.
     pub confine: Option<usize>,
-    /// Whether to recount bytes after every stage, which checks the stages' accounts.
+    /// Whether to recount bytes after every stage, in order to check the stages' accounts.
     pub audit: bool,
     /// Checksum and copy kernels for all workers, by default the best variants on this CPU.
     pub kernels: Kernels,
     /// Whether to log kernel calls (checksum and copy routines) in a sample of iterations and
-    /// replay them after the run, which determines the fraction of each stage's time spent in
-    /// kernels. Replay takes about 50 ms per stage with calls. Ignored if workers share CPUs,
-    /// because the replays would compete for them.
+    /// replay them after the run, in order to determine the fraction of each stage's time spent in
+    /// kernels. The replay takes about 50 ms per stage with calls. Ignored if workers share CPUs,
+    /// because the replays would then compete for CPUs.
     pub replay: bool,
-    /// Hardware events to count around the stages, in a sample of iterations. Like `replay`,
-    /// ignored if workers share CPUs.
+    /// Hardware events to count for each stage, in a sample of iterations. Like `replay`, ignored
+    /// if workers share CPUs.
     pub counting: Option<&'a Counting>,
 }
 
 impl<'a> Job<'a> {
-    /// Creates a job with the path's mapping and options, and with one of `cpus` for each worker.
+    /// Creates a job with the path's mapping and options, and with one CPU of `cpus` per worker.
     /// Audit, replay and counting are off.
     pub fn new(
         path: &'a Path,

@@ -12,11 +12,11 @@
 use linerate_kernels::checksum::Buffer;
 use linerate_kernels::{Kernel, Kernels, Sum};
 
-/// Log capacity in calls (192 KiB). It exceeds the number of packets in a short capture, so
-/// branches are as hard to predict in the replay as in the run.
+/// Log capacity in calls (192 KiB). The capacity exceeds the number of packets in a short capture,
+/// so branches are as hard to predict in the replay as in the run.
 const LOGGED: usize = 1 << 14;
 
-/// A logged kernel call. If a call processes several buffers, each of them has its own entry.
+/// A logged kernel call. A call that processes several buffers has one entry per buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) bytes: u32,
@@ -45,7 +45,7 @@ impl Call {
     }
 }
 
-/// Totals for one kernel over all logged iterations.
+/// Totals of one kernel's calls over all logged iterations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallTotal {
     pub(crate) calls: u64,
@@ -54,12 +54,12 @@ pub(crate) struct CallTotal {
 
 /// The kernels (checksum, copy and fill routines) for one stage on one worker.
 ///
-/// Calls are logged only if the run requests it.
+/// Calls are logged only if the run requests a log.
 #[derive(Clone, Debug)]
 pub struct StageKernels {
     kernels: Kernels,
     is_logging: bool,
-    /// Call log; `None` unless requested.
+    /// Log of the calls; `None` unless the run requests it.
     log: Option<Box<Log>>,
 }
 
@@ -90,8 +90,8 @@ impl StageKernels {
         self.kernels.checksum(bytes, sum)
     }
 
-    /// Adds the checksum of each buffer to the sum with the same index. If the buffers are short,
-    /// this is faster than one call per buffer. Logged as one call per buffer.
+    /// Adds the checksum of each buffer to the sum with the same index. For short buffers, this is
+    /// faster than one call of `checksum` per buffer. Logged as one call per buffer.
     ///
     /// # Panics
     /// Panics if the numbers of buffers and sums differ.
@@ -197,12 +197,12 @@ impl StageKernels {
 ///
 /// ```text
 /// an iteration begins: keep it with probability LOGGED / calls so far (always, for the first
-///                      LOGGED calls); its calls go to the end of the log or, once the log is
-///                      full, to places from a random one on
-/// a call:              count it; if its iteration is kept, write it to the next place
+///                      LOGGED calls); its calls are written to the end of the log or, once the
+///                      log is full, to consecutive entries from a random one on
+/// a call:              count it; if its iteration is kept, write it to the next entry
 /// ```
 ///
-/// Iterations are kept whole, but may be partly overwritten by later ones.
+/// All calls of a kept iteration are written, but later iterations may overwrite some of them.
 #[derive(Clone, Debug)]
 struct Log {
     calls: Vec<Call>,

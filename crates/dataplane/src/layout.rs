@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lays out a path: creates the workers of a mapping and everything that connects them.
+//! Lays out a path: creates the workers of a mapping, and the rings and pools that connect them.
 //!
 //! The layout for a mapping whose segments have `r0, r1, ...` replicas:
 //!
@@ -9,9 +9,9 @@
 //!            +------ buffer return rings: one per (later worker, queue) <--+
 //! ```
 //!
-//! A packet in bucket `b` goes to replica `table_k[b]` of segment `k`; no dispatcher is needed,
+//! A packet in bucket `b` goes to replica `table_k[b]` of segment `k`. No dispatcher is needed,
 //! because the tables balance the load. A buffer belongs to the source queue that fills it, and
-//! returns to that queue over another ring. At any time, a buffer has exactly one owner.
+//! returns to that queue over a return ring. At any time, a buffer has exactly one owner.
 
 use crate::bucket::indirection;
 use crate::burst::{Burst, MAX_BURST};
@@ -52,19 +52,19 @@ impl Place {
     }
 }
 
-/// Data that a run's workers share and borrow, and that outlives them.
+/// Data that a run's workers borrow, such as buffer pools. It outlives the workers.
 pub(crate) struct Ground {
     timetable: Option<Timetable>,
     ticks_per_s: f64,
     progress: Progress,
     /// Buffer pools, one per source queue.
     pools: Vec<Pool>,
-    /// Number of packets that the run may still receive from interfaces.
+    /// Number of packets that the run may still receive from its interfaces.
     left: AtomicU64,
 }
 
 impl Ground {
-    /// Allocates the buffers and computes when each frame is due.
+    /// Allocates the buffers and computes the due time of each frame.
     pub(crate) fn new(job: &Job<'_>, ticks_per_s: f64) -> Self {
         let line_bits = job.path.line.map(|l| l.bits_per_s * f64::from(l.ports));
         let rate = job.options.rate;
@@ -80,10 +80,10 @@ impl Ground {
     }
 }
 
-/// Timing of a run: tick rate and frame due times.
+/// Timing of a run: the tick rate, and the due times of frames.
 #[derive(Clone, Copy)]
 pub(crate) struct Pace<'g> {
-    /// Frame due times; `None` if packets arrive as fast as the path can accept them.
+    /// Due times of frames; `None` if packets arrive as fast as the path accepts them.
     pub(crate) timetable: Option<&'g Timetable>,
     pub(crate) ticks_per_s: f64,
 }
@@ -91,7 +91,7 @@ pub(crate) struct Pace<'g> {
 /// A worker that has not started yet, and its place in the mapping.
 pub(crate) type Placed<'g> = (Place, Worker<'g, 'g>);
 
-/// Creates the workers and everything that connects them.
+/// Creates the workers of a mapping, and the rings that connect them.
 ///
 /// # Errors
 /// Returns an error if a stage kind is unknown or a stage cannot be built.
@@ -127,7 +127,7 @@ fn workers<'g>(
 ) -> Result<Vec<Placed<'g>>, RunError> {
     let places = places(job);
     let weights = match job.path.source {
-        // Which buckets live packets fall into is not known in advance.
+        // The buckets of live packets are not known in advance.
         Source::Interface(_) => [1; BUCKETS],
         _ => job.traffic.bucket_weights(),
     };
@@ -190,7 +190,7 @@ fn wakers(job: &Job<'_>, places: &[Place]) -> Result<Vec<Option<Arc<Waker>>>, Ru
     places.iter().map(waker).collect::<Result<_, _>>().map_err(RunError::System)
 }
 
-/// Returns a worker's idle policy, together with what the worker sleeps on, given its input `head`.
+/// Returns a worker's idle policy and the events that wake it, given its input `head`.
 fn rest(job: &Job<'_>, place: Place, head: &Head<'_, '_>, waker: Option<&Arc<Waker>>) -> Rest {
     let live = match head {
         Head::Source(queue) => match &queue.origin {
@@ -233,7 +233,7 @@ fn sink(job: &Job<'_>, replica: usize) -> Sink {
     }
 }
 
-/// Returns the places of a job's workers, in order of segment, then replica.
+/// Returns the places of a job's workers in the mapping, ordered by segment, then by replica.
 fn places(job: &Job<'_>) -> Vec<Place> {
     assert_eq!(job.cpus.len(), job.mapping.workers(), "a job needs one CPU per worker");
     let burst = job.options.burst as usize;

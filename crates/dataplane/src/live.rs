@@ -2,10 +2,10 @@
 //! Live packets: network interfaces as the source and the sink of a path.
 //!
 //! [`Ports::open`] opens all queues of all interfaces, which requires privileges. A run then takes
-//! these queues over. After the run, `reconcile` compares the interfaces' counters with what the
-//! path received and sent. Each worker at either end of the path has its own queue on each
-//! interface, so workers share nothing; the kernel distributes arriving packets over the queues by
-//! flow.
+//! these queues. After the run, `reconcile` compares the interfaces' counters with the path's
+//! counts of received and sent packets. Each worker at either end of the path has its own queue on
+//! each interface, so workers share nothing. The kernel distributes arriving packets over the
+//! queues by flow.
 
 pub(crate) mod receive;
 mod segments;
@@ -71,7 +71,7 @@ impl Receiver {
         matches!(self, Self::Xdp(_))
     }
 
-    /// Starts receiving. Discards frames that an AF_XDP socket received earlier.
+    /// Starts reception. Discards frames that an AF_XDP socket has received earlier.
     pub(crate) fn start(&mut self) -> Result<(), linux::Error> {
         match self {
             Self::Packet(queue) => queue.start()?,
@@ -81,9 +81,9 @@ impl Receiver {
         Ok(())
     }
 
-    /// Stops receiving on an AF_PACKET socket. Failing to stop is not an error: frames that still
-    /// arrive are counted as waiting. An AF_XDP socket cannot be stopped, so the number of frames
-    /// waiting in it is returned; for other sockets, 0.
+    /// Stops reception on an AF_PACKET socket. A failure is not an error, because frames that still
+    /// arrive are counted as waiting. An AF_XDP socket cannot be stopped. Returns the number of
+    /// frames waiting in an AF_XDP socket; 0 for other sockets.
     fn stop(&self) -> u64 {
         match self {
             Self::Packet(queue) => {
@@ -112,14 +112,14 @@ impl Sender {
 pub(crate) struct Interface {
     pub(crate) port: Port,
     pub(crate) index: u32,
-    /// Number of receive queues; 0 if the path does not receive on this interface. `sends` is the
-    /// number of transmit queues.
+    /// Number of receive queues; 0 if the path does not receive on this interface. The field
+    /// `sends` is the number of transmit queues.
     pub(crate) receives: u32,
     pub(crate) sends: u32,
 }
 
-/// The queues of all interfaces. Receive queues are indexed by worker of the first segment,
-/// transmit queues by worker of the last segment, and both then by port.
+/// The queues of all interfaces. Receive queues are indexed by worker of the first segment, then by
+/// port; transmit queues are indexed by worker of the last segment, then by port.
 #[derive(Debug, Default)]
 struct Queues {
     receivers: Vec<Vec<Receiver>>,
@@ -223,25 +223,25 @@ impl Ports {
     }
 }
 
-/// Returns whether this program is the far end of the interface, as with TAP. The path then
-/// receives what the kernel sends on the interface.
+/// Returns whether this program is the far end of the interface, as with TAP. In this case, the
+/// path receives the packets that the kernel sends on the interface.
 pub(crate) fn is_far_end(port: &Port) -> bool {
     port.io == Io::Tap
 }
 
-/// Returns the number of packets that an interface has counted as arriving for the path.
+/// Returns an interface's own count of the packets that have arrived for the path.
 pub(crate) fn received_packets(link: &Link, port: &Port) -> u64 {
     if is_far_end(port) { link.tx_packets } else { link.rx_packets }
 }
 
-/// Queues opened for both directions at once, indexed by interface, then by queue.
+/// Queues that are open for both directions, indexed by interface, then by queue.
 #[derive(Default)]
 struct Pairs {
     receivers: BTreeMap<String, Vec<Receiver>>,
     senders: BTreeMap<String, Vec<Option<Sender>>>,
 }
 
-/// Opens the queues of the interfaces whose queues both receive and send.
+/// Opens the queues of interfaces on which each queue both receives and sends.
 fn pairs(interfaces: &[Interface]) -> Result<Pairs, linux::Error> {
     let mut pairs = Pairs::default();
     for interface in interfaces {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Profiles a running worker, on the worker's own thread.
 //!
-//! The meter reads the timestamp counter once per iteration of the worker's loop. An iteration that
-//! moved packets is *busy*, one that found none is *starved*, and waiting at a full ring is
-//! *blocked*. If an iteration takes far longer than usual, the worker was not running, and the
-//! excess is *lost*. None of these times comes from the wall clock, so the report can use the wall
-//! clock to check their sum.
+//! The meter reads the timestamp counter once per iteration of the worker's loop. The time of an
+//! iteration that processed packets is *busy*, the time of an iteration without packets is
+//! *starved*, and time spent waiting at a full ring is *blocked*. If an iteration takes far longer
+//! than usual, the worker was not running, and the excess is *lost*. None of these times comes from
+//! the wall clock, so the report can use the wall clock to check their sum.
 //!
 //! In one of 16 iterations, picked at random to avoid aliasing with a periodic load, the counter is
 //! also read between stages. Worker times are thus based on all iterations, stage times on a
-//! sample. One in 64 iterations logs kernel calls, and others count hardware events
+//! sample. One in 64 iterations logs kernel calls, and some others count hardware events
 //! ([`crate::counting`]); no iteration does more than one of the three.
 //!
 //! Iterations are grouped into windows of [`WINDOW_NS`]. At the end of each window, the meter asks
 //! the kernel whether the thread was preempted; estimates use only clean windows.
 //!
-//! With `ON` set to false, all of this compiles to nothing, which is the baseline for measuring the
-//! profiling overhead.
+//! With `ON` set to false, the meter compiles to nothing. This variant is the baseline for
+//! measuring the profiling overhead.
 
 mod clock;
 mod readings;
@@ -30,25 +30,26 @@ use linerate_trial::Account;
 pub(crate) use readings::{BURST_BUCKETS, Readings, Window, Work};
 use windows::{KEPT, WINDOW_NS};
 
-/// If two counter reads of a waiting worker are further apart than this, the worker must have been
-/// off the CPU in between. A poll takes well under 1 us, and the shortest scheduler time slice is
-/// longer than this.
+/// Maximum time between two counter reads of a waiting worker that stayed on its CPU; after a
+/// longer time, the worker must have been off the CPU. A poll takes well under 1 us, and the
+/// shortest scheduler time slice is longer than this maximum.
 const AWAY_NS: u64 = 10_000;
 
-/// Multiple of the usual time above which an iteration with packets counts as interrupted; see
-/// `account_busy`.
+/// Multiple of the usual time above which an iteration with packets counts as interrupted. For
+/// details, see `account_busy`.
 const AWAY_FACTOR: u64 = 4;
 
 /// Sampling interval in iterations. A sampled iteration reads the counter once per part, at about
-/// 25 ticks each. At an interval of 16, this amounts to 0.2 % of an iteration with 32 packets on
-/// the edge path.
+/// 25 ticks per read. With an interval of 16, the overhead is 0.2 % of an iteration with 32 packets
+/// on the edge path.
 const SAMPLED: u32 = 16;
 
-/// Logging interval in iterations. A multiple of [`SAMPLED`], so that a single random number
-/// selects an iteration for sampling or logging, but never both.
+/// Logging interval in iterations. The interval is a multiple of [`SAMPLED`], so that a single
+/// random number selects an iteration for sampling or logging, but never for both.
 const LOGGED: u32 = 64;
 
-/// The part of a run during which figures are collected: its start and end in ticks.
+/// The measurement, that is, the part of a run during which figures are collected. Start and end
+/// are in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) start: u64,
@@ -68,14 +69,14 @@ enum Phase {
 
 /// Meter settings.
 pub(crate) struct Setup {
-    /// When to collect figures.
+    /// Start and end of the measurement.
     pub(crate) span: Span,
     /// Number of parts: head, stages, tail.
     pub(crate) parts: usize,
-    /// Seed for picking iterations.
+    /// Random seed for picking sampled iterations.
     pub(crate) seed: u32,
-    /// Whether the worker yields its CPU while waiting. If it does, a long absence from the CPU is
-    /// not lost time.
+    /// Whether the worker yields its CPU while waiting. If so, a long absence from the CPU is not
+    /// lost time.
     pub(crate) yields: bool,
     /// Whether some iterations log kernel calls.
     pub(crate) logs: bool,
@@ -90,14 +91,14 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     phase: Phase,
     window_ticks: u64,
     away_ticks: u64,
-    /// Last timestamp, which is the start of the current iteration.
+    /// Timestamp of the last counter read, which is the start of the current iteration.
     last: u64,
     /// Moving average of busy ticks per packet, times 16.
     usual_x16: u64,
     waited_in_turn: u64,
     random: u32,
     sampling: bool,
-    /// Whether some iterations log kernel calls (`logs`) and whether the current one does
+    /// Whether some iterations log kernel calls (`logs`), and whether the current iteration does
     /// (`logging`).
     logs: bool,
     logging: bool,
@@ -168,21 +169,21 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Starts the first iteration; earlier time is not counted.
+    /// Starts the first iteration. Time before this call is not counted.
     pub(crate) fn begin(&mut self) {
         if ON {
             self.turn_over(self.clock.ticks());
         }
     }
 
-    /// Returns the last timestamp, which is at most one iteration old, without reading the clock.
+    /// Returns the timestamp of the last clock read, which is at most one iteration old.
     #[inline]
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
-    /// Returns `Some(0)` once after the measurement has begun and `Some(1)` once after it has
-    /// ended. The caller must then record its running totals.
+    /// Returns `Some(0)` in the first call after the measurement has begun, and `Some(1)` in the
+    /// first call after it has ended. The caller must then record its running totals.
     #[inline]
     pub(crate) fn edge(&mut self) -> Option<usize> {
         if ON { self.edge.take() } else { None }
@@ -238,7 +239,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Records that polling the source or ring found nothing.
+    /// Records an empty poll of the source or the input rings.
     #[inline]
     pub(crate) fn starved(&mut self) {
         if ON {
@@ -251,9 +252,9 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Records a sleep that was ended by a neighbour or the kernel (`woken`), or that timed out.
-    /// All of it counts as starved: the time that the scheduler took to run the worker again cannot
-    /// be measured separately.
+    /// Records a sleep that another worker or the kernel ended (`woken`), or that timed out. All of
+    /// its time counts as starved, because the time that the scheduler took to run the worker again
+    /// cannot be measured separately.
     pub(crate) fn rested(&mut self, woken: bool) {
         if ON {
             let now = self.clock.ticks();
@@ -300,7 +301,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Splits the time since the last timestamp into waiting time and off-CPU time, in ticks.
+    /// Splits the time since the last clock read into waiting time and off-CPU time, in ticks.
     #[inline]
     fn wait(&mut self, now: u64) -> (u64, u64) {
         let elapsed = now.saturating_sub(self.last);
@@ -349,7 +350,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
             self.sampling = false;
             self.counting = false;
             self.interrupted = true;
-            // Raise the usual time so that it catches up soon if packets have become permanently
+            // Raise the usual time, so that it adapts quickly if packets have become permanently
             // more expensive.
             self.usual_x16 += self.usual_x16 / 8 + 1;
         } else if self.usual_x16 == 0 || self.sampling || self.phase == Phase::Before {
@@ -373,8 +374,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Returns the ticks that this iteration spends reading hardware counters, or 0 if it does not
-    /// read them.
+    /// Returns the ticks that the current iteration spends reading hardware counters; 0 if it does
+    /// not read them.
     #[inline]
     fn counting_ticks(&self) -> u64 {
         match &self.counter {
@@ -403,7 +404,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
     }
 
     /// Returns the current time in ticks, or 0 if the meter is off. Called when a burst reaches the
-    /// sink or a worker begins to wait at a full ring.
+    /// sink, or when the worker begins to wait at a full ring.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         if ON { self.clock.ticks() } else { 0 }

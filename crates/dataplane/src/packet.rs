@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packets, which are handles to preallocated buffers.
 //!
-//! A buffer is a cache line of metadata followed by room for the frame. Buffers live in a [`Pool`];
-//! a [`Packet`] is the only handle to its buffer, so its owner may access the buffer without locks,
-//! on any worker. Dropping a packet without releasing it leaks its buffer until the pool is
-//! dropped, but never leaves a dangling handle.
+//! A buffer is a cache line of metadata, followed by memory for the frame. A [`Pool`] owns the
+//! buffers. A [`Packet`] is the only handle to its buffer, so the owner of the packet may access
+//! the buffer without locks, on any worker. Dropping a packet without releasing it leaks its buffer
+//! until the pool is dropped, but never leaves a dangling handle.
 //!
 //! [`Pool`]: crate::pool::Pool
 
@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 /// Headroom in front of a frame, in bytes, for prepending headers (GRE over IPv6 needs 48).
 pub const HEADROOM_BYTES: usize = 128;
 
-/// IP fragmentation state of a packet. Takes two bytes, so that [`Layers`] has no padding.
+/// IP fragmentation state of a packet. Its size is two bytes, so that [`Layers`] has no padding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Fragment {
@@ -62,23 +62,24 @@ pub struct Meta {
     pub layers: Layers,
     /// RSS bucket.
     pub bucket: u8,
-    /// Port that the packet came from: index into the path's ports; 0 for packets from memory.
+    /// Index of the port on which the packet arrived; 0 for packets from memory.
     pub port: u8,
     /// Explicit padding, so that all bytes are initialised.
     reserved: [u8; 4],
 }
 
-/// The cache line before a frame, with the packet's metadata and the location of the frame. The
-/// location is kept out of [`Meta`] so that metadata can be copied between buffers of any size.
+/// The metadata line: the cache line before a frame, with the packet's metadata and the location of
+/// the frame. The location is not part of [`Meta`], so that metadata can be copied between buffers
+/// of any size.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Line {
     pub(crate) meta: Meta,
-    /// Offset of the frame from the end of this line.
+    /// Offset of the frame from the end of the metadata line.
     pub(crate) start: u16,
     /// Length of the frame.
     pub(crate) bytes: u16,
-    /// Size of the buffer after this line; `start + bytes <= room` always holds.
+    /// Size of the buffer after the metadata line; `start + bytes <= room` always holds.
     pub(crate) room: u16,
     /// Index of the source queue that owns the buffer.
     pub(crate) home: u16,
@@ -140,7 +141,7 @@ impl Packet<'_> {
         &mut self.line_mut().meta
     }
 
-    /// Returns a number that identifies the buffer; no two packets in flight share it.
+    /// Returns a number that identifies the buffer and is unique among the packets in flight.
     #[inline]
     pub(crate) fn id(&self) -> usize {
         self.slot.addr().get()
@@ -185,7 +186,7 @@ impl Packet<'_> {
     }
 
     /// Replaces the packet with an unparsed frame of `bytes` bytes, preceded by the full headroom,
-    /// for the caller to write. For use by sources: the bytes are not charged to any stage's
+    /// for the caller to write. Intended for sources: the bytes are not charged to any stage's
     /// account.
     ///
     /// Returns `None`, leaving the packet unchanged, if the buffer is too small.
@@ -226,7 +227,7 @@ impl Packet<'_> {
     /// Removes `bytes` bytes from the front of the frame. Does not adjust the offsets in
     /// [`Layers`].
     ///
-    /// Returns `false`, leaving the packet unchanged, if the frame is shorter than that.
+    /// Returns `false`, leaving the packet unchanged, if the frame is shorter than `bytes`.
     #[inline]
     pub fn trim_front(&mut self, bytes: usize, account: &mut Account) -> bool {
         let line = self.line_mut();
@@ -239,7 +240,7 @@ impl Packet<'_> {
         true
     }
 
-    /// Truncates the frame to `bytes` bytes if it is longer than that.
+    /// Truncates the frame to at most `bytes` bytes.
     #[inline]
     pub fn truncate(&mut self, bytes: usize, account: &mut Account) {
         let line = self.line_mut();
@@ -272,8 +273,8 @@ impl Packet<'_> {
         Some(self.bytes_mut())
     }
 
-    /// Prefetches the cache lines of the metadata and the first headers, which another worker
-    /// wrote.
+    /// Prefetches the cache lines of the metadata and the first headers, which another worker has
+    /// written.
     #[inline]
     pub(crate) fn prefetch(&self) {
         #[cfg(target_arch = "x86_64")]
@@ -327,7 +328,7 @@ mod tests {
         assert_eq!(packet.bytes(), [&[5; 50][..], &[6; 40]].concat());
         assert_eq!(packet.resize(3, &mut account).map(|frame| frame.len()), Some(3));
         assert_eq!((account.created.bytes, account.consumed.bytes), (40, 97));
-        assert_eq!(packets[1].bytes(), [9; 100], "the neighbour is left alone");
+        assert_eq!(packets[1].bytes(), [9; 100], "the next buffer is unchanged");
     }
 
     #[test]
@@ -350,6 +351,6 @@ mod tests {
         assert!(packet.bytes_mut().is_empty());
         assert_eq!(account.created.bytes, HEADROOM_BYTES as u64);
         assert_eq!(account.consumed.bytes, HEADROOM_BYTES as u64 + 100);
-        assert!(packets[1].bytes().is_empty(), "the neighbour is left alone");
+        assert!(packets[1].bytes().is_empty(), "the next buffer is unchanged");
     }
 }

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 const LINE_BYTES: usize = size_of::<Line>();
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Maximum buffer size in bytes. The limit follows from packet offsets, which are 16 bits wide.
+/// Maximum buffer size in bytes, which follows from the 16-bit offsets in packet metadata.
 pub const MAX_BUFFER_BYTES: usize = u16::MAX as usize - HEADROOM_BYTES;
 
 /// A pool of buffers of equal size.
@@ -37,7 +37,7 @@ impl Pool {
             .checked_mul(stride)
             .and_then(|bytes| Layout::from_size_align(bytes, HUGE_PAGE_BYTES).ok())
             .expect("a pool is far smaller than the address space");
-        // SAFETY: the layout has a size above 0, since `slots` and `stride` are.
+        // SAFETY: the size of the layout is not 0, since neither `slots` nor `stride` is 0.
         let base = unsafe { alloc(layout) };
         let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
         // Must precede the first access to the memory, which determines the page size. Errors are

@@ -9,7 +9,7 @@ use crate::stock::Stock;
 use linerate_record::run::Tally;
 use std::collections::BTreeMap;
 
-/// Where the packets of a queue come from.
+/// Origin of a source queue's packets: memory or network interfaces.
 pub(crate) enum Origin<'a> {
     Replay(Replay<'a>),
     Live(Box<LiveQueue<'a>>),
@@ -46,7 +46,7 @@ impl<'p> SourceQueue<'_, 'p> {
         }
     }
 
-    /// Marks the queue as finished: other queues no longer wait for it, and it receives no more
+    /// Marks the queue as finished. Other queues no longer wait for it, and it receives no more
     /// packets.
     pub(crate) fn retire(&mut self) {
         match &mut self.origin {

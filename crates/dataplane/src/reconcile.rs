@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares the counters of the interfaces with what the path received and sent.
+//! Compares the interfaces' own counters with the packets that the path received and sent.
 //!
 //! ```text
 //! begin:  read the counters; start the sockets; read the counters
 //! retire (each queue): read the counters; stop the socket; read the counters
-//! finish: once the kernel has handed over the last blocks, read the sockets' counts
+//! finish: once the kernel has handed over the last blocks, read the sockets' counters
 //! ```
 //!
 //! The number of packets that an interface counted while a socket was receiving is at least the
@@ -23,8 +23,8 @@ use linerate_record::run::{Bounds, InterfaceChanges, InterfaceReport, ReceivedRe
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time within which the kernel hands over a partially filled block of a receive ring, including a
-/// margin for kernels whose timers have a resolution of 4 ms.
+/// Maximum time after which the kernel hands over a partially filled block of a receive ring,
+/// including a margin for kernels whose timers have a resolution of 4 ms.
 const BLOCK_HANDED_OVER: Duration = Duration::from_millis(12);
 
 /// Readings of the interfaces' counters before and after the start of reception, by interface
@@ -34,7 +34,7 @@ pub(crate) struct Begun([BTreeMap<u32, Link>; 2]);
 /// Starts reception on the workers' sockets.
 ///
 /// # Errors
-/// Returns an error if the kernel forbids it.
+/// Returns an error if the kernel refuses to start reception on a socket.
 pub(crate) fn begin(ports: &Ports, workers: &mut [Placed<'_>]) -> Result<Begun, linux::Error> {
     let before = ports.links();
     for (_, worker) in workers {
@@ -47,18 +47,18 @@ pub(crate) fn begin(ports: &Ports, workers: &mut [Placed<'_>]) -> Result<Begun, 
     Ok(Begun([before, ports.links()]))
 }
 
-/// Sum of the counters of one interface's receive queues.
+/// Totals over the receive queues of one interface.
 #[derive(Default)]
 struct Received {
     report: ReceivedReport,
     went_down: u64,
-    /// Lowest reading of the interface's counter just before one of its queues stopped, and highest
-    /// reading just after one of them stopped.
+    /// Lowest of the interface counter's readings just before a queue stopped, and highest of its
+    /// readings just after a queue stopped.
     stopped: Option<[u64; 2]>,
 }
 
-/// Returns each interface's report, and adds frames dropped at full rings to the queues' drops. The
-/// workers must have ended.
+/// Returns the report on each interface, and adds frames dropped at full rings to the queues'
+/// drops. Call after the workers have ended.
 pub(crate) fn finish(
     ports: &Ports,
     begun: &Begun,
@@ -97,8 +97,8 @@ pub(crate) fn finish(
 }
 
 impl Received {
-    /// Adds what one queue received, and returns the number of frames dropped because its ring was
-    /// full.
+    /// Adds the counts of one receive queue, and returns the number of frames dropped because its
+    /// ring was full.
     fn add(&mut self, port: &PortQueue) -> u64 {
         self.report.taken += port.taken;
         self.went_down = self.went_down.max(port.went_down);
@@ -115,7 +115,7 @@ impl Received {
                 counts.drops
             }
             Receiver::Xdp(queue) => {
-                // The kernel counts losses, but not what it delivered.
+                // The kernel counts dropped frames, but not delivered ones.
                 let counts = queue.counts();
                 let ring_full = counts.ring_full + counts.fill_empty + counts.dropped;
                 self.report.ring_full += ring_full;
@@ -208,8 +208,8 @@ fn transmit_drops(port: &Port) -> &'static [Counter] {
     if is_far_end(port) { &RECEIVE_DROPS } else { &TRANSMIT_DROPS }
 }
 
-/// Returns the increase of each counter that increased between the first and the last reading,
-/// keyed by name.
+/// Returns the increase of each counter between the first and the last reading, by counter name.
+/// Omits counters that did not increase.
 fn grown(links: [Option<&Link>; 3], counters: &[Counter]) -> BTreeMap<String, u64> {
     let [Some(first), _, Some(last)] = links else { return BTreeMap::new() };
     let grown = counters

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures what a stage's kernel calls cost, by replaying them on the same worker after the run.
+//! Measures the cost of a stage's kernel calls by replaying them on the same worker after the run.
 //!
 //! ```text
 //! ROUNDS times:
 //!     stretch <- consecutive calls of one kernel, from a random position in the log
 //!     in random order, for the variant in use, every other variant, and a loop without calls:
-//!         make the first calls of the stretch untimed, then time all of them on warm buffers
+//!         run the first calls of the stretch untimed, then time all of them on warm buffers
 //!     ticks per call   <- (ticks - ticks of the empty loop) / calls
 //!     ratio of variant <- (its ticks - empty) / (ticks of the one in use - empty)
 //! ```
 //!
-//! Lengths and offsets are as in the run and in the same order, so branches are equally hard to
-//! predict. Buffers summed in one call are replayed in one call. The data is different: a burst's
-//! worth of buffers is used in rotation and stays in cache. Calls that waited for memory in the run
-//! are therefore cheaper in the replay, and calls that overlapped with other work are more
-//! expensive.
+//! Lengths and offsets are the same as in the run, in the same order, so branches are equally hard
+//! to predict. Buffers that were summed in one call are replayed in one call. The data is
+//! different: as many buffers as a burst has packets are used in rotation and stay in the cache.
+//! Calls that waited for memory in the run are therefore cheaper in the replay, and calls that
+//! overlapped with other work are more expensive.
 //!
-//! Not included: cache misses that the calls cause in other code, and inline header checksums.
+//! The cost excludes cache misses that the calls cause in other code, and inline header checksums.
 
 use crate::kernels::{Call, StageKernels};
 use linerate_kernels::checksum::Buffer;
@@ -31,17 +31,17 @@ use std::hint::black_box;
 /// a millisecond.
 const ROUNDS: u32 = 40;
 
-/// Maximum number of calls per stretch (consecutive logged calls that are timed together). Such a
-/// stretch takes tens of microseconds, which is long relative to the counter's granularity and
-/// short relative to the time between interruptions.
+/// Maximum number of calls per stretch (consecutive logged calls that are timed together). A
+/// stretch of this length takes tens of microseconds, which is long compared with the resolution of
+/// the timestamp counter and short compared with the time between interruptions.
 const STRETCH_CALLS: usize = 2_048;
 
 /// Approximate maximum number of bytes processed by a stretch of more than [`CALLS_MIN`] calls.
 const STRETCH_BYTES: u64 = 1 << 20;
 
-/// Before a stretch is timed, the first `1 / WARM_PART` of its calls are executed untimed. Some
-/// processors take about 10 us to power up wide vector units, a cost that does not arise in a path
-/// that uses them continuously, and system calls leave predictors cold.
+/// The first `1 / WARM_PART` of a stretch's calls are executed untimed before the stretch is timed.
+/// Some processors take about 10 us to power up wide vector units, a cost that does not arise in a
+/// path that uses them continuously, and branch predictors are cold after system calls.
 const WARM_PART: usize = 4;
 
 /// Minimum number of logged calls needed for a replay.
@@ -55,7 +55,7 @@ const BYTES_MAX: u32 = 1 << 20;
 pub(crate) struct Replayed {
     pub(crate) kernel: Kernel,
     pub(crate) in_use: &'static str,
-    /// The variant selected by default on this machine.
+    /// Variant of the kernel selected by default on this machine.
     pub(crate) selected: &'static str,
     pub(crate) calls_per_packet: f64,
     pub(crate) bytes_per_call: f64,
@@ -101,8 +101,8 @@ pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>
 /// A variant and its kernels.
 type Routine = (&'static str, Kernels);
 
-/// Returns a kernel's routines supported by this CPU, starting with the one in use. A routine
-/// shared by several variants is listed once.
+/// Returns the routines of a kernel that this CPU supports, starting with the routine in use. A
+/// routine shared by several variants is listed once.
 fn routines(stage: &StageKernels, kernel: Kernel) -> Vec<Routine> {
     let in_use = stage.kernels().origin(kernel);
     let supported = variants().filter_map(|v| Some((v.name(), v.kernels().ok()?)));
@@ -111,7 +111,7 @@ fn routines(stage: &StageKernels, kernel: Kernel) -> Vec<Routine> {
     std::iter::once((in_use, *stage.kernels())).chain(others).collect()
 }
 
-/// Net ticks per routine and round.
+/// Net ticks (without loop overhead) per routine and round.
 struct Rounds {
     kernel: Kernel,
     routines: Vec<Routine>,
@@ -123,7 +123,8 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// Computes net ticks from the ticks of each routine and, in last place, the empty loop.
+    /// Computes net ticks from the ticks of each routine and of the empty loop, which is the last
+    /// of the `samples`.
     fn new(kernel: Kernel, routines: Vec<Routine>, samples: &Samples<f64>, calls: usize) -> Self {
         let empty = samples.each(routines.len());
         let net = |which: usize| {
@@ -181,7 +182,7 @@ fn timed(
     let Ok(samples) = rounds(&rules, &clock, &Watch::unattended(), |turn| {
         if turn.is_first {
             from = random.usize(..=calls.len() - stretch);
-            // Bring the stretch into the cache.
+            // Load the log entries of the stretch into the cache.
             _ = scratch.empty(&calls[from..from + stretch]);
         }
         let calls = &calls[from..from + stretch];
@@ -193,12 +194,12 @@ fn timed(
     Ok(Rounds::new(kernel, routines, &samples, stretch))
 }
 
-/// Maximum total size of the source buffers in bytes, less than half of an L2 cache. There is
-/// always at least one buffer, even if it is larger.
+/// Maximum total size of the source buffers in bytes: less than half of an L2 cache. There is
+/// always at least one buffer, even if it is larger than this maximum.
 const WARM_BYTES: usize = 256 << 10;
 
-/// Buffers for replayed calls, in pairs of one to read and one to write. There is one pair per
-/// packet of a burst, or fewer if the buffers to read would exceed [`WARM_BYTES`].
+/// Buffers for replayed calls, in pairs of a source and a destination buffer. There is one pair per
+/// packet of a burst, or fewer if the source buffers would exceed [`WARM_BYTES`].
 struct Scratch {
     from: Vec<u8>,
     to: Vec<u8>,
@@ -218,12 +219,13 @@ impl Scratch {
         // buffers map to different cache sets.
         let stride = 64 * ((longest as usize + 63).div_ceil(64) | 1);
         let all = stride * burst.min(WARM_BYTES / stride).max(1);
-        // Must not be zero: pages that were never written all map to the same physical page.
+        // The bytes must not be zero: pages that were never written would all map to the same
+        // physical page.
         let from = vec![0xa5; all + 64];
         let to = vec![0x5a; all + 64 + 4_096];
         let [start_from, start_to] = [&from, &to].map(|bytes| bytes.as_ptr().align_offset(64));
-        // Keep the buffers for reading and writing half a page apart: a load waits for an earlier
-        // store to an address with the same low 12 bits (4K aliasing).
+        // Keep source and destination buffers half a page apart: a load waits for an earlier store
+        // to an address with the same low 12 bits (4K aliasing).
         let [a, b] = [from.as_ptr().addr() + start_from, to.as_ptr().addr() + start_to];
         let apart = (a + 2_048).wrapping_sub(b) % 4_096;
         let first = [start_from, start_to + apart];
@@ -283,8 +285,8 @@ impl Scratch {
     }
 }
 
-/// Buffers collected for the next burst call. Buffers left over from the lead-in are summed in the
-/// timed part; buffers left over at the end of the timed part are never summed.
+/// Buffers collected for the next `checksum_burst` call. Buffers left over from the untimed calls
+/// are summed in the timed part; buffers left over at the end of the timed part are never summed.
 #[derive(Default)]
 struct Pending<'s> {
     buffers: [Buffer<'s>; BURST_MAX],
@@ -334,10 +336,10 @@ mod tests {
             assert_eq!(pending.count, expected);
         }
         let summed = pending.sums.iter().filter(|sum| **sum != Sum::ZERO).count();
-        assert_eq!(summed, 3, "the first call, when the second began");
+        assert_eq!(summed, 3, "the first call is executed when the second begins");
         pending.add(&kernels, &[1], &Call { is_burst: false, ..call });
         assert_eq!(pending.count, 0);
         (0..=BURST_MAX).for_each(|_| pending.add(&kernels, &[1], &next));
-        assert_eq!(pending.count, 1, "a burst longer than the room");
+        assert_eq!(pending.count, 1, "a burst longer than the maximum");
     }
 }

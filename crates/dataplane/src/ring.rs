@@ -3,8 +3,8 @@
 //!
 //! This is a Lamport queue with free-running indices over a power-of-two number of slots. `tail`
 //! counts all items ever pushed and `head` all items ever popped, so the ring holds `tail - head`
-//! items, and item `i` is in slot `i mod length`. Each side owns one index and caches the other,
-//! refreshing its copy only if that indicates too little room or too few items:
+//! items, and item `i` is in slot `i mod length`. Each side owns one index and caches the other
+//! one, refreshing the cached copy only if it indicates too little room or too few items:
 //!
 //! ```text
 //! push(items):  room = length - (tail - cached_head)
@@ -15,9 +15,9 @@
 //!               copy min(avail, n) items from head; publish head
 //! ```
 //!
-//! Without the cached copies, every call would transfer the other side's cache line. A burst of any
-//! size costs a single publication. Only the producer can close the ring; the consumer then drains
-//! it.
+//! Without the cached copies, every call would transfer the other side's cache line. Pushing a
+//! burst of any size publishes the index once. Only the producer can close the ring; the consumer
+//! then drains it.
 //!
 //! Not supported: blocking (workers poll), multiple producers or consumers, growing.
 
@@ -57,7 +57,7 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// Pointer to a ring's slots, and index mask. Each side of the ring has its own copy of both, which
+/// Pointer to a ring's slots, and the index mask. Each side of the ring has its own copy, which
 /// saves a dependent load.
 struct Slots<T> {
     base: *mut T,
@@ -66,7 +66,7 @@ struct Slots<T> {
 
 impl<T> Slots<T> {
     /// Returns the `count` slots from `index` on as two contiguous runs: one up to the end of the
-    /// array, and one from its start. `count` must not exceed the ring's length.
+    /// array, and one from the start of the array. `count` must not exceed the ring's length.
     #[inline]
     fn runs(&self, index: usize, count: usize) -> (*mut T, usize, *mut T, usize) {
         let first = index & self.mask;
@@ -85,7 +85,7 @@ pub struct Producer<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// The consumer side of a ring. Padded like the producer.
+/// The consumer side of a ring. Padded to its own cache lines, like the producer side.
 #[repr(align(128))]
 pub struct Consumer<T> {
     slots: Slots<T>,
@@ -122,7 +122,7 @@ pub fn ring<T: Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
 }
 
 /// Moves `count` items in fixed-size blocks, which compile to plain vector moves. For short bursts,
-/// calling the general copy routine would cost as much as the rest of the push.
+/// a call of memcpy would cost as much as the rest of the push.
 ///
 /// # Safety
 /// `from` must hold `count` items, `to` must have room for them, and the two must not overlap.
@@ -144,7 +144,7 @@ unsafe fn move_items<T>(from: *const T, to: *mut T, count: usize) {
 }
 
 impl<T: Send> Producer<T> {
-    /// Returns a lower bound on the number of free slots, which is exact if less than `wanted`.
+    /// Returns a lower bound on the number of free slots. It is exact if it is less than `wanted`.
     #[inline]
     fn room(&mut self, wanted: usize) -> usize {
         let length = self.slots.mask + 1;
@@ -208,7 +208,7 @@ impl<T: Send> Producer<T> {
         self.shared.tail.0.store(self.tail, Ordering::Release);
     }
 
-    /// Closes the ring. Nothing may be pushed afterwards.
+    /// Closes the ring. No items may be pushed after this call.
     pub fn close(&mut self) {
         // P3/C3: pairs with the Acquire in `is_finished`: all items have been published before.
         self.shared.closed.store(true, Ordering::Release);
@@ -216,7 +216,7 @@ impl<T: Send> Producer<T> {
 }
 
 impl<T: Send> Consumer<T> {
-    /// Returns a lower bound on the number of available items, which is exact if less than
+    /// Returns a lower bound on the number of available items. It is exact if it is less than
     /// `wanted`.
     #[inline]
     fn available(&mut self, wanted: usize) -> usize {
@@ -242,8 +242,8 @@ impl<T: Send> Consumer<T> {
         Some(item)
     }
 
-    /// Pops up to `most` items, appends them to `items`, and returns how many. Never exceeds the
-    /// capacity of `items`.
+    /// Pops up to `most` items and appends them to `items`, without exceeding the capacity of
+    /// `items`. Returns the number of items popped.
     #[inline]
     pub fn pop_into(&mut self, items: &mut Vec<T>, most: usize) -> usize {
         let most = most.min(items.capacity() - items.len());
@@ -273,7 +273,7 @@ impl<T: Send> Consumer<T> {
         self.shared.head.0.store(self.head, Ordering::Release);
     }
 
-    /// Returns the current number of items; the producer may be adding more.
+    /// Returns the current number of items, to which the producer may be adding more.
     pub fn len(&self) -> usize {
         self.shared.tail.0.load(Ordering::Acquire).wrapping_sub(self.head)
     }

@@ -12,12 +12,11 @@ use linerate_trial::Watch;
 
 /// Runs a job until it ends or is stopped.
 ///
-/// The calling thread sleeps in the meantime. All of the job's threads start and end within this
-/// call.
+/// The calling thread sleeps until then. All threads of the job start and end within this call.
 ///
 /// # Errors
-/// Returns an error if the job cannot be started or a stage panics; in the latter case, the error
-/// carries the profile so far. See [`RunError`].
+/// Returns an error if the job cannot be started or a stage panics. After a panic, the error
+/// contains the profile so far. See [`RunError`].
 ///
 /// # Panics
 /// Panics if `job.cpus` does not have one CPU per worker of `job.mapping`, if the burst size is not
@@ -27,9 +26,9 @@ pub fn run(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
     run_metered::<true>(job, watch)
 }
 
-/// Like [`run`], but without the profile, for measuring the profiling overhead. The report's totals
-/// are correct; the rest is empty. This is not a Cargo feature, because a feature would require
-/// building this crate and its dependents twice.
+/// Like [`run`], but without the profile, for measuring the profiling overhead. In the report, only
+/// the totals are filled in. This is a function rather than a Cargo feature, because a feature
+/// would require building this crate and its dependents twice.
 ///
 /// # Errors
 /// Returns an error as for [`run`].

@@ -31,7 +31,7 @@ const START: u64 = 5_000_000;
 /// Ticks per second of the simulated clock.
 const RATE: f64 = 1e9;
 
-/// Another thread that periodically preempts the worker.
+/// A simulated thread that periodically preempts the worker.
 #[derive(Clone, Copy)]
 struct Rival {
     every: u64,
@@ -268,8 +268,8 @@ fn a_paced_source_keeps_its_rate_and_the_worker_starves_meanwhile() {
     let time = only(&report).time_or_zero();
     // Expected busy time per packet, with one packet every 10000 ticks: 1000 ticks in the stage,
     // three clock reads, and four more reads if the iteration is sampled. One in eleven iterations
-    // with a packet is sampled rather than one in sixteen: sampled polls are 150 ticks apart from
-    // the previous poll and others only 100, so more packets arrive before sampled ones.
+    // with a packet is sampled rather than one in sixteen: the interval before a sampled poll is
+    // 150 ticks, before other polls only 100, so more packets arrive before sampled polls.
     let read = READ as f64;
     let expected = (1_000.0 + 3.0 * read + 4.0 * read / 11.0) / 10_000.0;
     assert_near("busy", Some(time.busy), expected, 0.002);
@@ -346,8 +346,8 @@ fn time_lost_to_another_thread_is_what_the_scheduler_says() {
         let delay = worker.run_delay_ns.expect("the clock reports run delay") as f64;
         assert_near("lost", Some(worker.lost_ns as f64), delay, 0.01);
         assert_near("share", Some(worker.time_or_zero().lost), 0.4, 0.05);
-        // The worker is off the CPU for two of every five milliseconds. The absence falls into one
-        // window, and its neighbours are shortened.
+        // The worker is off the CPU for two of every five milliseconds. The absence is in one
+        // window, and the adjacent windows are shortened.
         let windows = worker.windows;
         assert!(windows.preempted > 0 && windows.preempted < windows.total);
         assert_near("switches", Some(worker.involuntary_switches as f64), 20.0, 0.06);

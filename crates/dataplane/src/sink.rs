@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet sinks, which discard packets, send them on interfaces, or keep them in memory for writing
-//! to a file after the run.
+//! Packet sinks, which discard packets, send them on interfaces, or keep them in memory until they
+//! are written to a file after the run.
 
 use crate::live::transmit::LiveSink;
 use crate::packet::Packet;
@@ -45,8 +45,8 @@ impl Kept {
         self.packets.push(KeptPacket { position, time_ns, start, end: self.bytes.len() });
     }
 
-    /// Merges several sinks, always taking the next packet with the lowest position. Preserves the
-    /// order within each sink, even if packets arrived out of order.
+    /// Merges the packets of several sinks by repeatedly taking the next packet with the lowest
+    /// position. Preserves the order within each sink, even if packets arrived out of order.
     pub(crate) fn merge(parts: &[Self]) -> Self {
         let mut merged = Self::default();
         let mut next = vec![0; parts.len()];
@@ -66,7 +66,7 @@ impl Kept {
 /// A worker's sink, which keeps, sends or discards packets.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    /// Source position at and beyond which packets are not kept.
+    /// Source position from which on packets are not kept.
     until: u64,
     pub(crate) kept: Kept,
     /// The interfaces on which packets are sent, if any.
@@ -84,7 +84,7 @@ impl Sink {
         Self { live: Some(Box::new(live)), ..Self::keeping(0) }
     }
 
-    /// Sends a burst, if this sink has interfaces; returns the packets that were dropped.
+    /// Sends a burst if this sink has interfaces. Returns the number of dropped packets and bytes.
     #[inline]
     pub(crate) fn send(&mut self, packets: &[Packet<'_>]) -> Tally {
         self.live.as_mut().map_or_else(Tally::default, |live| live.send(packets))

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Source queues, each of which delivers the packets that the flow hash assigns to one replica.
+//! Source queues that replay packets from memory. Each queue delivers the packets that the flow
+//! hash assigns to one replica.
 //!
-//! Traffic is an endless sequence: the prepared frames, repeated in a loop. A frame's *position* is
-//! its index in this sequence. A queue takes the frames of its buckets in order, copies them into
-//! buffers as a NIC would, and delivers them in bursts.
+//! Traffic is an endless sequence: the frames in memory, repeated in a loop. A frame's *position*
+//! is its index in this sequence. A queue takes the frames of its buckets in order, copies them
+//! into buffers as a NIC would, and delivers them in bursts.
 //!
-//! All queues are fed by the same line, so none can run ahead of another by more than their receive
-//! rings hold. A queue that is [`DESCRIPTORS`] positions ahead of the slowest one therefore stops,
-//! and the wait counts as starved. A paced line does not wait: if a worker falls more than
-//! [`DESCRIPTORS`] packets behind, its queue drops the oldest ones and counts them as missed. A NIC
-//! with a full ring would drop as many.
+//! All queues model queues of the same NIC on the same line, so a queue cannot get ahead of another
+//! by more packets than their receive rings hold. A queue that is [`DESCRIPTORS`] positions ahead
+//! of the slowest queue therefore stops, and its wait counts as starved. A paced line does not
+//! wait: if a worker falls more than [`DESCRIPTORS`] packets behind, its queue drops the oldest
+//! packets and counts them as missed. A NIC with a full ring would drop the same number.
 
 use crate::bucket::indirection;
 use crate::burst::Burst;
@@ -26,9 +27,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Receive descriptors per queue: the largest ring size of common NICs.
 pub const DESCRIPTORS: u64 = 4_096;
 
-/// Maximum number of packets that one poll drops as missed; dropping this many takes a few
-/// milliseconds. The limit ensures that the worker notices the end of the run even if packets
-/// arrive much faster than it can process them.
+/// Maximum number of packets that one poll drops as missed, which takes a few milliseconds. The
+/// limit ensures that the worker notices the end of the run even if packets arrive much faster than
+/// it can process them.
 const MISSED_PER_LOOK: u32 = 1 << 19;
 
 /// Returns the effective load share of the limiting replica when `replicas` equally fast replicas
@@ -82,7 +83,7 @@ pub fn coupled_share(buckets: &[u8], replicas: u32) -> f64 {
     clock.iter().max().map_or(even, |last| (*last as f64 / packets).max(even))
 }
 
-/// Progress of each source queue: the position of its next frame.
+/// Progress of all source queues: the position of each queue's next frame.
 pub(crate) struct Progress(Vec<PaddedPosition>);
 
 #[repr(align(128))]
@@ -105,7 +106,7 @@ impl Progress {
     }
 }
 
-/// When each frame of a pass over the traffic is due, in ticks from the start of the pass.
+/// Due time of each frame in a pass over the traffic, in ticks from the start of the pass.
 pub(crate) struct Timetable {
     due: Vec<u64>,
     pass_ticks: f64,
@@ -181,7 +182,7 @@ pub(crate) struct Feed<'a> {
     pub(crate) progress: &'a Progress,
     /// Number of packets to offer over all queues and passes; `u64::MAX` for no limit.
     pub(crate) limit: u64,
-    /// Nanoseconds by which capture times advance per pass over the traffic.
+    /// Duration of a pass over the traffic, in nanoseconds of capture time.
     pub(crate) pass_ns: u64,
 }
 
@@ -244,8 +245,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns whether the packet at `position` may be taken: it is less than [`DESCRIPTORS`] ahead
-    /// of the slowest other queue, or the source is paced.
+    /// Returns whether the packet at `position` may be taken, that is, whether it is less than
+    /// [`DESCRIPTORS`] positions ahead of the slowest other queue, or the source is paced.
     #[inline]
     fn within_reach(&mut self, position: u64) -> bool {
         if position < self.horizon {
@@ -341,21 +342,21 @@ impl<'a> Replay<'a> {
         packet
     }
 
-    /// Returns when this queue's next packet is due, relative to the start of the first pass.
+    /// Returns the due time of this queue's next packet, in ticks from the start of the first pass.
     #[inline]
     fn due(&self, timetable: &Timetable) -> Option<u64> {
         self.order.get(self.next).map(|&frame| timetable.due(self.pass, frame))
     }
 
-    /// Returns when this queue's next packet is due, in ticks of the clock; `u64::MAX` if it has no
-    /// packets, `None` if the source is not paced.
+    /// Returns the due time of this queue's next packet, in ticks of the clock; `u64::MAX` if the
+    /// queue has no packets, `None` if the source is not paced.
     pub(crate) fn next_due(&self) -> Option<u64> {
         let timetable = self.feed.timetable?;
         Some(self.due(timetable).map_or(u64::MAX, |due| self.start_ticks.saturating_add(due)))
     }
 
-    /// Drops as many packets as a NIC would have dropped by `now` because all descriptors were in
-    /// use. Drops the oldest packets, whereas a NIC drops the newest.
+    /// Drops the number of packets that a NIC would have dropped by `now` because all descriptors
+    /// were in use. Drops the oldest packets, whereas a NIC drops the newest ones.
     fn miss_overdue(&mut self, timetable: &Timetable, now: u64) {
         if self.order.is_empty() {
             return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stage interface: a stage is a function that processes bursts. Its context provides the
-//! packet account and the kernels.
+//! The stage interface. A stage processes bursts; its context provides the packet account and the
+//! kernels.
 
 use crate::burst::Burst;
 use crate::context::StageContext;
@@ -33,9 +33,9 @@ pub trait Stage: Send {
         Vec::new()
     }
 
-    /// Explains why the stage found nothing to do: returns the requirement in its parameters that
-    /// none of the `packets` packets met. Returns `None` if it processed or dropped a packet.
-    /// Called after the run.
+    /// Explains why the stage found nothing to do: returns the condition in its parameters that
+    /// none of the `packets` packets met. Returns `None` if a packet met the condition or was
+    /// dropped. Called after the run.
     fn idle(&self, packets: u64) -> Option<String> {
         let _ = packets;
         None
@@ -50,7 +50,7 @@ pub trait Steer: Send + Sync {
     fn bucket(&self, frame: &[u8]) -> Option<u8>;
 }
 
-/// Context that a stage's constructor receives in addition to the stage's parameters.
+/// Information that a stage's constructor receives in addition to the stage's parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildContext {
     /// Index of this replica, 0-based.
@@ -66,7 +66,7 @@ pub struct BuildError {
     pub param: &'static str,
     /// Index of the invalid entry, if the parameter is a list.
     pub index: Option<usize>,
-    /// The problem, including the invalid value.
+    /// Description of the problem, including the invalid value.
     pub message: String,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A run's packets, from a capture or a generator, all loaded into memory before the run.
+//! The packets of a run, from a capture or a generator, all in memory before the run.
 //!
-//! The caller opens the capture file, and the source paces the packets.
+//! The caller opens the capture file. The source, not this module, paces the packets.
 
 mod intake;
 
@@ -28,7 +28,7 @@ const GENERATED_GAP_NS: u64 = 1000;
 /// Where a frame is stored, and its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Time of capture, nanoseconds since 1970-01-01 UTC. Monotonic over the frames.
+    /// Time of capture, nanoseconds since 1970-01-01 UTC. Never decreases from frame to frame.
     pub time_ns: u64,
     /// Offset in the byte array that holds all frames.
     offset: usize,
@@ -67,15 +67,15 @@ impl Running {
     }
 }
 
-/// Frames in the order in which they are offered, and skipped frames by cause. Has no frames, like
-/// the default value, only if the path's packets come from interfaces.
+/// Frames in the order in which they are offered, and skipped frames by cause. Empty (the default)
+/// only if the path's packets come from interfaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     bytes: Vec<u8>,
     frames: Vec<Frame>,
     running: Vec<Running>,
     input: InputReport,
-    /// Hashes of address pairs between which fragments were found; empty once all frames are in.
+    /// Hashes of address pairs that exchange fragments; empty once all frames have been added.
     fragmented: BTreeSet<u64>,
 }
 
@@ -115,8 +115,8 @@ impl<'s> TrafficBuilder<'s> {
         self.traffic.reject(cause, packets);
     }
 
-    /// Adds the counts of skipped and repaired packets from `inner`, the capture that the source is
-    /// based on.
+    /// Adds the counts of skipped and repaired packets in `inner`, the capture from which the
+    /// source derives its packets.
     pub fn made_of(&mut self, inner: &Traffic) {
         let InputReport { left_out, .. } = &inner.input;
         left_out.iter().for_each(|(cause, tally)| self.reject(cause, *tally));
@@ -143,8 +143,8 @@ impl<'s> TrafficBuilder<'s> {
 pub struct SourceKind {
     /// Specification of the kind, for the path checker.
     pub spec: SourceSpec,
-    /// Creates the traffic that the source offers. The last argument lists the stages that choose a
-    /// packet's worker, as in [`Traffic::from_capture`].
+    /// Creates the traffic that the source offers. The last argument is the steering of the path's
+    /// stages, as in [`Traffic::from_capture`].
     pub traffic: MakeTraffic,
 }
 
@@ -164,7 +164,7 @@ pub enum TrafficError {
     AllRejected(BTreeMap<String, Tally>),
     /// `skip` and `first`, or `sample`, exclude every packet of the capture.
     NoneSelected(u64),
-    /// Not enough memory for the packets.
+    /// There is not enough memory for the packets.
     NoRoom {
         /// Packets and bytes loaded before memory ran out.
         taken: Tally,
@@ -245,9 +245,9 @@ impl std::error::Error for TrafficError {
 impl Traffic {
     /// Loads the replayable packets of a capture. `buffer_bytes` is the largest frame that fits a
     /// buffer, and `rules` specify how to treat frames that differ from their on-wire form. A
-    /// frame's bucket is the first one that any of `steers` returns, or else the one that
-    /// [`flow_bucket`] selects; [`address_bucket`] between addresses that exchange fragments, so
-    /// that the fragments stay in order with the other packets of their flow.
+    /// frame's bucket is the first one that any of `steers` returns. Otherwise, the bucket is the
+    /// frame's [`flow_bucket`] or, between addresses that exchange fragments, its
+    /// [`address_bucket`], so that fragments stay in order with the other packets of their flow.
     ///
     /// The following are skipped and counted in [`Traffic::input`], by the causes in
     /// [`linerate_record::input::cause`]: frames that are empty or do not fit a buffer; truncated
@@ -344,8 +344,9 @@ impl Traffic {
         self.input.offered.add(1, bytes.len() as u64);
     }
 
-    /// Hashes packets between addresses that exchange fragments by address. Fragments have no
-    /// ports, except for the first, so they would part from the other packets of their flow.
+    /// Changes the bucket of all packets between addresses that exchange fragments to the
+    /// [`address_bucket`]. Only first fragments have ports, so a hash of ports would separate
+    /// fragments from the other packets of their flow.
     fn keep_fragments_with_their_flows(&mut self, steers: &[Arc<dyn Steer>]) {
         let fragmented = std::mem::take(&mut self.fragmented);
         if fragmented.is_empty() {
@@ -412,7 +413,7 @@ impl Traffic {
         }
     }
 
-    /// Returns how many input packets were offered, repaired and skipped.
+    /// Returns the numbers of input packets that were offered, repaired and skipped.
     pub fn input(&self) -> &InputReport {
         &self.input
     }

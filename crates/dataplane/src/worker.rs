@@ -31,11 +31,11 @@ pub(crate) const OCCUPANCY_STEPS: usize = 11;
 
 /// Control flags shared by all workers.
 pub(crate) struct Control<'a> {
-    /// Ends the run: sources stop, and packets in flight are drained.
+    /// Set to end the run: sources stop, and packets in flight are drained.
     pub(crate) stop: &'a AtomicBool,
-    /// Makes all workers exit, because one of them failed.
+    /// Set to make all workers exit after one of them has failed.
     pub(crate) abort: &'a AtomicBool,
-    /// Whether workers share CPUs. If so, they yield while waiting.
+    /// Whether workers share CPUs. If so, they yield their CPU while waiting.
     pub(crate) yields: bool,
     /// Ticks per second of the workers' clocks.
     pub(crate) ticks_per_s: f64,
@@ -63,7 +63,7 @@ impl Control<'_> {
         }
     }
 
-    /// Returns whether the run is ending, early or on time.
+    /// Returns whether the run is ending, whether early or as planned.
     pub(crate) fn is_ending(&self) -> bool {
         self.is_aborted() || self.stop.load(Ordering::Relaxed)
     }
@@ -88,12 +88,12 @@ pub(crate) enum Head<'a, 'p> {
     Rings { inlets: Vec<Inlet<'p>>, turn: usize },
 }
 
-/// An output ring, with the packets staged for it.
+/// An output ring, with the packets to be pushed into it.
 pub(crate) struct Outlet<'p> {
     pub(crate) ring: Producer<Packet<'p>>,
     pub(crate) staged: Vec<Packet<'p>>,
     pub(crate) full_pushes: u64,
-    /// Wakes the worker that reads the ring; `None` if it never sleeps.
+    /// Waker of the worker that reads the ring; `None` if that worker never sleeps.
     pub(crate) waker: Option<Arc<Waker>>,
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct Part {
     pub(crate) drop_causes: &'static [&'static str],
     pub(crate) stage: Box<dyn Stage>,
     pub(crate) context: StageContext,
-    /// Which packets go round the stage; `None` if it processes all of them.
+    /// Packet class of the stage, with bypass counts; `None` if the stage processes all packets.
     pub(crate) branch: Option<Branch>,
     /// Packets that the stage processed.
     pub(crate) input_packets: u64,
@@ -125,7 +125,7 @@ pub(crate) struct Worker<'a, 'p> {
     pub(crate) head: Head<'a, 'p>,
     pub(crate) parts: Vec<Part>,
     pub(crate) tail: Tail<'p>,
-    /// What the worker does while it has no packets.
+    /// The worker's idle policy, with the state it needs.
     pub(crate) rest: Rest,
     pub(crate) homes: Homes<'p>,
     pub(crate) burst_size: usize,
@@ -180,7 +180,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Waits after an empty poll, as the worker's policy specifies.
+    /// Waits after an empty poll, as specified by the worker's idle policy.
     #[inline]
     fn rest<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>, control: &Control<'_>) {
         match self.rest.ladder.next(|| meter.clock().ticks()) {
@@ -195,7 +195,7 @@ impl<'p> Worker<'_, 'p> {
     #[inline(never)]
     fn park<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>, control: &Control<'_>) {
         let longest = self.head.longest_sleep(control, meter.clock());
-        // A worker that knows when its next packet is due need not try how long that takes.
+        // With a known due time, `auto` need not poll first to find out whether sleep pays off.
         let pays_off = |sleep: &Duration| match self.rest.policy {
             IdlePolicy::Auto => {
                 sleep.as_secs_f64() * control.ticks_per_s >= self.rest.ladder.park_after as f64
@@ -370,7 +370,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Gives the buffers of packets that ended on this worker back to their source queues.
+    /// Sends the buffers of packets that ended on this worker back to their source queues.
     #[inline]
     fn send_home(&mut self) {
         let released = &mut self.burst.released;
@@ -410,8 +410,8 @@ impl<'p> Worker<'_, 'p> {
 }
 
 impl Head<'_, '_> {
-    /// Returns how long the worker may sleep; `None` if nothing would wake it in time, as with an
-    /// unpaced source: it waits for other queues, which do not signal when they have caught up.
+    /// Returns the maximum sleep time; `None` if nothing would wake the worker in time, as with an
+    /// unpaced source, which waits for other queues that do not signal when they have caught up.
     fn longest_sleep<C: Clock>(&self, control: &Control<'_>, clock: &C) -> Option<Duration> {
         let Self::Source(queue) = self else { return Some(LONGEST) };
         let Origin::Replay(replay) = &queue.origin else { return Some(LONGEST) };
@@ -421,7 +421,7 @@ impl Head<'_, '_> {
     }
 
     /// Returns whether a poll would find packets or the end of the input. Always `false` for a
-    /// source: waiting on an interface already checks for packets.
+    /// source, because waiting on an interface already checks for packets.
     fn is_ready(&self) -> bool {
         match self {
             Self::Source(_) => false,
@@ -454,8 +454,8 @@ impl<'p> Outlet<'p> {
         }
     }
 
-    /// Pushes the staged packets. If the ring is full, waits for room or drops packets, depending
-    /// on `full`; dropped packets are moved to `released` and counted in `lost`.
+    /// Pushes the collected packets into the ring. If the ring is full, waits for room or drops
+    /// packets, depending on `full`. Dropped packets are moved to `released` and counted in `lost`.
     #[inline]
     fn push<const ON: bool, C: Clock>(
         &mut self,

@@ -68,7 +68,7 @@ fn a_stage_that_touches_a_page_per_packet_shows_a_fault_per_packet() {
         let stage = stages.iter().find(|stage| stage.name == name).expect("a stage of the path");
         let events = stage.events.as_ref().expect("events were counted");
         assert_eq!((events["cycles"].tier, events.len()), (Tier::Sw, 3));
-        events["cycles"].as_number().expect("enough turns were counted")
+        events["cycles"].as_number().expect("enough iterations were counted")
     };
     // A new block of memory costs one system call and a few faults for the page tables.
     assert!((faults("fault in") - 1.0).abs() < 0.01, "{}", faults("fault in"));

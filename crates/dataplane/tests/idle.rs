@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Workers with every idle policy: packets arrive whole and in order, and the report says how the
-//! workers waited.
+//! Tests workers with every idle policy: packets arrive intact and in order, and the report
+//! contains how the workers waited.
 
 #[expect(dead_code, reason = "other tests need more of it")]
 mod common;
@@ -31,7 +31,7 @@ fn run_two(options: RunOptions, idle: &IdleRules) -> Outcome {
     run(&job, &Watch::unattended()).expect("nothing is broken")
 }
 
-/// Each worker's report on its idle time.
+/// Returns each worker's report on its idle time.
 fn idle(outcome: &Outcome) -> Vec<IdleReport> {
     let workers = outcome.report.workers.iter();
     workers.map(|worker| worker.idle.clone().expect("every run reports it")).collect()
@@ -52,13 +52,13 @@ fn packets_arrive_whole_and_in_order_with_every_policy() {
 
 #[test]
 fn a_parked_worker_sleeps_between_packets_and_is_woken_by_them() {
-    // Long enough that both sleep, however late other programs let them start.
+    // Long enough for both workers to sleep, even if other programs delay their start.
     let (rate, length) = (Rate::PacketsPerSecond(100.0), RunLength::Seconds(0.5));
     let options = RunOptions { length, rate, ..OPTIONS };
     let outcome = run_two(options, &IdleRules::all(IdlePolicy::Park));
     let [source, sink] = <[_; 2]>::try_from(idle(&outcome)).expect("two workers");
     assert_eq!((source.policy.as_str(), source.park_after_ns), ("park", None));
-    // The source wakes up when a packet is due, the other worker when it is there.
+    // The source wakes up when a packet is due, the other worker when the packet arrives.
     assert!(source.parks > 0 && source.wake_ups < source.parks, "{source:?}");
     assert!(sink.wake_ups > 0 && sink.parked_ns > 0, "{sink:?}");
     assert_conserved(&outcome.report);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests that what a path does to packets does not depend on its mapping.
+//! Tests that a path's output does not depend on its mapping.
 
 mod common;
 #[path = "common/conserved.rs"]
@@ -57,7 +57,8 @@ fn only(class: PacketClass, kind: &str) -> StageUse {
     StageUse { name, only: class, ..stage(kind, "", 0) }
 }
 
-/// Disjoint branches for IPv4 and IPv6, one for TCP within both, and a common end.
+/// Returns a path with disjoint branches for IPv4 and IPv6, a branch for TCP within both, and a
+/// common end.
 fn branches() -> Path {
     path(vec![
         stage("classify", "", 0),

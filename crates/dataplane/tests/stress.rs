@@ -112,7 +112,7 @@ impl Case {
     fn check(&self, outcome: &Outcome) {
         let report = &outcome.report;
         assert_conserved(report);
-        assert!(report.rings.iter().all(|ring| ring.held == 0), "what is inside drains");
+        assert!(report.rings.iter().all(|ring| ring.held == 0), "all rings are drained");
         let sinks =
             report.workers.iter().filter_map(|s| s.stages.iter().find(|s| s.name == "sink"));
         let delivered: u64 = sinks.map(|sink| sink.ledger.consumed.packets).sum();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Checks this machine's hardware, and the settings that interfere with a data plane or slow it
-//! down. For each setting, gives the command that would change it, but does not run it.
+//! down. For each setting, returns the command that would change it; no command is run.
 //!
-//! Everything is read once, from /proc and /sys; a machine with 256 CPUs and 1000 interrupts takes
-//! about 30 ms. Counters (`linerate-counters`), and NIC settings that only ethtool(8) can query,
-//! are not covered.
+//! Everything is read once, from /proc and /sys, which takes about 30 ms on a machine with 256 CPUs
+//! and 1000 interrupts. Counters (`linerate-counters`), and NIC settings that only ethtool(8) can
+//! query, are not covered.
 
 mod boot;
 mod bypass;
@@ -24,7 +24,7 @@ use linerate_record::doctor::{Observation, Section};
 
 const NODES: &str = "sys/devices/system/node";
 
-/// Data shared by all checks, read once.
+/// Data about the machine that all checks share; read once.
 struct Host {
     root: Root,
     /// Contents of /proc/cpuinfo; empty if unreadable.
@@ -49,14 +49,14 @@ impl Host {
         self.online.first().copied().unwrap_or(0)
     }
 
-    /// Returns the hardware threads of the first CPU's core, which is left to the OS when all
-    /// others are isolated.
+    /// Returns the hardware threads of the first CPU's core, which is left to the OS when all other
+    /// cores are isolated.
     fn system_cpus(&self) -> Vec<u32> {
         self.siblings(self.first_cpu()).unwrap_or_else(|| vec![self.first_cpu()])
     }
 
-    /// Returns the CPUs suitable for workers, ascending: the isolated ones, or all except those
-    /// left to the OS.
+    /// Returns the CPUs suitable for workers, ascending: the isolated CPUs or, if there are none,
+    /// all except those left to the OS.
     fn worker_cpus(&self) -> Vec<u32> {
         if !self.isolated.is_empty() {
             return self.isolated.clone();
@@ -125,7 +125,7 @@ fn settings(host: &Host) -> Option<Observation> {
         Section::DataPlane.advice(
             "settings",
             "read-only",
-            "/sys is read-only in this container: on the host, run the commands that change it",
+            "/sys is read-only in this container: run the commands that change it on the host",
             None,
         )
     })

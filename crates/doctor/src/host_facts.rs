@@ -2,8 +2,8 @@
 //! Facts that determine whether an event can be counted on this host: kernel settings, this
 //! process's privileges, the PMUs, and the hypervisor.
 //!
-//! They are interpreted by [`refusal`](crate::refusal). Properties that can only be determined by
-//! trial are not included ([`Opener`](linerate_counters::opener::Opener)).
+//! [`refusal`](crate::refusal) interprets these facts. Properties that can be determined only by
+//! trial are not included (see [`Opener`](linerate_counters::opener::Opener)).
 
 mod facts;
 
@@ -13,7 +13,7 @@ use linerate_machine::Root;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Facts about this process's host, all read together when first needed. Access is thread-safe.
+/// Facts about this process's host. All are read when the first one is needed. Thread-safe.
 #[derive(Debug)]
 pub struct HostFacts {
     root: PathBuf,
@@ -26,8 +26,8 @@ impl HostFacts {
         Self::from(Path::new("/"))
     }
 
-    /// Returns facts that are read from /proc and /sys under `root` when first needed. Programs are
-    /// looked up in the directories of `PATH` under `root`.
+    /// Returns facts that are read from /proc and /sys under `root` when the first one is needed.
+    /// Programs are looked up in the directories of `PATH` under `root`.
     pub fn from(root: &Path) -> Self {
         Self { root: root.to_owned(), facts: OnceLock::new() }
     }
@@ -47,15 +47,15 @@ impl HostFacts {
         self.facts.get_or_init(|| Facts::read(&self.root))
     }
 
-    /// Returns the state of the module that holds the counters and makes their registers readable;
-    /// `None` if not loaded. Read at every call, because the module may be loaded or unloaded while
-    /// a program runs, and registers may be read only while it is loaded.
+    /// Returns the state of the `pmu_user` module, which holds the counters and makes their
+    /// registers readable; `None` if it is not loaded. Every call reads the state again, because
+    /// the module may be unloaded while a program runs, and registers may then no longer be read.
     pub fn pmu_user(&self) -> Option<PmuUser> {
         Module::loaded(&self.root)
     }
 
     /// Returns the owner of the process or thread `id` and the owner of this process, if they
-    /// differ; `None` if they are the same or unknown. Reads both at every call.
+    /// differ; `None` if they are the same or unknown. Every call reads both again.
     pub(crate) fn stranger(&self, id: u32) -> Option<Stranger> {
         let files = Root::new(&self.root);
         let runs = |who: &str| Credentials::read(&files.text(&format!("proc/{who}/status"))?);
@@ -71,7 +71,7 @@ impl HostFacts {
     }
 }
 
-/// Another user's process, with its owner and ours.
+/// The owner of another user's process, and the owner of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stranger {
     /// Which ID differs: `user` or `group`.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Determines by trial what can be measured on this machine, and what would enable the rest.
 //!
-//! Every tier is tried on work of known size: an event that opens but counts too little is treated
-//! like one that does not open. Takes about 30 ms, most of which is a sleep to determine the TSC
-//! rate; Valgrind reports its version in the meantime. The accuracy of each tier is covered in
-//! `docs/method.md`.
+//! Every tier is tested on work of known size: an event that opens but counts too little is treated
+//! like an event that does not open. The tests take about 30 ms. Most of this time is a sleep to
+//! determine the TSC rate, during which Valgrind reports its version. `docs/method.md` describes
+//! the accuracy of each tier.
 //!
 //! | subject | module |
 //! |---|---|

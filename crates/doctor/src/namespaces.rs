@@ -7,15 +7,15 @@ use linerate_machine::Root;
 /// Why namespaces are forbidden, and the command that allows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// A sentence, without a full stop, that names the setting that forbids namespaces and its
+    /// The reason as a sentence without a full stop: the setting that forbids namespaces, and its
     /// value.
     pub sentence: String,
     /// Command that would change the setting; manual steps are shell comments.
     pub fix: String,
 }
 
-/// Settings that can forbid user namespaces: the file, the value that forbids them, and the
-/// sysctl(8) assignment that permits them.
+/// Settings that can forbid user namespaces: file, forbidding value, and the sysctl(8) assignment
+/// that permits user namespaces.
 const SETTINGS: [(&str, &str, &str); 3] = [
     ("proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
     ("proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
@@ -38,7 +38,8 @@ pub fn setting(root: &Root) -> Option<Obstacle> {
     })
 }
 
-/// Returns why user namespaces are forbidden here: a setting or, if there is none, the container.
+/// Returns why user namespaces are forbidden here: because of a setting or, if no setting forbids
+/// them, because of the container.
 pub fn obstacle(root: &Root) -> Obstacle {
     setting(root).unwrap_or_else(|| Obstacle {
         sentence:

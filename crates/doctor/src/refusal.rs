@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why events are not counted, and the commands that change that.
+//! Explains why events are not counted, with commands that enable them.
 //!
-//! `linerate-counters` reports its failures ([`Refusal`]); an [`Explainer`] interprets these
-//! failures based on the kernel's settings. All explanations of counter refusals are worded here.
+//! `linerate-counters` reports its failures as a [`Refusal`]. An [`Explainer`] interprets a refusal
+//! based on the kernel's settings. This module contains the wording of all explanations.
 
 mod kernel;
 mod pmu;
@@ -14,15 +14,15 @@ use linerate_counters::refusal::Refusal;
 pub(crate) use pmu::instead_of_nothing;
 pub(crate) use registers::examine;
 
-/// Why an event is not counted.
+/// The reason why an event is not counted, and a fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// Machine-readable cause.
     pub cause: Cause,
     /// The reason as a sentence, with the values found.
     pub sentence: String,
-    /// Shell command for this machine that enables the event or an alternative, if possible. Manual
-    /// steps, and commands for another machine, follow `#`.
+    /// Shell command that enables the event or an alternative on this machine, if there is one.
+    /// Manual steps, and commands for another machine, follow `#`.
     pub fix: Option<String>,
 }
 
@@ -31,8 +31,7 @@ pub struct Explanation {
 pub enum Cause {
     /// A virtual machine without a virtual PMU.
     NoVirtualPmu,
-    /// The processor may have counters, but the kernel found neither a driver nor a description for
-    /// them.
+    /// The processor may have counters, but the kernel has no driver for them or did not find them.
     NoPmuDriver,
     /// The device tree has no PMU node, or an empty one.
     DeviceTreeWithoutPmu,
@@ -48,9 +47,9 @@ pub enum Cause {
     WatchdogHoldsCounter,
     /// Only some of the processor's core types have the event.
     HybridCores,
-    /// No event table for the processor, and the event is not an architectural one.
+    /// The processor has no event table, and the event is not an architectural event.
     UnknownProcessor,
-    /// More simultaneous events than counters.
+    /// More events were requested at the same time than there are counters.
     TooManyEvents,
     /// The kernel supports the processor, but not this event on it.
     UnsupportedEvent,
@@ -70,8 +69,7 @@ pub enum Cause {
     TargetGone,
     /// The event was opened but never got a counter.
     NeverScheduled,
-    /// No module has enabled user access to the PMU registers, or the access has been disabled
-    /// again.
+    /// User access to the PMU registers was not enabled by a module, or has been disabled again.
     RegistersClosed,
     /// The thread that would read the registers is not pinned to a single CPU.
     NotOnOneCpu,
@@ -144,11 +142,11 @@ impl Cause {
 /// Explains refusals on one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Explainer<'a> {
-    /// This process's host. Facts are read when first needed to explain a refusal.
+    /// This process's host. Its facts are read when the first refusal is explained.
     pub host_facts: &'a HostFacts,
     /// Whether there is an event table for the processor.
     pub is_known_processor: bool,
-    /// Whether the caller can read counter registers. If so, loading `pmu_user` is another fix.
+    /// Whether the caller can read counter registers. If so, the fix may be to load `pmu_user`.
     pub takes_registers: bool,
 }
 
@@ -180,12 +178,12 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// First words of a suggested command that counts with hardware counters only.
+/// Beginning of a suggested command that counts only with hardware counters.
 pub const BY_HARDWARE: &str = "linerate stat --tier hw";
 
 impl Explanation {
-    /// Marks the fix as being for another machine if it requires hardware counters and this machine
-    /// has none.
+    /// Marks the fix as a command for another machine if it requires hardware counters and this
+    /// machine has none.
     pub fn elsewhere(mut self, facts: &Facts) -> Self {
         let is_missing = facts.core_units.is_empty();
         if let Some(fix) = self.fix.as_mut().filter(|fix| fix.starts_with(BY_HARDWARE)) {
@@ -201,10 +199,10 @@ impl Explanation {
     }
 }
 
-/// Fix that works for simulated events on any machine with Valgrind.
+/// Command that simulates the events; works on any machine with Valgrind.
 const SIMULATE: &str = "linerate stat --tier sim -- COMMAND";
 
-/// Returns the simulation command, preceded by the installation of Valgrind if missing.
+/// Returns the simulation command. If Valgrind is missing, the command first installs it.
 fn simulate(facts: &Facts) -> String {
     match facts.installer.filter(|_| facts.valgrind.is_none()) {
         Some(installer) => format!("{} valgrind && {SIMULATE}", installer.command),
@@ -222,7 +220,7 @@ pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
     }
 }
 
-/// Explains why an event was opened but never got a counter, although its target ran.
+/// Explains why an event never got a counter, although it was opened and its target ran.
 fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
     if event.class == Class::Hardware && around.pmu_user().is_some() {
         return registers::held();

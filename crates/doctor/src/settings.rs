@@ -72,7 +72,7 @@ fn table(catalog: &Catalog) -> Observation {
 fn at_once(trial: &Trial) -> Observation {
     match (trial.at_once, &trial.user) {
         (Some(count), _) => {
-            let sentence = "hardware events that can be counted at once; beyond that, events are \
+            let sentence = "hardware events that can be counted at once; more events are \
                             multiplexed";
             COUNTERS.fact(COUNTERS_AT_ONCE, count.to_string(), sentence)
         }
@@ -110,7 +110,7 @@ fn filter(facts: &Facts) -> Observation {
         Some(true) => COUNTERS.fact(
             "seccomp",
             "filtered",
-            "a seccomp filter is active; the tiers show whether it blocks counters",
+            "a seccomp filter is active; the list of tiers shows whether it blocks counters",
         ),
         Some(false) => COUNTERS.good("seccomp", "none", "no seccomp filter"),
         None => COUNTERS.unknown("seccomp", "not shown in /proc/self/status"),
@@ -135,8 +135,8 @@ fn software(trial: &Trial) -> Observation {
     }
 }
 
-/// A tracepoint that every kernel with tracepoints has. Its file is read because directories may be
-/// readable even if the files in them are not.
+/// A tracepoint that exists in every kernel with tracepoints. The check reads a file, because a
+/// directory may be readable even if its files are not.
 const SOME_POINT: &str = "sched/sched_switch/id";
 
 pub(super) fn tracepoints(around: &HostFacts) -> Observation {
@@ -199,7 +199,7 @@ fn user_access(facts: &Facts, trial: &Trial) -> Observation {
     }
 }
 
-/// Checks for a simulator. QEMU is preferred to Valgrind because it simulates more.
+/// Checks for a simulator: QEMU or, if QEMU is missing, Valgrind, which simulates less.
 fn simulator(trial: &Trial) -> Observation {
     if let Some(emulator) = &trial.qemu {
         let sentence = "simulates the instructions, cache levels and TLBs of any architecture";

@@ -97,7 +97,8 @@ fn perf_is_not_tried_while_a_module_holds_the_counters() {
     assert_eq!(reason.as_ref(), Some(&report.tiers[1].sentence));
 }
 
-/// The kernel also opens groups that need the counter held by its watchdog, but they never count.
+/// The kernel also opens groups that need the counter held by its watchdog, but such groups never
+/// count.
 #[test]
 fn a_counter_that_the_watchdog_holds_is_not_there() {
     let Some(_) = examine_scripted(&synthetic(1, |_| None), usual()) else { return };
@@ -116,7 +117,7 @@ fn a_counter_that_the_watchdog_holds_is_not_there() {
     }
 }
 
-/// At paranoid level 2, software events in kernel mode are forbidden, like all others.
+/// At paranoid level 2, software events in kernel mode are forbidden, like all other events.
 #[test]
 fn software_events_of_user_mode_only_are_marked_as_partial() {
     let refuses = |request: &Request| (!request.exclude_kernel).then_some(EACCES);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tries each evidence tier on work of known size.
+//! Tests each evidence tier on work of known size.
 
 use crate::host_facts::{Facts, HostFacts};
 use crate::refusal::{self, Cause, Explainer, Explanation};
@@ -14,25 +14,26 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Results of trying each tier.
+/// Results of testing each evidence tier.
 pub(super) struct Trial {
-    /// Whether instructions can be counted in user and kernel mode, or why not.
+    /// Whether instructions can be counted in user and kernel mode together, or why not.
     pub(super) both: Result<(), Explanation>,
     /// Whether instructions can be counted in user mode only, or why not.
     pub(super) user: Result<(), Explanation>,
-    /// Result of counting cycles without perf, by reading counter registers that a module made
-    /// readable: tier and sentence. `None` on processors without registers of this kind.
+    /// Tier and sentence if events can be counted without perf, by reading counter registers that a
+    /// module made readable; otherwise, why not. `None` on processors without such registers.
     pub(super) registers: Option<Result<(Tier, String), Explanation>>,
-    /// Whether CPU time can be counted, with or without kernel mode, or why not.
+    /// Whether CPU time can be counted, at least in user mode, or why not.
     pub(super) software: Result<(), Explanation>,
-    /// Whether CPU time can be counted including kernel mode, or why not. Requires the same
+    /// Whether CPU time can be counted in kernel mode too, or why not. This requires the same
     /// permission as counting events inside the kernel.
     pub(super) software_both: Result<(), Explanation>,
     /// Valgrind version.
     pub(super) valgrind: Result<String, Explanation>,
     /// Name of QEMU's user-mode emulator, if installed.
     pub(super) qemu: Option<String>,
-    /// Number of hardware events that can be counted simultaneously; `None` if none can.
+    /// Number of hardware events that can be counted simultaneously; `None` if hardware events
+    /// cannot be counted.
     pub(super) at_once: Option<usize>,
     /// Whether this program can read a counter from user space; `None` if no hardware event
     /// can be counted.
@@ -111,8 +112,8 @@ impl Trial {
         })
     }
 
-    /// Returns the state of the software tier, which is at least partially available, because the
-    /// TSC always is.
+    /// Returns the state of the software tier. It is always at least partially available, because
+    /// the timestamp counter is.
     fn software_state(&self) -> TierState {
         match (&self.software, &self.software_both) {
             (Ok(()), Ok(())) => {
@@ -146,7 +147,7 @@ impl Trial {
     }
 }
 
-/// Name of the access method that reads counter registers opened by a module.
+/// Name of the method that reads counter registers to which a module has enabled user access.
 const REGISTERS: &str = "registers";
 
 fn works(tier: Tier, sentence: &str) -> TierState {
@@ -179,12 +180,14 @@ fn event(name: &str, class: Class, kind: u32, config: u64) -> Event {
     }
 }
 
-/// Iterations of the counted loop. Each executes at least one instruction, and the whole loop takes
-/// at least a microsecond, so both instructions and nanoseconds are at least [`LEAST`].
+/// Iterations of the counted loop. Each iteration executes at least one instruction, and the whole
+/// loop takes at least a microsecond, so the counts of instructions and of nanoseconds are at least
+/// [`LEAST`].
 const TURNS: u64 = 20_000;
 
-/// Minimum number of instructions, and of nanoseconds, that the loop takes: no core takes less than
-/// a quarter of a cycle for an iteration, which contains a jump, and none runs at 20 GHz.
+/// Minimum number of instructions, and of nanoseconds, that the counted loop takes. An iteration
+/// contains a jump, so it takes at least a quarter of a cycle on any core, and no core runs at 20
+/// GHz.
 const LEAST: u64 = TURNS / 100;
 
 fn work() {
@@ -218,8 +221,8 @@ impl Probe<'_> {
         if count < LEAST { Err(self.counts_too_little(event, count)) } else { Ok(()) }
     }
 
-    /// Counts CPU time in both modes and in user mode only: restrictions on kernel mode also apply
-    /// to software events.
+    /// Counts CPU time in both modes, and in user mode only, because restrictions on kernel mode
+    /// also apply to software events.
     fn count_software(&self) -> (Result<(), Explanation>, Result<(), Explanation>) {
         let task_clock = event("task_clock_ns", Class::Software, SOFTWARE, 1);
         let both = Request::new(task_clock.selector);
@@ -228,8 +231,8 @@ impl Probe<'_> {
         (tried.clone().or_else(|_| self.count(&task_clock, &user_only)), tried)
     }
 
-    /// Explains an event that opens but does not count, as happens with emulators and with drivers
-    /// for other cores.
+    /// Explains why an event that can be opened counts too little, as happens with emulators and
+    /// with drivers for other cores.
     fn counts_too_little(&self, event: &Event, count: u64) -> Explanation {
         Explanation {
             cause: Cause::UnsupportedEvent,
@@ -252,10 +255,10 @@ impl Probe<'_> {
     }
 }
 
-/// Returns how many events can be counted in one group: cycles, for which some processors have a
-/// dedicated counter, plus as many instances of the requested event as fit. The kernel accepts as
-/// many events as the processor has counters, even if its watchdog holds one, so `counts` checks
-/// that the group really counts.
+/// Returns the number of events that can be counted in one group, which consists of cycles (some
+/// processors have a dedicated counter for these) and as many instances of the requested event as
+/// fit. The kernel accepts as many events as the processor has counters, even if its watchdog holds
+/// one, so `counts` checks that the group really counts.
 pub(super) fn count_at_once(
     opener: &dyn Opener,
     request: &Request,

@@ -14,7 +14,7 @@ use std::io::Read;
 
 const PROGRAMS: Section = Section::Programs;
 
-/// Checks the settings that determine what can be observed of a program.
+/// Checks the settings that determine which data about programs can be observed.
 pub(super) fn observe(trial: &Trial, around: &HostFacts) -> Vec<Observation> {
     let root = Root::new(around.root());
     vec![
@@ -40,7 +40,7 @@ fn others(around: &HostFacts) -> Observation {
     }
 }
 
-/// Checks the scheduler's per-thread accounting, without which waiting for a CPU cannot be
+/// Checks the scheduler's per-thread accounting. Without it, waiting for a CPU cannot be
 /// distinguished from sleep.
 fn waits(root: &Root) -> Observation {
     const NAME: &str = "time_waiting";
@@ -51,7 +51,7 @@ fn waits(root: &Root) -> Observation {
         Some(0) => PROGRAMS.missing(
             NAME,
             "not counted",
-            "this kernel was built without CONFIG_SCHED_INFO: run-queue delay looks like sleep",
+            "this kernel was built without CONFIG_SCHED_INFO, so run-queue delay looks like sleep",
             None,
         ),
         None => PROGRAMS.unknown(NAME, "/proc/self/schedstat is missing or has no run-queue delay"),
@@ -75,7 +75,7 @@ fn samples(trial: &Trial) -> Observation {
     }
 }
 
-/// Checks that kernel symbols can be resolved; /proc/kallsyms shows only zero addresses to
+/// Checks whether kernel symbols can be resolved. /proc/kallsyms may show only zero addresses to
 /// unprivileged users.
 fn names(root: &Root, trial: &Trial) -> Observation {
     const NAME: &str = "kernel_names";
@@ -95,7 +95,7 @@ fn names(root: &Root, trial: &Trial) -> Observation {
     }
 }
 
-/// Checks kernel events, which require tracepoints and permission to trace all programs.
+/// Checks access to kernel events, which requires tracepoints and permission to trace all programs.
 fn events(around: &HostFacts) -> Observation {
     const NAME: &str = "kernel_events";
     const WHAT: &str = "preempting threads, drop reasons, system calls and locks";

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The counts of all slices are summed before they are divided, so that a short slice has little
-//! weight. With five slices or more, the interval is that of the median slice. Ticks are treated as
-//! cycles, which is correct if the processor's own cycle counter was read.
+//! weight. With five slices or more, the interval is that of the median over slices. Ticks are
+//! treated as cycles, which is correct if the processor's own cycle counter was read.
 //!
 //! A slice whose overflow indicator is set contributes time and packets, but no counts: it is
 //! unknown which counter overflowed, or how often.
@@ -33,7 +33,7 @@ pub(crate) mod unit {
     pub(crate) const PTI: &str = "events/1000 instructions";
 }
 
-/// Builds a strand from its slices, and lists inconsistencies among them.
+/// Computes a strand's metrics from its slices, and lists inconsistencies among the slices.
 pub fn from_slices(
     cpu: u32,
     slices: Vec<Slice>,
@@ -64,13 +64,13 @@ pub fn from_slices(
     (strand, faults)
 }
 
-/// Returns, for each slice, the preceding reading; `None` if missing.
+/// Returns the reading before each slice; `None` if that reading is missing.
 fn befores(slices: &[Slice]) -> impl Iterator<Item = Option<&Slice>> {
     let earlier = std::iter::once(None).chain(slices.iter().map(Some));
     slices.iter().zip(earlier).map(|(slice, before)| before.filter(|_| !slice.is_first))
 }
 
-/// Returns the ticks and packets of every slice with a preceding reading.
+/// Returns the ticks and packets of each slice that has a preceding reading.
 fn readings(slices: &[Slice]) -> Vec<(u64, u64)> {
     let of = |(slice, before): (&Slice, Option<&Slice>)| {
         let before = before?;
@@ -145,7 +145,7 @@ impl Counted {
 
 const METHOD: &str = "sums over the dump's slices";
 
-/// Returns the ratio of two sums, with the interval of the median individual ratio.
+/// Returns the ratio of two sums. The interval is that of the median of the individual ratios.
 fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure {
     let (above, below) =
         pairs.iter().fold((0.0, 0.0), |(above, below), pair| (above + pair.0, below + pair.1));
@@ -204,7 +204,7 @@ fn cpi(counted: &[Counted], is_inverted: bool) -> Figure {
     ratio(unit::CPI, 1.0, &pairs.collect::<Vec<_>>(), NO_INSTRUCTIONS)
 }
 
-/// Returns each event's totals, in order of first appearance.
+/// Returns the totals of each event, in the order in which events first appear.
 fn events(counted: &[Counted]) -> Vec<StrandEvent> {
     let mut names: Vec<(&str, &str)> = Vec::new();
     for (name, native, _) in counted.iter().flat_map(|slice| &slice.events) {
@@ -235,17 +235,17 @@ fn event(name: &str, native: &str, counted: &[Counted]) -> StrandEvent {
     }
 }
 
-/// An event's total count as reported by another program, which scales it up if the event was
-/// multiplexed.
+/// An event's total count as reported by another program. For a multiplexed event, this is a
+/// scaled count.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sum {
-    /// Name in this project's spelling.
+    /// Event name as spelled in linerate's records.
     pub(crate) name: String,
     /// Event name in the input.
     pub(crate) native: String,
     /// Count, or why there is none.
     pub(crate) count: Result<f64, String>,
-    /// The part of the count that was not extrapolated, which is a lower bound on the count.
+    /// Raw count, before scaling; a lower bound on the count.
     pub(crate) least: f64,
     pub(crate) tier: Tier,
     pub(crate) method: String,
@@ -258,8 +258,8 @@ impl Sum {
     }
 }
 
-/// Builds a strand from an input that has only totals. The packet count, if any, was given by the
-/// user.
+/// Computes a strand's metrics from an input that contains only totals. The packet count, if any,
+/// was given by the user.
 pub(crate) fn from_sums(
     name: Option<String>,
     cpu: Option<u32>,
@@ -341,15 +341,15 @@ struct CertainCount {
     /// Count, or why there is none.
     count: Result<f64, String>,
     is_scaled: bool,
-    /// Certain lower bound on the count.
+    /// Guaranteed lower bound on the count.
     least: f64,
 }
 
-/// Returns the ratio of two counts. If one of them was scaled, that count's lower bound limits the
-/// ratio on one side only; if both were scaled, the ratio has no bounds.
+/// Returns the ratio of two counts. If one of them was scaled, its lower bound limits the ratio on
+/// one side only. If both were scaled, the ratio has no bounds.
 fn quotient(unit: &str, scale: f64, above: &CertainCount, below: &CertainCount) -> Figure {
     const METHOD: &str = "counts from the input";
-    // The quotient has the weaker of the two tiers.
+    // The quotient gets the weaker evidence tier of the two counts.
     let tier = above.tier.max(below.tier);
     match (&above.count, &below.count) {
         (Ok(count), Ok(each)) if *each > 0.0 => {

@@ -4,7 +4,7 @@
 use crate::{perf_stat, profile_dump, vpp};
 use linerate_record::strands::ForeignFormat;
 
-/// Returns a text's format; `None` if it cannot be determined.
+/// Returns the format of a text; `None` if the format cannot be determined.
 pub fn format(text: &str) -> Option<ForeignFormat> {
     let has = |is: fn(&str) -> bool| text.lines().any(is);
     if has(profile_dump::is_its_own) {

@@ -4,7 +4,7 @@
 //!
 //! The counts depend on the record, and are rounded:
 //!
-//! - run, tune: ticks for which each stage was busy and each worker starved, blocked or preempted,
+//! - run, tune: busy ticks of each stage, and starved, blocked and preempted ticks of each worker,
 //!   computed from their shares of the measurement time
 //! - regions: ticks in the region itself, excluding nested regions
 //! - VPP: ticks of each node
@@ -21,7 +21,7 @@ use linerate_record::{Body, Record};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Returns a record's stacks.
+/// Returns a record's folded stacks.
 ///
 /// # Errors
 /// Returns an error if the record has no breakdown of time and no counts by function.
@@ -93,7 +93,7 @@ fn of_profile(report: &ProfileReport, text: &mut String) {
     }
 }
 
-/// Adds the counts of functions without rounding them, so that they add up to the total.
+/// Adds the counts of functions unrounded, so that they add up to the total.
 fn of_hot_spots(hot: &HotSpots, text: &mut String) {
     for function in &hot.functions {
         let count = hot.count(&hot.by, &function.counts);
@@ -110,7 +110,7 @@ fn append_stack(text: &mut String, stack: &str, ticks: Option<f64>) {
     }
 }
 
-/// Returns a frame name without the characters that separate frames or end a line.
+/// Returns the name of a stack frame without characters that separate frames or end a line.
 fn frame(name: &str) -> String {
     name.chars().map(|c| if c == ';' || c.is_control() { '_' } else { c }).collect()
 }

@@ -9,9 +9,9 @@
 //!   graphs by [`folded`], and profiles for other viewers by [`pprof`] and [`perf_script`].
 //! - [`detect`] identifies the program that produced a text.
 //!
-//! Readers keep valid lines and report every invalid line with its number: a damaged line does not
-//! invalidate the file. Missing data is never filled in. [`mod@derive`] computes metrics from the
-//! counts in the same way for every format.
+//! Readers keep valid lines and report every invalid line with its number, so that a damaged line
+//! does not invalidate the file. Missing data is never guessed. [`mod@derive`] computes metrics
+//! from the counts in the same way for every format.
 //!
 //! `cli` reads the files, and `explain` computes CPI stacks from the imported counts.
 
@@ -31,14 +31,14 @@ pub mod vpp;
 
 use std::fmt;
 
-/// What is known about the processor that an input was measured on.
+/// Properties of the processor on which an input was measured, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Processor {
     /// Tick counter frequency in GHz.
     pub clock_ghz: Option<f64>,
-    /// Maximum instructions per tick and strand; higher counts are invalid.
+    /// Maximum number of instructions per tick of a strand; higher counts are invalid.
     pub instructions_per_tick: Option<f64>,
-    /// Events that the counters can be programmed to count.
+    /// Events that the counters can count, with their codes.
     pub codes: Vec<EventCode>,
 }
 
@@ -59,7 +59,7 @@ impl Processor {
     }
 }
 
-/// Name of the instructions event, whatever the input format.
+/// Name of the event that counts instructions, in all input formats.
 pub const INSTRUCTIONS: &str = "instructions";
 
 /// Name of the core cycles event.

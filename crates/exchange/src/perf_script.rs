@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A profile in `perf script` output format, for programs that read it.
+//! Writes a profile in the output format of `perf script`, which many viewers read.
 //!
-//! A record contains the number of samples per call path, but not their times: a path's samples are
-//! written consecutively, one period apart. Addresses are unknown as well, and are written as 0.
+//! A record contains the number of samples per call path, but not their times, so the samples of a
+//! path are written consecutively, one period apart. Addresses are unknown, and are written as 0.
 
 use crate::CannotWrite;
 use linerate_record::profile::ProfileReport;

@@ -2,8 +2,8 @@
 //! `perf stat` output: one event per line, in JSON (`-j`), with separators (`-x`), or as plain
 //! text.
 //!
-//! A strand is whatever perf counted separately: a CPU (`-A`), a core, a thread, or everything
-//! together. Intervals (`-I`) are added up. These fields are read:
+//! Whatever perf counted separately becomes a strand: a CPU (`-A`), a core, a thread, or the whole
+//! command. The counts of intervals (`-I`) are added up. These fields are read:
 //!
 //! ```text
 //! [timestamp] [CPU, core, thread [number of CPUs]] count unit event [variance] time share ...
@@ -14,14 +14,14 @@
 //! event name, and the time and share for which it was counted.
 //!
 //! Counts that perf scaled, because the event was on a counter for only part of the time, are used
-//! as they are and marked. perf does not report the scaling error, and it cannot be derived from a
-//! single total; only the raw count is certain, as a lower bound:
+//! as printed, and marked. perf does not report the scaling error, which cannot be derived from a
+//! single total. Only the raw count is certain; it serves as a lower bound:
 //!
 //! ```text
 //! counted = count * share of the time that it was counted
 //! ```
 //!
-//! perf's metrics are ignored: they are computed here from the counts.
+//! The metrics that perf prints are ignored, because linerate computes metrics from the counts.
 
 mod plain;
 
@@ -60,7 +60,7 @@ pub(crate) fn is_its_own(line: &str) -> bool {
 /// One parsed line: an event with its count.
 #[derive(Debug, PartialEq)]
 struct Row {
-    /// CPU, core or thread that was counted; empty if all were counted together.
+    /// CPU, core or thread to which the count belongs; empty if perf counted all of them together.
     whose: String,
     event: String,
     unit: String,
@@ -76,9 +76,9 @@ impl Row {
     }
 }
 
-/// Reads perf output. `packets` is the number of packets processed during the measurement, if given
-/// by the user. Any line not printed by perf is a fault, including output of the measured command;
-/// `perf stat -o` keeps the two separate.
+/// Reads `perf stat` output. `packets` is the number of packets processed during the measurement,
+/// if the user specified it. Every line that perf did not print is a fault, including output of the
+/// measured command; `perf stat -o` keeps the two separate.
 ///
 /// # Errors
 /// Returns an error if no line was usable.
@@ -97,7 +97,7 @@ pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRe
         let row = json(text).or_else(|| fields(text, separator?));
         let row = row.or_else(|| plain::row(text).filter(|_| is_plain));
         match row {
-            // The command's wall time belongs to none of the separately counted CPUs.
+            // If CPUs were counted separately, the command's wall time belongs to none of them.
             Some(row)
                 if row.is_time_of_all() && strands.iter().all(|(whose, _)| !whose.is_empty()) => {}
             Some(row) => add(&mut strands, row),
@@ -130,8 +130,8 @@ pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRe
     })
 }
 
-/// Returns whether a line is a metric for the preceding event. The first fields of a metric are
-/// empty.
+/// Returns whether a line contains a metric of the preceding event. The first fields of such a line
+/// are empty.
 fn is_metric(line: &str, separator: Option<char>) -> bool {
     let empty = |separator| line.split(separator).filter(|field| field.trim().is_empty()).count();
     separator.is_some_and(|separator| empty(separator) >= 4)
@@ -148,7 +148,7 @@ fn add(strands: &mut Vec<(String, Vec<Sum>)>, row: Row) {
     let sums = &mut strands[at].1;
     let sum = sum_of(row);
     match sums.iter_mut().find(|known| known.native == sum.native) {
-        // If a count is missing in one interval, there is no total; it would be too small.
+        // If the count of one interval is missing, the total is omitted: it would be too small.
         Some(known) => match (&mut known.count, sum.count) {
             (Ok(count), Ok(more)) => {
                 *count += more;
@@ -187,7 +187,7 @@ fn sum_of(row: Row) -> Sum {
         () if modifier.contains('u') && !modifier.contains('k') => Tier::User,
         () => Tier::Hw,
     };
-    // perf has times in ms; our event names end in their unit.
+    // perf prints times in ms; linerate's event names end in the unit of their counts.
     let (name, count) = match (row.unit.as_str(), row.count) {
         ("msec", count) => (format!("{name}_ns"), count.map(|ms| ms * 1e6)),
         ("ns", count) => (format!("{name}_ns"), count),
@@ -198,7 +198,7 @@ fn sum_of(row: Row) -> Sum {
     Sum { name, native: row.event, count, least, tier, method: "perf stat".to_owned() }
 }
 
-/// Records how much of a scaled count was actually counted.
+/// Notes in the method of a scaled count for which share of the time the event was counted.
 fn note_scaling(sum: &mut Sum) {
     if let (true, Ok(count)) = (sum.is_scaled(), &sum.count) {
         let percent = 100.0 * sum.least / count;
@@ -249,7 +249,7 @@ fn json(line: &str) -> Option<Row> {
 
 fn fields(line: &str, separator: char) -> Option<Row> {
     let fields: Vec<&str> = line.split(separator).map(str::trim).collect();
-    // At most a timestamp, the CPU, core or thread, and the number of CPUs precede the count.
+    // Up to three fields precede the count: timestamp; CPU, core or thread; number of CPUs.
     (0..=3).find_map(|at| row_at(&fields, at))
 }
 
@@ -310,7 +310,7 @@ mod tests {
             assert_eq!(missing.count.reason.as_deref(), Some("perf: not supported here"));
             assert_eq!(missing.pti.as_number(), None);
             let cycles = &strand.event("cycles").expect("they are counted").count;
-            assert_eq!((cycles.low, cycles.high), (Some(1000.0), None), "half was counted");
+            assert_eq!((cycles.low, cycles.high), (Some(1000.0), None), "counted half of the time");
             assert_eq!((strand.cpi.low, strand.cpi.high), (Some(1.0), None));
             assert_eq!((strand.ipc.low, strand.ipc.high), (None, Some(1.0)));
             assert_eq!(cycles.tier, Tier::User);
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(report.strands.len(), 2);
         assert_eq!(report.strands[0].cpu, Some(0));
         assert_eq!(value(&report.strands[0], "cycles"), Some(113.0));
-        assert_eq!(value(&report.strands[1], "cycles"), None, "a part is missing");
+        assert_eq!(value(&report.strands[1], "cycles"), None, "an interval has no count");
         let text = "S0-D0-C0,1,101.76,msec,task-clock,101761269,100.00,1.000,CPUs utilized\n\
                     S0-D0-C1,1,20,msec,task-clock,101761269,100.00,1.000,CPUs utilized\n";
         let report = read(text, None).expect("events");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A profile in pprof format, as read by `go tool pprof`, speedscope, Parca and Pyroscope:
-//! `profile.proto` messages (github.com/google/pprof), compressed with gzip.
+//! Writes a profile in pprof format, which `go tool pprof`, speedscope, Parca and Pyroscope read: a
+//! `profile.proto` message (github.com/google/pprof) in a gzip file.
 //!
-//! A record contains functions, not addresses, so every function has exactly one location. Only
-//! fields that are written have constants here.
+//! A record contains functions, not addresses, so every function has exactly one location. Only the
+//! fields that linerate writes have constants.
 
 mod gzip;
 mod message;
@@ -87,7 +87,8 @@ fn locations(report: &ProfileReport, node: usize) -> Vec<u64> {
     numbers
 }
 
-/// Returns a function of the program's executable, which readers expect in the first mapping.
+/// Returns a function of the program's executable, which pprof readers expect to be the first
+/// mapping.
 fn executable(report: &ProfileReport) -> Option<&FunctionCost> {
     let is_named = |one: &&FunctionCost| one.module.starts_with(&report.sampled.name);
     let is_entry = |one: &&FunctionCost| {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PROFILE_DUMP ver 2.0: console output of the Netra DPS profiler.
 //!
-//! From "Netra Data Plane Software Suite 2.0", chapter 10, code example 10-2. All numbers are
-//! hexadecimal, and each line is one of two record types:
+//! The format follows code example 10-2 in chapter 10 of "Netra Data Plane Software Suite 2.0". All
+//! numbers are hexadecimal, and each line has one of two types:
 //!
 //! ```text
 //! start   CPUID,ID,1,ticks,PC,group,code of counter 1,code of counter 2
 //! update  CPUID,ID,2,ticks,PC,group,counter 1,counter 2,overflow,user data
 //! ```
 //!
-//! A start programs the counters for a pair of events; the same strand's next update reads them.
-//! The program cycles through the events. The user data is the number of packets so far. A dump is
-//! enclosed by `PROFILE_DUMP_START,ver,2.0` and `PROFILE_DUMP_END`; there may be several dumps,
-//! with other output between them.
+//! A start means that the counters were programmed for a pair of events; the strand's next update
+//! means that they were read. The profiled program cycles through the events. The user data is the
+//! number of packets so far. A dump is enclosed by `PROFILE_DUMP_START,ver,2.0` and
+//! `PROFILE_DUMP_END`; there may be several dumps, with other output between them.
 //!
 //! ```text
 //! for each line inside a dump
@@ -24,10 +24,10 @@
 //!                           if no line between the two was invalid
 //! ```
 //!
-//! The first update in a dump ends a slice that began before the dump. Its events are unknown, so
-//! only its time and packets are used, as the start of the next slice.
+//! The first update in a dump ends a slice that began before the dump. The events of that slice are
+//! unknown, so only the update's time and packets are used, as the start of the next slice.
 //!
-//! Counters are 32 bits wide. ID and PC are kept as they are, but not interpreted.
+//! Counters are 32 bits wide. ID and PC are preserved, but not interpreted.
 
 use crate::slices::{COUNT_MAX, Written};
 use crate::{NothingRead, Processor, derive, numbered};
@@ -40,8 +40,8 @@ const END: &str = "PROFILE_DUMP_END";
 const VERSION: &str = "2.0";
 const COLUMNS: &str = "CPUID,ID,Type,Cycles,PC,Grp,Evt_Hi,Evt_Lo,Overflow,User Data";
 
-/// Group of the strand's own counters, the only group whose event codes are in the processor's
-/// table.
+/// Number of the group of per-strand counters, the only group whose event codes are in the
+/// processor's table.
 const GROUP: u64 = 1;
 
 /// Returns whether a line unmistakably comes from a PROFILE_DUMP.
@@ -49,7 +49,7 @@ pub(crate) fn is_its_own(line: &str) -> bool {
     line.trim().starts_with(START)
 }
 
-/// Reads a text that contains dumps.
+/// Reads a text that contains one or more dumps.
 ///
 /// # Errors
 /// Returns an error if no line was usable.
@@ -94,7 +94,7 @@ fn nothing(fault: Option<&InputFault>) -> NothingRead {
     }
 }
 
-/// Whether the reader is inside a dump.
+/// Position of the reader relative to the dumps in the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
     /// Before, between or after the dumps.
@@ -110,10 +110,9 @@ enum Part {
 #[derive(Debug, Default)]
 struct Strand {
     slices: Vec<Slice>,
-    /// Last start whose counters have not been read yet, with its line number.
+    /// Most recent start without an update, with its line number.
     started: Option<(u64, Start)>,
-    /// Ticks and user data of the last update; `None` if an update may have been lost since that
-    /// one.
+    /// Ticks and user data of the last update; `None` if a later update may have been lost.
     last: Option<(u64, u64)>,
 }
 
@@ -301,7 +300,7 @@ enum Entry {
     Update(Update),
 }
 
-/// A record of type 1: the counters were programmed.
+/// A line of type 1, written when the counters were programmed.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     ticks: u64,
@@ -309,7 +308,7 @@ struct Start {
     place: Place,
 }
 
-/// A record of type 2: the counters were read.
+/// A line of type 2, written when the counters were read.
 #[derive(Clone, Copy, Debug)]
 struct Update {
     ticks: u64,
@@ -366,14 +365,14 @@ fn shortened(field: &str) -> String {
     short
 }
 
-/// Writes strand readings as a dump. Reading the dump back yields the same readings. ID and PC are
-/// 0 if the readings did not come from a dump.
+/// Writes strands' readings as a dump. Reading the dump back yields the same readings. ID and PC
+/// are 0 unless the readings came from a dump.
 pub fn write(strands: &[Written]) -> String {
     let mut text = String::new();
     for strand in strands {
         open(&mut text);
         for (at, slice) in strand.slices.iter().enumerate() {
-            // A strand's state is reset only at the beginning of a dump, so a new dump is needed.
+            // Begin a new dump, because only the beginning of a dump resets a strand's state.
             if slice.is_first && at > 0 {
                 close(&mut text);
                 open(&mut text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Contents of a dump: time slices. During each slice, a strand counted a pair of events. Slices
-//! can also be generated from totals, as if the events had been counted one after the other.
+//! Time slices, the contents of a dump. During each slice, a strand counted a pair of events.
+//! Slices can also be generated from totals, as if the events had been counted one after the other.
 
 use crate::{CannotWrite, EventCode, INSTRUCTIONS, Processor};
 use linerate_record::strands::{Place, Slice};
@@ -8,7 +8,7 @@ use linerate_record::strands::{Place, Slice};
 /// Maximum counter value in a dump.
 pub(crate) const COUNT_MAX: u64 = u32::MAX as u64;
 
-/// A strand to be written to a dump, with its CPUID there.
+/// A strand to write to a dump, with its CPUID in the dump.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
     /// Strand name in the record.
@@ -19,7 +19,7 @@ pub struct Written {
     pub slices: Vec<Slice>,
 }
 
-/// A strand's totals, to be written as if the events had been multiplexed.
+/// A strand's totals, from which slices are generated as if the events had been multiplexed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Totals {
     /// Packets.
@@ -32,8 +32,7 @@ pub struct Totals {
     pub events: Vec<(String, u64)>,
 }
 
-/// Generates slices from `totals`, each with the counts of instructions and of at most one other
-/// event.
+/// Generates slices from `totals`. Each slice counts instructions and at most one other event.
 ///
 /// Packets, ticks and instructions add up exactly to the totals. As with multiplexing, each event
 /// is counted in only some of the slices. Its count in a slice is its total, multiplied by the
@@ -58,7 +57,7 @@ pub fn slices(
         totals.events.iter().filter_map(|(name, count)| Some((code(name)?, *count))).collect();
     let left_out = totals.events.iter().map(|(name, _)| name.clone());
     let left_out = left_out.filter(|name| code(name).is_none()).collect();
-    // A slice counts a pair: without another event, instructions are counted twice.
+    // A slice counts a pair of events: without another event, both count instructions.
     let turns: Vec<(u64, u64)> = match coded.as_slice() {
         [] => vec![(instructions.code, totals.instructions)],
         coded => coded.iter().map(|(event, count)| (event.code, *count)).collect(),
@@ -92,7 +91,7 @@ pub fn slices(
     }
     if slices.iter().any(|slice| slice.count_lo > COUNT_MAX) {
         return Err(CannotWrite(
-            "an event's count would overflow 32 bits within a slice, although the instruction \
+            "an event's count would exceed 32 bits within a slice, although the instruction \
              count would not"
                 .to_owned(),
         ));
@@ -100,7 +99,7 @@ pub fn slices(
     Ok((slices, left_out))
 }
 
-/// Returns a reading that contains only time and packets, no counts.
+/// Returns a reading that contains only time and packets, without event counts.
 pub(crate) fn reading(to_ticks: u64, user: u64) -> Slice {
     Slice {
         line: 0,

@@ -2,9 +2,9 @@
 //! Writes a record's figures as a table: comma-separated values (RFC 4180) or Prometheus text
 //! (exposition format).
 //!
-//! As comma-separated values, an absent figure has an empty value and a reason. Prometheus text
-//! cannot represent absent figures and omits them. Both formats omit curves, histograms and
-//! sentences.
+//! In comma-separated values, an absent figure has an empty value and a reason. In Prometheus text,
+//! which cannot represent absent figures, they are omitted. Both formats omit curves, histograms
+//! and sentences.
 
 mod rows;
 
@@ -18,9 +18,10 @@ use std::fmt::Write;
 /// A figure, and the part of the record it belongs to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Worker, thread, level or other part of the record; empty for the whole record.
+    /// Worker, thread, cache level or other part of the record; empty if the figure is for the
+    /// whole record.
     pub worker: String,
-    /// Stage, node, function or variant; empty for the whole worker.
+    /// Stage, node, function or variant; empty if the figure is for the whole worker.
     pub stage: String,
     /// Figure name, such as the metric or event.
     pub name: String,
@@ -28,8 +29,8 @@ pub struct Row {
     pub figure: Figure,
 }
 
-/// Formats comma-separated values with a header. Numbers have as many digits as they need to
-/// round-trip exactly.
+/// Formats comma-separated values with a header. Numbers have as many digits as an exact round trip
+/// requires.
 pub fn csv(rows: &[Row]) -> String {
     let mut text = "worker,stage,name,value,unit,n,low,high,tier,reason\r\n".to_owned();
     let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
@@ -59,8 +60,8 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Formats Prometheus text: one gauge per name, with worker, stage, unit and tier as labels. Every
-/// gauge appears once, followed by its samples, as the format requires.
+/// Formats Prometheus text: one gauge per figure name, with worker, stage, unit and tier as labels.
+/// All samples of a gauge are grouped, as the format requires.
 ///
 /// # Errors
 /// Returns an error if the record contains no numbers.

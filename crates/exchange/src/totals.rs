@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Converts one of our records to the data that a dump can hold: packets, ticks and events of each
-//! strand. A worker, a region or the whole program takes the place of a strand.
+//! Converts a linerate record to the data that a dump can contain: packets, ticks and events of
+//! each strand. Workers, regions or the whole program are written as strands.
 //!
-//! A dump has one tick counter, and its events cover all of a strand's time. Our records count
+//! The ticks and event counts in a dump cover all of a strand's time. linerate's records count
 //! events only during work, so the ticks must cover only work as well: they are packets times
-//! service time. The resulting packet rate is what the strand would reach if it never waited.
+//! service time. The resulting packet rate is the rate of a strand that never waits.
 //!
 //! | record | strand | packets | ticks |
 //! |---|---|---|---|
@@ -12,8 +12,8 @@
 //! | regions | region of a thread | units of work, otherwise visits | ticks in the region |
 //! | stat | all | the unit of work | cycles |
 //!
-//! For workers and regions without instruction counts, only time and packets remain; a `stat`
-//! record must have them.
+//! For workers and regions without instruction counts, only time and packets are written; a `stat`
+//! record must contain instruction counts.
 
 use crate::slices::{Totals, Written, reading, slices};
 use crate::{CYCLES, CannotWrite, INSTRUCTIONS, Processor};
@@ -24,12 +24,12 @@ use linerate_record::strands::{Slice, StrandCounts};
 use linerate_record::{Body, Record};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Data to write, and events that cannot be written.
+/// Data to write to a dump, and events that cannot be written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Readings {
     /// Strands of the dump, with their CPUIDs.
     pub strands: Vec<Written>,
-    /// Events that this processor has no code for.
+    /// Events for which the processor has no code.
     pub left_out: BTreeSet<String>,
 }
 
@@ -46,8 +46,8 @@ pub fn readings(record: &Record, processor: &Processor) -> Result<Readings, Cann
         Body::Stat(stat) => vec![("all".to_owned(), 0, of_stat(stat)?)],
         _ => {
             return Err(CannotWrite(
-                "the record has no timed packets: a dump can be made only from a run, tune, \
-                 regions or stat --per record, or from an import"
+                "the record has no timed packets: only a run, tune, regions, stat --per or \
+                 import record can be exported as a dump"
                     .to_owned(),
             ));
         }
@@ -87,7 +87,7 @@ fn of_import(strands: &[StrandCounts]) -> Result<Readings, CannotWrite> {
     Ok(Readings { strands, left_out: BTreeSet::new() })
 }
 
-/// Totals, and whether they include an instruction count.
+/// A strand's totals, and whether they include an instruction count.
 type Counted = (Totals, bool);
 
 fn counted(packets: u64, ticks: f64, mut events: BTreeMap<String, f64>) -> Option<Counted> {
@@ -110,7 +110,7 @@ fn of_run(run: &RunReport) -> Vec<(String, u32, Counted)> {
         Some((worker.name.clone(), worker.cpu, counted))
     };
     let mut lines: Vec<_> = run.workers.iter().filter_map(of).collect();
-    // Workers that shared a CPU get different CPUIDs to keep them separate.
+    // Workers that shared a CPU get different CPUIDs, so that they remain separate strands.
     let cpus: BTreeSet<u32> = lines.iter().map(|(_, cpu, _)| *cpu).collect();
     if cpus.len() < lines.len() {
         lines.iter_mut().zip(0..).for_each(|((_, number, _), at)| *number = at);
@@ -118,7 +118,7 @@ fn of_run(run: &RunReport) -> Vec<(String, u32, Counted)> {
     lines
 }
 
-/// Returns events summed over all stages. An event missing from a stage with packets is omitted.
+/// Returns event counts summed over all stages. Omits events that a stage with packets lacks.
 fn events_of(stages: &[StageReport]) -> BTreeMap<String, f64> {
     let mut stages = stages.iter().filter(|stage| stage.packets > 0);
     let of = |stage: &StageReport| -> BTreeMap<String, f64> {

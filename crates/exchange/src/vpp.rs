@@ -9,10 +9,10 @@
 //! ip4-lookup    active     100      5000          0    2.50e1          50.00
 //! ```
 //!
-//! A thread is a strand; a thread without a heading is `vpp_main`. *Clocks* are ticks per packet,
-//! or per call if a node received no packets. VPP does not print the packet count of a strand, but
-//! only its packet rate with five digits; the per-packet cost is therefore the ticks of all nodes
-//! divided by this rate and the time:
+//! Each thread becomes a strand; a thread without a heading is `vpp_main`. *Clocks* are ticks per
+//! packet, or per call if a node received no packets. For a thread, VPP prints only the packet
+//! rate, with five digits, not the packet count. The per-packet cost is therefore the ticks of all
+//! nodes divided by the product of this rate and the time:
 //!
 //! ```text
 //! ticks per packet = sum over nodes (clocks * vectors) / (rate in * time)
@@ -20,8 +20,8 @@
 //!
 //! Empty polls are excluded, as they are in VPP's own clocks.
 //!
-//! Tested with text in the documented layout, with time headings in an older and a newer form, but
-//! not with a running VPP.
+//! Tested with text in the documented layout, including the time headings of older and newer
+//! versions, but not with a running VPP.
 
 use crate::derive::unit;
 use crate::{NothingRead, numbered};
@@ -42,7 +42,7 @@ struct Thread {
     name: String,
     cpu: Option<u32>,
     seconds: Option<f64>,
-    /// Received packets per second.
+    /// Packets received per second, from the thread's heading.
     rate: Option<f64>,
     nodes: Vec<NodeCounts>,
 }
@@ -103,7 +103,7 @@ fn is_prose(line: &str) -> bool {
         || (line.starts_with("Name") && line.ends_with("Vectors/Call"))
 }
 
-/// Parses a thread heading: its name and CPU.
+/// Parses the heading of a thread. Returns the thread's name and CPU.
 fn thread(line: &str) -> Option<(String, Option<u32>)> {
     let rest = line.trim().strip_prefix("Thread ")?;
     let mut words = rest.split_whitespace();
@@ -129,7 +129,7 @@ fn rate_in(line: &str) -> Option<f64> {
     number(rate)
 }
 
-/// Parses a node: its name, a state of one or two words, and five numbers.
+/// Parses the line of a node: its name, a state of one or two words, and five numbers.
 fn node(line: &str) -> Result<NodeCounts, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let fault = |what: &str| format!("{what}; line skipped");
@@ -148,7 +148,7 @@ fn node(line: &str) -> Result<NodeCounts, String> {
     }
     let ticks_per_packet = match packets {
         0 => {
-            let why = "the node received no packets, so its clocks are per call";
+            let why = "the node received no packets, so its clocks are per call, not per packet";
             Figure::absent(unit::TICKS_PER_PACKET, Tier::Sw, METHOD, why)
         }
         _ => Figure::exact(unit::TICKS_PER_PACKET, clocks, Tier::Sw, METHOD),

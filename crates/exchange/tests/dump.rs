@@ -126,9 +126,9 @@ fn damage_costs_its_slice_and_is_named_by_line() {
         assert_eq!(report.faults[0].line, 9, "{bad}: {:?}", report.faults);
         assert!(report.faults[0].sentence.contains(word), "{bad}: {:?}", report.faults);
         let strand = &report.strands[0];
-        assert!(strand.event("dc").is_none(), "{bad}: its slice is gone");
+        assert!(strand.event("dc").is_none(), "{bad}: its slice is omitted");
         assert!((pti(strand, "l2_dmiss") - 9.44).abs() < 0.005, "{bad}: the others are unaffected");
-        assert_eq!(strand.packets, Some(16_000_000), "{bad}: the next one is unknown, too");
+        assert_eq!(strand.packets, Some(16_000_000), "{bad}: one more is unknown");
         assert!((value(&strand.kpps) - 311.0).abs() < 0.05, "{bad}");
     }
 }
@@ -153,7 +153,7 @@ fn overflowed_counts_are_refused_and_their_time_is_kept() {
     let line = "4,6043,2,305b5db43b0,512598,1,3a2ef375,29d8db7,0,311d3e00";
     let slow = Processor { instructions_per_tick: Some(0.1), ..t1() };
     let report = read(&with_line(9, line), &slow).unwrap();
-    assert_eq!(report.faults.len(), 10, "no slice can be true");
+    assert_eq!(report.faults.len(), 10, "no slice is plausible");
 }
 
 #[test]

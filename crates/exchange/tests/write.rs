@@ -159,7 +159,7 @@ fn stacks_have_one_frame_per_region() {
     assert_eq!(text, "thread 7;burst 1000000000\nthread 7;burst;parse_ fast 1000000000\n");
 }
 
-/// Counts are written to the last digit, although not every number of 64 bits is an `f64`.
+/// Counts are written exactly, although an `f64` cannot represent every 64-bit number.
 #[test]
 fn counts_by_function_are_flat_stacks_of_module_and_function() {
     let function = |name: &str, module: &str, counts: [u64; 2]| HotFunction {
@@ -226,7 +226,7 @@ fn gauges_stand_once_with_their_labels_escaped() {
     assert_eq!(types.len(), all, "{text}");
     assert!(text.contains(r#"stage="a \"quoted\" \\ name""#), "{text}");
     assert!(text.contains("linerate_stage_l1d_misses{worker=\"7\",stage=\"burst\""), "{text}");
-    assert_eq!(text.lines().count(), all + rows.len() - 1, "the absent one has no sample");
+    assert_eq!(text.lines().count(), all + rows.len() - 1, "an absent figure has no sample");
     rows.iter_mut().for_each(|row| row.figure = Figure::absent("x", Tier::Sw, "", "none"));
     assert!(table::prometheus(&rows).is_err());
 }

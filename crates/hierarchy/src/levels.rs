@@ -149,7 +149,7 @@ fn describe_unresolved(unresolved: &steps::Unresolved) -> Unresolved {
         ),
         Cause::TooClose => (
             "too_close",
-            "two steps are so close that they may be one; more passes would separate them",
+            "two steps are close enough to be a single one; more passes would resolve them",
         ),
         Cause::TooNoisy => (
             "too_noisy",

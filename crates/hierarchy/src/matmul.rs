@@ -14,7 +14,7 @@
 //! a column of b:  n lines; n (L + e) bytes with the row of a. The next columns use the same lines
 //! all of b:       n n e bytes, until a line is needed for the next group of L/e columns
 //!
-//! textbook       one of L/e columns finds its lines in the level that holds all of b, the others
+//! textbook       one in L/e columns finds its lines in the level that holds all of b, the others
 //!                in the level that holds a column. Each takes the longer of arithmetic and loads;
 //!                loads overlap, because no address depends on a load
 //! interchanged   the longer of arithmetic and reading all of b sequentially from its level

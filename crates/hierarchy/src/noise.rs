@@ -7,7 +7,7 @@
 //! as the longest; the resulting interval, nominally 95 %, contains the true fraction in about 87 %
 //! of cases.
 //!
-//! Reading the clock, and finding out what took the time, is up to the caller.
+//! Reading the clock, and finding the cause of the gaps, is up to the caller.
 
 use linerate_record::memory::Bin;
 use linerate_record::stats::{Estimate, block_bootstrap_ratio};

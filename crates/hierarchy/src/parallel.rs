@@ -39,7 +39,7 @@ pub struct Overlap {
 /// Minimum ratio of chains to outstanding loads at which a point is clear of the rounded knee.
 const CLEAR: f64 = 1.25;
 
-/// Largest ratio of the time per load with several chains to that with one that noise can explain.
+/// Maximum ratio, explicable by noise, of the time per load with several chains to that with one.
 const NOISE: f64 = 1.1;
 
 /// Computes the memory-level parallelism: how many independent loads overlap. `None` without points

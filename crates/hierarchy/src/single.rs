@@ -245,8 +245,7 @@ const ERRORS: f64 = 4.0;
 /// Maximum ratio of a valley's count to that of the lower peak.
 const VALLEY: f64 = 0.7;
 
-/// Returns the peaks of `bins`, in ascending order. The last bin, if it has no end, belongs to no
-/// peak.
+/// Returns the peaks of `bins`, in ascending order. An open-ended last bin is not part of any peak.
 ///
 /// Adds the bins to heaps in descending order of their counts, like terrain that emerges from
 /// falling water:

@@ -47,7 +47,7 @@ pub fn allow_current_thread(cpus: &[u32]) -> Result<(), Error> {
     for cpu in cpus {
         mask[(cpu / WORD_BITS) as usize] |= 1 << (cpu % WORD_BITS);
     }
-    // SAFETY: the kernel reads as many bytes as `mask` has; `mask` outlives the call.
+    // SAFETY: the kernel reads no more bytes than `mask` has, and `mask` outlives the call.
     let status =
         unsafe { libc::sched_setaffinity(0, size_of_val(&mask[..]), mask.as_ptr().cast()) };
     match status {
@@ -67,7 +67,7 @@ pub fn allowed_cpus() -> Result<Vec<u32>, Error> {
     let mut bits = 1024;
     loop {
         let mut mask: Vec<Word> = vec![0; (bits / WORD_BITS) as usize];
-        // SAFETY: the kernel writes at most as many bytes as `mask` has.
+        // SAFETY: the kernel writes no more bytes than `mask` has.
         let status =
             unsafe { libc::sched_getaffinity(0, size_of_val(&mask[..]), mask.as_mut_ptr().cast()) };
         if status >= 0 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Takes from the calling thread the capabilities needed to open network interfaces.
+//! Drops the calling thread's capabilities to open and configure network interfaces.
 
 use crate::Error;
 

@@ -183,14 +183,14 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), Error> {
     if status < 0 {
         return Err(Error::last("pipe2", String::new(), "raise the open-file limit (ulimit -n)"));
     }
-    // SAFETY: the kernel has just opened both, and no other code knows them.
+    // SAFETY: the kernel has just opened both, and nothing else owns them.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
 fn open_watch(pid: libc::pid_t) -> Option<OwnedFd> {
-    // SAFETY: numbers only.
+    // SAFETY: the call takes only numbers.
     let number = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    // SAFETY: the kernel has just opened it, and no other code knows it.
+    // SAFETY: the kernel has just opened it, and nothing else owns it.
     (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number as libc::c_int) })
 }
 
@@ -232,7 +232,7 @@ pub fn signal_group(group: u32, signal: i32) -> bool {
     match libc::pid_t::try_from(group) {
         // 0 and 1 would mean this program's own group and every process, respectively.
         Ok(group) if group > 1 => {
-            // SAFETY: numbers only.
+            // SAFETY: the call takes only numbers.
             unsafe { libc::kill(-group, signal) == 0 }
         }
         _ => false,
@@ -328,15 +328,15 @@ impl Child {
 
     /// Sends the child a signal.
     pub fn signal(&self, signal: i32) {
-        // SAFETY: numbers only. The child is not waited for while this handle lives, so the number
-        // still belongs to it.
+        // SAFETY: the call takes only numbers. The child is not reaped while this handle lives, so
+        // the PID is still the child's.
         unsafe { libc::kill(self.pid as libc::pid_t, signal) };
     }
 
     /// Returns whether the child is in this program's process group, so that signals from terminal
     /// keys reach both.
     pub fn is_in_own_group(&self) -> bool {
-        // SAFETY: numbers only.
+        // SAFETY: the calls take at most a number.
         unsafe { libc::getpgid(self.pid as libc::pid_t) == libc::getpgrp() }
     }
 

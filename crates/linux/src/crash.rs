@@ -117,8 +117,8 @@ pub unsafe fn guarded(
 ) -> Result<(), Crash> {
     let stack = Cell::new(0);
     STACK.set(&raw const stack);
-    // SAFETY: the caller meets the contract of `function`; the trampoline preserves what a
-    // function of the C ABI preserves, and writes one word to `stack`.
+    // SAFETY: the caller meets the contract of `function`; the trampoline preserves the
+    // callee-saved registers of the C ABI, and writes one word to `stack`.
     let signal = unsafe { trampoline::call(function, first, second, stack.as_ptr()) };
     STACK.set(std::ptr::null());
     if signal == 0 { Ok(()) } else { Err(Crash { signal, address: ADDRESS.take() }) }
@@ -151,7 +151,7 @@ extern "C" fn on_crash(number: i32, about: *mut libc::siginfo_t, context: *mut c
 extern "C" fn on_alarm(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
     const TEXT: &[u8] = b"linerate: a stage from a shared object crashed while holding one of \
                           this process's locks, so the report could not be finished\n";
-    // SAFETY: write(2) and _exit(2) are async-signal-safe, and the text is as long as it says.
+    // SAFETY: write(2) and _exit(2) are async-signal-safe, and the length is that of the text.
     unsafe {
         libc::write(2, TEXT.as_ptr().cast(), TEXT.len());
         libc::_exit(STATUS);
@@ -167,8 +167,8 @@ mod trampoline {
 
     pub(super) const EXISTS: bool = true;
 
-    // The six registers that the System V ABI has a function preserve, and 8 bytes that keep the
-    // stack aligned to 16 at the call.
+    // The six callee-saved registers of the System V ABI, and 8 bytes that keep the stack aligned
+    // to 16 bytes at the call.
     std::arch::global_asm!(
         ".pushsection .text",
         ".globl linerate_guarded_call",
@@ -229,8 +229,8 @@ mod trampoline {
 
     pub(super) const EXISTS: bool = true;
 
-    // The registers that the procedure call standard has a function preserve: x19 to x30 and the
-    // lower halves of v8 to v15.
+    // The registers that a function must preserve under the procedure call standard (AAPCS64): x19
+    // to x30, and the lower halves of v8 to v15.
     std::arch::global_asm!(
         ".pushsection .text",
         ".globl linerate_guarded_call",

@@ -65,8 +65,8 @@ pub fn meaning(errno: i32) -> String {
     without_numbers(&std::io::Error::from_raw_os_error(errno).to_string())
 }
 
-/// Removes the error numbers that the standard library appends to the meaning of an error,
-/// ` (os error 2)`: the meaning says all that a user needs.
+/// Removes the error numbers that the standard library appends to messages, such as ` (os error
+/// 2)`. Users only need the message.
 pub fn without_numbers(text: &str) -> String {
     const BEGIN: &str = " (os error ";
     let mut parts = text.split(BEGIN);

@@ -49,8 +49,8 @@ pub fn guard(room: Room, status: u8) {
 }
 
 impl Heap {
-    /// Exits if `bytes`, together with those counted since the last check, amount to a large
-    /// allocation and there is no room for it.
+    /// Counts an allocation of `bytes` bytes. Once the allocations since the last check add up to
+    /// [`LARGE_BYTES`], checks whether there is room for `bytes` more, and exits if not.
     fn ask(bytes: usize) {
         if bytes < COUNTED_BYTES {
             return;
@@ -95,26 +95,26 @@ impl Heap {
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::ask(layout.size());
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         Self::given(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         Self::ask(layout.size());
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         Self::given(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         Self::back(layout.size());
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.dealloc(start, layout) }
     }
 
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         Self::ask(bytes.saturating_sub(layout.size()));
         Self::back(layout.size());
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         Self::given(unsafe { System.realloc(start, layout, bytes) }, bytes)
     }
 }

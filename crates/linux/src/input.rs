@@ -61,8 +61,9 @@ pub fn wait_to_read(file: &impl AsRawFd, at_most: Duration) -> io::Result<bool> 
     }
 }
 
-/// Returns whether a path leads to a named pipe, following links. Does not ask the server of a
-/// network file system, which may never answer: uses what the kernel knows. False if it is unknown.
+/// Returns whether a path leads to a named pipe, following links. Uses only attributes that the
+/// kernel has cached, because the server of a network file system may never answer. Returns `false`
+/// if the file type is unknown.
 pub fn is_named_pipe(path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
     let mut found = std::mem::MaybeUninit::<libc::statx>::zeroed();

@@ -15,7 +15,7 @@ pub struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: only this value refers to the memory, which belongs to no thread.
+// SAFETY: only this value refers to the memory, which is not tied to a thread.
 unsafe impl Send for Mapping {}
 // SAFETY: a shared reference gives no access to the memory, only its address.
 unsafe impl Sync for Mapping {}
@@ -76,7 +76,7 @@ pub(crate) struct Shared {
     bytes: usize,
 }
 
-// SAFETY: the memory belongs to no thread.
+// SAFETY: the memory is not tied to a thread.
 unsafe impl Send for Shared {}
 
 impl Shared {
@@ -152,7 +152,7 @@ pub fn file_in_memory(content: &[u8]) -> Result<File, Error> {
     if descriptor < 0 {
         return Err(Error::last("memfd_create", "linerate".into(), advice));
     }
-    // SAFETY: the descriptor is new, and nothing else knows it.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     let mut file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
     match file.write_all(content).and_then(|()| file.rewind()) {
         Ok(()) => Ok(file),
@@ -203,7 +203,7 @@ pub fn advise_small_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
 pub fn page_bytes() -> usize {
     // SAFETY: no memory is passed.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    // POSIX requires a value of at least 1. Without one, 4096 is right for nearly every Linux
+    // POSIX requires a value of at least 1. The fallback, 4096, is right for nearly every Linux
     // system.
     usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(4096)
 }
@@ -295,8 +295,8 @@ mod tests {
         })
     }
 
-    /// Other threads map memory in the meantime, possibly at the same address, so only one of
-    /// several mappings has to remain unmapped.
+    /// Between the drop and the check, another thread may map memory at the same address, so it is
+    /// enough that one of several addresses is unmapped.
     #[test]
     fn a_mapping_is_there_until_it_is_dropped() {
         let is_gone = |_| {

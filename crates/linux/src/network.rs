@@ -52,10 +52,10 @@ impl Network {
     /// Returns an error if the kernel lacks or forbids netlink.
     pub fn own() -> Result<Self, Error> {
         let [diag, route, control] = SOCKETS.map(|(domain, kind, protocol)| {
-            // SAFETY: numbers only.
+            // SAFETY: the call takes only numbers.
             let number = unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) };
             match number < 0 {
-                // SAFETY: the kernel has just opened it, and no other code knows it.
+                // SAFETY: the kernel has just opened it, and nothing else owns it.
                 false => Ok(unsafe { OwnedFd::from_raw_fd(number) }),
                 true => Err(Error::last(
                     "socket",

@@ -15,7 +15,7 @@ const ADVICE: &str = "run as root, or allow user namespaces on this system";
 /// # Errors
 /// Returns an error if the system refuses user namespaces, or if there are too many.
 pub fn enter_private_network() -> Result<(), Error> {
-    // SAFETY: numbers only.
+    // SAFETY: the calls take no arguments and touch no memory.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET, "user and network namespace")?;
     // Without root, a process may map only its own IDs, and its group ID only after giving up
@@ -41,7 +41,7 @@ pub fn enter_new_network() -> Result<(), Error> {
 /// Returns an error if the file is not a network namespace, or if the thread is not root in the
 /// user namespace that owns it.
 pub fn enter_network(namespace: &fs::File) -> Result<(), Error> {
-    // SAFETY: numbers only.
+    // SAFETY: the call takes only numbers.
     match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {
         0 => Ok(()),
         _ => Err(Error::last("setns", "network namespace".to_owned(), "run as root")),
@@ -54,9 +54,9 @@ pub fn enter_network(namespace: &fs::File) -> Result<(), Error> {
 /// # Errors
 /// Returns an error if a sandbox forbids prctl(2).
 pub fn end_with_parent(seconds: u32) -> Result<(), Error> {
-    // SAFETY: numbers only.
+    // SAFETY: the call takes only numbers.
     unsafe { libc::alarm(seconds) };
-    // SAFETY: numbers only.
+    // SAFETY: the call takes only numbers.
     match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
         0 => Ok(()),
         _ => {
@@ -66,7 +66,7 @@ pub fn end_with_parent(seconds: u32) -> Result<(), Error> {
 }
 
 fn unshare(flags: libc::c_int, what: &str) -> Result<(), Error> {
-    // SAFETY: numbers only.
+    // SAFETY: the call takes only numbers.
     match unsafe { libc::unshare(flags) } {
         0 => Ok(()),
         _ => Err(Error::last("unshare", what.to_owned(), ADVICE)),

@@ -45,7 +45,7 @@ fn connect(path: &Path, kind: libc::c_int, deadline: Duration) -> Result<OwnedFd
         *place = *byte as libc::c_char;
     }
     let kind = kind | libc::SOCK_CLOEXEC;
-    // SAFETY: numbers only.
+    // SAFETY: the call takes only numbers.
     let number = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
     if number < 0 {
         return Err(failed("socket"));
@@ -151,7 +151,7 @@ mod tests {
         for (place, byte) in address.sun_path.iter_mut().zip(path.as_os_str().as_bytes()) {
             *place = *byte as libc::c_char;
         }
-        // SAFETY: numbers only.
+        // SAFETY: the call takes only numbers.
         let number = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0) };
         assert!(number >= 0);
         // SAFETY: the kernel has just opened it, and nothing else owns it.
@@ -159,7 +159,7 @@ mod tests {
         let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
         // SAFETY: `address` is valid during the call and has the length passed.
         assert_eq!(unsafe { libc::bind(number, (&raw const address).cast(), length) }, 0);
-        // SAFETY: numbers only.
+        // SAFETY: the call takes only numbers.
         assert_eq!(unsafe { libc::listen(number, 1) }, 0);
         socket
     }

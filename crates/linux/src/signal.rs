@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Termination signals, kept for the main loop instead of terminating the program.
+//! Termination signals that are passed to the main loop instead of terminating the program.
 //!
 //! [`catch`] is for programs that run another program: a termination request also concerns that
 //! program, and its exit time must be recorded even if this program is busy at that moment.
@@ -198,7 +198,7 @@ pub(crate) fn pass_to(
 ) {
     match before.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: numbers only.
+            // SAFETY: the call takes only numbers.
             unsafe { libc::signal(number, libc::SIG_DFL) };
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
@@ -251,7 +251,7 @@ pub(crate) fn child_ended_ns(pid: u32) -> Option<u64> {
 /// error needs no handling here, because waiting will fail and report it.
 pub(crate) fn stop_ignoring_children() {
     if disposition(libc::SIGCHLD).is_ok_and(|now| now == libc::SIG_IGN) {
-        // SAFETY: numbers only.
+        // SAFETY: the call takes only numbers.
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     }
 }
@@ -260,7 +260,7 @@ pub(crate) fn stop_ignoring_children() {
 pub(crate) fn catch_no_more() {
     for number in ASKING {
         if disposition(number).is_ok_and(|now| now != libc::SIG_IGN) {
-            // SAFETY: numbers only.
+            // SAFETY: the call takes only numbers.
             unsafe { libc::signal(number, libc::SIG_DFL) };
         }
     }

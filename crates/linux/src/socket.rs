@@ -17,7 +17,7 @@ use crate::Error;
 use crate::network::{SocketMemory, TcpInfo};
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Options that libc does not name on every target, with their values in the kernel's headers.
+/// Options that libc does not define on every target, with their values from the kernel's headers.
 const SO_MEMINFO: libc::c_int = 55;
 const SO_ZEROCOPY: libc::c_int = 60;
 const UDP_SEGMENT: libc::c_int = 103;

@@ -108,8 +108,8 @@ impl Screen {
     /// Stops the job until the shell continues it.
     fn stop(&self) -> io::Result<()> {
         restore();
-        // SAFETY: numbers only. By default, the signal stops every process of the job, including
-        // this one.
+        // SAFETY: the call takes only numbers. By default, the signal stops every process of the
+        // job, including this one.
         unsafe { libc::kill(0, libc::SIGTSTP) };
         if is_in_foreground() { enter() } else { Ok(()) }
     }

@@ -24,16 +24,16 @@ impl Event {
     /// # Errors
     /// Returns an error if the open-file limit is reached.
     pub fn new() -> Result<Self, Error> {
-        // SAFETY: numbers only.
+        // SAFETY: the call takes only numbers.
         let number = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if number < 0 {
             return Err(Error::last("eventfd", String::new(), DESCRIPTORS));
         }
-        // SAFETY: the kernel has just opened it, and no other code knows it.
+        // SAFETY: the kernel has just opened it, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(number) }))
     }
 
-    /// Signals the event, which ends a wait for it. Costs a system call.
+    /// Signals the event, which wakes a thread that waits for it. Costs a system call.
     pub fn signal(&self) {
         let one = 1u64.to_ne_bytes();
         // A write fails only if the counter is at its maximum; the event is signalled then.
@@ -115,14 +115,14 @@ pub fn barrier_everywhere() -> bool {
 }
 
 fn membarrier(command: i32) -> bool {
-    // SAFETY: numbers only.
+    // SAFETY: the call takes only numbers.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
 /// Sets the calling thread's timer slack to 1 ns. By default, the kernel may delay timers by up to
 /// 50 us to save wake-ups (prctl(2)).
 pub fn use_precise_timers() {
-    // SAFETY: numbers only. A refusal leaves the timers as they were.
+    // SAFETY: the call takes only numbers. If it is refused, the timers keep their slack.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests that a crash in guarded code returns, on any thread, and that one in other code ends the
-//! process as before. Signals belong to the whole process, so there is no test harness.
+//! Tests that a guarded call returns after a crash, on any thread, and that a crash in other code
+//! ends the process as usual. Signals belong to the whole process, so there is no test harness.
 
 use linerate_linux::crash::{Crash, guarded, install};
 use std::ffi::c_void;
@@ -102,7 +102,7 @@ unsafe extern "C" fn recurses(first: *mut c_void, _: *mut c_void) {
     if std::hint::black_box(&mut frame)[0] == usize::MAX {
         return;
     }
-    // SAFETY: overflows the stack, which the guard page reports.
+    // SAFETY: overflows the stack, which the guard page detects.
     unsafe { recurses(frame.as_mut_ptr().cast(), null_mut()) };
     std::hint::black_box(&mut frame);
 }

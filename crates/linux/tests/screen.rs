@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the terminal is restored, however a program with a screen ends. This program starts
+//! Tests that the terminal is restored, however a full-screen program ends. This program starts
 //! itself on a pseudoterminal, so it does not use the test harness.
 
 use linerate_linux::signal::stop_flag_of_screen;
@@ -49,8 +49,8 @@ fn main() {
     println!("screen: ok");
 }
 
-/// Undoes what `nohup` and the background jobs of a shell do: they ignore signals, which programs
-/// inherit.
+/// Restores the default action of signals that this program inherits as ignored from `nohup` or
+/// from a shell that runs it in the background.
 fn receive_signals() {
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
         // SAFETY: no handler is installed yet, and the default one touches no memory.
@@ -58,7 +58,7 @@ fn receive_signals() {
     }
 }
 
-/// The program on the pseudoterminal.
+/// Runs as the full-screen program on the pseudoterminal, and ends as `how` says.
 fn end(how: &str) {
     receive_signals();
     let stop = stop_flag_of_screen().expect("signals can be handled");
@@ -89,7 +89,7 @@ enum Then {
     Wait,
     Press(&'static [u8]),
     Signal(i32),
-    /// The signal again and again.
+    /// A signal, sent repeatedly.
     Signals(i32),
 }
 
@@ -97,7 +97,7 @@ enum Then {
 struct Seen {
     output: Vec<u8>,
     status: Option<i32>,
-    /// Whether the modes of the terminal are as they were.
+    /// Whether the terminal modes are the same as before the program ran.
     is_as_before: bool,
 }
 
@@ -108,7 +108,7 @@ impl Seen {
         let mut child = start(how, &slave);
         let mut output = Vec::new();
         let mut has_acted = false;
-        // A minute of waits of 100 ms.
+        // One minute at most: each read waits for up to 100 ms.
         for _ in 0..600 {
             read(&mut terminal, &mut output);
             let is_drawn = output.windows(5).any(|bytes| bytes == b"drawn");
@@ -134,7 +134,7 @@ impl Seen {
 }
 
 fn signal(child: &Child, number: i32) {
-    // SAFETY: numbers only; the child has not been waited for.
+    // SAFETY: the call takes only numbers; the child has not been reaped.
     unsafe { libc::kill(child.id() as i32, number) };
 }
 
@@ -152,13 +152,13 @@ fn pseudoterminal() -> (File, File) {
     (master, unsafe { File::from_raw_fd(slave) })
 }
 
-/// Starts this program with the terminal as its own.
+/// Starts this program with the pseudoterminal as its controlling terminal.
 fn start(how: &str, slave: &File) -> Child {
     let stream = || Stdio::from(slave.try_clone().expect("it can be duplicated"));
     let mut command = Command::new(std::env::current_exe().expect("it has a name"));
     command.arg(format!("end={how}")).stdin(stream()).stdout(stream()).stderr(stream());
     let take_terminal = || {
-        // SAFETY: numbers only; both calls are async-signal-safe.
+        // SAFETY: the calls take only numbers and are async-signal-safe.
         match unsafe { libc::setsid() >= 0 && libc::ioctl(0, libc::TIOCSCTTY, 0) == 0 } {
             true => Ok(()),
             false => Err(std::io::Error::last_os_error()),
@@ -169,7 +169,7 @@ fn start(how: &str, slave: &File) -> Child {
     command.spawn().expect("it starts")
 }
 
-/// Reads for up to 100 ms, and then what is left.
+/// Waits up to 100 ms for output, then reads until there is no more.
 fn read(terminal: &mut File, output: &mut Vec<u8>) {
     let mut wait_ms = 100;
     loop {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 fn main() {
     // Resets the disposition inherited from the shell: under nohup(1), SIGHUP is ignored. SAFETY:
-    // numbers only.
+    // the calls take only numbers.
     unsafe {
         libc::signal(HANG_UP, libc::SIG_DFL);
         libc::signal(QUIT, libc::SIG_IGN);
@@ -25,7 +25,7 @@ fn main() {
 }
 
 fn raise(number: i32) {
-    // SAFETY: numbers only; the signal is caught or ignored.
+    // SAFETY: the call takes only a number; the signal is caught or ignored.
     unsafe { libc::raise(number) };
 }
 

@@ -27,8 +27,8 @@ const LEAST_TICKS: u64 = 5;
 
 /// Sleeps for `window` and returns the fraction (0 to 1) of that time in which `cpus` were not idle
 /// but ran other programs, served interrupts, or were stolen by the host. This process counts too,
-/// so call this function before starting any work. 100 ms on two CPUs distinguishes 0 from 0.3; one
-/// second distinguishes 0 from 0.05.
+/// so call this function before starting any work. With two CPUs, a window of 100 ms distinguishes
+/// a load of 0 from 0.3, and a window of one second 0 from 0.05.
 ///
 /// The interval is the 95 % score interval that treats each tick as an independent sample of the
 /// CPU (Wilson, 1927), widened by the one tick that rounding may add or remove on each CPU.
@@ -91,7 +91,7 @@ fn load_between(before: &[Account], after: &[Account]) -> Result<Estimate, Error
             reason: format!(
                 "the kernel accounted for only {total} clock ticks of 10 ms during the measurement"
             ),
-            advice: "watch for longer",
+            advice: "measure for longer",
         });
     }
     let (low, high) = wilson(taken as f64, total as f64);

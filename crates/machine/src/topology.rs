@@ -67,7 +67,7 @@ impl Cpu {
                 "CPU {} has no L3 cache, or the kernel does not report it",
                 self.number
             ),
-            advice: "continue without it",
+            advice: "continue without this information",
         };
         shared_by.ok_or_else(absent)?.as_deref().map_err(Clone::clone)
     }

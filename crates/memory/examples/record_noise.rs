@@ -89,7 +89,7 @@ fn record(rows: usize, sizes: &[usize; CLASSES]) -> Result<Vec<Row>, Box<dyn Err
         for (ns, (chain, cursor)) in row.iter_mut().zip(&mut chains) {
             let lines = chain.len();
             *ns = one_window(&windows, chain, cursor)
-                .ok_or_else(|| format!("no window was left alone for 10 s, {lines} lines"))?;
+                .ok_or_else(|| format!("no clean window in 10 s, chain of {lines} lines"))?;
         }
         times.push(row);
     }

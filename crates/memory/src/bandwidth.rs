@@ -156,7 +156,7 @@ fn bytes_of_each(
     let of = |((level, set), &sharers): ((&MemoryLevel, &Option<usize>), &usize)| {
         let nearer = before;
         let size = level.size_bytes.as_number();
-        // A thread's share of a level that is shared.
+        // Each thread's share of this level's capacity.
         before = size.map_or(before, |size| size / sharers as f64);
         let Some(set) = *set else {
             return Err("no measured size falls clearly within this level".to_owned());
@@ -183,7 +183,7 @@ fn bytes_of_each(
     levels.iter().zip(sets).zip(sharers).map(of).collect()
 }
 
-/// Records the figures of all jobs by level. `more` is advice on how to get more time.
+/// Records the figures of all jobs by level. `more` is advice on how to allow more measuring time.
 fn record(
     records: &mut Vec<Bandwidth>,
     levels: &[MemoryLevel],

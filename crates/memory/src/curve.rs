@@ -58,7 +58,7 @@ pub struct Request {
 /// Smallest chain in bytes.
 const LEAST_BYTES: u64 = 4 << 10;
 
-/// Number of refining passes over the cheap sizes for each one over the costly sizes.
+/// Number of refining passes over the cheap sizes per refining pass over the costly sizes.
 const OFTEN: u32 = 3;
 
 /// Range that contains most L1 sizes. The step at the end of L1 is so sharp that only closely

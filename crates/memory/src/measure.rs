@@ -51,7 +51,7 @@ pub struct Request {
 }
 
 /// Measures the memory hierarchy as seen by the calling thread, which stays pinned to the measured
-/// CPU. Takes about as long as `request.effort` specifies, and up to two fifths longer on a busy
+/// CPU. Takes about as long as `request.effort` specifies, and up to 40 % longer on a busy
 /// machine.
 ///
 /// # Errors

@@ -217,7 +217,7 @@ fn usual_distance(mut ticks: impl FnMut() -> u64) -> u64 {
     distances[distances.len() / 2]
 }
 
-/// Converts the results to a record. `more` is advice on how to get more time.
+/// Converts the results to a record. `more` is advice on how to allow more measuring time.
 fn record(seen: &Seen, loss: Option<Loss>, account: Accounted, more: &str) -> Noise {
     let Accounted { stolen, others, quota_cpus } = account;
     let method = "gaps between the clock reads of a spinning thread";

@@ -282,7 +282,7 @@ fn places(chain: &Chain<'_>) -> Vec<Cursor> {
 }
 
 /// Converts the points to a record. `alone_ns` is the latency of a single chain, used if the points
-/// do not include one. `more` is advice on how to get more time.
+/// do not include one. `more` is advice on how to allow more measuring time.
 fn record(
     level: &str,
     bytes: Option<usize>,

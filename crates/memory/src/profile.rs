@@ -56,7 +56,7 @@ impl fmt::Display for StoreError {
                 let file = file.display();
                 write!(f, "{file}: {reason}; regenerate it with `linerate memory`, or remove it")
             }
-            Self::NoHome => f.write_str("neither XDG_STATE_HOME nor HOME names a directory"),
+            Self::NoHome => f.write_str("neither XDG_STATE_HOME nor HOME is an absolute path"),
             Self::NoJson(reason) => f.write_str(reason),
             Self::NotWritten { file, error } => write!(f, "{}: {error}", file.display()),
         }

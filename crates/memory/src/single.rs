@@ -188,7 +188,7 @@ impl Stopwatch {
         let chains: Vec<(u32, f64)> = chains.collect();
         let singles: Vec<f64> = samples.singles.iter().map(|ticks| ticks * unit).collect();
         let bins = single::histogram(&singles, bias.value, step, MOST_BINS);
-        // A mode is known to within the timer step and the uncertainty of the overhead subtracted.
+        // A mode is known to within the timer step and the uncertainty of the subtracted overhead.
         let off = (bias.high - bias.value).max(bias.value - bias.low).max(0.0);
         let modes = single::modes(&bins).into_iter().map(|mode| Mode {
             name: name_of(mode.at, level, levels, step).map(str::to_owned),

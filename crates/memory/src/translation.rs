@@ -298,7 +298,7 @@ fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level)
     let contradict = "other programs may have held TLB entries throughout: the lower bound of \
                       `onset` is also a lower bound on the number of entries";
     let (is_noise, noisy) = (level.cost.value.is_nan(), "the interval is wider than the value");
-    let climbs = "latency rises slowly, without a step: see `onset` and `half`";
+    let climbs = "latency rises gradually, without a step: see `onset` and `half`";
     let in_cycles = |ghz: f64| {
         let Estimate { value, low, high, .. } = level.cost;
         Estimate { value: value * ghz, low: low * ghz, high: high * ghz, ..level.cost }
@@ -340,7 +340,7 @@ fn note(level: &tlb::Level) -> Option<String> {
         (false, false) => {
             let (onset, half) = (level.onset.value, level.half.value);
             Some(format!(
-                "latency rises slowly from {onset:.0} pages on and reaches half of its rise at \
+                "latency rises gradually from {onset:.0} pages on and reaches half of its rise at \
                  {half:.0} pages"
             ))
         }

@@ -80,7 +80,7 @@ impl<'a> Windows<'a> {
         self.watch.is_stopped()
     }
 
-    /// Returns advice on how to get more measuring time, phrased to complete a sentence.
+    /// Returns advice on how to allow more measuring time, phrased to complete a sentence.
     pub(crate) fn more_time(&self) -> &'static str {
         if self.total >= MOST_TIME { "measure again when nothing else runs" } else { "use --full" }
     }

@@ -80,7 +80,7 @@ fn given_costs(
     };
     let named: Vec<Named> = stages.iter().map(named).collect();
     let Some(costs) = costs(section, &named, kinds, mistakes) else {
-        // The invalid entry may be the state of a foreign stage.
+        // The costs are invalid, so the states that they give to foreign stages are unknown.
         for stage in stages.iter_mut().filter(|stage| stage.foreign_kind().is_some()) {
             stage.spec = None;
         }
@@ -181,7 +181,7 @@ fn sink(fields: &Fields, file: &Fields) -> Option<Sink> {
 pub(crate) struct Stage {
     pub(crate) at: Range<usize>,
     kind_at: Range<usize>,
-    /// Place of `only`, or of the name or kind if the file does not give it.
+    /// Position of `only` in the file or, if omitted, of the stage's `name` or `kind`.
     pub(crate) only_at: Range<usize>,
     name: Option<String>,
     pub(crate) only: Option<PacketClass>,

@@ -112,8 +112,8 @@ fn read_with(
 ) -> Result<Described, Problems> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut syntax = Vec::with_capacity(errors.len());
-    // Finding the value behind an error takes a search of the whole file. Skip it if there are more
-    // errors than are shown, which the user fixes first.
+    // Finding the value behind an error requires a search of the whole file. Skip the search if
+    // there are too many errors to show: users fix the displayed ones first.
     let mut structure_is_sound = errors.len() <= SHOWN;
     for error in &errors {
         let at = error.span().unwrap_or_default();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Classes of packets, by which a stage is restricted to some of them.
 
-/// Packets that a stage processes; the others go round it. The class of a packet follows from the
+/// Packets that a stage processes; the others bypass it. The class of a packet follows from the
 /// headers that `parse` located.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketClass {

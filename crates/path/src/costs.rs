@@ -41,8 +41,8 @@ pub struct GivenCosts {
     /// Number of flows, at least 1, all with the same rate. Each flow has its own link and, if
     /// segments are replicated, its own share of the replicas.
     pub flows: u32,
-    /// Relative error of the costs in either direction: in 9 out of 10 cases, it is at most this
-    /// large. `None` if not given.
+    /// Bound on the relative error of the costs, in either direction, that holds in 9 out of 10
+    /// cases. `None` if not given.
     pub spread: Option<f64>,
     /// Cost of a ring handoff on each side, in nanoseconds per packet.
     pub handover_ns: Option<f64>,
@@ -69,7 +69,7 @@ pub struct GivenCost {
     /// Fraction of the path's packets that reach the stage, above 0 and at most 1.
     pub reach: f64,
     /// Of the packets that reach the stage, the fraction that it processes, above 0 and at most 1;
-    /// the others go round it.
+    /// the others bypass it.
     pub processed: f64,
     /// Nanoseconds per packet that the stage processes; `None` if not given.
     pub ns: Option<f64>,

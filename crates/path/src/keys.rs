@@ -95,11 +95,11 @@ pub enum Kind {
 /// What happens if a key is omitted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Omitted {
-    /// The key's own default, or that the key is required.
+    /// The default value applies, or the omission is an error because the key is required.
     Is(Default),
     /// No default value; the string says what happens instead.
     Means(&'static str),
-    /// Same as an empty section.
+    /// Omitting the section is the same as leaving it empty.
     EmptySection,
 }
 
@@ -306,7 +306,7 @@ pub static FILE: Section = Section {
         key("mapping", Kind::Table(&MAPPING), Omitted::Means("all stages on one worker"), "", ""),
         key("run", Kind::Table(&RUN), Omitted::EmptySection, "", ""),
         key("idle", Kind::Table(&IDLE), Omitted::EmptySection, "", ""),
-        key("costs", Kind::Table(&costs::COSTS), Omitted::Means("must come from a run"), "", ""),
+        key("costs", Kind::Table(&costs::COSTS), Omitted::Means("costs from a run record"), "", ""),
     ],
 };
 

@@ -145,7 +145,7 @@ pub struct Port {
 /// How frames are exchanged with the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
-    /// Packet sockets: a receive ring in blocks (TPACKET_V3), batched transmit.
+    /// Packet sockets: block-based receive ring (TPACKET_V3), batched transmit.
     AfPacket,
     /// AF_XDP sockets in copy mode, one per queue of the interface.
     AfXdp,
@@ -190,7 +190,7 @@ pub struct CaptureRules {
     pub skip: u64,
     /// Maximum number of packets to read after the skipped ones.
     pub first: u64,
-    /// Sampling divisor: one in this many address pairs is kept, with all its packets; 1 keeps all.
+    /// Sampling divisor N: all packets of one in N address pairs are kept; 1 keeps all packets.
     pub sample: u32,
 }
 
@@ -270,13 +270,13 @@ impl IdlePolicy {
 /// Idle policies of a path's workers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IdleRules {
-    /// Policy of all workers without one of their own.
+    /// Policy of all workers whose segment has no policy of its own.
     pub policy: IdlePolicy,
     /// Idle time in seconds after which [`IdlePolicy::Auto`] sleeps; `None` to use the measured
     /// wake-up time.
     pub park_after_s: Option<f64>,
-    /// Policy of the workers of each segment of [`Path::mapping`], if they have one of their own;
-    /// empty if no segment has.
+    /// Policy of each segment of [`Path::mapping`]; `None` for the common policy. Empty if no
+    /// segment has a policy of its own.
     pub workers: Vec<Option<IdlePolicy>>,
 }
 
@@ -329,7 +329,7 @@ pub struct StageUse {
     pub name: String,
     /// Kind of stage, as registered by the program.
     pub kind: String,
-    /// Packets that the stage processes; the others go round it.
+    /// Packets that the stage processes; the others bypass it.
     pub only: PacketClass,
     /// Parameters, including defaults; those without a default may be absent.
     pub params: Params,

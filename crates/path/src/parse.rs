@@ -21,7 +21,7 @@ pub(crate) fn rate_words() -> [&'static str; 3] {
 /// Parses the duration of a run, such as `2s`, in seconds. It must be above 0 and at most 30 days.
 ///
 /// # Errors
-/// Returns an error that says what is wrong with the text.
+/// Returns an error message that quotes the text and shows the correct form.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let seconds = units::parse_duration(text).map_err(sentence)?.as_secs_f64();
     if seconds > 0.0 && seconds <= MAX_SECONDS {
@@ -33,7 +33,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 /// Parses a line rate, such as `10Gb/s`, in bits per second. It must be above 0.
 ///
 /// # Errors
-/// Returns an error that says what is wrong with the text.
+/// Returns an error message that quotes the text and shows the correct form.
 pub fn bit_rate(text: &str) -> Result<f64, String> {
     units::parse_bit_rate(text).map(|rate| rate.0).map_err(sentence)
 }
@@ -41,7 +41,7 @@ pub fn bit_rate(text: &str) -> Result<f64, String> {
 /// Parses an offered rate: `max`, `line`, `capture`, or a figure such as `1.5Mpps` or `5Gb/s`.
 ///
 /// # Errors
-/// Returns an error that says what is wrong with the text.
+/// Returns an error message that quotes the text and shows the correct form.
 pub fn rate(text: &str) -> Result<Rate, String> {
     if let Some((_, rate)) = WORDS.iter().find(|(word, _)| *word == text) {
         return Ok(*rate);

@@ -29,7 +29,7 @@ fn section(section: &Section, kinds: Kinds<'_>) -> Value {
             let mut schema = table(keys, Some(variant), kinds);
             schema["description"] = json!(variant.help);
             if variant.kind == PLUGIN {
-                // The object declares the other keys.
+                // The shared object declares the other keys.
                 schema["additionalProperties"] = json!(true);
             }
             schema

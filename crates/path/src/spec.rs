@@ -175,8 +175,9 @@ impl Misfit {
     }
 }
 
-/// Kind of a stage from a shared object. The parameters of such a stage are those that the object
-/// declares, and its kind in [`StageUse`](crate::model::StageUse) is that of the [`Plugin`].
+/// Value of `kind` in a path file for stages from shared objects. Such a stage has the parameters
+/// that its object declares. In [`StageUse`](crate::model::StageUse), its kind is the one in the
+/// specification of the [`Plugin`].
 pub const PLUGIN: &str = "plugin";
 
 /// A stage from a shared object that a path names.

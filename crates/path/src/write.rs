@@ -112,7 +112,7 @@ fn worker(path: &Path, segment: &Segment) -> InlineTable {
     let mut table = InlineTable::new();
     table.insert("stages", stages.iter().map(|stage| stage.name.as_str()).collect());
     table.insert("replicas", i64::from(segment.replicas).into());
-    // A worker that keeps its stages keeps its policy.
+    // A worker that runs the same stages as before keeps its idle policy.
     let before = path.mapping.segments.iter().position(|old| old.stages == segment.stages);
     if let Some(policy) = before.and_then(|index| path.idle.workers.get(index).copied().flatten()) {
         table.insert("idle", policy.word().into());

@@ -27,9 +27,9 @@ pub struct StageCost {
     pub name: String,
     /// Ticks per packet entering the path.
     pub ticks: Estimate,
-    /// Fraction of the packets entering the path that get as far as this stage, or this end of the
-    /// path, 0 to 1. Includes packets that bypass the stage, as they cross the rings on both sides
-    /// of it too.
+    /// Fraction of the packets entering the path that reach this stage, or this end of the path, 0
+    /// to 1. Includes packets that bypass the stage, because they also cross the rings on both
+    /// sides of it.
     pub reach: f64,
     /// Cost of a memory-bound stage with cached data, in ticks per packet entering the path; `None`
     /// if the stage is compute-bound or was not checked.

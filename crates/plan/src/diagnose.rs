@@ -42,11 +42,11 @@ const STRAY_BLOCKED: f64 = 0.02;
 const STRAY_DROPS: f64 = 0.01;
 
 /// Difference between two replicas' utilizations (0 to 1) above which their load is reported as
-/// uneven: the less busy one is then idle a fifth of the time.
+/// uneven. The less busy replica is then idle for at least 20 % of the time.
 const UNEVEN: f64 = 0.20;
 
-/// Share of source and sink in a worker's busy time, 0 to 1, from which the finding mentions them:
-/// then hardly any single stage takes more.
+/// Minimum share of a worker's busy time, 0 to 1, at which the finding mentions source and sink.
+/// Hardly any single stage takes a larger share.
 pub const HEADLINE_REPLAY: f64 = 0.3;
 
 /// Minimum number of clean windows (without preemption) per worker. The range of six windows
@@ -323,14 +323,14 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
     }
 }
 
-/// Describes the share of source and sink in the worker's time, if they take a large part of it;
-/// empty otherwise. They replay packets, so they are not stages of the path.
+/// Describes the share of source and sink in the worker's time if it is large; empty otherwise.
+/// Source and sink replay packets, so they are not stages of the path.
 fn replay(worker: &WorkerReport) -> String {
     let busy = worker.time_or_zero().busy;
     let share = worker.replay_share().filter(|_| busy > 0.0).map_or(0.0, |replay| replay / busy);
     match share >= HEADLINE_REPLAY {
         true => {
-            format!("; source and sink, which are no stages of the path, take {}", percent(share))
+            format!("; source and sink, which are not stages of the path, take {}", percent(share))
         }
         false => String::new(),
     }

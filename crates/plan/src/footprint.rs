@@ -41,7 +41,7 @@ pub struct Home {
     pub bytes: u64,
     /// Nearest cache level that holds them, or memory.
     pub level: String,
-    /// Longest stall of a load from this level, or why it is unknown.
+    /// Longest stall that a load from this level can cause, or why the stall is unknown.
     pub wait: Result<Wait, String>,
     /// Conclusion in words if the packets do not fit in L2; otherwise `None`.
     pub sentence: Option<String>,
@@ -56,7 +56,7 @@ pub struct Wait {
     pub cycles: Option<f64>,
 }
 
-/// Known properties of a machine's memory: its profile.
+/// A machine's memory profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownMemory {
     /// Results of `linerate memory` on this machine.
@@ -65,7 +65,7 @@ pub struct KnownMemory {
     pub age: String,
 }
 
-/// Why it is unknown where a path's packets are.
+/// Why the level that holds a path's packets is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unknown {
     /// No machine profile.
@@ -104,7 +104,7 @@ pub fn home(footprint: &Footprint, memory: &MemoryReport, age: &str) -> Result<H
     }
     let level = &memory.levels[place];
     let wait = worst(memory, level);
-    // Exceeding only L1 costs little, and most paths' packets do.
+    // Exceeding L1 alone costs little, and the packets of most paths exceed it.
     let before = place.checked_sub(1).filter(|before| *before > 0).map(|b| &memory.levels[b]);
     let sentence = before.and_then(|before| {
         let parts = Footprint { queues: footprint.queues.max(1), ..*footprint };

@@ -116,7 +116,8 @@ impl<'a> Planning<'a> {
 
     /// Returns all possible recommendations: every proposal at the burst size as written and, if
     /// the per-burst cost was measured, also the best proposal at another burst size and the
-    /// mapping as written at the smallest burst size that is about as good as its best one.
+    /// mapping as written at another burst size. Of burst sizes with about the same rate, the
+    /// smallest is chosen.
     fn proposals(&self) -> Vec<Proposal> {
         let given = self.given();
         let rate = |proposal: &Proposal| proposal.prediction.kpps.value;
@@ -361,12 +362,14 @@ impl Planner for Planning<'_> {
         let there_are = self.advice.there_are;
         let sentence = format!(
             "exhaustive: none of the {} mappings that split and replicate the stages in order has \
-             a higher predicted rate at this burst than the best one shown; {}; placement is not \
-             modelled",
+             a higher predicted rate at this burst size than the best one shown; {}; placement is \
+             not modelled",
             about(there_are),
             match self.knows_bursts() {
-                true => "other bursts were tried on that mapping and on the mapping as written",
-                false => "other bursts were not tried",
+                true => {
+                    "other burst sizes were tried with that mapping and with the mapping as written"
+                }
+                false => "other burst sizes were not tried",
             }
         );
         Search { there_are, exact: true, gap: Some(0.0), sentence }

@@ -2,8 +2,8 @@
 //! Determines how much of the work is checksums and copies, and whether other variants of these
 //! kernels would be faster.
 //!
-//! A choice is a variant by name, or `selected`, which stands for the variant of each kernel
-//! selected on the machine of the run. Over the calls that every worker logged and replayed:
+//! A choice is a variant by name, or `selected`: for each kernel, the variant that was selected on
+//! the machine of the run. Over the calls that every worker logged and replayed:
 //!
 //! ```text
 //! ticks(stage, c) = sum over its kernels of  ticks per packet x time of c's variant / time in use

@@ -34,7 +34,7 @@ pub struct Limits {
     /// CPU quota of the workers, in CPUs; `None` without a quota.
     quota: Option<f64>,
     /// Time per packet of a single worker that runs all stages, in seconds, if each stage takes its
-    /// shortest measured time; at the burst size of the costs.
+    /// shortest measured time. Holds for the burst size at which the costs were measured.
     least_s: f64,
     /// Fixed time per burst, in seconds; 0 if not measured.
     burst_s: f64,

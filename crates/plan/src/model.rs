@@ -53,7 +53,7 @@ use std::ops::Range;
 /// quantile to within 0.8 percentage points (square root of 0.025 x 0.975 / 400).
 const DRAWS: u32 = 400;
 
-/// Arbitrary but fixed, so that equal inputs give equal predictions.
+/// Random seed: arbitrary but fixed, so that equal inputs give equal predictions.
 const SEED: u64 = 0x6C69_6E65_7261_7465;
 
 /// Standard deviation of the formula's relative error, for each mechanism that a mapping may use.
@@ -110,8 +110,8 @@ pub struct Handover {
 impl Handover {
     /// Returns the costs assumed without a measurement. The interval spans the cheapest handoff
     /// seen between nearby CPUs (1 to 2 ns for both sides, bursts of 32) and the most expensive one
-    /// between distant CPUs (50 ns per side, bursts of 8), with a margin on each end because queues
-    /// in other programs cost that much.
+    /// between distant CPUs (50 ns per side, bursts of 8), with a margin at each end, because the
+    /// cost of queues in other programs varies that much.
     pub fn unmeasured(ticks_per_s: f64, burst: u32) -> Self {
         let ticks = assumed(15.0, [2.0, 58.0], ticks_per_s);
         Self { producer_ticks: ticks, consumer_ticks: ticks, burst }

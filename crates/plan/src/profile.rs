@@ -190,8 +190,8 @@ pub fn service_time(worker: &WorkerReport) -> Option<Estimate> {
         .map(|parts| parts.into_iter().fold(StageTotal::default().ticks, Estimate::plus))
 }
 
-/// Returns a stage's ticks per packet received by its *worker*, so that a stage that processes
-/// fewer packets, because it is after a filter or others go round it, counts for less.
+/// Returns a stage's ticks per packet received by its *worker*, so that a stage that processes only
+/// some of the packets, because it is after a filter or is bypassed, counts for less.
 pub(crate) fn stage_time(worker: &WorkerReport, stage: &StageReport) -> Option<Estimate> {
     if stage.packets == 0 {
         return Some(StageTotal::default().ticks);

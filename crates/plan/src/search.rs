@@ -136,8 +136,8 @@ fn bounded<P: Planner>(
 }
 
 /// Returns the cheapest setting whose rate reaches line rate even at the low end of its interval,
-/// that is, the one with the fewest workers, then the smallest burst. If there is none, returns the
-/// one that comes closest.
+/// that is, the one with the fewest workers, then the smallest burst. If no setting reaches line
+/// rate, returns the one that comes closest.
 fn line_hold<P: Planner>(
     path: &Path,
     planner: &P,

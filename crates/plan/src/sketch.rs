@@ -146,14 +146,14 @@ pub enum NoSketch {
     OtherKind,
     /// The number of packets is unknown.
     Packets {
-        /// Why it is unknown, or how to supply it.
+        /// Why the number is unknown, or how to supply it.
         remedy: &'static str,
     },
     /// Times are in ticks of unknown length.
     Clock,
     /// The record contains no usable times.
     Times {
-        /// Why there are none.
+        /// Why there are no usable times.
         reason: String,
     },
 }
@@ -171,8 +171,8 @@ impl fmt::Display for NoSketch {
                 write!(f, "the number of packets is unknown: {remedy}")
             }
             Self::Clock => f.write_str(
-                "the record counts ticks of unknown length: give --clock GHZ, or import it with \
-                 --clock or --machine",
+                "the record's times are in ticks of unknown length: give --clock GHZ here, or \
+                 repeat the import with --clock or --machine",
             ),
             Self::Times { reason } => write!(f, "the record contains no usable times ({reason})"),
         }

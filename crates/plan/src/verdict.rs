@@ -42,7 +42,7 @@ pub struct Baseline<'a> {
     /// Rate in each round, in kpps; `None` for a round without a clean window.
     pub kpps: &'a [Option<f64>],
     /// Whether latency is within the limit; true if no limit is set. A baseline over the limit is
-    /// replaced by the best contender within it, even if that one is slower.
+    /// replaced by the best contender within the limit, even if that contender is slower.
     pub is_prompt: bool,
 }
 

@@ -89,7 +89,7 @@ fn names(
     let mut names = Vec::new();
     if !list.is_null() {
         loop {
-            // SAFETY: by stage.h, the list has an entry after each that is not NULL.
+            // SAFETY: by stage.h, every entry that is not NULL is followed by another entry.
             let entry = unsafe { *list.add(names.len()) };
             if entry.is_null() {
                 break;
@@ -113,7 +113,7 @@ fn params(list: *const RawParam) -> Result<&'static [ParamSpec], String> {
         if list.is_null() {
             break;
         }
-        // SAFETY: by stage.h, the list has an entry after each that has a name.
+        // SAFETY: by stage.h, every entry that has a name is followed by another entry.
         let raw = unsafe { &*list.add(params.len() - 1) };
         if raw.name.is_null() {
             break;

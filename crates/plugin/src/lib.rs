@@ -130,7 +130,7 @@ pub fn load(file: &str, path: &Path) -> Result<(Plugin, StageKind), LoadError> {
     let symbol = symbol.map_err(|_| LoadError::NoSymbol(path.clone()))?;
     // The object stays loaded, so that what it defines is 'static.
     std::mem::forget(library);
-    // SAFETY: whatever the version, the first member is its number.
+    // SAFETY: in every version, the first member is the version number.
     let version = unsafe { symbol.cast::<u32>().read() };
     if version != abi::VERSION {
         return Err(LoadError::OtherVersion(path, version));

@@ -134,7 +134,7 @@ impl Stage for Foreigner {
         };
         let read: ReadCounts = read;
         let mut values = vec![0_u64; self.loaded.counts.len()];
-        // SAFETY: by stage.h, the function writes as many counts as it has names.
+        // SAFETY: by stage.h, the function writes one value per name in `counts`.
         let result = unsafe { guarded(read, self.instance, values.as_mut_ptr().cast()) };
         match result {
             Ok(()) => self.loaded.counts.iter().copied().zip(values).collect(),

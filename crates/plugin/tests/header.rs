@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `stage.h` is valid C11 and C++11, and has the layout of the data plane.
+//! Tests that `stage.h` is valid C11 and C++11, and that its layout matches the data plane.
 
 use linerate_stage_api::foreign::{ForeignBurst, PACKET_OFFSETS};
 use std::process::Command;

@@ -197,7 +197,7 @@ unsafe fn with<T>(sampler: *const OfC, then: impl FnOnce(&mut Sampler) -> T) -> 
 /// freed.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_start(sampler: *const OfC, packets: u64) {
-    // SAFETY: as the caller's.
+    // SAFETY: the caller upholds the contract of this function.
     unsafe { with(sampler, |sampler| sampler.start(packets)) };
 }
 
@@ -209,7 +209,7 @@ pub(crate) unsafe extern "C" fn lr_sampler_start(sampler: *const OfC, packets: u
 /// freed.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_update(sampler: *const OfC, packets: u64) -> c_int {
-    // SAFETY: as the caller's.
+    // SAFETY: the caller upholds the contract of this function.
     unsafe { with(sampler, |sampler| sampler.update(packets)) }.unwrap_or(false).into()
 }
 
@@ -220,7 +220,7 @@ pub(crate) unsafe extern "C" fn lr_sampler_update(sampler: *const OfC, packets: 
 /// freed.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_dump(sampler: *const OfC) {
-    // SAFETY: as the caller's.
+    // SAFETY: the caller upholds the contract of this function.
     unsafe { with(sampler, Sampler::dump) };
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Amount {
 /// Evidence tier of an event, or why it is not counted.
 pub(crate) type Outcome = Result<Tier, Explanation>;
 
-/// A region's data in one context: while the same outer regions are open.
+/// A region's data in one nesting context, that is, inside one sequence of outer regions.
 #[derive(Debug)]
 pub(crate) struct Node {
     /// Region.

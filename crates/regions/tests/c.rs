@@ -220,7 +220,7 @@ int main(int argc, char **argv)
     uint32_t loop = lr_region("loop");
     int recorded = 0;
 
-    /* As a program that a shell starts in the foreground, and not for ever. */
+    /* Use the default action, as if started in the foreground, and end after a minute. */
     signal(SIGINT, SIG_DFL);
     alarm(60);
     for (;;) {

@@ -218,8 +218,8 @@ impl Counting<'_> {
             Ok(mut waited) => {
                 self.interrupted = early.is_some();
                 let shall_end = self.runner.handle_early_signal(early, &waited);
-                // Done only now, because determining the reasons takes longer than opening the
-                // events.
+                // The reasons for refusals are determined only now, because that takes longer than
+                // opening the events.
                 self.explain();
                 if shall_end { None } else { self.follow(&mut waited, turn) }
             }

@@ -149,7 +149,7 @@ impl Emulator {
         }
         let mut said = String::new();
         if let Some(stderr) = &mut child.stderr {
-            // Without a message, the reason is simply not known.
+            // If stderr cannot be read, the error contains no message from the emulator.
             let _ = stderr.take(MESSAGE_BYTES).read_to_string(&mut said);
         }
         let said = said.trim().lines().next().unwrap_or("it exited without a message");

@@ -260,7 +260,7 @@ impl Session<'_> {
         if watch.is_stopped() {
             return Ok(None);
         }
-        // Always sent, so the other side ends its test and is ready for the next one.
+        // Send this in every case, so that the other side ends its test and is ready for the next.
         self.line.send(&Order::Sent)?;
         let theirs = match theirs {
             Some(account) => account,

@@ -68,7 +68,7 @@ pub fn serve(address: SocketAddr, limits: Limits) -> Result<Service, StreamError
 }
 
 impl Service {
-    /// The address it listens on.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

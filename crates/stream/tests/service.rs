@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Client and server over loopback, in one process, and what strangers can do to them.
+//! Tests client and server over loopback in one process, including unauthenticated clients.
 
 use linerate_record::stream::{StreamMode, StreamReport};
 use linerate_stream::protocol::VERSION;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const TOKEN: &str = "only for this test";
 
-/// A server that ends with its test.
+/// A server that is stopped when its test ends.
 struct Running {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -42,7 +42,7 @@ impl Running {
         outcome.report
     }
 
-    /// What the server answers to `bytes`, until it closes the connection.
+    /// Returns what the server sends in reply to `bytes` until it closes the connection.
     fn answer(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).expect("a connection");
         // The server may close while this end still writes.
@@ -126,7 +126,7 @@ fn every_datagram_has_a_place() {
     let slow = Duration::from_millis(1);
     let report = server.report(&Request { read_pause: slow, ..request(StreamMode::Udp, 1000) });
     let udp = report.points[0].udp.expect("datagrams");
-    let drops = udp.buffer_drops.expect("the kernel counts them");
+    let drops = udp.buffer_drops.expect("the kernel counts dropped datagrams");
     assert!(udp.received > 0 && drops > 0, "{udp:?}");
     assert_eq!(udp.sent, udp.received + drops + udp.lost.expect("known"), "{udp:?}");
 }
@@ -137,7 +137,8 @@ fn paced_datagrams_keep_their_rate() {
     let rate = Some(8_000_000);
     let report = server.report(&Request { rate_bits_per_s: rate, ..request(StreamMode::Udp, 100) });
     let udp = report.points[0].udp.expect("datagrams");
-    // 10,000 per second, for at most the warm-up, the measured time and a preempted tail.
+    // 10,000 datagrams per second during the warm-up, the measurement, and a tail that
+    // preemption may prolong.
     assert!(udp.sent > 0 && udp.sent < 100_000, "{udp:?}");
 }
 
@@ -204,7 +205,7 @@ fn other_versions_are_refused_with_both_numbers() {
 #[test]
 fn strangers_do_not_disturb() {
     let server = Running::start("127.0.0.1:0").expect("a server");
-    // Silent ones stay connected.
+    // Silent clients stay connected.
     let silent: Vec<TcpStream> =
         (0..5).map(|_| TcpStream::connect(server.address).expect("a connection")).collect();
     assert_eq!(server.answer(b"GET / HTTP/1.1\r\n\r\n"), "");
@@ -226,7 +227,7 @@ fn a_port_in_use_and_an_open_address_without_token_are_refused() {
     assert!(error.contains("--token-file"), "{error}");
 }
 
-/// A server that answers each message with the next of `answers`, then closes.
+/// Starts a server that replies to each message with the next of `answers`, then closes.
 fn scripted(answers: &'static [&'static str]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
@@ -237,7 +238,7 @@ fn scripted(answers: &'static [&'static str]) -> SocketAddr {
             let _ = stream.read(&mut room);
             let _ = stream.write_all(answer.as_bytes());
         }
-        // Takes what the client sends now, so that the end arrives as an end and not as a reset.
+        // Read what the client still sends, so that it sees an orderly close and not a reset.
         let _ = stream.read(&mut room);
     });
     address

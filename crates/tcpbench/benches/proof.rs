@@ -83,7 +83,7 @@ fn tables(bytes: u64) -> Result<Vec<String>, Error> {
             }
         }
     }
-    println!("\nwithout checksums, damage that is seen by comparing:");
+    println!("\nwithout checksums, corruption found by comparing the data:");
     for stack in &stacks.present {
         faults.extend(control(stack.as_ref())?);
     }

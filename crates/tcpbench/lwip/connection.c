@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The connection: opening it or waiting for it, writing, reading, and closing. */
+/* Opens or accepts the connection, writes to it, reads from it, and closes it. */
 #include "parts.h"
 
 #include "lwip/tcp.h"
@@ -69,7 +69,7 @@ static err_t on_accept(void *unused, struct tcp_pcb *accepted, err_t error)
 	return ERR_OK;
 }
 
-/* Frees unread data piece by piece: our chain has no valid total length, as lwIP's chains do. */
+/* Frees unread data piece by piece: unlike lwIP's chains, ours has no valid total length. */
 static void forget_unread(void)
 {
 	while (unread) {
@@ -168,7 +168,7 @@ size_t lr_send_room(void)
 	return tcp_sndbuf(connection);
 }
 
-/* tcp_write() takes a 16-bit length. Whole segments, so that the last one is full. */
+/* Limit per tcp_write(), which takes a 16-bit length: whole segments, so that the last is full. */
 #define WRITE_MAX (0xffff / LR_SEGMENT * LR_SEGMENT)
 
 size_t lr_send(const void *src, size_t bytes)
@@ -186,7 +186,7 @@ size_t lr_send(const void *src, size_t bytes)
 	return done;
 }
 
-/* tcp_recved() takes a 16-bit length, too. */
+/* Tells lwIP that bytes were read, in steps, because tcp_recved() takes a 16-bit length. */
 static void tell_read(size_t bytes)
 {
 	while (connection && bytes) {

@@ -2,7 +2,7 @@
 /* Outgoing frames, which are kept until they are fetched and dropped, and incoming frames. */
 #include "parts.h"
 
-/* More than the segments of a full window plus an ACK for each. A power of two. */
+/* Queue capacity: a power of two above the segments of a full window plus an ACK for each. */
 #define SENT_FRAMES 16384
 
 static struct pbuf *sent_frames[SENT_FRAMES];

@@ -74,7 +74,7 @@
 #define LWIP_HOOK_TCP_ISN(local, local_port, remote, remote_port) lr_plugin_random()
 /* TCP_MSL stays at one minute: lwIP leaves LAST-ACK after two MSL, and a lost FIN must be
  * retransmitted before that. */
-/* For the callback on freeing a connection, which is not reported otherwise in TIME-WAIT. */
+/* For a callback when a connection is freed, which lwIP does not otherwise report in TIME-WAIT. */
 #define LWIP_TCP_PCB_NUM_EXT_ARGS 1
 #define LWIP_SUPPORT_CUSTOM_PBUF 1
 

@@ -10,7 +10,7 @@
 
 /* Allocates bytes, aligned to 64; returns null if out of memory, or for more than 16 KiB. */
 void *lr_memory_take(size_t bytes);
-/* The same, zeroed. */
+/* Like lr_memory_take(), for count * bytes bytes, zeroed. */
 void *lr_memory_take_zeroed(size_t count, size_t bytes);
 /* Frees a block, which must not be null. */
 void lr_memory_give(void *block);

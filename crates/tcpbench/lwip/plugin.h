@@ -50,7 +50,7 @@ struct lr_lwip_watch {
 	/* Reads a timestamp; null if calls are not counted and timed. */
 	uint64_t (*ticks)(void);
 	/*
-	 * Where other threads may read at any time which routine is running; null if none reads it.
+	 * Byte with the running routine, for other threads to read at any time; null if none does.
 	 */
 	uint8_t *activity;
 };
@@ -68,9 +68,9 @@ enum {
 struct lr_lwip_settings {
 	uint8_t address[4], peer[4];
 	uint16_t port;
-	/* Whether to wait for a connection to that port rather than open one. */
+	/* Whether to listen on `port` rather than connect to it. */
 	uint8_t is_server;
-	/* One of the above. */
+	/* One of LR_LWIP_SUMS_*. */
 	uint8_t sums;
 	/* Whether small segments wait for acknowledgements. */
 	uint8_t nagle;
@@ -138,7 +138,8 @@ struct lr_lwip_table {
 	void (*flush)(void);
 
 	/*
-	 * Takes the oldest outgoing frame, which must later be passed to drop(); null handle: none.
+	 * Takes the oldest outgoing frame, which must later be passed to drop(). The handle is null
+	 * if there is none.
 	 */
 	struct lr_lwip_frame (*sent)(void);
 	void (*drop)(void *handle);

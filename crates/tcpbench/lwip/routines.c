@@ -54,7 +54,7 @@ static void leave(unsigned which, const void *src, size_t bytes, uint64_t before
 		__atomic_store_n(watch.activity, LR_LWIP_NONE, __ATOMIC_RELAXED);
 }
 
-/* Headers that were just written must not be loaded in wider words than they were stored in. */
+/* Sums short data inline: wider loads from a newly written header defeat store forwarding. */
 static int is_inline(size_t bytes)
 {
 	return bytes <= routines.inline_bytes && bytes % 4 == 0;

@@ -308,7 +308,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let after_one = |_: &str, _: f64| stop.store(true, Ordering::Relaxed);
         let watch = Watch::new(&stop, &after_one);
-        let law = law(&Smoltcp, effort, 1, &watch).expect("it gets through");
+        let law = law(&Smoltcp, effort, 1, &watch).expect("the run completes");
         let rates: Vec<&Figure> = law.points.iter().map(|point| &point.mbps).collect();
         assert!(rates[0].as_number().is_some(), "{rates:?}");
         let rest = [&law.exponent_loss, &law.exponent_segment, &law.constant];
@@ -323,7 +323,7 @@ mod tests {
     fn half_the_round_trip_is_twice_the_throughput() {
         let rate = |round_trip| {
             let point = Point { loss: 5e-3, round_trip, ..MIDDLE };
-            bytes_per_second(&Smoltcp, point, 12_000, 1).expect("it gets through")
+            bytes_per_second(&Smoltcp, point, 12_000, 1).expect("the run completes")
         };
         let ratio = rate(40_000) / rate(80_000);
         assert!((1.5..2.7).contains(&ratio), "{ratio}");

@@ -178,7 +178,7 @@ mod tests {
     /// Checks only that the report is complete and consistent, not the speeds.
     #[test]
     fn a_short_run_has_a_row_for_every_set_of_every_pattern() {
-        let stacks = Stacks::named(&["smoltcp".to_owned()]).expect("it is built in");
+        let stacks = Stacks::named(&["smoltcp".to_owned()]).expect("smoltcp is built in");
         let sets = [SELECTED, "document", STACK].map(|name| Set::find(name).expect("a set"));
         let cpus = linerate_linux::allowed_cpus().expect("some processor");
         let request = Request {
@@ -244,8 +244,8 @@ mod tests {
             let [skipped] = stacks.skipped.as_slice() else { panic!("{:?}", stacks.skipped) };
             assert!(skipped.what == "lwip" && skipped.reason.contains("cargo xtask fetch lwip"));
         }
-        assert!(choose(&["smoltcp"]).expect("it is built in").skipped.is_empty());
-        let alone = choose(&["lwip"]).err().expect("it is not there").to_string();
+        assert!(choose(&["smoltcp"]).expect("smoltcp is built in").skipped.is_empty());
+        let alone = choose(&["lwip"]).err().expect("lwIP was not built").to_string();
         assert!(alone.contains("cargo xtask fetch lwip"), "{alone}");
     }
 

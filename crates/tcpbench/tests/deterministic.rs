@@ -14,7 +14,7 @@ use linerate_tcpbench::smol::Smoltcp;
 fn proof(stack: &dyn Stack, pattern: Pattern, seed: u64, set: &str) -> TcpProof {
     let setup = Setup { impairments: ROUGH, seed, ..Setup::for_pattern(pattern) };
     let set = Set::find(set).expect("a set");
-    prove(&setup, [stack, stack], &set, little(pattern)).expect("it gets through")
+    prove(&setup, [stack, stack], &set, little(pattern)).expect("the run completes")
 }
 
 fn counts(stack: &dyn Stack) -> [Counts; 5] {
@@ -23,7 +23,7 @@ fn counts(stack: &dyn Stack) -> [Counts; 5] {
         let first = proof(stack, pattern, 1, "selected");
         assert_eq!(first, proof(stack, pattern, 1, "selected"), "{what}, twice");
         assert_eq!(first, proof(stack, pattern, 1, "document"), "{what}, with other routines");
-        assert_ne!(first, proof(stack, pattern, 2, "selected"), "{what}, by another seed");
+        assert_ne!(first, proof(stack, pattern, 2, "selected"), "{what}, with another seed");
         (first.segments, first.lost, first.corrupted)
     })
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compares the model with a slow reference on random machines and traces, and its predictor with
-//! outcomes known in advance. Needs a C compiler, as the crate itself.
+//! outcomes known in advance. Requires a C compiler, as the crate itself does.
 
 mod reference;
 
@@ -37,7 +37,7 @@ impl Replay {
         let mut command = Command::new(&self.program);
         command.args(machine).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // A machine that is refused ends the program before it reads.
+        // The program exits without reading the trace if it rejects the machine.
         let _ = child.stdin.take().unwrap().write_all(trace.as_bytes());
         String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
     }
@@ -92,7 +92,7 @@ fn machine(rng: &mut fastrand::Rng) -> Machine {
     }
 }
 
-/// The machine as the plugin's arguments.
+/// Converts the machine to the plugin's arguments.
 fn description(machine: &Machine) -> Vec<String> {
     let array = |shape: Shape| format!("{}:{}", shape.sets, shape.ways);
     let cache = |name: &str, shape: Shape, last: u8| {
@@ -113,8 +113,8 @@ fn description(machine: &Machine) -> Vec<String> {
     all
 }
 
-/// Does the same to the reference and to the trace: loops, strides and random accesses within a
-/// range that misses each level now and then.
+/// Runs random strided accesses on the reference, and returns them as a trace along with the
+/// reference's counts. Address ranges are chosen such that every level sometimes misses.
 fn mixed(
     rng: &mut fastrand::Rng,
     reference: &mut Reference,
@@ -169,21 +169,21 @@ fn branches_are_predicted_by_their_history() {
         let counts = replay.counts(&small, &format!("{trace}p\n"))[0].0;
         (counts[BRANCHES], counts[MISSES])
     };
-    // Taken, not taken, taken...: known after the history has filled with it.
+    // Taken, not taken, taken, ...: predicted once the pattern fills the history.
     let taken = |n: u64, is_taken: bool| {
         format!("b 1 {n:x} {n:x} {}\n", if is_taken { "9" } else { "1000" })
     };
     let alternating: String = (0..1000).map(|i| taken(0x1000, i % 2 == 0)).collect();
     let (branches, misses) = counted(&alternating);
     assert!(branches == 1000 && misses < 30, "{misses}");
-    // A direct branch is never mispredicted, a call neither, and its return comes back.
+    // Direct branches, calls and the matching returns are never mispredicted.
     let calls = "b 3 100 104 500\nb 2 500 504 600\nb 6 600 604 104\n".repeat(100);
     assert_eq!(counted(&calls), (300, 0));
-    // 20 calls deep, the stack of 16 has lost the first four.
+    // After 20 nested calls, the 16-entry return stack has lost the first four.
     let down: String = (1..=20).map(|n| format!("b 3 {n:x}00 {n:x}04 900\n")).collect();
     let up: String = (1..=20).rev().map(|n| format!("b 6 900 904 {n:x}04\n")).collect();
     assert_eq!(counted(&(down + &up)), (40, 4));
-    // An indirect branch goes where it went.
+    // An indirect branch is predicted to go to its previous target.
     let targets = ["500", "500", "600", "600", "500"];
     let indirect: String = targets.map(|to| format!("b 4 100 104 {to}\n")).concat();
     assert_eq!(counted(&indirect), (5, 3));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rules of `plugin/cpu.h`, as plainly as possible: lists that are searched from end to end.
+//! A simple implementation of the rules in `plugin/cpu.h`, with lists that are searched linearly.
 
-/// Order of eviction; the numbers are those of a description.
+/// Eviction policy, numbered as in a machine description.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Policy {
     Lru,
@@ -60,7 +60,7 @@ const DTLB: (usize, usize) = (11, 13);
 const MEMORY_READS: usize = 14;
 const MEMORY_WRITES: usize = 15;
 
-/// Present block numbers with the times of their arrival and last use.
+/// Numbers of the present blocks, each with the times of insertion and last use.
 #[derive(Clone, Debug)]
 struct Array {
     shape: Shape,
@@ -95,7 +95,7 @@ impl Array {
             .collect();
         let mut leaves = None;
         if set.len() == ways {
-            // The newest first.
+            // Newest first.
             set.sort_by_key(|&(_, came, used)| {
                 std::cmp::Reverse(if policy == Policy::Lru { used } else { came })
             });

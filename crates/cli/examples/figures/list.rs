@@ -24,7 +24,7 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Returns the name by which the table refers to this command.
+    /// Returns the name of this command in the table.
     pub(crate) fn name(&self) -> String {
         let plain = || self.run.replace(" --json", "").replace(" --quiet", "");
         self.name.clone().unwrap_or_else(|| format!("`{}`", plain()))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Prints figures from records as Markdown tables for result pages: the value from a single run of
-//! each command or the median of several, next to the required value.
+//! Prints figures from records as Markdown tables for result pages: the value from one run of each
+//! command, or the median of several runs, next to the required value.
 //!
 //! ```text
 //! figures LIST.toml [--rounds N]

@@ -17,7 +17,7 @@ struct Row<'l> {
     values: Vec<f64>,
     /// Reason for the first missing value; `None` if no value is missing.
     reason: Option<String>,
-    /// How many runs have an interval that contains the true value, and how many runs have both an
+    /// Number of runs whose interval contains the true value, and number of runs that have both an
     /// interval and a true value.
     held: Option<(usize, usize)>,
 }
@@ -102,7 +102,7 @@ pub(crate) fn table(list: &List, runs: &[Vec<Printed>]) -> Result<String, String
         })
         .collect();
     if rows.is_empty() {
-        return Err("the list asks for no figure".to_owned());
+        return Err("the list contains no figures".to_owned());
     }
     let columns = columns(&rows, runs.iter().map(Vec::len).max().unwrap_or(0) > 1);
     let heads: Vec<&str> = columns.iter().map(|(head, _)| head.as_str()).collect();

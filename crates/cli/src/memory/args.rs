@@ -36,10 +36,10 @@ Exit status 2: not enough memory, or interrupted; partial results are printed.";
 #[derive(Debug, Args)]
 #[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct MemoryArgs {
-    /// Levels, TLB and costs only, in about 2 s instead of 10
+    /// Measure only levels, TLB and costs; takes about 2 s instead of 10
     #[arg(long)]
     quick: bool,
-    /// Everything, with narrower intervals, in about 60 s
+    /// Measure everything, with narrower intervals; takes about 60 s
     #[arg(long, conflicts_with = "quick")]
     full: bool,
     /// Memory limit, e.g. 64M or 2G (default: as needed)
@@ -56,7 +56,7 @@ pub(crate) struct MemoryArgs {
     pub(crate) all: bool,
     /// Also print events per load for every size
     ///
-    /// Simulated if they cannot be counted here, or with --caches.
+    /// The events are simulated if they cannot be counted here, or if --caches is given.
     #[arg(long)]
     pub(crate) events: bool,
     /// Caches to simulate, as in stat --tier sim
@@ -80,7 +80,7 @@ pub(crate) struct MemoryArgs {
 }
 
 impl MemoryArgs {
-    /// Returns how long to measure.
+    /// Returns the measurement effort requested by --quick or --full.
     pub(crate) fn effort(&self) -> Effort {
         match (self.quick, self.full) {
             (true, _) => Effort::Quick,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate memory --events`: events per load for chains of each size, simulated if they cannot be
-//! counted.
+//! `linerate memory --events`: events per load for pointer chains of different sizes, simulated if
+//! they cannot be counted.
 //!
 //! The simulated program is linerate itself: `memory --chase BYTES:LINE:LOADS` walks a chain of
 //! loads, one per line in random order, and exits. Each chain is simulated twice, with different
@@ -27,22 +27,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const EVENTS: [&str; 6] =
     ["loads", "l1d_misses", "l2_misses", "ll_misses", "micro_tlb_misses", "main_tlb_misses"];
 
-/// Accesses that leave the simulated caches: misses of the last level.
+/// Event name for accesses that miss all simulated caches.
 const EXTERNAL: &str = "external";
 
-/// Minimum difference between the two runs, in loads.
+/// Minimum difference in loads between the two simulated runs.
 const LOADS: u64 = 1 << 16;
 
-/// Size of the smallest chain, and bounds on the size of the largest chain. Within these bounds,
-/// the largest chain is four times as large as the last-level cache.
+/// Size of the smallest chain, and bounds on the size of the largest chain, in bytes. Within these
+/// bounds, the largest chain is four times as large as the last-level cache.
 const LEAST_BYTES: u64 = 1 << 10;
 const MOST_BYTES: [u64; 2] = [1 << 20, 64 << 20];
 
-/// Maximum deviation from one simulated load per actual load; counts that deviate more are marked
+/// Maximum deviation from one simulated load per executed load; counts that deviate more are marked
 /// as doubtful.
 const TOLERANCE: f64 = 0.01;
 
-/// A chain to walk: the argument of the simulated program.
+/// A pointer chain to walk, as passed to the simulated program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chase {
     bytes: u64,
@@ -95,7 +95,7 @@ impl Chase {
     }
 }
 
-/// Fills in the events of a report if none were counted, or if other caches are requested.
+/// Simulates the events of a report if none were counted, or if other caches are requested.
 pub(super) fn simulate(
     args: &MemoryArgs,
     report: &mut MemoryReport,
@@ -124,7 +124,7 @@ pub(super) fn simulate(
     Ok(())
 }
 
-/// Returns the sizes of the chains, within the memory limit.
+/// Returns the sizes of the chains to simulate, in bytes, up to the memory limit.
 fn sizes(geometry: &Geometry, max: Option<u64>) -> Vec<u64> {
     let [least, most] = MOST_BYTES;
     let most = (4 * geometry.caches().ll.bytes).clamp(least, most).min(max.unwrap_or(most));
@@ -135,7 +135,7 @@ fn sizes(geometry: &Geometry, max: Option<u64>) -> Vec<u64> {
 fn of_size(bytes: u64, geometry: &Geometry) -> Result<EventsOfSize, Failure> {
     let line = geometry.caches().d1.line_bytes;
     let lines = bytes / u64::from(line);
-    // Whole walks, the first of which brings the chain into the caches.
+    // Walk the chain a whole number of times; the first walk brings it into the caches.
     let loads = lines * LOADS.div_ceil(lines);
     let of = |loads| counts(Chase { bytes, line, loads }, geometry);
     let (less, more) = (of(loads)?, of(2 * loads)?);
@@ -161,13 +161,13 @@ fn of_size(bytes: u64, geometry: &Geometry) -> Result<EventsOfSize, Failure> {
     let last = ["ll_misses", "l1d_misses"].map(figure).into_iter().flatten();
     let external = last.into_iter().find(|figure| figure.as_number().is_some()).cloned();
     figures.extend(external.map(|figure| (EXTERNAL.to_owned(), figure)));
-    // Levels that the processor lacks.
+    // Remove cache levels that the processor lacks.
     figures.retain(|(name, figure)| !name.starts_with("l") || figure.as_number().is_some());
     let events = figures.into_iter().map(|(event, per_load)| judged(event, per_load, bytes));
     Ok(EventsOfSize { bytes, loads, events: events.collect() })
 }
 
-/// Checks the simulated number of loads per actual load, which must be 1.
+/// Checks that the simulated number of loads per executed load is 1, within [`TOLERANCE`].
 fn judged(event: String, per_load: Figure, bytes: u64) -> EventOfChase {
     let plausible = match (event.as_str(), per_load.as_number()) {
         ("loads", Some(loads)) => Some((loads - 1.0).abs() <= TOLERANCE),
@@ -175,14 +175,14 @@ fn judged(event: String, per_load: Figure, bytes: u64) -> EventOfChase {
     };
     let doubt = (plausible == Some(false)).then(|| {
         format!(
-            "a chase over {} loads each line once, so this figure must be 1",
+            "a walk over {} loads each line once, so this figure should be 1",
             memory_size(bytes as f64)
         )
     });
     EventOfChase { event, per_load, plausible, doubt }
 }
 
-/// Counts the events of one run.
+/// Simulates one run and returns its event counts.
 fn counts(chase: Chase, geometry: &Geometry) -> Result<Vec<Figure>, Failure> {
     let request = Request {
         events: EVENTS.map(str::to_owned).to_vec(),

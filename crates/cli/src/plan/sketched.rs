@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Generates a path from another program's record.
+//! Generates a path file from another program's record.
 
 use crate::failure::Failure;
 use crate::kinds::specs;
@@ -20,15 +20,15 @@ pub(super) struct Sketching {
     /// - is stdout.
     #[arg(long, value_name = "FILE", requires = "from")]
     pub(super) out: Option<PathBuf>,
-    /// Line rate for another program, e.g. 10Gb/s
+    /// Line rate that another program should sustain, e.g. 10Gb/s
     ///
-    /// Finds the fewest CPUs that sustain this rate.
+    /// Finds the smallest number of CPUs that sustains this rate.
     #[arg(long, value_name = "RATE", value_parser = crate::budget::line, requires = "from")]
     line: Option<f64>,
     /// The program's frame size in bytes, FCS included (default: as measured, or 64)
     #[arg(long, value_name = "BYTES", value_parser = crate::budget::frame, requires = "from")]
     frame: Option<u32>,
-    /// State that stages keep: none, flow or global
+    /// State that stages keep between packets: none, flow or global
     ///
     /// Default: flow for stages seen on several threads, otherwise global, which forbids replicas.
     #[arg(long, value_name = "STATE", value_parser = state, requires = "from")]
@@ -88,7 +88,7 @@ impl Sketching {
     }
 }
 
-/// Returns the path in a file, with costs replaced by those in the record.
+/// Returns the path in a path file, with its costs replaced by costs from the record.
 pub(super) fn recosted(
     mut described: Described,
     drawn: &Sketch,
@@ -98,8 +98,8 @@ pub(super) fn recosted(
     let classes = described.path.stages.iter().map(|stage| stage.only);
     let Some(costs) = &mut described.costs else {
         return Err(Failure::new(format!(
-            "--from {name}: the path has no [costs] section for these figures; `linerate plan \
-             --from {name} --out FILE` creates a path file that has one"
+            "--from {name}: the path has no [costs] section to update; `linerate plan --from \
+             {name} --out FILE` creates a path file that has one"
         )));
     };
     let GivenCosts { from, stages, .. } = costs;

@@ -52,7 +52,7 @@ to the total time and printed in [brackets], with their error.
 --baseline judges each cost (event or time) that both records measured on the same tier, either with
 an interval (--repeat 6 or more) or by simulating the same caches. The report says which costs were
 judged. The environment is on a program's stack, so its size affects some counts: make both records
-under env -i. Records include that size, and the report says if the sizes differ.
+under env -i. Records include the environment's size, and the report says if the sizes differ.
 
 The command keeps stdin, stdout and stderr. The result goes to stderr when the command exits, so
 that stdout belongs to the command; -o FILE writes it to a file and -o - writes it to stdout. With
@@ -61,8 +61,8 @@ may write to stderr too, scripts should read the JSON from -o FILE.
 
   linerate stat --json -o counts.json -- ./router -n 1000000
 
-When the --time limit is reached, counting stops and the command gets SIGTERM; what it does after
-that is counted only with --tier sim.
+When the --time limit is reached, counting stops and the command gets SIGTERM; work after the
+signal is counted only with --tier sim.
 
 Exit status: the command's own (with --repeat, the first that is not 0), or 128 + n if signal n
 killed the command; 127 not found; 126 not executable; 125 stat itself failed, no event of a process
@@ -79,7 +79,7 @@ pub(crate) struct StatArgs {
     /// The command to count and its arguments
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
-    /// Count this process and those it starts from now on
+    /// Count this process and processes it starts later
     #[arg(long, short, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: Option<u32>,
     /// Count everything on these CPUs, e.g. 0,2-3
@@ -120,7 +120,7 @@ pub(crate) struct StatArgs {
     /// Default: the baseline's, otherwise qemu if installed, otherwise valgrind.
     #[arg(long, value_name = "NAME", value_parser = simulator, hide_short_help = true)]
     pub(crate) simulator: Option<Simulator>,
-    /// Count by function too (default: instructions)
+    /// Also count by function (default: instructions)
     ///
     /// With --tier sim, in QEMU: prints the functions with the highest counts of EVENT, and their
     /// source lines where the program has debug information.
@@ -188,7 +188,7 @@ pub(crate) struct EventList(pub(crate) Vec<String>);
 pub(crate) struct Percent(pub(crate) f64);
 
 impl StatArgs {
-    /// Returns where the result goes. If a command is run, stdout belongs to that command.
+    /// Returns the destination of the result. If a command is run, stdout belongs to that command.
     pub(crate) fn destination(&self) -> Destination<'_> {
         Destination::of(self.to.as_deref(), !self.command.is_empty())
     }
@@ -245,8 +245,8 @@ fn time(text: &str) -> Result<Duration, String> {
     duration(text, Duration::from_millis(1), 365 * DAY)
 }
 
-/// Parses the duration of a slice. Shorter slices would be spent mostly on switching event sets;
-/// longer ones would keep each set waiting too long for its next slice.
+/// Parses the time slice of event sets. With shorter slices, most time would be spent on switching
+/// event sets; with longer ones, each set would wait too long for its next slice.
 fn slice(text: &str) -> Result<Duration, String> {
     duration(text, Duration::from_micros(500), Duration::from_secs(1))
 }

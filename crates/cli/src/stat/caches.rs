@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! --caches NAME     the caches with this name
-//! --caches NAME,... the same, with some caches, TLBs or page sizes replaced
+//! --caches NAME,... the caches with this name, but with some caches, TLBs or page sizes replaced
 //! --caches os       this machine's caches, as reported by the OS
 //! --caches profile  this machine's caches, as measured by `linerate memory`
 //! no option         the baseline's caches, if they are this machine's (with other caches, the two
@@ -20,7 +20,7 @@ use linerate_record::{Body, Record, Tier};
 use linerate_stat::Simulator;
 use linerate_stat::sim::Geometry;
 
-/// Returns the requested caches; `None` for those reported by the OS.
+/// Returns the requested cache geometry; `None` for the caches reported by the OS.
 pub(super) fn caches(
     args: &StatArgs,
     baseline: Option<&Record>,
@@ -50,8 +50,8 @@ pub(crate) fn given(text: &str) -> Result<Geometry, Failure> {
     geometry.with(items).map_err(Failure::new)
 }
 
-/// Returns the requested simulator or, by default, the baseline's, because counts from different
-/// simulators cannot be compared.
+/// Returns the requested simulator or, by default, the baseline's simulator, because counts from
+/// different simulators cannot be compared.
 pub(super) fn simulator(
     args: &StatArgs,
     baseline: Option<&Record>,
@@ -102,8 +102,8 @@ fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
     }
 }
 
-/// Returns this machine's caches with the sizes measured in a profile. The instruction cache always
-/// has the size reported by the OS, since pointer chases cannot measure it.
+/// Returns this machine's caches, with the sizes measured in a profile. The size of the instruction
+/// cache is always as reported by the OS, since pointer chases cannot measure it.
 fn measured(profile: &Profile) -> Result<Geometry, Failure> {
     let stated = Geometry::this_machine().map_err(Failure::new)?;
     let [d1, ll] = profile.levels();
@@ -116,7 +116,7 @@ fn measured(profile: &Profile) -> Result<Geometry, Failure> {
     stated.resized(d1.instead(), ll.instead(), &note).map_err(Failure::new)
 }
 
-/// Describes where a cache size comes from.
+/// Describes the source of a cache size: measured, or reported by the OS.
 fn sentence(name: &str, seen: Seen, stated: u64) -> String {
     match seen {
         Seen::AsStated => format!("{name} measured, same as reported"),

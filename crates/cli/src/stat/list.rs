@@ -55,10 +55,10 @@ fn as_json(catalog: &Catalog) -> Value {
     })
 }
 
-/// Column width for names.
+/// Width of the column of names, in characters.
 const NAME: usize = 24;
 
-/// Indentation of text after a name.
+/// Indentation of the text below a name, in characters.
 const INDENT: usize = 4;
 
 fn as_text(catalog: &Catalog, style: &Style) -> String {

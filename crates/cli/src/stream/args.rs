@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const AFTER: &str = "\
-Without options, linerate measures TCP over loopback in 15 s: it sends to a child process and sweeps
-the socket buffer and message sizes. Service demand is the CPU time of both sides per KB (1024
-bytes). Examples:
+Without options, linerate measures TCP over loopback: it sends to a child process and sweeps the
+socket buffer and message sizes, which takes 15 s. Service demand is the CPU time of both sides per
+KB (1024 bytes). Examples:
 
   linerate stream
   linerate stream --netns --buffer auto,16K,64K,256K --message 64K --svg plots
@@ -26,7 +26,7 @@ bytes). Examples:
   linerate stream --client 192.0.2.7 --token-file token --udp --rate 1Gb/s
 
 A server serves one client at a time. It listens only on loopback, unless --bind names another
-address; it then demands a token, which both ends read from a file. Exit status 2: the measurement
+address; it then requires a token, which both ends read from a file. Exit status 2: the measurement
 ended early; the points measured so far are printed.";
 
 #[derive(Debug, Args)]
@@ -49,7 +49,8 @@ pub(crate) struct StreamArgs {
     receive_buffer: Option<Buffer>,
     /// Bytes per call, datagram or request, e.g. 1K,64K
     ///
-    /// Default: 64K and, with automatic buffers, 128, 1K and 8K; 1472 for UDP; 1 for requests.
+    /// Default for TCP: 64K; with automatic buffers, also 128, 1K and 8K. For UDP: 1472. For
+    /// requests: 1.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size)]
     message: Vec<u32>,
     /// Numbers of concurrent connections, e.g. 1,4 (default: 1)
@@ -61,7 +62,7 @@ pub(crate) struct StreamArgs {
     /// Let the server send and the client receive
     #[arg(long)]
     reverse: bool,
-    /// Send small segments at once (TCP_NODELAY)
+    /// Send small segments immediately (TCP_NODELAY)
     #[arg(long, conflicts_with = "udp")]
     nodelay: bool,
     /// Also compare sendfile, MSG_ZEROCOPY, io_uring, sendmmsg, UDP GSO and GRO with plain calls
@@ -96,7 +97,7 @@ pub(crate) struct StreamArgs {
     #[arg(long, value_name = "A,B", num_args = 0..=1, require_equals = true,
         default_missing_value = "", conflicts_with_all = ["client", "server"])]
     netns: Option<String>,
-    /// Measure with the server on this host
+    /// Connect to the server on HOST and measure
     #[arg(long, value_name = "HOST", conflicts_with = "server")]
     client: Option<String>,
     /// Serve clients until interrupted
@@ -112,7 +113,7 @@ pub(crate) struct StreamArgs {
     /// File with the token that clients must present
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     token_file: Option<PathBuf>,
-    /// Acts as the other side of a measurement that the parent process makes on this machine.
+    /// Acts as the other side of a measurement by the parent process on the same machine.
     #[arg(long, hide = true)]
     pub(super) part: bool,
     #[command(flatten)]
@@ -125,7 +126,7 @@ const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Default measurement time in seconds.
 const TIME: f64 = 10.0;
-/// Minimum token length, long enough that a token cannot be guessed over a network.
+/// Minimum token length in characters; a token of this length cannot be guessed over a network.
 const TOKEN_LEAST: usize = 8;
 
 /// A socket buffer size in bytes; `None` for automatic sizing.
@@ -174,12 +175,12 @@ impl StreamArgs {
         self.server.then(|| (self.bind, self.port).into())
     }
 
-    /// Content of the token file.
+    /// Returns the content of the token file; `None` if the option was not given.
     pub(super) fn token(&self) -> Result<Option<String>, Failure> {
         self.token_file.as_deref().map(read_token).transpose()
     }
 
-    /// The other end.
+    /// Returns the other end of the connection: a server, or a child process on this machine.
     pub(super) fn target(&self) -> Result<Target, Failure> {
         if let Some(host) = &self.client {
             let (host, port) = (host.clone(), self.port);
@@ -199,7 +200,7 @@ impl StreamArgs {
         Ok(Target::Here(network))
     }
 
-    /// Measurement to make.
+    /// Returns the measurement that the options request.
     pub(super) fn request(&self) -> Request {
         let mode = match (self.udp, self.request) {
             (true, _) => StreamMode::Udp,

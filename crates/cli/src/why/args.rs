@@ -47,7 +47,7 @@ pub(crate) struct WhyArgs {
     /// Watch these processes and their descendants
     #[arg(value_name = "PID", value_parser = pid)]
     pub(super) pids: Vec<u32>,
-    /// Start this command, watch it, and end it after the window
+    /// Start this command, watch it, and terminate it after the window
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<OsString>,
     /// Watch the processes with this name
@@ -58,7 +58,7 @@ pub(crate) struct WhyArgs {
     pub(super) interface: Option<String>,
     /// Explain a demo that drops packets; no root needed
     ///
-    /// It runs in its own namespaces and drops packets for a known reason.
+    /// The demo runs in its own namespaces and drops packets for a known reason.
     #[arg(long, conflicts_with = "every")]
     pub(super) demo: bool,
     // Role of a child process of the demo.
@@ -71,12 +71,12 @@ pub(crate) struct WhyArgs {
     pub(super) time: Option<f64>,
     /// Line rate to reach, e.g. 10Gb/s
     ///
-    /// Gains are capped at this rate, and reaching it is not a finding.
+    /// Predicted gains are capped at this rate. A program that reaches it has no bottleneck.
     #[arg(long, value_name = "RATE", value_parser = line)]
     pub(super) line: Option<f64>,
     /// Write one JSON file to attach to a bug report
     ///
-    /// Contains this record and the one of `linerate doctor`.
+    /// Contains this record and the record of `linerate doctor`.
     #[arg(long, value_name = "FILE", conflicts_with = "every")]
     pub(super) bundle: Option<PathBuf>,
     /// Include command lines, which may contain secrets
@@ -108,7 +108,7 @@ impl WhyArgs {
         Duration::from_secs_f64(self.time.unwrap_or(WINDOW_S))
     }
 
-    /// Returns where the result goes. If a command is run, stdout belongs to that command.
+    /// Returns the destination of the result. If a command is run, stdout belongs to that command.
     pub(crate) fn destination(&self) -> Destination<'_> {
         Destination::of(self.to.as_deref(), !self.command.is_empty())
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate why --demo`: a program that loses packets for a known reason, explained like any
-//! other.
+//! `linerate why --demo`: a program that loses packets for a known reason and is diagnosed like any
+//! other program.
 //!
-//! The demo consists of two child processes in their own user and network namespaces. The demo does
-//! not require root, and changes nothing outside these namespaces:
+//! The demo does not require root, and changes nothing outside its namespaces. It consists of two
+//! child processes in their own user and network namespaces:
 //!
 //! ```text
 //! this program --starts--> sender: enters a user and a network namespace, starts
@@ -40,19 +40,19 @@ const FAR: &str = "demo1";
 /// Datagrams sent per second.
 const PER_SECOND: f64 = 20_000.0;
 
-/// How long the receiver pauses between reads.
+/// Duration of the receiver's pause between reads.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Receive buffer size that the receiver requests. The kernel doubles it, which is enough for some
 /// 85 short datagrams (768 bytes each, including overhead), but 200 arrive during a pause.
 const BUFFER_BYTES: u32 = 32 << 10;
 
-/// Loss rates that differ by less than this are considered equal. They may differ because the
+/// Maximum difference between two loss rates that are considered equal. They may differ because the
 /// observation covers only part of the time during which the children count.
 const TOLERANCE: f64 = 0.05;
 
-/// Like [`TOLERANCE`], but for machines without idle CPUs, where loss rates fluctuate and more time
-/// passes between reads of different counters.
+/// Like [`TOLERANCE`], but for busy machines, where loss rates fluctuate and more time passes
+/// between reads of different counters.
 const TOLERANCE_BUSY: f64 = 0.15;
 
 /// Fraction of idle CPU time below which a machine counts as busy.
@@ -75,8 +75,8 @@ impl Part {
     }
 }
 
-/// Runs the demo, diagnoses it like any other program, and compares the diagnosis with the truth.
-/// Returns `No` if they disagree.
+/// Runs the demo, diagnoses it like any other program, and compares the diagnosis with the actual
+/// loss. Returns `No` if they disagree.
 pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure> {
     let scene = Scene::start(args.window())?;
     let record = watch(args, &Target::Pids(vec![scene.receiver()]), args.window(), stop)?;
@@ -84,7 +84,7 @@ pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure>
     let shown = show(args, &record)?;
     let (agrees, sentence) = compare(&record, truth);
     let text = linerate_report::why_truth(&sentence, &super::style(args));
-    // With --json, the reader is a script, which expects only the record.
+    // With --json, the output is read by a script, which expects only the record.
     if args.output.json() {
         emit::say(&text);
     } else {
@@ -93,7 +93,7 @@ pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure>
     Ok(if agrees { shown } else { Answer::No })
 }
 
-/// Returns whether the diagnosis matches the truth, and a sentence that compares them.
+/// Returns whether the diagnosis matches the actual loss, and a sentence that compares them.
 fn compare(record: &Record, truth: Truth) -> (bool, String) {
     let share = truth.lost_share();
     let happened = format!(
@@ -139,8 +139,8 @@ fn idle_share(report: &WhyReport) -> Option<f64> {
     (!cpus.is_empty()).then(|| idle / cpus.len() as f64)
 }
 
-/// Returns the fraction of packets for the receiver that the ledger reports as lost. The interface
-/// counts them too, but is read at a different time.
+/// Returns the packet loss of the receiver according to the packet ledger, as a fraction. The
+/// interface's own counters are read at a different time, so they are not used.
 fn lost_share(report: &WhyReport) -> Option<f64> {
     let lost = ledger(&report.observation).lost()? as f64;
     let received = report.observation.packets.as_ref()?.packets as f64;

@@ -127,15 +127,15 @@ fn more_workers_than_processors_need_leave() {
     let report = crate::rig::report(&with_leave);
     assert_eq!(report.mapping, "parse | verify | count");
     assert_eq!(report.workers.len(), 3);
-    let sink = report.workers[2].stages.last().expect("a worker ends somewhere");
+    let sink = report.workers[2].stages.last().expect("a worker has a tail");
     assert_eq!((sink.name.as_str(), sink.packets), ("sink", 500));
 }
 
 #[test]
 fn processors_that_may_not_be_used_are_refused() {
     let folder = Folder::new();
-    let allowed = linerate_linux::allowed_cpus().expect("the kernel tells");
-    let beyond = (allowed.iter().max().expect("this test runs somewhere") + 1).to_string();
+    let allowed = linerate_linux::allowed_cpus().expect("the kernel reports the CPUs");
+    let beyond = (allowed.iter().max().expect("at least one CPU") + 1).to_string();
     let file = folder.write("path.toml", edge(&[]));
     for command in ["run", "tune"] {
         let said = refused(&[command, &file, "--cpus", &beyond]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests resource limits: infinite files, memory, file sizes, threads. A failure is reported in one
+//! Tests resource limits: endless files, memory, file sizes, threads. A failure is reported in one
 //! sentence and leaves no files behind.
 
 use crate::rig::{Done, Folder, a_share_of_the_processors, answered, command, linerate, refused};

@@ -9,7 +9,8 @@ use linerate_record::run::{RunReport, StageReport};
 const DUAL: &str = include_str!("../../../../examples/dual-stack.toml");
 const STAGES: [&str; 6] = ["parse", "verify", "nat44", "filter", "count6", "forward"];
 
-/// Returns the example with another mapping, of one pass of its capture, written to `out`.
+/// Returns the example with another mapping and a limit of one pass over its capture. Its output is
+/// written to `out`.
 fn path(out: &str, segments: &[(usize, u32)]) -> String {
     let run = format!(
         "[sink]\nkind = \"capture\"\nfile = {out:?}\n\n[mapping]\nworkers = [\n  {}]\n\n[run]\n\
@@ -20,7 +21,7 @@ fn path(out: &str, segments: &[(usize, u32)]) -> String {
     text.replace("[run]\ntime = \"2s\"", &run)
 }
 
-/// Returns the packets that a stage processed and those that went round it, over all workers.
+/// Returns the numbers of packets that a stage processed and that bypassed it, over all workers.
 fn counts(report: &RunReport, name: &str) -> [u64; 2] {
     let stages = report.workers.iter().flat_map(|worker| &worker.stages);
     let same: Vec<&StageReport> = stages.filter(|stage| stage.name == name).collect();
@@ -28,7 +29,7 @@ fn counts(report: &RunReport, name: &str) -> [u64; 2] {
     [sum(|stage| stage.packets), sum(|stage| stage.bypassed)]
 }
 
-/// Returns the counts of the stages and the packets written, in any order.
+/// Returns the counts of the stages, and the packets written, in any order.
 fn written(folder: &Folder, segments: &[(usize, u32)]) -> (Vec<[u64; 2]>, Vec<Vec<u8>>) {
     let out = folder.file("out.pcap");
     let file = folder.write("path.toml", path(&out, segments));
@@ -56,8 +57,8 @@ fn a_dual_stack_path_gives_the_same_packets_under_every_mapping() {
     assert!(nat44[0] > 3_000 && filter[0] > 3_000, "{stages:?}");
     assert!(count6[0] <= filter[0], "{stages:?}");
     let arp = packets.iter().filter(|frame| frame[12..14] == [8, 6]).count();
-    assert_eq!(arp, 104, "ARP packets go round both branches");
-    // With replicas only where NAT does not choose other ports.
+    assert_eq!(arp, 104, "ARP packets bypass both branches");
+    // Replicas are used only where NAT does not choose different ports.
     for segments in [
         &[(1, 1), (5, 1)][..],
         &[(2, 1), (1, 1), (3, 1)],

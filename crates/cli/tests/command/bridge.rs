@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the regions of a user's own program to a plan for it, without hand-written TOML.
+//! Plans a user's own program from its regions, without hand-written TOML.
 
 use crate::rig::{Done, Folder, answered, linerate, record, refused};
 use linerate_record::plan::PlanReport;
@@ -123,7 +123,7 @@ fn a_program_measured_by_regions_is_planned_without_a_line_of_toml() {
     let plan = plan_of(&json);
     assert_eq!(plan.mapping, "rx+classify+tx x2");
     assert_eq!(plan.bottleneck.stage.as_deref(), Some("classify"));
-    assert_eq!(plan.workers.len(), 2, "the threads it has");
+    assert_eq!(plan.workers.len(), 2, "the program has two threads");
     assert!(plan.costs.contains("regions.json"), "{}", plan.costs);
     let hold = plan.line_hold.as_ref().expect("a line was given");
     let line = plan.line_rate_kpps.expect("a line was given");
@@ -158,7 +158,7 @@ fn a_program_of_one_thread_says_what_is_assumed_of_its_stages() {
     let printed = linerate(&["plan", "--from", &regions, "--out", "-", "-q"]);
     assert_eq!(printed.status, Some(0), "{printed:?}");
     assert!(printed.stdout.contains("state = \"global\"  # assumed"), "{}", printed.stdout);
-    assert!(printed.stderr.contains("predicted"), "the report is elsewhere: {}", printed.stderr);
+    assert!(printed.stderr.contains("predicted"), "the report is on stderr: {}", printed.stderr);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn an_import_of_vpp_is_planned_and_its_full_vectors_are_an_answer() {
     let plan = plan_of(&answered(0, &known));
     assert_eq!(plan.mapping, "dpdk-input+ip4-lookup+eth0-tx");
     assert_eq!(plan.bottleneck.stage.as_deref(), Some("ip4-lookup"));
-    // 40 + 125 ticks, and 50 ticks for nearly all packets, at 2.5 GHz.
+    // 40 + 125 ticks, plus 50 ticks for nearly all packets, at 2.5 GHz.
     let ns = plan.workers[0].ns_per_packet.as_number().expect("a time");
     assert!((ns - (165.0 + 50.0 * 0.9984) / 2.5).abs() < 0.1, "{ns}");
     let text = answered(0, &["explain", &imported, "--ask", "bottleneck"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Captures as found in practice: segments coalesced by offload, truncated frames, damage.
+//! Tests captures as found in practice: segments coalesced by offload, truncated frames, damage.
 
 use crate::dissector::{is_installed, judge};
 use crate::records::assert_conserved;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An independent check of the stages: tshark must not find errors in captures they write.
+//! Checks the stages independently: tshark must not find errors in the captures they write.
 
 use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder};
 use crate::rig::{edge, pcap, report, udp, workers};
@@ -102,7 +102,7 @@ fn assert_nothing_is_wrong(left_out: &[&str]) {
         text = before.to_owned() + behind;
     }
     let report = report(&["run", &folder.write("path.toml", text), "--json"]);
-    let sink = report.workers[0].stages.last().expect("a worker ends somewhere");
+    let sink = report.workers[0].stages.last().expect("a worker has a tail");
     let judgement = judge(&out);
     let clean = Judgement { frames: sink.packets, malformed: 0, bad: 0, good: judgement.good };
     assert_eq!(judgement, clean);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate doctor` gives a complete answer on any machine, and the same one to people and
-//! scripts.
+//! Tests that `linerate doctor` reports completely on any machine, with the same content as text
+//! and as JSON.
 
 use crate::rig::{Folder, answered, linerate, record, refused};
 use crate::validator::Validator;
@@ -72,7 +72,7 @@ fn people_read_the_same() {
     for head in ["tiers", "processor", "topology", "counters", "data plane"] {
         assert!(text.lines().any(|line| line == head), "{head}: {text}");
     }
-    // Measured each time.
+    // These values are measured in each run.
     let moves = ["core_clock", "load", "steal", "huge_pages", "irq_affinity"];
     for observation in report.observations.iter().filter(|o| !moves.contains(&o.name.as_str())) {
         assert!(text.contains(&observation.name), "{observation:?}: {text}");
@@ -107,7 +107,7 @@ fn reports_missing_valgrind() {
     let valgrind = report.observations.iter().find(|o| o.name == "valgrind").expect("looked for");
     assert_eq!((valgrind.verdict, valgrind.value.as_deref()), (Verdict::Missing, Some("none")));
     let fix = valgrind.fix.as_deref();
-    // Without a PATH, no package manager is found either that could install it.
+    // Without a PATH, no package manager is found that could install Valgrind.
     assert_eq!(fix, Some("echo \"$PATH\"  # install Valgrind in one of these directories"));
 }
 

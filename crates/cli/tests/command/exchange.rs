@@ -237,7 +237,7 @@ fn questions_are_answered_from_the_record() {
     let asked = |args: &[&str]| linerate(&[&["explain", &record], args].concat());
     let done = asked(&["--ask", "bound"]);
     assert!(done.status == Some(0) && done.stdout.contains("memory-bound"), "{done:?}");
-    assert!(!done.stdout.contains("(placement)"), "one question only: {done:?}");
+    assert!(!done.stdout.contains("(placement)"), "only one question is answered: {done:?}");
     let done = asked(&["--ask", "scaling"]);
     assert!(done.status == Some(2) && done.stdout.contains("--against"), "{done:?}");
     let done = asked(&["--ask", "scaling", "--against", &record]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a new user tries first, and gets wrong.
+//! Tests what new users try first, and common mistakes.
 
 use crate::rig::{Folder, answered, linerate, refused};
 

@@ -68,7 +68,7 @@ fn figures_that_are_there_have_intervals_that_hold_them() {
         }
     }
     let ns: Vec<f64> = report.levels.iter().filter_map(|t| t.latency_ns.as_number()).collect();
-    assert!(ns.windows(2).all(|pair| pair[0] < pair[1]), "farther is slower: {ns:?}");
+    assert!(ns.windows(2).all(|pair| pair[0] < pair[1]), "latencies do not increase: {ns:?}");
     for curve in &report.curves {
         assert!(curve.points.windows(2).all(|pair| pair[0].bytes < pair[1].bytes));
         for point in &curve.points {
@@ -279,7 +279,7 @@ fn a_profile_is_kept_unless_it_is_none() {
     );
     let done = home.run(&["memory", "--quick"]);
     assert_eq!(done.status, Some(0), "{done:?}");
-    // On a busy machine, there may be no profile; the command then says why.
+    // On a busy machine, there may be no profile; the command then reports the reason.
     match home.profile() {
         Some(file) => {
             let said = format!("note:       stored as this machine's profile: {}", file.display());
@@ -369,7 +369,7 @@ fn simulated_caches_are_those_of_the_profile() {
     let note = "i1 as reported; d1 measured, same as reported; ll as reported, not measured";
     assert!(as_stated.note.ends_with(note), "{as_stated:?}");
 
-    // A run compared with a baseline simulates the same caches, whichever those are.
+    // A run compared with a baseline simulates the caches of the baseline.
     let kept = home.0.file("baseline.json");
     for (caches, wanted) in [("os", &stated), ("profile", &measured)] {
         simulated(&home, &["--caches", caches, "--record", &kept]).expect("as before");
@@ -378,7 +378,7 @@ fn simulated_caches_are_those_of_the_profile() {
     }
 }
 
-/// Uses a profile in which caches hold hardly any packets.
+/// Uses a profile with caches too small for more than a few packets.
 #[test]
 fn a_run_reports_the_cost_of_packets_beyond_the_cache() {
     let tiny = |report: &mut MemoryReport| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate new-stage`: the templates, the stage in C in a path, and what is wrong with others.
+//! Tests `linerate new-stage`: the templates, the C stage in a path, and invalid stages.
 //! The program with the template in Rust is in tests/own_stage; `cargo xtask ci` builds it as a
 //! user does.
 
@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 #[allow(unreachable_pub, reason = "a crate of its own for users")]
 mod ttl;
 
-/// A stage in C that misbehaves as its parameter `act` says.
+/// A C stage that misbehaves as specified by its parameter `act`.
 const ROGUE: &str = include_str!("../../../plugin/tests/stages/rogue.c");
 
 fn made(folder: &Folder, arguments: &[&str]) -> Output {
@@ -43,7 +43,7 @@ fn compile(folder: &Folder, source: &str, flags: &[&str]) -> String {
     object
 }
 
-/// A path with `count`, the stage in `libstage.so` next to it, and `count`.
+/// Returns the file of a path with three stages: `parse`, the stage in `libstage.so`, and `count`.
 fn with_stage(folder: &Folder, parameters: &str, run: &str) -> String {
     let stage = format!("[[stage]]\nkind = \"plugin\"\nfile = \"./libstage.so\"\n{parameters}\n");
     let text = format!(
@@ -80,7 +80,7 @@ fn the_template_in_c_is_built_checked_run_and_tuned() {
     assert_eq!(stage.counts["forwarded"], stage.packets);
     let out = folder.file("better.toml");
     if tuned(&[&path, "--time", "100ms"], Some(&out)).is_some() {
-        // In another folder, the object is still found.
+        // The shared object is found from another folder, too.
         report(&["run", &out, "--time", "50ms", "--oversubscribe", "--json"]);
     }
     let again = made(&folder, &["--lang", "c", "my-stage"]);
@@ -170,7 +170,7 @@ fn objects_that_are_no_stages_are_refused() {
         ("const unsigned linerate_stage[64] = {1};", "`name` is NULL"),
     ];
     for (source, expected) in sources {
-        // Another file each time: a loaded object is not loaded again.
+        // Use a new file each time, because a loaded object is not loaded again.
         let folder = Folder::new();
         compile(&folder, source, &[]);
         let stderr = refused(&["run", &with_stage(&folder, "", "packets = 10")]);

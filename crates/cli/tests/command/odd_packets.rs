@@ -69,7 +69,7 @@ fn good_packets_go_through_and_odd_ones_are_counted_by_cause() {
     let odd = odd();
     let frames: Vec<_> = odd.iter().map(|(frame, ..)| frame.clone()).collect();
     let mut bytes = capture(&frames);
-    // Append a packet of which only the headers were captured, and the start of another packet.
+    // Append a packet truncated after its headers, and the beginning of another packet.
     let mut cut = pcap([&udp(1)[..42]]);
     cut[36..40].copy_from_slice(&60_u32.to_le_bytes());
     bytes.extend(&cut[24..]);

@@ -76,7 +76,7 @@ fn placement_changes_no_packet_and_no_order_within_a_flow() {
     ];
     for segments in mappings {
         let flows = written(&folder, segments);
-        assert!(flows.keys().eq(expected.keys()), "{segments:?} gives other flows");
+        assert!(flows.keys().eq(expected.keys()), "{segments:?} yields different flows");
         for (key, packets) in &flows {
             assert!(packets == &expected[key], "{segments:?}: flow {key:02x?} differs");
         }

@@ -44,7 +44,7 @@ fn a_prediction_from_a_record_says_that_nothing_was_run() {
     assert!(words.contains(&kept), "{stdout}");
     assert_eq!(answered(0, &["report", &again]), stdout);
     let again = record(&std::fs::read_to_string(&again).expect("it was written"));
-    assert_eq!(again.provenance.cpu, record(stored).provenance.cpu, "that of what was measured");
+    assert_eq!(again.provenance.cpu, record(stored).provenance.cpu, "the CPU of the measurement");
     assert!(again.provenance.command.contains("--from"), "{}", again.provenance.command);
     let figures = again.figures();
     assert_eq!((figures["tuned_kpps"].as_number(), figures["speedup"].as_number()), (None, None));

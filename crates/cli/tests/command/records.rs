@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests guarantees to scripts that read `--json`, and that no packet is lost or invented between
-//! stages.
+//! Tests guarantees for scripts that read `--json`, and that packets are neither lost nor invented
+//! between stages.
 
 use crate::rig::{EDGE_STAGES, EDGE_WORKERS, Folder, answered, edge};
 use crate::rig::{record, refused, report, split_path, tuned, workers};
@@ -24,7 +24,7 @@ pub(crate) fn assert_conserved(report: &RunReport) {
             let [left, given] = [pair[0].ledger.output, pair[1].ledger.input];
             let [around, around_next] = [pair[0].bypassed, pair[1].bypassed];
             assert_eq!(left.packets + around, given.packets + around_next, "{}", pair[1].name);
-            // The bytes of packets that went round a stage are not in the record.
+            // The record does not contain the bytes of packets that bypassed a stage.
             assert!(around + around_next > 0 || left == given, "{}", pair[1].name);
         }
     }
@@ -100,7 +100,7 @@ fn packets_dropped_at_a_full_ring_are_counted() {
     let dropped = |worker: usize| -> u64 {
         report.workers[worker].stages.iter().filter_map(|stage| stage.drops.get("ring_full")).sum()
     };
-    let sink = report.workers[1].stages.last().expect("a worker ends somewhere");
+    let sink = report.workers[1].stages.last().expect("a worker has a tail");
     assert!(dropped(0) > 0 && dropped(1) == 0, "{report:?}");
     assert_eq!(sink.packets + dropped(0), 20_000);
 }
@@ -128,7 +128,7 @@ fn assert_candidates(report: &TuneReport) {
         assert!(chosen.measured_kpps.is_some(), "{chosen:?}");
         assert_eq!(report.tuned.mapping, chosen.mapping);
     }
-    if linerate_linux::allowed_cpus().expect("the kernel tells").len() > 1 {
+    if linerate_linux::allowed_cpus().expect("the kernel reports the CPUs").len() > 1 {
         let merged_and_replicated = |mapping: &str| mapping == "parse…count x2";
         assert!(report.candidates.iter().any(|c| merged_and_replicated(&c.mapping)), "{report:?}");
     }

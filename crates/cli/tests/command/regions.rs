@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records of regions: how they are printed, and errors for other files.
+//! Tests how regions records are printed, and the errors for other files.
 
 use crate::rig::{Folder, linerate, refused};
 use crate::validator::Validator;

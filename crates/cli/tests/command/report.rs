@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate report` prints every kind of record as its command did.
+//! Tests that `linerate report` prints every kind of record as its command did.
 
 use crate::regions;
 use crate::rig::{Done, Folder, answered, edge, linerate, record, refused};

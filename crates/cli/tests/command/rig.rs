@@ -25,12 +25,12 @@ pub(crate) const EDGE_STAGES: [&str; 7] =
 /// CPU lock. Most tests share it; tests whose results depend on other load hold it exclusively.
 static PROCESSORS: RwLock<()> = RwLock::new(());
 
-/// Waits until no command uses the CPUs exclusively, then holds a share of them.
+/// Waits until no command uses the CPUs exclusively, then takes the shared CPU lock.
 pub(crate) fn a_share_of_the_processors() -> RwLockReadGuard<'static, ()> {
     PROCESSORS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How a command ended and what it printed.
+/// The exit status and the output of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
     /// The exit status; `None` after a signal.
@@ -39,8 +39,9 @@ pub(crate) struct Done {
     pub(crate) stderr: String,
 }
 
-/// Returns the program with its arguments and empty stdin. There is no machine profile, because its
-/// directory cannot be created. Prints every table, since most tests search for one.
+/// Returns the program with these arguments and an empty stdin. The program has no machine profile,
+/// because the profile's directory cannot be created. It prints all tables, since most tests search
+/// for a table.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.args(arguments).stdin(Stdio::null());
@@ -51,7 +52,7 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
 /// Returns whether these tests' parent ignored the signal, as nohup(1) and a shell's `&` do. If so,
 /// commands started here ignore it too.
 pub(crate) fn is_ignored(signal: i32) -> bool {
-    let status = fs::read_to_string("/proc/self/status").expect("the kernel tells");
+    let status = fs::read_to_string("/proc/self/status").expect("/proc is mounted");
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
     let mask = u64::from_str_radix(mask.trim(), 16).expect("hexadecimal digits");
     let is_ignored = mask >> (signal - 1) & 1 == 1;
@@ -160,7 +161,7 @@ pub(crate) fn edge(changes: &[(&str, &str)]) -> String {
     )
 }
 
-/// Texts that [`edge`] replaces to set another mapping or packet count.
+/// Strings in the edge path that tests replace with another mapping or packet count.
 pub(crate) const EDGE_WORKERS: &str = "{ stages = [\"parse\", \"verify\", \"filter\", \
                                        \"nat44\", \"forward\", \"gre_encap\", \"count\"] },";
 pub(crate) const EDGE_TIME: &str = "time = \"2s\"";
@@ -223,6 +224,6 @@ pub(crate) fn udp(host: u8) -> Vec<u8> {
 
 /// Returns a CPU the program may use.
 pub(crate) fn a_processor() -> String {
-    let allowed = linerate_linux::allowed_cpus().expect("the kernel tells");
-    allowed.first().expect("this test runs somewhere").to_string()
+    let allowed = linerate_linux::allowed_cpus().expect("the kernel reports the CPUs");
+    allowed.first().expect("at least one CPU").to_string()
 }

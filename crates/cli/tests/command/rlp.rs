@@ -110,7 +110,7 @@ fn a_path_that_drops_everything_says_where_and_why_and_what_to_do() {
     assert!(answer.contains("no packet reached the sink: `PDSN_TX` dropped all "), "{answer}");
 }
 
-/// A record states the rate at which the source offers packets, or why there is none.
+/// A record contains the rate at which the source offers packets, or why there is no such rate.
 #[test]
 fn the_record_of_a_run_has_the_rate_of_its_source() {
     let file = format!("{EXAMPLES}/rlp-merged.toml");

@@ -109,7 +109,7 @@ fn a_command_is_counted_and_what_is_missing_has_its_reason() {
     assert_eq!(report.target, StatTarget::Command { argv: vec!["true".to_owned()] });
     assert_eq!(report.ended, Some(ExitStatus { status: Some(0), signal: None }));
     assert!(report.elapsed_s > 0.0 && !report.interrupted && !report.tier_asked);
-    assert_ne!(report.tier, Tier::Sim, "never without being asked");
+    assert_ne!(report.tier, Tier::Sim, "simulation only on request");
     for name in ["elapsed_s", "user_s", "system_s", "cpus_used"] {
         assert!(record.figures()[name].as_number().is_some(), "{name}");
     }
@@ -177,7 +177,7 @@ fn names_that_mean_nothing_are_refused_with_the_nearest() {
     refused(&["--tier", "sim", "--caches", "g4,l9=1K/1/32", "--", "touch", &file]);
     refused(&["--tier", "sim", "--simulator", "gem5", "--", "touch", &file]);
     refused(&["--simulator", "qemu", "--", "touch", &file]);
-    assert!(!std::path::Path::new(&file).exists(), "nothing runs before everything is clear");
+    assert!(!std::path::Path::new(&file).exists(), "nothing runs before all options are checked");
 }
 
 #[test]
@@ -347,8 +347,8 @@ fn a_simulation_says_so_and_what_it_does_not_know() {
     assert!(text.contains("\ntier        sim: ") && text.contains("\ncaches "), "{text}");
 }
 
-/// Fills in seven of rpistat's nine events, with the caches and TLBs that they were counted on. The
-/// others need a clock.
+/// Counts seven of rpistat's nine events by simulating the ARM1176's caches and TLBs. The other two
+/// need a clock.
 #[test]
 fn an_arm1176_is_simulated_with_its_tlbs() {
     let sim = ["--tier", "sim", "--simulator", "qemu", "--machine", "arm1176"];
@@ -441,7 +441,7 @@ fn fails_if_no_count_is_comparable_with_the_baseline() {
     assert!(text.contains("the baseline's environment had "), "{text}");
     assert!(text.contains("env -i"), "{text}");
     let own = ["--baseline", &kept, "--", "sh", "-c", "exit 3"];
-    assert_eq!(stat(&own).status, Some(3), "the command's own");
+    assert_eq!(stat(&own).status, Some(3), "the command's own status");
 }
 
 #[test]

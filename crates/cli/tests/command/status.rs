@@ -150,7 +150,7 @@ fn a_lost_result_is_a_failure() {
             "{said}"
         );
     }
-    assert!(!std::path::Path::new(&kept).exists(), "it is said before anything is measured");
+    assert!(!std::path::Path::new(&kept).exists(), "the error is reported before any measurement");
     // Stdout is open, but not for writing.
     let (found, said) = redirected("1</dev/null", &["stages"]);
     assert_eq!(found, Some(2), "{said}");
@@ -158,7 +158,7 @@ fn a_lost_result_is_a_failure() {
     // Output to a file does not need stdout, and output to /dev/null is not an error.
     let elsewhere = ["stat", "--output", &other, "--", "true"];
     assert_eq!(redirected(">&-", &elsewhere).0, Some(0));
-    assert_eq!(redirected(">&-", &["stat", "-q", "--", "true"]).0, Some(0), "it goes to stderr");
+    assert_eq!(redirected(">&-", &["stat", "-q", "--", "true"]).0, Some(0), "printed to stderr");
     assert!(std::fs::read_to_string(&other).is_ok_and(|text| text.contains("task_clock")));
     for redirect in [">/dev/null", "1<>/dev/null"] {
         assert_eq!(redirected(redirect, &["stages"]), (Some(0), String::new()), "{redirect}");

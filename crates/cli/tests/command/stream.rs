@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate stream`: its record, its server and its namespaces, and what is left when a side is
+//! Tests `linerate stream`: its record, its server, its namespaces, and the result if a side is
 //! killed. No test asserts a time.
 
 use crate::rig::{answered, command, linerate, record, refused};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const SHORT: [&str; 7] = ["stream", "--buffer", "auto,64K", "--message", "64K", "--time", "600ms"];
 
-/// Pause between looks at another process, and the most looks.
+/// Pause between checks of another process, and maximum number of checks.
 const PAUSE: Duration = Duration::from_millis(20);
 const LOOKS: u32 = 1000;
 
@@ -26,7 +26,7 @@ fn report(text: &str) -> StreamReport {
     }
 }
 
-/// Waits until `find` finds something.
+/// Waits until `find` returns a value.
 fn wait_for<T>(what: &str, find: impl Fn() -> Option<T>) -> T {
     for _ in 0..LOOKS {
         if let Some(found) = find() {
@@ -37,7 +37,7 @@ fn wait_for<T>(what: &str, find: impl Fn() -> Option<T>) -> T {
     panic!("{what} did not happen");
 }
 
-/// The child of a process: the other side.
+/// Returns the child of a process, which is the other side of the stream.
 fn other_side(pid: u32) -> u32 {
     wait_for("a child", || {
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
@@ -45,7 +45,8 @@ fn other_side(pid: u32) -> u32 {
     })
 }
 
-/// Whether a process has data connections: a thread per connection, next to those that listen.
+/// Returns whether a process has data connections. It has one thread per connection, in addition to
+/// the threads that listen.
 fn has_threads(pid: u32, count: usize) -> Option<()> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.count();
     (threads >= count).then_some(())
@@ -100,7 +101,8 @@ fn when_the_other_side_is_killed_the_points_before_are_kept() {
     let mut command = command(&[&arguments[..], &["--time", "20s", "--json"]].concat());
     let client = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let server = other_side(client.id());
-    // Two visits are over once the third one has its threads: these numbers grow with every visit.
+    // Two visits are complete once the third one has its threads, since the number of connections
+    // grows from visit to visit.
     wait_for("a test", || has_threads(server, 3));
     std::thread::sleep(Duration::from_secs(2));
     kill(server);
@@ -126,7 +128,7 @@ fn when_this_side_is_killed_the_other_one_ends() {
     });
 }
 
-/// A server process; ended when dropped.
+/// A server process, which is killed on drop.
 struct Server {
     child: Child,
     port: String,

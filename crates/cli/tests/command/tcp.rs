@@ -55,7 +55,7 @@ fn every_pattern_has_all_values_for_scripts() {
             [&set.segments_per_cpu_s, &set.of_bound].into_iter().for_each(assert_positive);
         }
         let sets: Vec<&str> = pattern.sets.iter().map(|set| set.name.as_str()).collect();
-        assert_eq!(sets, ["document", "selected", "off"], "the bound takes part always");
+        assert_eq!(sets, ["document", "selected", "off"], "the bound is always measured");
         let proof = pattern.proof;
         assert!(proof.segments > 1000 && proof.lost > 0 && proof.corrupted > 0, "{proof:?}");
     }
@@ -112,7 +112,7 @@ fn the_list_has_every_name() {
     for name in ["smoltcp 0.14", "interactive", "document", "portable", "imix"] {
         assert!(text.contains(name), "{name}: {text}");
     }
-    assert!(text.contains("lwip"), "there, or left out with what to do: {text}");
+    assert!(text.contains("lwip"), "either listed, or skipped with a remedy: {text}");
 }
 
 #[test]

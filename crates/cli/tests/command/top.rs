@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate top` as plain text, and on a terminal (tmux): keys, resizing, and the ways to end.
+//! Tests `linerate top` as plain text, and on a terminal (tmux): keys, resizing, and exiting.
 
 use crate::rig::{Folder, command, linerate, refused};
 use crate::why::{Started, has};
@@ -20,7 +20,7 @@ fn without_a_terminal_one_window_is_printed() {
         assert_eq!((done.status, done.stderr.as_str()), (Some(0), ""), "{done:?}");
         let text = &done.stdout;
         assert!(text.starts_with("sha256sum, pid ") && !text.contains('\u{1b}'), "{text}");
-        // On a busy machine, the thread may not have run: then it has no samples.
+        // On a busy machine, the thread may not have run, in which case it has no samples.
         for word in ["1 thread", "wait%", "asleep%", "ns/packet", "linerate itself: "] {
             assert!(text.contains(word), "{word}: {text}");
         }
@@ -49,11 +49,11 @@ fn what_cannot_be_watched_is_refused_as_by_why() {
     assert!(refused(&["top", "--iface", "no-such-if"]).contains("no interface 'no-such-if' here"));
 }
 
-/// [`Terminal::modes`] outside of the screen, and in it.
+/// Expected [`Terminal::modes`] without and with the live view.
 const CLEAN: &str = "0 1 1\n";
 const ENTERED: &str = "1 0 0\n";
 
-/// A terminal in a tmux server of its own.
+/// A terminal with its own tmux server.
 struct Terminal {
     socket: String,
     // Removed after the server has ended.
@@ -61,7 +61,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// A shell in 80 columns and 24 lines; `None` without tmux.
+    /// Starts a shell with 80 columns and 24 lines; `None` without tmux.
     fn new() -> Option<Self> {
         if !has("tmux") {
             return None;
@@ -71,7 +71,7 @@ impl Terminal {
         let terminal = Self { socket, _folder: folder };
         let shell = "env PS1='ready> ' LC_ALL=C.UTF-8 TERM=screen sh -i";
         terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", shell]);
-        // The size does not depend on clients, of which there are none.
+        // Set the size explicitly, because there are no clients to determine it.
         terminal.tmux(&["set-option", "-g", "window-size", "manual"]);
         terminal.until("ready>", |text| text.contains("ready>"));
         Some(terminal)
@@ -88,7 +88,7 @@ impl Terminal {
         self.tmux(&[&["send-keys"], keys].concat());
     }
 
-    /// Types a command line.
+    /// Types a command line into the shell.
     fn run(&self, line: &str) {
         self.tmux(&["send-keys", "-l", line]);
         self.keys(&["Enter"]);
@@ -98,7 +98,7 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p"])
     }
 
-    /// Waits for at most a minute until the text on the screen is as it should be.
+    /// Waits for at most a minute until `is_so` accepts the text on the screen.
     fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
         for _ in 0..600 {
             let text = self.text();
@@ -117,12 +117,12 @@ impl Terminal {
         self.until("a window", |text| text.contains("function (module)"))
     }
 
-    /// Whether the alternate screen is on, the cursor is shown, and lines are wrapped.
+    /// Returns whether the alternate screen is on, the cursor is visible, and lines are wrapped.
     fn modes(&self) -> String {
         self.tmux(&["display-message", "-p", "#{alternate_on} #{cursor_flag} #{wrap_flag}"])
     }
 
-    /// Waits until the shell is back, and checks that the terminal is as it was.
+    /// Waits for the shell prompt, and checks that the terminal has been restored.
     fn is_clean(&self) {
         for _ in 0..600 {
             if self.modes() == CLEAN {
@@ -130,14 +130,14 @@ impl Terminal {
             }
             sleep(Duration::from_millis(100));
         }
-        // The words on the command line are not those that it prints.
+        // The command line must not contain the words that it prints.
         self.run(
             "stty -a | tr ' ' '\\n' | grep -xE 'icanon|echo|ixon' | tr '\\n' +; echo st''atus",
         );
         let text = self.until("the shell", |text| text.contains("+status\n"));
         assert!(text.contains("ixon+icanon+echo+status"), "{text}");
         assert_eq!(self.modes(), CLEAN, "{text}");
-        // Nothing of the screen is left.
+        // Nothing is left of the live view.
         assert!(!text.contains("function (module)"), "{text}");
     }
 }
@@ -184,7 +184,7 @@ fn the_terminal_is_clean_after_signals_and_the_end_of_the_program() {
     terminal.top(&format!("{} -t 1s", busy.pid()));
     terminal.is_clean();
     terminal.run("clear");
-    // Stopped by Ctrl-Z, the shell has the terminal; continued, the screen is back.
+    // After Ctrl-Z, the shell has the terminal; after `fg`, the live view is back.
     terminal.top(&busy.pid());
     terminal.keys(&["C-z"]);
     terminal.is_clean();

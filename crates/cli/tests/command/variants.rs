@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests the kernels of a path: every variant gives the same packets, unknown variants are
+//! Tests the kernels of a path: all variants produce the same packets, unknown variants are
 //! rejected, and the kernels' share of time is reported.
 
 use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder, answered, edge};
@@ -36,7 +36,7 @@ fn every_variant_makes_the_same_packets_under_every_mapping() {
             let made = fs::read(&out).expect("the sink writes");
             assert!(made.len() > 1_000_000, "{name}: {} bytes", made.len());
             let first = expected.get_or_insert_with(|| made.clone());
-            assert!(*first == made, "{segments:?}: {name} makes other packets than the first");
+            assert!(*first == made, "{segments:?}: {name} produces different packets");
         }
     }
 }

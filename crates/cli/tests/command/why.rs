@@ -95,7 +95,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // With its children, such as nginx's workers. They may have exited already.
+        // Kill its children as well, such as nginx's workers, which may have exited already.
         let group = format!("-{}", self.pid());
         let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
         let _ = self.0.kill();
@@ -137,7 +137,7 @@ fn what_cannot_be_watched_is_refused_in_a_sentence() {
     let mut ended = Started::new("true", &[]);
     ended.0.wait().expect("it ends");
     assert!(refused(&["why", &ended.pid()]).contains("it has ended, or never existed"));
-    // Not waited for.
+    // A process that has exited, but has not been waited for.
     let zombie = Started::new("true", &[]);
     let stat = format!("/proc/{}/stat", zombie.pid());
     while !fs::read_to_string(&stat).expect("it is not waited for").contains(") Z ") {
@@ -149,7 +149,7 @@ fn what_cannot_be_watched_is_refused_in_a_sentence() {
     if is_kernel_thread {
         assert!(refused(&["why", "2"]).contains("kernel thread; watch an interface instead"));
     } else {
-        println!("SKIP: the kernel's threads are not seen from this container");
+        println!("SKIP: kernel threads are not visible in this container");
     }
     assert!(refused(&["why", "--name", "no-such-name"]).contains("`ps -e` lists the names"));
     assert!(refused(&["why", "--iface", "no-such-if"]).contains("no interface 'no-such-if' here"));
@@ -159,7 +159,7 @@ fn what_cannot_be_watched_is_refused_in_a_sentence() {
 #[test]
 fn another_users_process_is_refused_or_read() {
     if !is_root() || !has("setpriv") {
-        return println!("SKIP: it takes root to be two users");
+        return println!("SKIP: only root can run processes as two users");
     }
     let other = Started::new("sleep", &["60"]);
     let linerate = command(&["why", "--time", "200ms", &other.pid()]);
@@ -189,7 +189,7 @@ fn a_command_that_fails_at_once_has_no_threads_but_its_end() {
             );
             continue;
         }
-        // The command was seen for one or two slices.
+        // The command was observed in one or two slices.
         let Body::Why(report) = record(&done.stderr).body else { panic!("{done:?}") };
         let observation = report.observation;
         assert!(observation.threads.len() <= 1, "{:?}", observation.threads);
@@ -263,7 +263,7 @@ fn of_processes_in_several_namespaces_the_first_is_read() {
 #[test]
 fn where_netlink_is_refused_proc_lists_the_sockets() {
     if !is_root() || !has("setpriv") || !has("unshare") {
-        return println!("SKIP: it takes root to give a user's process another's namespace");
+        return println!("SKIP: only root can move a user's process to another namespace");
     }
     let script = "import socket,sys\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n\
                   s.bind(('127.0.0.1',5353))\nprint(flush=True)\nsys.stdin.read()";
@@ -342,7 +342,7 @@ fn a_telemetry_socket_that_misbehaves_is_asked_no_more() {
         assert!(reasons.len() == 1 && reasons.iter().all(is_said), "{kind}: {reasons:?}");
         assert!(observation.elapsed_s < 10.0, "{kind}: {}", observation.elapsed_s);
     }
-    // Values that cannot be proved wrong are accepted, and must not cause an overflow.
+    // Extreme values that are not provably wrong are accepted, and must not cause an overflow.
     let folder = Folder::new();
     let arguments = ["-c", TELEMETRY, "lies", &folder.file("")];
     let program = Started::after_a_line("python3", &arguments);
@@ -360,7 +360,7 @@ fn free_port() -> u16 {
 fn connected(port: u16, program: &mut Started) -> bool {
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         if program.0.try_wait().is_ok_and(|ended| ended.is_some()) {
-            println!("SKIP: it does not start here");
+            println!("SKIP: the program does not start here");
             return false;
         }
         std::thread::yield_now();
@@ -368,7 +368,7 @@ fn connected(port: u16, program: &mut Started) -> bool {
     true
 }
 
-/// Starts nginx with a page of its counts, and these directives; `None` if it does not start here.
+/// Starts nginx with these directives and a page of its own counts; `None` if it does not start.
 fn nginx_with_counts(folder: &Folder, directives: &str) -> Option<Started> {
     if !has("nginx") {
         return None;
@@ -392,7 +392,7 @@ fn nginx_is_asked_where_its_configuration_says() {
     let Some(nginx) = nginx_with_counts(&folder, "master_process off;") else { return };
     let observation = observed(&["--time", "500ms", &nginx.pid()]);
     let program = observation.program.unwrap_or_else(|| panic!("{:?}", observation.unread));
-    // Only `linerate` sent requests, and those are not counted.
+    // Only `linerate` sent requests, which are not counted.
     assert_eq!((program.adapter.as_str(), program.received), ("nginx", Some(0)));
     assert_eq!((program.unit.as_str(), program.missed), ("requests", None));
 }

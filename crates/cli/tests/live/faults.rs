@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Faults of interfaces and of the world around a path: each is named, and no packet is lost
-//! silently.
+//! Tests faults of interfaces and of a path's environment: each fault is reported, and no packet is
+//! lost silently.
 
 use crate::scene::{PORTS, Scene, assert_reconciled, drops, interface, router};
 use linerate_record::Warning;
@@ -8,9 +8,9 @@ use linerate_record::interfaces::InterfaceDoubt;
 use linerate_record::run::RunReport;
 use std::process::Stdio;
 
-/// The warning about an interface.
+/// Returns the warning about an interface.
 fn doubt(report: &RunReport, name: &str) -> String {
-    let doubt = InterfaceDoubt::of(interface(report, name)).expect("something happened to it");
+    let doubt = InterfaceDoubt::of(interface(report, name)).expect("the interface has a warning");
     Warning::InterfaceInDoubt(doubt).to_string()
 }
 
@@ -31,7 +31,7 @@ fn an_interface_that_goes_down_and_comes_back_is_reported_and_used_again() {
     for idle in ["pause", "park"] {
         let forwarder = started_with(&scene, &["--idle", idle]);
         scene.ip("f", &["link", "set", "p1", "down"]);
-        // Without replies, ping ends with status 1.
+        // Without replies, ping exits with status 1.
         let silence = "ping -n -q -i 0.05 -c 20 -W 1 192.0.2.2; [ $? = 1 ]";
         scene.run("a", &["sh", "-c", silence]);
         scene.ip("f", &["link", "set", "p1", "up"]);
@@ -141,7 +141,7 @@ fn a_missing_interface_or_right_is_an_error_with_its_remedy() {
     assert_eq!(missing.status.code(), Some(2), "{error}");
     assert!(error.contains("p9") && error.contains("ip link"), "{error}");
 
-    // In a user namespace of its own, the program has no right to this network namespace.
+    // In its own user namespace, the program has no privileges in this network namespace.
     let path = scene.path("right.toml", &text.replace("p9", "p0"));
     let program = env!("CARGO_BIN_EXE_linerate");
     let line = ["unshare", "-U", program, "run", &path, "--quiet"];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real programs through the forwarder.
+//! Tests traffic of real programs through the forwarder.
 
 use crate::scene::{PORTS, Scene, assert_reconciled, interface, nat, router};
 use std::process::Stdio;
@@ -40,7 +40,7 @@ fn send_over_tcp(scene: &Scene) {
     server.wait().expect("it ends");
     let result: serde_json::Value = last_object(&sent);
     let bytes = result["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
-    // How much arrives depends on who else needs the CPUs: rates are for `cargo xtask live`.
+    // The rate depends on other load on the CPUs; `cargo xtask live` checks rates.
     assert!(bytes > 0, "no data in 2 seconds: {sent}");
 }
 
@@ -77,7 +77,7 @@ fn a_parked_forwarder_uses_little_cpu_time_while_no_packets_come() {
         let report = forwarder.end();
         assert_reconciled(&report);
         let worker = &report.workers[0];
-        // A worker that polls has a share near 1, less what other programs take.
+        // A polling worker would use nearly a whole CPU, less the time used by other programs.
         let share = worker.cpu_ns as f64 / 1e9 / report.elapsed_s;
         assert!(share < 0.05, "{io}: {share} of a CPU, {:?}", worker.idle);
     }

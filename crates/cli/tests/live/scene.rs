@@ -5,7 +5,8 @@
 //! host a (10.0.0.2) a0 --- p0  forwarder  p1 --- b0 host b (192.0.2.2)
 //! ```
 //!
-//! The forwarder's namespace has no addresses. The hosts know its Ethernet address, and it theirs.
+//! The forwarder's namespace has no IP addresses. The hosts are configured with the forwarder's
+//! Ethernet address, and the forwarder with theirs.
 
 use linerate_record::run::{InterfaceReport, RunReport};
 use linerate_record::{Body, Record};
@@ -24,10 +25,10 @@ pub(crate) const MAC: &str = "02:00:00:00:00:01";
 /// Time limit of a child in seconds, for a machine that is busy with other tests.
 const LIMIT_S: &str = "90";
 
-/// One scene at a time: its workers spin.
+/// Lock that allows only one scene at a time, because its workers spin.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// The stages of a router without translation.
+/// Returns the stages of a router without address translation.
 pub(crate) fn router() -> String {
     format!(
         "[[stage]]\nkind = \"parse\"\n\n[[stage]]\nkind = \"forward\"\nsource_mac = \"{MAC}\"\n\
@@ -35,7 +36,7 @@ pub(crate) fn router() -> String {
     )
 }
 
-/// The stages of a router that translates the addresses of host a's network.
+/// Returns the stages of a router that translates the addresses of host a's network.
 pub(crate) fn nat() -> String {
     let nat = "[[stage]]\nkind = \"nat44\"\ninside = \"10.0.0.0/24\"\noutside = \"192.0.2.1\"\n\n";
     router()
@@ -54,8 +55,8 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// Builds the scene; `None`, with a note, if that is not possible here. `needs` are programs
-    /// that the test uses.
+    /// Builds the scene; `None`, with a note, if this is not possible here. `needs` are the
+    /// programs that the test uses.
     pub(crate) fn new(needs: &[&str]) -> Option<Self> {
         let alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         for program in ["ip", "timeout", "ping"].iter().chain(needs) {
@@ -107,10 +108,10 @@ impl Scene {
         done(&run(Command::new("ip").args(["-n", &self.namespace(host)]).args(arguments)));
     }
 
-    /// A command in the namespace of a host, with a time limit after which it is ended.
+    /// Returns a command in the namespace of a host, with a time limit after which it is killed.
     pub(crate) fn command(&self, host: &str, line: &[&str]) -> Command {
         let mut command = Command::new("timeout");
-        // Signals go to the program alone: with its group, it would get each of them twice.
+        // Signals go only to the program: if they went to its group, it would get each one twice.
         command.args([
             "--foreground",
             "-k",
@@ -125,14 +126,14 @@ impl Scene {
         command
     }
 
-    /// Runs a command to its end, which must be a success; returns its standard output.
+    /// Runs a command, which must succeed. Returns its standard output.
     pub(crate) fn run(&self, host: &str, line: &[&str]) -> String {
         let output = run(&mut self.command(host, line));
         done(&output);
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Pings from a host until the first reply; the forwarder is ready then.
+    /// Pings from a host until the first reply, which shows that the forwarder is ready.
     pub(crate) fn wait_for_reply(&self, host: &str, address: &str) {
         self.run(host, &["ping", "-n", "-q", "-i", "0.2", "-c", "1", "-w", "60", address]);
     }
@@ -144,7 +145,7 @@ impl Scene {
         file.display().to_string()
     }
 
-    /// Starts the program in a namespace; it prints its record as JSON.
+    /// Starts the program in a namespace. It will print its record as JSON.
     pub(crate) fn start(&self, host: &str, path: &str, options: &[&str]) -> Running {
         let program = env!("CARGO_BIN_EXE_linerate");
         let line = [&[program, "run", path, "--json", "--quiet", "--oversubscribe"], options];
@@ -167,14 +168,14 @@ impl Drop for Scene {
 pub(crate) struct Running(Option<Child>);
 
 impl Running {
-    /// Ends the path as `kill` does (SIGTERM); returns its report.
+    /// Stops the path with SIGTERM, as `kill` does. Returns its report.
     pub(crate) fn end(self) -> RunReport {
         let child = self.0.as_ref().expect("it runs").id().to_string();
         done(&run(Command::new("kill").args(["-TERM", &child])));
         self.report()
     }
 
-    /// Waits for the end of the path, which must be a success; returns its report.
+    /// Waits for the path, which must succeed. Returns its report.
     pub(crate) fn report(self) -> RunReport {
         let output = self.output();
         done(&output);
@@ -185,7 +186,7 @@ impl Running {
         *report
     }
 
-    /// Waits for the end of the program.
+    /// Waits for the program to exit.
     pub(crate) fn output(mut self) -> Output {
         self.0.take().expect("it runs").wait_with_output().expect("it can be waited for")
     }
@@ -194,7 +195,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
-            // timeout(1) hands SIGTERM on to the program.
+            // timeout(1) forwards SIGTERM to the program.
             run(Command::new("kill").args(["-TERM", &child.id().to_string()]));
             let _ = child.wait();
         }
@@ -205,7 +206,7 @@ pub(crate) fn run(command: &mut Command) -> Output {
     command.stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-/// Requires success.
+/// Asserts that a command succeeded.
 pub(crate) fn done(output: &Output) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(
@@ -217,20 +218,20 @@ pub(crate) fn done(output: &Output) {
     );
 }
 
-/// The report of an interface.
+/// Returns the report on an interface.
 pub(crate) fn interface<'r>(report: &'r RunReport, name: &str) -> &'r InterfaceReport {
     let found = report.interfaces.iter().find(|interface| interface.interface == name);
     found.unwrap_or_else(|| panic!("no {name} in {:?}", report.interfaces))
 }
 
-/// Requires that every packet of every interface is explained.
+/// Asserts that every packet of every interface is accounted for.
 pub(crate) fn assert_reconciled(report: &RunReport) {
     for interface in &report.interfaces {
         assert_eq!(interface.unexplained(), 0, "{interface:#?}");
     }
 }
 
-/// Packets that a part of the path dropped for a cause, over all workers.
+/// Returns the number of packets that a part of the path dropped for `cause`, over all workers.
 pub(crate) fn drops(report: &RunReport, part: &str, cause: &str) -> u64 {
     let stages = report.workers.iter().flat_map(|worker| &worker.stages);
     let stages = stages.filter(|stage| stage.name == part);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Captures, interfaces and several queues in one chain: the program is sender, forwarder and
-//! receiver.
+//! Tests captures, interfaces and several queues in one chain, with the program as sender,
+//! forwarder and receiver.
 
 use crate::scene::{MAC, Scene, assert_reconciled, drops, interface, router};
 use linerate_dataplane::traffic::Traffic;
@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::Ipv4Addr;
 
-/// Flows of the sender, and packets of each.
+/// Number of the sender's flows, and number of packets per flow.
 const FLOWS: u8 = 40;
 const EACH: u16 = 100;
 
-/// An Ethernet frame with a UDP packet of a flow; its last two bytes number it within the flow.
+/// Returns an Ethernet frame with a UDP packet of a flow. Its last two bytes are its number within
+/// the flow.
 fn frame(flow: u8, number: u16) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0x0a, 8, 0];
     let mut ip = vec![0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0];
@@ -30,7 +31,7 @@ fn frame(flow: u8, number: u16) -> Vec<u8> {
     frame
 }
 
-/// A capture of all flows, interleaved.
+/// Returns a capture of all flows, interleaved.
 fn capture() -> Vec<u8> {
     let mut writer = linerate_dataplane::capture::PcapWriter::new(Vec::new()).expect("memory");
     for number in 0..EACH {
@@ -42,7 +43,7 @@ fn capture() -> Vec<u8> {
     writer.finish().expect("memory")
 }
 
-/// The numbers of each flow's packets in a capture, in order.
+/// Returns the numbers of each flow's packets in a capture, in order.
 fn numbers(file: &[u8]) -> BTreeMap<u8, Vec<u16>> {
     let traffic = Traffic::from_capture(file, 2048, CaptureRules::WHOLE, &[]).expect("packets");
     let mut flows: BTreeMap<u8, Vec<u16>> = BTreeMap::new();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The program with a stage from outside: the stage is the template of `linerate new-stage`, so
-//! this also shows that the template compiles. Started with arguments, this file is that program;
-//! without, it tests it by starting itself.
+//! Tests the program with a stage from another crate. The stage is the template of `linerate
+//! new-stage`, so this also tests that the template compiles. With [`IS_PROGRAM`] set, this file is
+//! that program; otherwise, it tests the program by starting itself.
 
 use linerate_record::{Body, Record};
 use std::process::{Command, ExitCode};
@@ -17,7 +17,8 @@ mod ttl;
 
 const PATH: &str = include_str!("../../templates/path.toml.in");
 
-/// Set in the environment of the program that the tests start: a test runner may pass arguments.
+/// Environment variable of the program that the tests start. Arguments cannot serve this purpose,
+/// because a test runner may pass some.
 const IS_PROGRAM: &str = "LINERATE_TEST_IS_PROGRAM";
 
 fn main() -> ExitCode {
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs the program; returns its exit status, stdout and stderr.
+/// Runs the program. Returns its exit status, stdout and stderr.
 fn program(arguments: &[&str]) -> (Option<i32>, String, String) {
     let own = std::env::current_exe().expect("this program");
     let mut command = Command::new(own);
@@ -42,7 +43,7 @@ fn program(arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// Writes the template's path; returns its folder, which is removed on drop, and its file.
+/// Writes the template's path. Returns its folder, which is removed on drop, and its file name.
 fn path(stage: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let file = folder.path().join("ttl.toml");

@@ -40,10 +40,10 @@ fn summary(model: &Model, ranking: &Ranking, seconds: f64) -> Result<String, Fau
     let whole = model.run(&ranking.pipes(&ranking.placements[0]), &LONG)?.slowest_kpps;
     Ok(format!(
         "{} placements up to symmetry, made of {} kinds of pipes, ranked in {seconds:.1} s ({} M \
-         core-cycles simulated); asked: less than {RANKED_S:.0} s.\n\n\
+         core-cycles simulated); goal: less than {RANKED_S:.0} s.\n\n\
          No placement exceeds {:.1} kpps, the rate of the slowest role alone on its pipe. \
-         The best of the ranking, simulated as a whole, has {whole:.1}: within {:.1} % of the best \
-         there is.\n\n",
+         The best of the ranking, simulated as a whole, reaches {whole:.1} kpps: within {:.1} % of \
+         the optimum.\n\n",
         ranking.placements.len(),
         ranking.kinds.len(),
         ranking.core_cycles / 1_000_000,
@@ -62,7 +62,7 @@ fn table(model: &Model, ranking: &Ranking) -> Result<String, Fault> {
     for (place, note) in places.into_iter().chain(own) {
         rows.push(row(model, ranking, place, note)?);
     }
-    let columns = [">rank", ">kpps by its kinds", ">whole simulated", ">error", "pipes"];
+    let columns = [">rank", ">kpps by kinds", ">kpps simulated as a whole", ">error", "pipes"];
     Ok(markdown_table(&columns, rows))
 }
 

@@ -114,7 +114,7 @@ fn placed(setup: &Setup, near: &[String], found: &Best, per_pipe: u32, cpus: u32
     }
     for (name, cpus) in near.iter().zip(of_near) {
         let beside = moved.beside.iter_mut().find(|beside| beside.name == *name);
-        beside.expect("the name belongs to a group in the setup").cpus = cpus;
+        beside.expect("the setup has a group with this name").cpus = cpus;
     }
     let load = |cpu: u32| taken.get((cpu / per_pipe) as usize).copied().unwrap_or(0);
     let is_free = |cpu: &u32| cpu % per_pipe >= load(*cpu);

@@ -151,7 +151,7 @@ impl<'a> Simulated<'a> {
         path.chain(beside).collect()
     }
 
-    /// Returns the strands of a thread outside the path as a single worker of the plan.
+    /// Returns a group of strands outside the path as a single worker of the plan.
     fn outsiders(&self, outsiders: &Outsiders) -> PlannedWorker {
         const UNIT: &str = "cycles/instruction";
         let simulated = &self.outcome.strands[self.setup.strands()..];

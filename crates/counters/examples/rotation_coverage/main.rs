@@ -61,7 +61,7 @@ fn cell(tally: &Tally) -> String {
 
 fn print_other_settings(runs: usize) {
     println!("## Other numbers of sets and lengths of slices\n");
-    println!("Runs of 2 s, {runs} of each load: the least and the most over all loads.\n");
+    println!("Runs of 2 s, {runs} of each load: minimum and maximum over all loads.\n");
     println!("| sets | slice | by time: error | coverage | per packet: error | coverage |");
     println!("|--:|--:|--:|--:|--:|--:|");
     for (sets, slice_ms) in [(2, 2.0), (3, 2.0), (8, 2.0), (4, 0.5), (4, 1.0), (4, 4.0), (4, 10.0)]

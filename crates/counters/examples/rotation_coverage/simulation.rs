@@ -192,7 +192,7 @@ pub(crate) const LOADS: [Load; 18] = [
     Load { name: "period 32 ms", prose: "two rounds: work 1/4", draw: |d| d.periodic(32.0, 0.25) },
     Load {
         name: "period 400 ms",
-        prose: "a round of rpistat's: work 1/4",
+        prose: "one rpistat round: work 1/4",
         draw: |d| d.periodic(400.0, 0.25),
     },
     Load {
@@ -216,10 +216,14 @@ pub(crate) const LOADS: [Load; 18] = [
         prose: "every 25 ms on average, for 0.5 ms, 30 times the misses",
         draw: |d| d.spikes(25.0, 0.5, 30.0),
     },
-    Load { name: "wander 1 ms", prose: "lognormal, forgets in 1 ms", draw: |d| d.wander(1.0, 0.8) },
+    Load {
+        name: "wander 1 ms",
+        prose: "lognormal, correlated over 1 ms",
+        draw: |d| d.wander(1.0, 0.8),
+    },
     Load {
         name: "wander 50 ms",
-        prose: "lognormal, forgets in 50 ms",
+        prose: "lognormal, correlated over 50 ms",
         draw: |d| d.wander(50.0, 0.8),
     },
 ];

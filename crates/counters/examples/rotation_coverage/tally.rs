@@ -74,7 +74,7 @@ pub(crate) fn outcome(load: &Load, setting: Setting) -> Outcome {
             for (counts, tally) in
                 [(&by_time, &mut outcome.by_time), (&by_packets, &mut outcome.by_packets)]
             {
-                let event = counts.events[set].expect("every set had its turns");
+                let event = counts.events[set].expect("every set was counted");
                 tally.note(misses, &event.estimate);
             }
         }

@@ -86,7 +86,7 @@ impl Counts {
     fn add_set(&mut self, events: &[usize], sums: &SetSums, whole: &Whole<'_>) {
         let Some(duty) = share(sums.running_ns, whole.enabled_ns) else { return };
         let is_scaled = duty < 1.0;
-        // If the base did not increase in the set's slices, it gives no scale, so scale by time.
+        // If the base did not increase in the set's slices, scale by time instead.
         let factor = if sums.base > 0.0 { whole.base / sums.base } else { 1.0 / duty };
         let factor = if is_scaled { factor } else { 1.0 };
         for (&event, &raw) in events.iter().zip(&sums.counts) {

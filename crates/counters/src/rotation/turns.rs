@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Determines the random order and length of the slices in which event sets are multiplexed.
+//! Draws the random order and lengths of the slices of multiplexed event sets.
 
 use super::Plan;
 use std::time::Duration;

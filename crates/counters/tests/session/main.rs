@@ -80,7 +80,7 @@ fn events_that_fit_are_one_set_and_counted_exactly() {
     }
     let counts = session.finish();
     let tallies: Vec<_> = counts.events.iter().map(|tally| tally.unwrap()).collect();
-    // All events count the same faults, except those between the starts and stops of the groups.
+    // All events count the same faults, except for faults while groups are started or stopped.
     let faults = tallies[3].raw;
     assert!(tallies.iter().all(|tally| tally.raw.abs_diff(faults) <= 16), "{tallies:?}");
     assert!(tallies.iter().all(|tally| !tally.is_scaled && tally.duty == 1.0), "{tallies:?}");

@@ -4,11 +4,11 @@
 use super::CaptureError;
 use std::io::{self, Read};
 
-/// Maximum size of a packet or block in bytes, 256 times the largest IP packet. Anything longer is
-/// treated as damaged.
+/// Maximum size of a packet or block in bytes: 256 times the largest IP packet. A longer packet or
+/// block is treated as damaged.
 pub(super) const PACKET_BYTES_MAX: usize = 16 << 20;
 
-/// A file being read, and the read position.
+/// The capture file being read, with the read position.
 pub(super) struct Input<R> {
     from: R,
     offset: u64,
@@ -25,7 +25,8 @@ impl<R: Read> Input<R> {
         self.offset
     }
 
-    /// Returns the bytes of the last read.
+    /// Returns the buffered bytes, which were read by the last `take` and by later `take_more`
+    /// calls.
     pub(super) fn buffer(&self) -> &[u8] {
         &self.buffer
     }

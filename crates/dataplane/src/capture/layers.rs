@@ -5,7 +5,7 @@
 
 use linerate_kernels::checksum;
 
-/// The IANA protocol number of TCP, followed by those of other protocols.
+/// IANA protocol number of TCP.
 pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
 const ICMP: u8 = 1;
@@ -31,12 +31,12 @@ pub(super) struct Layers {
     pub(super) l4: usize,
     pub(super) protocol: u8,
     /// Offset of the end of the packet according to its length field; `None` if the field is 0, as
-    /// in packets over 64 KiB that were captured before segmentation offload split them.
+    /// in packets longer than 64 KiB that were captured before segmentation offload.
     pub(super) end: Option<usize>,
     /// Whether the packet is a fragment.
     pub(super) is_fragment: bool,
-    /// Whether the packet has a routing header or jumbo payload. The transport checksum of these
-    /// packets is left alone.
+    /// Whether the packet has a routing header or jumbo payload. The transport checksum of such a
+    /// packet is left unchanged.
     pub(super) is_special: bool,
 }
 
@@ -88,8 +88,8 @@ impl Layers {
     }
 
     /// Computes and writes the transport checksum over `frame[l4..end]`. Leaves the frame unchanged
-    /// if it is a fragment, has a routing header or jumbo payload, is of an unknown protocol, or is
-    /// UDP over IPv4 without checksum.
+    /// if it is a fragment, has a routing header or jumbo payload, has an unknown protocol, or is
+    /// UDP over IPv4 without a checksum.
     pub(super) fn write_checksum(&self, frame: &mut [u8], end: usize) {
         let offset = match self.protocol {
             _ if self.is_fragment || self.is_special => return,

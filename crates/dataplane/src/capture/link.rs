@@ -66,12 +66,13 @@ const IPV6: u16 = 0x86dd;
 const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// Smallest EtherType. Smaller values are frame lengths or Linux-specific protocol numbers.
+/// Smallest EtherType. Smaller values in a protocol field are frame lengths or Linux-specific
+/// protocol numbers.
 const ETHERTYPE_MIN: u16 = 0x0600;
-/// Device type of netlink messages, whose protocol field is not an EtherType.
+/// ARPHRD device type of netlink messages, whose protocol field is not an EtherType.
 const ARPHRD_NETLINK: u16 = 824;
 
-/// The link that packets were captured on.
+/// Properties of the link on which packets were captured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     pub(super) link_type: LinkType,
@@ -79,8 +80,8 @@ pub(super) struct Link {
     pub(super) fcs_bytes: u8,
 }
 
-/// Fields of a synthetic Ethernet header. `bytes` is the length of the link header that the
-/// Ethernet header replaces.
+/// Fields of a synthetic Ethernet header. `bytes` is the length of the captured link header that it
+/// replaces.
 struct Header {
     bytes: usize,
     source: [u8; 6],
@@ -159,7 +160,7 @@ fn cooked(header: &[u8], protocol: u16, device: u16, address: &[u8]) -> Option<H
     is_packet.then_some(Header { bytes: header.len(), source, ethertype: protocol })
 }
 
-/// Returns the EtherType of an address family. Every BSD has its own number for IPv6.
+/// Returns the EtherType of a BSD address family. Each BSD has a different number for IPv6.
 fn of_family(family: u32) -> Option<u16> {
     match family {
         2 => Some(IPV4),

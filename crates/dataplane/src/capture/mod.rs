@@ -2,9 +2,9 @@
 //! Capture files: reads pcap and pcapng one packet at a time, and writes pcap.
 //!
 //! The reader delivers every usable packet and counts the others; a bad packet is never an error.
-//! It buffers a single packet, regardless of what length fields claim. Packets without an Ethernet
-//! header get a synthetic one. Compressed files and link types that do not carry IP are not
-//! supported. Comments, names, secrets and statistics are ignored.
+//! It buffers a single packet, so that invalid length fields cannot make it allocate more. Packets
+//! without an Ethernet header get a synthetic header. Compressed files and link types that do not
+//! carry IP are not supported. Comments, names, secrets and statistics are ignored.
 
 mod input;
 mod layers;
@@ -34,9 +34,9 @@ pub struct CapturedPacket<'a> {
     /// simple packet block) gets the timestamp of the previous packet, or 0 if it is the first
     /// packet.
     pub time_ns: u64,
-    /// On-wire length without FCS; more than the length of `bytes` if the packet was truncated.
+    /// On-wire length without FCS; greater than the length of `bytes` if the packet was truncated.
     pub original_bytes: u32,
-    /// The captured part of the frame, from the Ethernet header.
+    /// Captured part of the frame, starting at the Ethernet header.
     pub bytes: &'a [u8],
 }
 
@@ -46,9 +46,9 @@ pub enum Tail {
     /// The file ends after a complete packet or block.
     #[default]
     Whole,
-    /// The file ends within a packet or block; everything before it was read.
+    /// The file ends within a packet or block. All complete packets before were read.
     Truncated,
-    /// The lengths of a block contradict each other; everything before it was read.
+    /// The two length fields of a block differ. All packets before the block were read.
     Damaged,
 }
 
@@ -60,10 +60,9 @@ pub struct Contents {
     pub packets: u64,
     /// Packets that got a synthetic Ethernet header.
     pub framed: u64,
-    /// Skipped packets of unsupported link types. Their bytes are counted as on the wire.
+    /// Skipped packets of unsupported link types, with their bytes on the wire.
     pub other_link_types: Tally,
-    /// Blocks skipped because their contents contradict their length. Their bytes are counted as in
-    /// the file.
+    /// Blocks skipped because their contents contradict their length, with their bytes in the file.
     pub damaged_blocks: Tally,
     /// How the file ends.
     pub tail: Tail,
@@ -71,7 +70,7 @@ pub struct Contents {
     pub unread: Option<UnreadTail>,
 }
 
-/// Return value of a scan's callback: whether to continue the scan.
+/// Return value of a scan's callback, which determines whether the scan continues.
 pub type Flow = ControlFlow<()>;
 
 /// State of a scan.
@@ -96,7 +95,7 @@ impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
     }
 
     /// Passes a packet to the callback. `at` is the packet's range in the input buffer, and `link`
-    /// is the link that it was captured on.
+    /// is the link on which the packet was captured.
     fn hand_out(
         &mut self,
         link: Link,
@@ -125,11 +124,11 @@ impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
 pub enum CaptureError {
     /// The file is empty.
     Empty,
-    /// Unknown magic number; holds up to 4 bytes from the start of the file.
+    /// The magic number is unknown; holds up to 4 bytes from the start of the file.
     NotACapture(Vec<u8>),
     /// The file header is truncated after this number of bytes.
     HeaderCut(usize),
-    /// No packet can be replayed; holds the first unsupported link type.
+    /// No packet has a supported link type; holds the first unsupported one.
     LinkType(LinkType),
     /// I/O error; holds the reason.
     Unreadable(String),

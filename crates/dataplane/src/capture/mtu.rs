@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, HashMap};
 /// Maximum IP packet size on Ethernet, in bytes.
 const ETHERNET_MTU: usize = 1500;
 
-/// Plausible MTUs, from the datagram size that every IPv4 host must accept (RFC 791) to jumbo
-/// frames. Loopback interfaces announce 65536, which no physical link supports.
+/// Plausible MTUs: from the datagram size that every IPv4 host must accept (RFC 791) to jumbo
+/// frames. The MTU of loopback interfaces, 65536, is excluded, because no physical link supports
+/// it.
 pub(super) const MTUS: std::ops::RangeInclusive<usize> = 576..=9216;
 
-/// Maximum number of connections to track, which takes a few MiB of memory. All further connections
-/// are assumed to have the link MTU.
+/// Maximum number of tracked connections, which take a few MiB of memory. Further connections are
+/// assumed to have the link MTU.
 const CONNECTIONS_MAX: usize = 1 << 16;
 
 const SYN: u8 = 0x02;
@@ -22,17 +23,17 @@ type Endpoint = [u8; 18];
 
 /// MTUs of the link and of each connection, derived from SYN segments.
 ///
-/// Both ends limit their segments to the smaller of the two announced sizes, so a connection's MTU
-/// is below the link MTU if one end is behind a tunnel or clamps its MSS.
+/// Both endpoints limit their segments to the smaller of the two announced sizes. A connection's
+/// MTU is therefore below the link MTU if one endpoint is behind a tunnel or if its MSS is clamped.
 #[derive(Debug, Default)]
 pub struct Mtus {
     /// Number of times each MTU was announced.
     announced: BTreeMap<usize, u64>,
-    /// How often the most frequent MTU was announced, and that MTU. If several MTUs are tied, the
-    /// largest one counts.
+    /// Number of announcements of the most frequently announced MTU, and that MTU. Of several such
+    /// MTUs, the largest is used.
     most: Option<(u64, usize)>,
-    /// MTUs announced by the lower and the higher endpoint of each connection; `None` if an
-    /// endpoint's SYN was not seen.
+    /// MTUs announced by the lower and the higher endpoint of each connection; `None` for an
+    /// endpoint whose SYN was not captured.
     connections: HashMap<[Endpoint; 2], [Option<usize>; 2]>,
 }
 
@@ -60,8 +61,8 @@ impl Mtus {
         self.most.map_or(ETHERNET_MTU, |(_, mtu)| mtu)
     }
 
-    /// Returns the MTU of a frame's connection. An end whose SYN is missing from the capture is
-    /// assumed to have the link MTU.
+    /// Returns the MTU of a frame's connection. An endpoint whose SYN is missing from the capture
+    /// is assumed to have announced the link MTU.
     pub fn of(&self, frame: &[u8]) -> usize {
         let wire = self.of_wire();
         let known = || {

@@ -15,9 +15,10 @@ const HEADER_BYTES: usize = 24;
 const RECORD_BYTES: usize = 16;
 const MODIFIED_RECORD_BYTES: usize = 24;
 const NS_PER_SECOND: u64 = 1_000_000_000;
-/// Snap length that tcpdump uses to mean "unlimited"; no Ethernet frame is longer.
+/// Snap length with which tcpdump captures whole packets; no Ethernet frame is longer.
 const SNAP_BYTES: u32 = 262_144;
-/// Flag in the link-type field. If set, the top four bits hold the FCS length in units of 2 bytes.
+/// Flag in the link-type field. If it is set, the top four bits contain the FCS length in units of
+/// 2 bytes.
 const HAS_FCS: u32 = 1 << 26;
 
 /// Format details encoded in a pcap file's magic number.
@@ -94,7 +95,7 @@ pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
 
 /// Writes Ethernet frames to a pcap file with nanosecond timestamps.
 ///
-/// Each frame takes two unbuffered writes and no allocation.
+/// Each frame takes two unbuffered writes, and no memory is allocated.
 pub struct PcapWriter<W: Write> {
     sink: W,
 }

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! until the file ends
-//!     delimit the block: if its two lengths differ, stop reading the file
-//!     section header        forget the interfaces, use the byte order of this section
+//!     find the end of the block; if its two lengths differ, stop reading the file
+//!     section header        discard the interfaces, use the byte order of this section
 //!     interface description store link type, snap length and clock
 //!     packet (3 kinds)      find its interface; deliver it, or count the reason for skipping it
 //!     anything else         skip
@@ -17,7 +17,7 @@ use super::{
 use std::io::Read;
 use std::ops::Range;
 
-/// Block type of section headers; reads the same in both byte orders.
+/// Block type of section headers, which is the same in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const SECTION_HEADER: u32 = u32::from_le_bytes(MAGIC);
@@ -46,14 +46,14 @@ struct Interface {
 /// An interface's clock: resolution and offset.
 #[derive(Clone, Copy)]
 struct Clock {
-    /// Encoded resolution: 10 to this power ticks per second or, if the top bit is set, 2 to the
-    /// power of the remaining bits.
+    /// Encoded resolution `r`: `10^r` ticks per second or, if the top bit is set, 2 to the power of
+    /// the other bits.
     resolution: u8,
     offset_s: i64,
 }
 
 impl Clock {
-    /// Converts ticks to nanoseconds since 1970, saturating.
+    /// Converts ticks to nanoseconds since 1970-01-01 UTC, saturating.
     fn time_ns(self, ticks: u64) -> u64 {
         let exponent = u32::from(self.resolution & 0x7f);
         let per_second: Option<u128> = match self.resolution & 0x80 {
@@ -80,7 +80,7 @@ enum Found {
 /// State of the current section, which is needed to read later blocks.
 struct Section {
     order: ByteOrder,
-    /// Interfaces described so far. An interface is `None` if its description is unreadable.
+    /// Interfaces described so far; `None` for an interface whose description is invalid.
     interfaces: Vec<Option<Interface>>,
     /// Time of the previous packet, in nanoseconds.
     time_ns: u64,

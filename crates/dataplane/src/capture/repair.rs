@@ -2,10 +2,10 @@
 //! Restores frames to their on-wire form: splits coalesced segments, and zero-pads truncated
 //! frames.
 //!
-//! Captures made with segmentation offload contain TCP segments of up to 64 KiB, seen before TSO or
-//! GSO splits them or after GRO coalesces them. They are split as the interface would split them:
-//! TCP sequence numbers follow RFC 9293, and the IPv4 identification is incremented for each
-//! segment.
+//! Captures made with segmentation offload contain TCP segments of up to 64 KiB: transmitted
+//! segments before TSO or GSO splits them, and received segments after GRO has coalesced them. They
+//! are split as the interface would split them: TCP sequence numbers follow RFC 9293, and the IPv4
+//! identification is incremented for each segment.
 //!
 //! Not supported: tunnels, and UDP segmentation offload, because its frames cannot be recognized.
 
@@ -22,7 +22,7 @@ const PSH: u8 = 0x08;
 const URG: u8 = 0x20;
 const CWR: u8 = 0x80;
 
-/// A frame of coalesced TCP segments.
+/// A frame that contains several coalesced TCP segments or UDP datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Joined<'f> {
     frame: &'f [u8],
@@ -36,8 +36,8 @@ pub struct Joined<'f> {
 }
 
 impl<'f> Joined<'f> {
-    /// Detects coalesced segments, that is, TCP segments in an IP packet longer than `mtu`.
-    /// Excludes frames with SYN, RST or urgent data, or with inconsistent lengths.
+    /// Detects coalesced segments, that is, TCP segments in an IP packet longer than `mtu`. Returns
+    /// `None` for frames with SYN, RST or urgent data, or with inconsistent lengths.
     pub fn detect(frame: &'f [u8], mtu: usize) -> Option<Self> {
         let layers = Layers::locate(frame).ok()?;
         let is_plain = layers.protocol == TCP && !layers.is_fragment && !layers.is_special;
@@ -136,9 +136,9 @@ impl<'f> Joined<'f> {
 /// Returns `frame` with its TCP or UDP checksum filled in, if the sender left the checksum to the
 /// interface (checksum offload).
 ///
-/// Such a frame was captured before it reached the interface, and its checksum field holds only the
-/// sum of the pseudo-header. Returns `None` for all other frames, including those with a wrong
-/// checksum, although 1 in 65,535 of these is mistaken for an offloaded one.
+/// Such a frame was captured before it reached the interface, so its checksum field contains only
+/// the sum of the pseudo-header. Returns `None` for all other frames, including frames with a wrong
+/// checksum; but 1 in 65,535 wrong checksums is mistaken for an offloaded one.
 pub fn completed(frame: &[u8]) -> Option<Vec<u8>> {
     let (layers, end) = unfinished(frame)?;
     let mut whole = frame.to_vec();

@@ -4,7 +4,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// A packet of a file, with its frame.
+/// A packet read from a file, with a copy of its frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Owned {
     time_ns: u64,
@@ -16,7 +16,7 @@ fn owned(time_ns: u64, original_bytes: u32, bytes: &[u8]) -> Owned {
     Owned { time_ns, original_bytes, bytes: bytes.to_vec() }
 }
 
-/// All packets in a file, and the other results of the scan.
+/// All packets in a file, with the other results of the scan.
 #[derive(Debug)]
 struct Whole {
     packets: Vec<Owned>,
@@ -208,7 +208,7 @@ fn clocks_follow_their_interface() {
     assert_eq!(read_one(&[(9, &[0])], u64::MAX), u64::MAX);
     assert_eq!(read_one(&[(14, &100i64.to_be_bytes())], 5), 100_000_005_000);
     assert_eq!(read_one(&[(14, &(-100i64).to_be_bytes())], 5), 0);
-    assert_eq!(read_one(&[(9, &[9]), (0, &[]), (9, &[0])], 5), 5, "options end at the end mark");
+    assert_eq!(read_one(&[(9, &[9]), (0, &[]), (9, &[0])], 5), 5, "options end at code 0");
 }
 
 #[test]

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Foreign code that is a closure on the raw burst.
+//! Tests with closures that access the raw burst in place of foreign code.
 
 use super::*;
 use crate::pool::Pool;
 
-/// Foreign code's action on one packet; returns the verdict.
+/// The action of foreign code on one packet. Returns the verdict.
 type Act = fn(usize, &mut Line) -> u8;
 
-/// Outcome of a burst: the result, the context, position and length of each packet left, and the
-/// position of the packet at the cursor.
+/// Outcome of a burst: the result, the context, the position and length of each remaining packet,
+/// and the position of the packet at the cursor.
 type Passed = (Result<(), String>, StageContext, Vec<(u64, usize)>, Option<u64>);
 
 /// Passes eight frames of 60 bytes to foreign code with two drop causes.
@@ -16,7 +16,7 @@ fn pass(act: Act) -> Passed {
     pass_some(0..8, act)
 }
 
-/// Like [`pass`], but only these packets meet `act`.
+/// Like [`pass`], but calls `act` only for the packets at `indices`.
 fn pass_some(indices: std::ops::Range<usize>, act: Act) -> Passed {
     let mut pool = Pool::new(8, 100);
     let mut burst = Burst::new();
@@ -30,7 +30,7 @@ fn pass_some(indices: std::ops::Range<usize>, act: Act) -> Passed {
         assert_eq!(seen.count, 8);
         for index in indices {
             seen.at = index as u32;
-            // SAFETY: `process` passes as many packets and verdicts as it says.
+            // SAFETY: `process` passes `count` packets and verdicts.
             unsafe {
                 let line = &mut **seen.packets.add(index);
                 *seen.verdicts.add(index) = act(index, line);
@@ -62,7 +62,7 @@ fn both_ends_of_a_frame_are_accounted_for() {
             1 => (line.start, line.bytes) = (line.start + 14, line.bytes - 14),
             2 => line.bytes = 10,
             3 => line.bytes = 100,
-            // One end out, the other in.
+            // Extends the frame at the front and shortens it at the end.
             4 => line.start -= 8,
             _ => {}
         }
@@ -139,7 +139,7 @@ fn an_invalid_fragment_never_becomes_a_value() {
         }
         PASS
     });
-    assert_eq!(result, Err("an invalid `fragment`".to_owned()));
+    assert_eq!(result, Err("the stage set `fragment` to an invalid value".to_owned()));
     assert_eq!(left.len(), 8);
 }
 

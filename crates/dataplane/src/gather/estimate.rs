@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes estimates over a run's measurement windows, as figures for the report.
+//! Computes estimates from a run's measurement windows, as figures for the report.
 
 use linerate_record::stats::{self, CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 
-/// Maximum relative change in core clock between a worker's start and its end. Beyond it, cycle
-/// counts are not meaningful.
+/// Maximum relative change of the core clock between a worker's start and its end. After a larger
+/// change, cycle counts are not meaningful.
 const CLOCK_DRIFT_MAX: f64 = 0.05;
 
-/// Bootstrap seed, fixed so that the same windows always give the same interval.
+/// Seed of the bootstrap, fixed so that the same windows always yield the same interval.
 pub(super) const SEED: u64 = 0x006C_696E_6572_6174;
 
 /// Minimum number of clean windows needed for an estimate.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes hardware events per packet from counted iterations.
+//! Computes hardware events per packet from the iterations that were counted.
 
 use super::estimate::{SEED, WINDOWS_MIN};
 use crate::counting::CountedTurns;
@@ -9,8 +9,9 @@ use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap_ratio};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// Returns the requested events and how they were read; `None` if none were requested. All workers
-/// open the same events on the same machine, so the first worker with counts represents the others.
+/// Returns the requested events and how their counters were read; `None` if no events were
+/// requested. All workers open the same events on the same machine, so the first worker with counts
+/// represents the others.
 pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
     let got_any = |worker: &&Ended<'_>| worker.readings.counted.is_some();
     let first = ended.iter().find(got_any).or(ended.first())?;
@@ -74,9 +75,9 @@ fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTu
     Figure::number(unit, never_negative(ratio, base), tier, &method)
 }
 
-/// Clamps an estimate to 0 or more, as subtracting the read overhead can make counts negative by
-/// chance. If an event was never counted, the interval still ends above 0: at an expected 3.7
-/// occurrences in this many packets, the probability of counting none is 2.5 %.
+/// Clamps an estimate to 0 or more, because subtracting the read overhead can make counts negative
+/// by chance. If an event was never counted, the upper bound is 3.7 divided by `base`, the sum of
+/// the denominators: if 3.7 events were expected, the probability of counting none would be 2.5 %.
 fn never_negative(ratio: Estimate, base: f64) -> Estimate {
     // Not `f64::max`, which turns NaN into 0.
     let cut = |end: f64| if end < 0.0 { 0.0 } else { end };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes the fraction of a stage's time spent in kernels (checksum and copy routines), from
+//! Computes the fraction of a stage's time spent in kernels (checksum and copy routines) from
 //! replayed calls.
 
 use crate::replay::Replayed;
@@ -8,8 +8,8 @@ use linerate_record::run::{KernelUse, VariantTime};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 
-/// Returns the calls, cost and variants of each kernel that a stage calls. `service` is the stage's
-/// service time.
+/// Returns the number of calls, the cost and the variants of each kernel that a stage calls.
+/// `service` is the stage's service time.
 pub(super) fn uses(replayed: &[Replayed], service: &Figure) -> Vec<KernelUse> {
     replayed.iter().map(|one| one_use(one, service)).collect()
 }
@@ -54,8 +54,8 @@ fn kernel_of(kernel: linerate_kernels::Kernel) -> Kernel {
     }
 }
 
-/// Returns `part` divided by `whole`. The interval spans the smallest and largest ratio within both
-/// intervals.
+/// Returns `part` divided by `whole`. The interval is from the smallest to the largest ratio that
+/// the intervals of both allow.
 fn share(part: &Figure, whole: &Figure) -> Figure {
     const METHOD: &str = "ticks of the replayed calls, divided by the stage's service time";
     let absent = |figure: &Figure| {

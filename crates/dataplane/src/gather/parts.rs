@@ -10,7 +10,7 @@ use linerate_path::model::FullRing;
 use linerate_record::run::{Ledger, StageReport, Tally, TimeShares};
 use std::collections::BTreeMap;
 
-/// Inputs to a part's report that are specific to this part.
+/// Inputs to the report on a part that differ between parts.
 struct PartView {
     name: String,
     packets: u64,
@@ -21,7 +21,7 @@ struct PartView {
     idle: Option<String>,
 }
 
-/// Returns one report per part, in order. `time` is how the worker spent its time.
+/// Returns one report per part, in order. `time` is the worker's time by activity.
 pub(super) fn stage_reports(
     job: &Job<'_>,
     ended: &Ended<'_>,
@@ -88,7 +88,7 @@ fn part_views(job: &Job<'_>, ended: &Ended<'_>) -> Vec<PartView> {
     views
 }
 
-/// Returns why a stage found nothing to do; `None` if it did something or no packet reached it.
+/// Returns why a stage found nothing to do; `None` if it did something, or if no packet reached it.
 fn idle(part: &Part) -> Option<String> {
     match (part.input_packets, &part.branch) {
         (0, Some(branch)) => branch.idle(),
@@ -98,15 +98,15 @@ fn idle(part: &Part) -> Option<String> {
     }
 }
 
-/// Returns how much a packet count increased during the measurement, given the counts at its start
-/// and end. If the run ended before the measurement did, the final count, `total`, replaces the
+/// Returns the increase of a packet count during the measurement, given the counts at its start and
+/// end. If the run ended before the measurement did, uses the final count, `total`, instead of the
 /// count at the end.
 fn measured([begin, end]: [u64; 2], total: u64) -> u64 {
     end.min(total) - begin
 }
 
-/// Returns the packets left in the burst of a part that panicked, with those that were to go round
-/// it.
+/// Returns the packets left in the burst of a part that panicked, including packets that bypass the
+/// part.
 fn held(ended: &Ended<'_>, part: usize) -> Tally {
     let mut held = Tally::default();
     if ended.panic.is_some() && ended.worker.at == part {
@@ -119,8 +119,8 @@ fn held(ended: &Ended<'_>, part: usize) -> Tally {
 
 /// Builds a stage's ledger. Output packets are those that reach the next part. Output bytes are
 /// recounted after the worker's last stage and, in audited runs, after every stage; otherwise, they
-/// are derived from the stage's account. Packets that went round the stage are taken out of what
-/// arrived at it and of what left it, both of which were counted with them.
+/// are derived from the stage's account. Packets that bypassed the stage are subtracted from its
+/// input and output, because both counts include them.
 fn stage_ledger(job: &Job<'_>, ended: &Ended<'_>, index: usize, reaching: Tally) -> Ledger {
     let worker = &ended.worker;
     let part = &worker.parts[index];
@@ -195,8 +195,8 @@ fn tail_view(job: &Job<'_>, worker: &Worker<'_, '_>) -> PartView {
         Tail::Rings { outlets, .. } => {
             let staged = outlets.iter().flat_map(|outlet| &outlet.staged);
             staged.for_each(|packet| ledger.held.add(1, packet.length() as u64));
-            // Only packets that entered a ring count as output; the worker that reads the ring
-            // counts them again.
+            // Only packets that entered a ring count as output. The worker that reads the ring
+            // counts them as its input.
             ledger.output = Tally {
                 packets: worker.output.packets - worker.overflow.packets - ledger.held.packets,
                 bytes: worker.output.bytes - worker.overflow.bytes - ledger.held.bytes,

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes packet rates over the windows of all workers.
+//! Computes packet rates from the windows of all workers.
 
 use super::estimate::{WINDOWS_MIN, few_windows, series};
 use crate::meter::Readings;
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// Minimum number of bursts per rate sample. With 50, one burst more or less changes the sample by
-/// 2 %.
+/// Minimum number of bursts per rate sample. With 50 bursts, one burst more or less changes the
+/// sample by 2 %.
 const BURSTS_TOGETHER: f64 = 50.0;
 
-/// Minimum ratio of starved to lost time at which a worker is assumed to catch up after each
-/// preemption.
+/// Minimum ratio of a worker's starved time to its lost time. At or above this ratio, the worker is
+/// assumed to catch up after each preemption.
 const CAUGHT_UP: u64 = 2;
 
-/// Minimum number of samples that must remain after merging windows.
+/// Minimum number of rate samples that must remain after merging windows.
 const TOGETHER_MIN: usize = 8;
 
 /// Packets that the path delivered and processed in each usable window.
 ///
 /// On a saturated path, interrupted windows have lower throughput, so only windows that are clean
-/// on every worker are used. A path with idle time catches up after an interruption, so all windows
-/// are used: clean windows alone would be biased, because periodic packets and periodic
-/// interruptions may always, or never, coincide.
+/// on every worker are used. A path with idle time catches up after an interruption, so all its
+/// windows are used. Using only clean windows would bias its rate, because periodic packets and
+/// periodic interruptions may always, or never, coincide.
 ///
-/// If workers share a CPU, the time that a worker loses to other programs cannot be distinguished
-/// from the time that it loses to another worker. In this case, `tells_lost` is false in
-/// [`from_readings`](Self::from_readings), and only clean windows are used.
+/// If workers share a CPU, time lost to other programs cannot be distinguished from time lost to
+/// another worker. In this case, the argument `tells_lost` of
+/// [`from_readings`](Self::from_readings) is false, and only clean windows are used.
 #[derive(Default)]
 pub(super) struct Rates {
     /// Whether all windows are used, or only clean ones.
@@ -74,9 +74,9 @@ impl Rates {
     /// Returns the median rate over the windows. The mean would be biased: after being preempted, a
     /// worker catches up in clean windows, which raises their rate.
     ///
-    /// Packets arrive in whole bursts, so neighbouring windows are merged until one burst more or
-    /// less makes little difference. Otherwise, a rate of half a packet per window would have a
-    /// median of 0.
+    /// Packets arrive in whole bursts, so adjacent windows are merged until one burst more or less
+    /// makes little difference. Without merging, the median of half a packet per window, for
+    /// example, would be 0.
     pub(super) fn figure(&self, packets: &[f64], what: &str) -> Figure {
         let windows = packets.len();
         let which = match self.all {

@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Number of wake-ups to time. With this many, the median is within the middle half of the
+/// Number of wake-ups to time. With this number, the median is within the middle half of the
 /// distribution in all but one in 10^4 measurements (binomial). Together, the wake-ups take some 15
 /// ms.
 const WAKE_UPS: usize = 51;
 
-/// Pause before each wake-up, long enough for the other thread to go to sleep.
+/// Pause before each wake-up, which gives the other thread time to go to sleep.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Range of plausible costs in ns: the lower end is a system call and a context switch, and the
-/// upper end is a wake-up on a machine whose CPUs are busy with other programs.
+/// Range of plausible wake-up costs in ns, from the cost of a system call and a context switch to
+/// the cost of a wake-up on a machine whose CPUs are busy with other programs.
 const PLAUSIBLE_NS: [f64; 2] = [1e3, 1e6];
 
 /// Returns the median time from a wake-up on the CPU `waker_cpu` to the woken thread's next poll on
@@ -40,7 +40,8 @@ pub(crate) fn wake_up_ticks(
         let thread = scope.spawn(move || {
             linux::pin_current_thread(cpu)?;
             let mut times = Vec::with_capacity(WAKE_UPS);
-            // The flag only requests an exit; the event orders `sent`.
+            // Relaxed ordering suffices: the flag only requests an exit, and the event orders the
+            // accesses to `sent`.
             while !is_over.load(Ordering::Relaxed) {
                 let slept = sleeper.sleep(|| false, super::LONGEST);
                 let now = ticks();

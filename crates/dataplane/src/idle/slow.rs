@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One step of slow polling: a wait of up to a microsecond that leaves the core's resources to the
-//! SMT sibling.
+//! Slow polling. Each step waits up to a microsecond and meanwhile leaves the core's resources to
+//! the SMT sibling.
 //!
-//! Uses TPAUSE if the CPU has it (WAITPKG). Otherwise, each step executes twice as many pause
-//! instructions as the one before, up to a maximum. UMWAIT is no alternative: it monitors a single
+//! Uses TPAUSE if the CPU supports it (WAITPKG). Otherwise, each step executes twice as many pause
+//! instructions as the previous step, up to a maximum. UMWAIT is not suitable: it monitors a single
 //! cache line, but a worker waits for several rings, or for an interface.
 
 use std::hint::spin_loop;
 
 /// Binary logarithm of the maximum number of pause instructions in one step. On Intel CPUs since
 /// Skylake, a pause takes about 40 ns (Intel's optimization manual, "PAUSE latency in Skylake":
-/// about 140 cycles), so 32 of them take a little more than a microsecond. On other CPUs, they take
+/// about 140 cycles), so 32 pauses take a little more than a microsecond. On other CPUs, they take
 /// less time.
 const PAUSES_LOG2_MAX: u32 = 5;
 
-/// Waits up to a microsecond; `step` counts the calls since the last packet.
+/// Waits up to a microsecond. `step` is the number of calls since the last packet.
 #[inline]
 pub(crate) fn wait_slowly(step: u32) {
     #[cfg(target_arch = "x86_64")]

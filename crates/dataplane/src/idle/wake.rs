@@ -10,22 +10,22 @@
 //! ```
 //!
 //! **No wake-up is lost.** Suppose that the worker waits in S4 while an item is in a ring, and no
-//! signal is on its way. S3 did not see P1, and P3 did not see S1. S2 executes a full barrier on
+//! signal is pending. Then S3 did not see P1, and P3 did not see S1. S2 executes a full barrier on
 //! the neighbour's CPU (membarrier(2)), at some point of the neighbour's program. If that point is
-//! after P1, the item was visible before S2 ended, and S3 would have seen it. If it is before P1,
-//! then P3 is executed after the barrier as well, since P2 keeps the compiler from moving P3 before
-//! P1, and the barrier keeps the CPU from executing it early; S1 was visible by then, and P3 would
-//! have seen it. Both cases contradict the assumption. A neighbour that is not running passes the
-//! barrier when it is scheduled. Without membarrier, P2 is a CPU fence, and the argument is
-//! Dekker's: of two threads that each write, fence, and read what the other wrote, one sees the
-//! other's write.
+//! after P1, the item was visible before S2 ended, and S3 would have seen it. If that point is
+//! before P1, then P3 is executed after the barrier as well, since P2 keeps the compiler from
+//! moving P3 before P1, and the barrier keeps the CPU from executing P3 early. S1 was visible by
+//! then, and P3 would have seen it. Both cases contradict the assumption. A neighbour that is not
+//! running passes the barrier when it is scheduled. Without membarrier, P2 is a CPU fence, and the
+//! argument is Dekker's: of two threads that each write, fence, and read what the other wrote, one
+//! sees the other's write.
 //!
-//! When the worker wakes up, it sets `state` to awake with a swap. If a neighbour has already done
-//! so, its signal has been or will be sent. A signal that comes later ends the next wait early, and
-//! the worker then finds nothing to do.
+//! When the worker wakes up, it sets `state` to awake with a swap. If a neighbour has already set
+//! it to awake, that neighbour has sent or will send a signal. A late signal ends the next wait
+//! early, and the worker then finds nothing to do.
 //!
-//! `tests` explores all interleavings of this protocol on a machine with store buffers, and shows
-//! that it fails without S2.
+//! The module `tests` explores all interleavings of this protocol on a model of a machine with
+//! store buffers, and shows that the protocol fails without S2.
 
 use linerate_linux as linux;
 use linerate_linux::{Event, Ready, WaitSet};
@@ -38,8 +38,8 @@ use std::time::Duration;
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
-/// Wakes one worker. Occupies a cache line of its own. The line is written only when the worker
-/// falls asleep or is woken, so it usually stays in every neighbour's cache.
+/// Wakes one worker. Occupies its own cache line, which is written only when the worker falls
+/// asleep or is woken, and therefore usually stays in every neighbour's cache.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Waker {
@@ -60,8 +60,8 @@ impl Waker {
         Ok(Self { state: AtomicU32::new(AWAKE), fences, event: Event::new()? })
     }
 
-    /// Wakes the worker if it is asleep. Call after publishing what the worker should see. While
-    /// the worker is awake, a call costs two loads of cached lines and two branches that are never
+    /// Wakes the worker if it is asleep. Call after publishing packets to the worker. While the
+    /// worker is awake, a call costs two loads of cached lines and two branches that are never
     /// taken.
     #[inline]
     pub(crate) fn notify(&self) {
@@ -85,7 +85,7 @@ impl Waker {
         }
     }
 
-    /// Step S2: makes S1 visible to every neighbour before the reads of S3.
+    /// Executes S1 and S2, after which S1 is visible to every neighbour before the reads of S3.
     fn fall_asleep(&self) {
         // Relaxed: S1, ordered by the barriers below.
         self.state.store(ASLEEP, Ordering::Relaxed);
@@ -106,7 +106,7 @@ impl Waker {
 /// How a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slept {
-    /// The worker did not sleep, because there was something to do.
+    /// The worker did not sleep, because packets were available or the run was ending.
     NotAtAll,
     /// The sleep timed out.
     InFull,
@@ -116,14 +116,14 @@ pub(crate) enum Slept {
     Failed,
 }
 
-/// The worker's side: its waker, and the descriptors that it sleeps on.
+/// The sleeping side: a worker's waker, and the file descriptors that can wake the worker.
 pub(crate) struct Sleeper {
     pub(crate) waker: Arc<Waker>,
     set: WaitSet,
 }
 
 impl Sleeper {
-    /// Creates the sleeper of a worker that is woken by `waker`, and by data on `descriptors`.
+    /// Creates the sleeper of a worker that `waker`, and data on `descriptors`, can wake.
     pub(crate) fn new<'d>(
         waker: &'d Arc<Waker>,
         descriptors: impl Iterator<Item = BorrowedFd<'d>>,
@@ -134,7 +134,7 @@ impl Sleeper {
     }
 
     /// Sleeps for at most `timeout`, or not at all if `is_ready` returns true. `is_ready` is called
-    /// once other threads can see that the worker is about to sleep.
+    /// after other threads can see that the worker is about to sleep.
     pub(crate) fn sleep(&mut self, is_ready: impl FnOnce() -> bool, timeout: Duration) -> Slept {
         self.waker.fall_asleep();
         let slept = if is_ready() {

@@ -3,12 +3,12 @@
 //!
 //! Each frame is copied once, from the memory in which it was received to a buffer from the pool; a
 //! coalesced frame is copied twice. The copy also undoes offloads: it reinserts a VLAN tag that the
-//! kernel removed, computes a missing checksum, and splits coalesced segments (as [decision 0301]
-//! does for captures).
+//! kernel removed, computes a missing checksum, and splits coalesced segments (for captures, see
+//! [decision 0301]).
 //!
 //! ```text
-//! poll: while the burst has room: the next segment of the coalesced frame being cut, if any, else
-//! the next frame of a port; each poll starts at a different port
+//! poll: while the burst has room: take the next segment of the coalesced frame being split, if
+//! any, else the next frame of a port; each poll starts at a different port
 //! ```
 //!
 //! [decision 0301]: ../../../../docs/decisions/0301-joined-segments-are-cut-again.md
@@ -36,7 +36,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// queried.
 const IDLE_POLLS: u32 = 1 << 14;
 
-/// Length of the two Ethernet addresses, which a VLAN tag follows.
+/// Length in bytes of the two Ethernet addresses, after which a VLAN tag is inserted.
 const ADDRESSES_BYTES: usize = 12;
 
 /// Drop causes, in the order of `Counts::drops`.
@@ -55,11 +55,11 @@ pub(crate) struct PortQueue {
     is_gone: bool,
     /// The interface's packet counter just before and just after this queue stopped receiving.
     pub(crate) stopped: [Option<u64>; 2],
-    /// Frames that were waiting at the end, if the queue cannot be stopped.
+    /// Frames that were waiting at the end of the run, if the queue cannot be stopped.
     pub(crate) waiting: u64,
 }
 
-/// What a queue counts in addition to the packets that it delivers.
+/// Counts of a queue other than the number of delivered packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     drops: [Tally; CAUSES.len()],
@@ -94,7 +94,7 @@ pub(crate) struct Rules<'a> {
     pub(crate) cuts: bool,
     /// The stages' steering, in order.
     pub(crate) steers: Vec<Arc<dyn Steer>>,
-    /// Number of packets that all queues together may still take; `None` for no limit.
+    /// Number of packets that all queues together may still receive; `None` for no limit.
     pub(crate) left: Option<&'a AtomicU64>,
     /// Index of this queue, and the number of queues.
     pub(crate) queue: [u64; 2],
@@ -114,7 +114,7 @@ pub(crate) struct LiveQueue<'a> {
 }
 
 impl<'a> LiveQueue<'a> {
-    /// Creates the queue, which owns these receivers, one per port.
+    /// Creates a queue that owns `receivers`, one per port.
     pub(crate) fn new(open: &'a Ports, receivers: Vec<Receiver>, rules: Rules<'a>) -> Self {
         let port = |receiver| PortQueue {
             receiver,
@@ -180,7 +180,7 @@ impl<'a> LiveQueue<'a> {
         }
     }
 
-    /// Takes packets from the ports. Returns whether the buffers ran out.
+    /// Fills the burst with packets from the ports. Returns whether the free buffers ran out.
     #[inline]
     fn fill<'p>(&mut self, stock: &mut Stock<'p>, burst: &mut Burst<'p>, most: usize) -> bool {
         let count = self.ports.len();
@@ -234,7 +234,7 @@ impl<'a> LiveQueue<'a> {
         }
     }
 
-    /// Queries the state of the ports. Returns whether all are gone.
+    /// Queries the state of the ports. Returns whether all their interfaces are gone.
     #[cold]
     fn are_gone(&mut self) -> bool {
         for port in &mut self.ports {
@@ -257,7 +257,7 @@ impl<'a> LiveQueue<'a> {
         self.idle_polls = IDLE_POLLS - 1;
     }
 
-    /// Stops receiving, and reads the interfaces' counters just before and just after.
+    /// Stops reception, and reads the interfaces' counters just before and just after.
     pub(crate) fn retire(&mut self) {
         let before = self.open.received(self.ports.len());
         for port in &mut self.ports {
@@ -275,7 +275,7 @@ impl<'a> LiveQueue<'a> {
         self.counts.drops[RING_FULL].add(frames, 0);
     }
 
-    /// Returns the packets that reached a socket but not the path, keyed by cause.
+    /// Returns the packets that reached a socket but not the path, by cause.
     pub(crate) fn drops(&self) -> BTreeMap<String, Tally> {
         let drops = CAUSES.iter().zip(self.counts.drops).filter(|(_, tally)| tally.packets > 0);
         drops.map(|(cause, tally)| ((*cause).to_owned(), tally)).collect()
@@ -293,19 +293,19 @@ fn push<'p>(mut packet: Packet<'p>, burst: &mut Burst<'p>, position: &mut u64, r
     burst.packets.push(packet);
 }
 
-/// State needed to receive one frame.
+/// The queue's state needed to receive one frame.
 struct Work<'w, 'a> {
     rules: &'w Rules<'a>,
     segments: &'w mut Segments,
     counts: &'w mut Counts,
     port: u8,
-    /// Whether a missing checksum must be recognised by the value of its field.
+    /// Whether a missing checksum can be recognised only by the value of the checksum field.
     hides_offloads: bool,
 }
 
 impl Work<'_, '_> {
-    /// Returns a packet with the received frame; `None` if it was dropped, or if it is coalesced
-    /// and was loaded for splitting. The stock must have a free buffer.
+    /// Returns a packet with the received frame. Returns `None` if the frame was dropped, or if it
+    /// is coalesced and was loaded for splitting. The stock must have a free buffer.
     #[inline]
     fn accept<'p>(self, received: Received<'_>, stock: &mut Stock<'p>) -> Option<Packet<'p>> {
         let on_wire = received.original_bytes as usize;
@@ -386,9 +386,9 @@ fn time_ns(received: &Received<'_>) -> u64 {
     }
 }
 
-/// Completes a checksum that the sender left to the interface. Until then, the checksum field holds
-/// only the sum of the pseudo-header. `shift` bytes were inserted before the network header.
-/// Returns `None` if nothing is missing or the offsets point outside the frame.
+/// Completes a checksum that the sender left to the interface, in which case the checksum field
+/// contains only the sum of the pseudo-header. `shift` bytes were inserted before the network
+/// header. Returns `None` if no checksum is missing, or if the offsets are outside the frame.
 #[inline]
 fn finish_checksum(
     frame: &mut [u8],

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Splits coalesced frames (GRO, TSO, UDP segmentation offload) into the frames seen on the wire.
+//! Splits coalesced frames (GRO, TSO, UDP segmentation offload) into frames as on the wire.
 
 use crate::capture::repair::Joined;
 
-/// Maximum size of a coalesced frame: a 64 KiB IP packet, the Ethernet header and VLAN tags.
+/// Maximum size of a coalesced frame in bytes: a 64 KiB IP packet, Ethernet header and VLAN tags.
 const FRAME_BYTES: usize = 65_535 + 64;
 
 /// A coalesced frame whose segments are being delivered.
@@ -31,8 +31,8 @@ impl Segments {
     }
 
     /// Loads a coalesced frame to be split into segments of `step` payload bytes. `tag` is the VLAN
-    /// tag to insert into each segment. Returns the number of segments; `None`, without loading
-    /// anything, if the frame is not TCP or UDP with consistent lengths.
+    /// tag to insert into each segment. Returns the number of segments. Returns `None`, and loads
+    /// nothing, if the frame is not TCP or UDP with consistent lengths.
     pub(super) fn load(&mut self, frame: &[u8], tag: Option<[u8; 4]>, step: u16) -> Option<usize> {
         self.count = self.next;
         if frame.len() + 4 > FRAME_BYTES {

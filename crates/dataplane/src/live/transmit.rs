@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sink of one worker that sends packets on network interfaces.
+//! A worker's sink that sends packets on network interfaces.
 //!
-//! Frames of a burst that leave through the same port go to the kernel together, in order. If the
-//! interface's queue is full, the sink retries up to [`RETRIES`] times per burst, unless the path
-//! drops packets at full rings. Frames that the kernel still does not accept are dropped and
-//! counted by cause.
+//! The frames of a burst that leave through the same port are passed to the kernel together, in
+//! order. If the interface's queue is full, the sink retries up to [`RETRIES`] times per burst,
+//! unless the path drops packets at full rings. Frames that the kernel still does not accept are
+//! dropped and counted by cause.
 
 use super::Sender;
 use crate::burst::MAX_BURST;
@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 
 const _: () = assert!(MAX_BURST <= SEND_MAX);
 
-/// Maximum number of retries per burst if the queue is full. They take a few tens of microseconds,
-/// during which the receiver of a virtual interface can run on this CPU.
+/// Maximum number of retries per burst if the interface's queue is full. The retries take a few
+/// tens of microseconds, during which the receiver of a virtual interface can run on this CPU.
 const RETRIES: u32 = 64;
 
 /// Drop causes, in the order of `LiveSink::drops`.
@@ -55,8 +55,8 @@ pub(crate) struct LiveSink {
 }
 
 impl LiveSink {
-    /// Creates the sink, which owns these senders, one per port. With two ports, a packet leaves
-    /// through the one that it did not arrive on.
+    /// Creates a sink that owns `senders`, one per port. With two ports, a packet leaves through
+    /// the port on which it did not arrive.
     pub(crate) fn new(senders: Vec<Sender>, full: FullRing) -> Self {
         let port = |sender| PortSink { sender, accepted: 0, was_down: false };
         let ports = senders.into_iter().map(port).collect();
@@ -101,7 +101,7 @@ impl LiveSink {
         lost
     }
 
-    /// Returns the dropped packets, keyed by cause.
+    /// Returns the packets that the sink dropped, by cause.
     pub(crate) fn drops(&self) -> BTreeMap<String, Tally> {
         let drops = CAUSES.iter().zip(self.drops).filter(|(_, tally)| tally.packets > 0);
         drops.map(|(cause, tally)| ((*cause).to_owned(), tally)).collect()

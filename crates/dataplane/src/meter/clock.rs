@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clock interface for a worker's meter.
+//! The clock interface of a worker's meter.
 
 use linerate_linux as linux;
 pub(crate) use linerate_trial::ThisThread;
 
-/// A meter's clock. The clock is a type parameter, so that tests can simulate time while real runs,
-/// which use [`ThisThread`], have no overhead.
+/// A meter's clock. Because the clock is a type parameter of the meter, tests can simulate time,
+/// and real runs, which use [`ThisThread`], have no overhead.
 pub(crate) trait Clock: linerate_trial::Clock {
     /// Returns this thread's run-queue delay (time spent runnable but not running) in nanoseconds;
     /// `None` if the kernel does not report it.

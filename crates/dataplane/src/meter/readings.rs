@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Readings of a meter, which are available once its worker has ended.
+//! The readings of a meter, which are available once its worker has ended.
 
 use crate::counting::CountedTurns;
 use crate::idle::Rested;
 use crate::stage::MAX_PARTS;
 use hdrhistogram::Histogram;
 
-/// Number of burst size buckets: 1, 2-3, 4-7, ... 256.
+/// Number of buckets in the histogram of burst sizes: 1, 2-3, 4-7, ... 256.
 pub(crate) const BURST_BUCKETS: usize = 9;
 
-/// One window of one worker. The window ends with the first iteration that crosses a boundary on a
-/// time grid common to all workers, so no iteration is split between two windows. The length of the
-/// window is the total length of its iterations.
+/// One window of one worker. A window ends with the first iteration that crosses a boundary of the
+/// time grid, which all workers share, so no iteration is split between two windows. The length of
+/// a window is the total time of its iterations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// Index of the window on the common grid.
+    /// Index of the window on the time grid that all workers share.
     pub(crate) index: u64,
     /// Cells of the grid that the window covers; more than one if an iteration was longer than a
     /// cell, for example because the worker slept.
     pub(crate) cells: u64,
     pub(crate) ticks: u64,
-    /// Ticks that the meter spent closing the previous window; charged to neither window.
+    /// Ticks that the meter spent closing the previous window; charged to neither of the windows.
     pub(crate) crossing: u64,
     pub(crate) clean: bool,
     /// Packets received from the source (first segment only).
@@ -61,7 +61,7 @@ pub(crate) struct Readings {
     pub(crate) run_delay_ns: Option<u64>,
     pub(crate) switches: u64,
     pub(crate) empty_polls: u64,
-    /// The worker's sleeps. Their time is included in `starved`.
+    /// The worker's sleeps, whose time is included in `starved`.
     pub(crate) rested: Rested,
     pub(crate) packets: u64,
     pub(crate) burst_sizes: [u64; BURST_BUCKETS],

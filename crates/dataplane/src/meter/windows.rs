@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measurement windows: where they end, whether they were clean, and which ones to keep.
+//! Measurement windows of a meter: ends them, checks whether they were clean, and keeps a
+//! selection.
 
 use super::{Clock, Meter, Phase, Window};
 use linerate_trial::Account;
 
-/// Window length in nanoseconds. Long enough for the two system calls per window to cost less than
+/// Window length in nanoseconds: long enough for the two system calls per window to cost less than
 /// 0.1 %, and short enough for most windows to be free of preemptions on a busy machine.
 pub(super) const WINDOW_NS: u64 = 1_000_000;
 
-/// Maximum number of windows to keep. When it is reached, every second one is discarded.
+/// Maximum number of windows to keep. When this number is reached, every second window is
+/// discarded.
 pub(super) const KEPT: usize = 4_096;
 
 impl<const ON: bool, C: Clock> Meter<ON, C> {
@@ -72,7 +74,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         self.window.cells = (self.cell(now) - self.window.index).max(1);
         self.window.ticks = now.saturating_sub(self.window_start);
         let mut account = account.since(self.account);
-        // A worker that slept of its own accord was not away.
+        // Count time asleep as CPU time, because a worker that sleeps was not preempted.
         account.cpu_ns += (self.asleep as f64 * 1e9 / self.span.ticks_per_s) as u64;
         let verdict = account.judge(self.clock.cpu_step_ns());
         self.window.clean = !self.interrupted && verdict.is_ok();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Takes in a capture's packets one by one: selects, checks and repairs them.
+//! Loads the packets of a capture one by one: selects, checks and repairs them.
 
 use super::{Traffic, TrafficError};
 use crate::bucket::address_hash;
@@ -18,12 +18,12 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum number of packets to search for TCP segment sizes. With this many, the search sees many
-/// connections being set up, but does not read all of a long file twice.
+/// Maximum number of packets to search for TCP segment sizes. This number of packets contains many
+/// connection set-ups, but a long file is not read completely twice.
 const MTU_PACKETS: u64 = 1 << 20;
 
-/// Packet memory grows by at least this many bytes at a time; usually, it grows by a quarter of the
-/// memory already in use.
+/// Minimum number of bytes by which packet memory grows at a time; usually, it grows by a quarter
+/// of its size.
 const STEP_BYTES: usize = 256 << 10;
 
 /// Selects packets according to the rules `skip`, `first` and `sample`.
@@ -126,8 +126,7 @@ impl<'s> Intake<'s> {
         Ok(traffic)
     }
 
-    /// Offers a packet, repaired according to the rules, or counts it under the cause for which it
-    /// is skipped.
+    /// Adds a packet, repaired according to the rules, or counts it as skipped, by cause.
     fn take(&mut self, packet: &CapturedPacket<'_>) -> Result<(), TrafficError> {
         let on_wire = packet.original_bytes.max(packet.bytes.len() as u32);
         let lost = Tally { packets: 1, bytes: on_wire.into() };
@@ -183,7 +182,7 @@ impl<'s> Intake<'s> {
         Some(Cow::Owned(frame))
     }
 
-    /// Returns the frame, with its checksum filled in if the sender left that to the NIC.
+    /// Returns the frame, with its checksum filled in if the sender left the checksum to the NIC.
     fn with_checksum<'p>(&mut self, frame: Cow<'p, [u8]>) -> Cow<'p, [u8]> {
         let Some(whole) = completed(&frame) else { return frame };
         self.traffic.input.completed_checksums += 1;
@@ -206,7 +205,7 @@ impl<'s> Intake<'s> {
         cut.segments += joined.segments();
     }
 
-    /// Adds the scan's other counts: unsupported, damaged, unreadable and unselected packets.
+    /// Adds the other counts of a scan: unsupported, damaged, unreadable and unselected packets.
     fn count(&mut self, contents: &Contents) {
         let traffic = &mut self.traffic;
         traffic.reject(cause::OTHER_LINK_TYPE, contents.other_link_types);

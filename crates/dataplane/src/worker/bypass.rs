@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stages for some of the packets: the others go round the stage and join again behind it.
+//! Stages that process only a class of packets. Other packets bypass the stage and rejoin the burst
+//! after it.
 //!
 //! ```text
 //! burst       a B c D e      capitals: not in the stage's class
 //! split       a c e          set aside: B D        order: a B c D e
 //! the stage   a e            drops c
-//! join        a B D e        in the order before the stage
+//! join        a B D e        in the original order
 //! ```
 //!
-//! Packets are recognised by their buffers, not by their position in the source: a burst may mix
-//! packets of several source queues, whose positions are not in order.
+//! Packets are identified by their buffers, not by their position in the source: a burst may
+//! contain packets from several source queues, whose positions are not in order.
 
 use super::Part;
 use crate::burst::{Burst, MAX_BURST};
@@ -17,14 +18,14 @@ use crate::packet::Packet;
 use linerate_path::model::PacketClass;
 use linerate_record::run::Tally;
 
-/// What a stage that processes only some packets has counted.
+/// The packet class of a stage that processes only some packets, with the stage's counts.
 #[derive(Debug)]
 pub(crate) struct Branch {
-    /// The packets that the stage processes.
+    /// Class of packets that the stage processes; other packets bypass it.
     only: PacketClass,
     /// Packets that arrived at the stage, counted before the burst is split.
     pub(crate) arrived: u64,
-    /// Packets that went round the stage, counted when they join the burst again.
+    /// Packets that bypassed the stage, counted when they rejoin the burst.
     pub(crate) bypassed: Tally,
 }
 
@@ -35,25 +36,26 @@ impl Branch {
         is_branch.then(|| Self { only, arrived: 0, bypassed: Tally::default() })
     }
 
-    /// Returns why a stage that processed no packet had nothing to do; `None` if none reached it.
+    /// Returns why a stage that processed no packet had nothing to do; `None` if no packet arrived.
     pub(crate) fn idle(&self) -> Option<String> {
         let word = self.only.word();
         (self.arrived > 0).then(|| format!("`only` = {word} matches none of them"))
     }
 }
 
-/// The packets of a burst that go round a stage, while the stage processes the others.
+/// The packets of a burst that bypass a stage while the stage processes the others.
 pub(crate) struct Bypass<'p> {
-    /// Packets that go round the stage, in order.
+    /// Packets that bypass the stage, in order.
     aside: Vec<Packet<'p>>,
-    /// Packets of the burst in the order before the stage; empty if none are set aside, or all.
+    /// The burst's packets in their original order, before the stage. Empty if all of them, or
+    /// none, bypass the stage.
     order: Vec<usize>,
-    /// Empty except while packets are moved.
+    /// Temporary storage while packets are moved; otherwise empty.
     spare: Vec<Packet<'p>>,
 }
 
 impl<'p> Bypass<'p> {
-    /// Creates an empty bypass. It never allocates later if `is_used`.
+    /// Creates an empty bypass. If `is_used`, allocates all its memory now.
     pub(crate) fn new(is_used: bool) -> Self {
         let room = if is_used { MAX_BURST } else { 0 };
         Self {
@@ -63,12 +65,13 @@ impl<'p> Bypass<'p> {
         }
     }
 
-    /// Returns the packets that are set aside.
+    /// Returns the packets that currently bypass the stage.
     pub(crate) fn aside(&self) -> &[Packet<'p>] {
         &self.aside
     }
 
-    /// Sets aside the packets of a burst that are not in `only`. Moves nothing if all are.
+    /// Moves the packets of a burst that are not in the class `only` to `aside`. Does nothing if
+    /// all packets are in the class.
     fn split(&mut self, packets: &mut Vec<Packet<'p>>, only: PacketClass) {
         let is_chosen = |packet: &Packet<'_>| {
             let layers = &packet.meta().layers;
@@ -88,8 +91,8 @@ impl<'p> Bypass<'p> {
         }
     }
 
-    /// Moves the packets that were set aside back into the burst, in the order before the stage.
-    /// Packets that the stage moved out of their order keep the stage's order and come last.
+    /// Moves the packets that bypassed the stage back into the burst, in the original order.
+    /// Packets that the stage reordered keep the stage's order and are last.
     fn join(&mut self, packets: &mut Vec<Packet<'p>>) {
         if packets.is_empty() {
             self.order.clear();
@@ -111,7 +114,7 @@ impl<'p> Bypass<'p> {
 }
 
 impl Part {
-    /// Processes the packets of a burst that are in the class of `branch`. Returns their number.
+    /// Processes the packets of a burst that are in the stage's class. Returns their number.
     pub(crate) fn process_some<'p>(
         &mut self,
         burst: &mut Burst<'p>,
@@ -137,7 +140,7 @@ impl Part {
         self.branch.as_ref().map_or(self.input_packets, |branch| branch.arrived)
     }
 
-    /// Returns the packets that went round the stage.
+    /// Returns the numbers of packets and bytes that bypassed the stage.
     pub(crate) fn bypassed(&self) -> Tally {
         self.branch.as_ref().map_or(Tally::default(), |branch| branch.bypassed)
     }

@@ -12,7 +12,7 @@ pub(crate) fn assert_conserved(report: &RunReport) {
             assert!(ledger.is_conserved(), "{} {}: {ledger:?}", worker.name, stage.name);
         }
         for pair in worker.stages.windows(2) {
-            // Packets that went round a stage leave it as well, and only their number is known.
+            // Packets that bypassed a stage leave it as well, but only their number is known.
             let left = pair[0].ledger.output.packets + pair[0].bypassed;
             assert_eq!(left, pair[1].ledger.input.packets + pair[1].bypassed, "{}", pair[1].name);
             let [left, given] = [pair[0].ledger.output, pair[1].ledger.input].map(|t| t.bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command that appends kernel command line parameters, which depends on the distribution.
+//! The command that adds kernel command line parameters, which depends on the distribution.
 
 use super::Host;
 
@@ -7,10 +7,10 @@ use super::Host;
 /// bootloader is unknown, returns a command that shows the current kernel command line, to which
 /// `words` must be added by hand.
 ///
-/// Red Hat and derivatives have grubby(8). Debian and derivatives read the files in a directory
-/// after the main file; other distributions read only the main file. All of these files are shell
-/// scripts, so a line at the end can extend any existing value. On a Raspberry Pi, the command line
-/// is in a file with a single line.
+/// Red Hat and its derivatives have grubby(8). Debian and its derivatives read the files in
+/// /etc/default/grub.d after /etc/default/grub; other distributions read only the latter. All of
+/// these files are shell scripts, so a line at the end can extend any existing value. On a
+/// Raspberry Pi, the command line is in a file with a single line.
 pub(super) fn boot_with(host: &Host, words: &str) -> String {
     let first = |paths: &[&'static str]| paths.iter().find(|path| host.root.exists(path)).copied();
     let line = format!("echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"'");

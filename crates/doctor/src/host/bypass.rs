@@ -11,7 +11,7 @@ const NAME: &str = "user_space_drivers";
 /// Kernel drivers that give a user-space program control of a NIC.
 const DRIVERS: [&str; 3] = ["vfio-pci", "igb_uio", "uio_pci_generic"];
 
-/// Checks which NICs are driven by user-space programs, and whether an IOMMU is in use. Returns no
+/// Checks which NICs are bound to kernel-bypass drivers, and whether an IOMMU is in use. Returns no
 /// observation if the machine has no PCI bus.
 pub(super) fn observe(host: &Host) -> Option<Observation> {
     if host.root.names("sys/bus/pci/devices").is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn observe(host: &Host) -> Option<Observation> {
         (0, false, _) => DATA_PLANE.fact(
             NAME,
             driven.join("; "),
-            "without an IOMMU, a program that drives a NIC can make it write to any memory",
+            "without an IOMMU, a program that drives a NIC can make the NIC write to any memory",
         ),
         (_, false, _) => DATA_PLANE.good(
             NAME,
@@ -37,8 +37,8 @@ pub(super) fn observe(host: &Host) -> Option<Observation> {
         (_, true, true) => DATA_PLANE.fact(
             NAME,
             "none",
-            "vfio-pci is loaded, but no NIC is bound to it; dpdk-devbind.py -b vfio-pci CARD binds \
-             one",
+            "vfio-pci is loaded, but no NIC is bound to it; to bind one: dpdk-devbind.py -b \
+             vfio-pci PCI_ADDRESS",
         ),
         (_, true, false) => DATA_PLANE.advice(
             NAME,
@@ -57,9 +57,9 @@ fn cards(host: &Host, driver: &str) -> Option<String> {
     (!cards.is_empty()).then(|| format!("{driver}: {}", cards.join(" ")))
 }
 
-/// Returns advice if no IOMMU is in use. The kernel command line can enable it only on Intel CPUs.
-/// On AMD and ARM, the IOMMU is on if the firmware offers it; in a guest, it depends on the
-/// hypervisor.
+/// Returns advice for a machine without an IOMMU in use. The kernel command line can enable the
+/// IOMMU only on Intel CPUs. On AMD and ARM, it is on if the firmware offers it; in a guest, it
+/// depends on the hypervisor.
 fn without_iommu(host: &Host) -> Observation {
     let sentence = "no IOMMU is in use, but vfio-pci needs one to assign a NIC to a program";
     let is_intel =

@@ -16,7 +16,7 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// Checks that the x86 TSC is stable, as the counters of other architectures always are.
+/// Checks that the x86 TSC is stable. The timestamp counters of other architectures always are.
 fn counter(host: &Host) -> Option<Observation> {
     let flags = value(&host.cpuinfo, "flags")?;
     let has = |flag: &str| flags.split(' ').any(|f| f == flag);
@@ -32,7 +32,7 @@ fn counter(host: &Host) -> Option<Observation> {
         false => PROCESSOR.advice(
             "timestamp_counter",
             "not guaranteed",
-            "the TSC may change rate, or stop when the core sleeps, so times may be wrong",
+            "the TSC may change its rate, or stop while the core sleeps, so times may be wrong",
             None,
         ),
     })
@@ -40,7 +40,7 @@ fn counter(host: &Host) -> Option<Observation> {
 
 const SOURCES: &str = "sys/devices/system/clocksource/clocksource0";
 
-/// Clocks readable without a system call, by kernel name.
+/// Kernel names of the clock sources that programs can read without a system call.
 const FAST_SOURCES: [&str; 7] = [
     "tsc",
     "arch_sys_counter",
@@ -67,9 +67,9 @@ fn source(host: &Host) -> Observation {
     PROCESSOR.advice("clocksource", source, sentence, fix)
 }
 
-/// Measures the core clock of this thread's CPU. Takes 3 ms, plus 20 ms the first time.
+/// Measures the core clock of this thread's CPU. Takes 3 ms, plus 20 ms on the first call.
 fn core_clock() -> Observation {
-    // This sleeps, so that earlier work can finish before the core is measured.
+    // This call sleeps, so that earlier work can finish before the core clock is measured.
     let ticks_per_s = ticks_per_s();
     match core_cycles_per_tick() {
         Ok(per_tick) => {
@@ -108,13 +108,13 @@ fn governor(host: &Host) -> Observation {
     DATA_PLANE.advice(
         "governor",
         governors.join(", "),
-        "the core clock drops when idle: a burst after a pause starts on a slow core",
+        "the core clock drops when idle, so a burst after a pause starts on a slow core",
         (!has_none).then_some(fix),
     )
 }
 
-/// Checks frequency boost. Drivers report it in one of two files; in one of them, 1 means off.
-/// Returns no observation if neither file exists.
+/// Checks whether frequency boost is on. Drivers report it in one of two files, one of which has
+/// the inverse meaning (1 is off). Returns no observation if neither file exists.
 fn boost(host: &Host) -> Option<Observation> {
     let drivers = [
         (format!("{CPUFREQ}/boost"), "1", "0"),
@@ -137,7 +137,7 @@ fn boost(host: &Host) -> Option<Observation> {
             )),
         ),
         false => {
-            DATA_PLANE.good("boost", "off", "the core clock does not depend on the other cores")
+            DATA_PLANE.good("boost", "off", "the core clock does not depend on other cores' load")
         }
     })
 }

@@ -12,8 +12,8 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// Checks for irqbalance(1), which moves interrupts. A running irqbalance has a socket named after
-/// its PID, which it leaves behind if it is killed.
+/// Checks whether irqbalance(1), which moves interrupts, is running. A running irqbalance has a
+/// socket named after its PID; if irqbalance is killed, the socket is left behind.
 fn balancer(host: &Host) -> Option<Observation> {
     let runs = |socket: &String| {
         let process = socket.strip_prefix("irqbalance")?.strip_suffix(".sock")?;
@@ -45,7 +45,7 @@ fn quota(host: &Host) -> Observation {
     }
 }
 
-/// Load per CPU above which interference from other programs is reported.
+/// Load average per CPU above which interference from other programs is reported.
 const MUCH_LOAD: f64 = 0.25;
 
 fn load(host: &Host) -> Option<Observation> {
@@ -66,7 +66,7 @@ fn load(host: &Host) -> Option<Observation> {
     })
 }
 
-/// Fraction of steal time above which steal is reported.
+/// Fraction of CPU time stolen by the hypervisor above which a problem is reported.
 const MUCH_STEAL: f64 = 0.01;
 
 /// Checks the fraction of steal time since boot. Returns no observation on bare metal.
@@ -84,7 +84,7 @@ fn steal(host: &Host) -> Option<Observation> {
             "steal",
             value,
             "the hypervisor has stolen this share of CPU time since boot; only dedicated cores \
-             help",
+             avoid it",
             None,
         ),
         false => DATA_PLANE.good("steal", value, "little time was stolen by the hypervisor"),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPUs reserved for workers: isolated from the scheduler, its tick, and interrupts.
+//! Checks whether CPUs are reserved for workers, that is, isolated from the scheduler, the
+//! scheduler tick, and interrupts.
 //!
-//! CPUs that a cgroup isolates at run time (`cpuset.cpus.partition`) are not detected; kernels
-//! before 6.7 have no file that lists all of them.
+//! CPUs that a cgroup isolates at run time (`cpuset.cpus.partition`) are not detected, because
+//! kernels before 6.7 have no file that lists all of them.
 
 use super::Host;
 use super::boot::boot_with;
@@ -16,8 +17,8 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// Minimum number of cores at which isolation is advised. On smaller machines, isolation costs the
-/// OS more than the workers gain.
+/// Minimum number of cores for which isolation is recommended. On smaller machines, isolation costs
+/// the OS more than the workers gain.
 const CORES_MIN: usize = 4;
 
 fn isolation(host: &Host) -> Observation {
@@ -43,15 +44,15 @@ fn isolation(host: &Host) -> Observation {
     DATA_PLANE.advice("isolated_cpus", "none", sentence, Some(boot_with(host, &words)))
 }
 
-/// File that lists the CPUs without a scheduler tick. It exists if the kernel supports tickless
-/// CPUs (`CONFIG_NO_HZ_FULL`), and contains "(null)" if none are configured.
+/// File that lists the tickless CPUs. The file exists if the kernel supports tickless CPUs
+/// (`CONFIG_NO_HZ_FULL`), and contains "(null)" if none are configured.
 const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
 
 fn without_ticks(list: &str) -> String {
     format!("nohz_full={list} rcu_nocbs={list}")
 }
 
-/// Checks that the scheduler tick is off on isolated CPUs.
+/// Checks whether the scheduler tick is off on isolated CPUs.
 fn ticks(host: &Host) -> Option<Observation> {
     const NAME: &str = "tickless_cpus";
     if host.isolated.is_empty() {
@@ -74,7 +75,7 @@ fn ticks(host: &Host) -> Option<Observation> {
     Some(DATA_PLANE.advice(NAME, value, sentence, Some(fix)))
 }
 
-/// Files that the kernel creates per interrupt in /proc/irq. Any other entry there is named after a
+/// Files that the kernel creates in /proc/irq for each interrupt. Any other entry is named after a
 /// driver that handles the interrupt (kernel/irq/proc.c).
 const IRQ_FILES: [&str; 7] = [
     "affinity_hint",
@@ -104,8 +105,8 @@ fn handled(host: &Host) -> Vec<(u32, Vec<u32>)> {
     numbers.into_iter().filter_map(cpus).collect()
 }
 
-/// Checks for interrupts on CPUs suitable for workers: the isolated ones, or all except those of
-/// the first core.
+/// Checks whether interrupts are delivered to CPUs suitable for workers: the isolated CPUs or, if
+/// there are none, all CPUs except those of the first core.
 fn interrupts(host: &Host) -> Option<Observation> {
     const NAME: &str = "irq_affinity";
     let all = handled(host);
@@ -143,7 +144,7 @@ fn interrupts(host: &Host) -> Option<Observation> {
     Some(DATA_PLANE.advice(NAME, value, sentence, (!home.is_empty()).then_some(fix)))
 }
 
-/// Formats ascending numbers as shell words, converting ranges to seq(1) calls.
+/// Formats ascending interrupt numbers as shell words, converting ranges to calls of seq(1).
 fn for_shell(numbers: &[u32]) -> String {
     let words = format_cpu_list(numbers);
     let words = words.split(',').map(|range| match range.split_once('-') {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cores, hardware threads, NUMA nodes and caches.
+//! Checks the topology: cores, hardware threads, NUMA nodes and caches.
 
 use super::{Host, NODES};
 use linerate_machine::topology::{Cache, CacheKind, Topology};
@@ -50,7 +50,7 @@ fn group_cpus(host: &Host) -> Option<Vec<u32>> {
 fn cores(host: &Host) -> Observation {
     let cores: BTreeSet<Vec<u32>> =
         host.online.iter().filter_map(|cpu| host.siblings(*cpu)).collect();
-    // -1 if the firmware does not number packages.
+    // The package ID is -1 if the firmware does not number packages.
     let package = |cpu: &u32| {
         let file = format!("sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id");
         host.root.number::<u32>(&file)
@@ -73,8 +73,8 @@ fn cores(host: &Host) -> Observation {
 
 const SMT: &str = "sys/devices/system/cpu/smt";
 
-/// Checks hardware threads. Returns no observation if the kernel does not report SMT, as can be the
-/// case for processors with one thread per core.
+/// Checks whether cores have several hardware threads (SMT). Returns no observation if the kernel
+/// does not report this, as can be the case for processors with one thread per core.
 fn threads(host: &Host) -> Option<Observation> {
     let is_active = host.root.text(&format!("{SMT}/active"))? == "1";
     if !is_active {
@@ -120,7 +120,7 @@ fn nodes(host: &Host) -> Observation {
         let fix = Some("sudo sysctl kernel.numa_balancing=0".to_owned());
         return TOPOLOGY.advice("numa", value, &sentence, fix);
     }
-    let sentence = format!("{all}; remote memory is slower: stay on the NIC's node");
+    let sentence = format!("{all}; remote memory is slower: run workers on the NIC's node");
     TOPOLOGY.fact("numa", value, &sentence)
 }
 
@@ -154,7 +154,7 @@ fn described(cache: &Cache) -> String {
     format!("L{}{kind} {size}", cache.level)
 }
 
-/// Formats a size in the largest binary unit that divides it.
+/// Formats a size in the largest binary unit of which it is a multiple.
 pub(super) fn binary(bytes: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let whole = units.iter().find(|(_, shift)| bytes > 0 && bytes % (1 << shift) == 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks for the privilege to receive and send packets on network interfaces, which live paths
-//! need.
+//! Checks for the privilege to receive and send packets on network interfaces, which is required by
+//! live paths.
 
 use super::Host;
 use linerate_record::doctor::{Observation, Section};
@@ -20,7 +20,7 @@ pub(super) fn observe(host: &Host) -> Option<Observation> {
             NAME,
             "not allowed",
             "live paths (kind = \"interface\") need CAP_NET_RAW, and CAP_NET_ADMIN for TAP \
-             interfaces; in a user and network namespace of your own (unshare -Urn), you have both",
+             interfaces; in your own user and network namespace (unshare -Urn), you have both",
             Some("sudo setcap cap_net_raw+ep $(command -v linerate)".to_owned()),
         ),
         _ => Section::DataPlane.good(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Huge pages, which allow the TLB to cover a data plane's buffers.
+//! Checks for huge pages, with which the TLB can cover a data plane's buffers.
 
 use super::Host;
 use super::layout::binary;
@@ -15,7 +15,7 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
 
 const SIZES: &str = "sys/kernel/mm/hugepages";
 
-/// The kernel's pool of huge pages of one size.
+/// The kernel's pool of huge pages of a given size.
 struct Pool {
     bytes: u64,
     free: u64,
@@ -36,15 +36,15 @@ fn pools(host: &Host) -> Vec<Pool> {
 }
 
 impl Pool {
-    /// Returns the kernel's directory for the pool, relative to the machine's or a node's
-    /// directory.
+    /// Returns the name of the pool's directory below the huge page directory of the machine or of
+    /// a NUMA node.
     fn folder(&self) -> String {
         format!("hugepages-{}kB", self.bytes / 1024)
     }
 }
 
-/// Returns the pool of the default huge page size, which a program gets unless it requests another
-/// size. ARM also supports huge pages that are smaller than the default.
+/// Returns the pool of the default huge page size. A program gets pages of this size unless it
+/// requests another one. ARM also supports huge pages that are smaller than the default.
 fn usual<'a>(host: &Host, pools: &'a [Pool]) -> Option<&'a Pool> {
     let size = meminfo(host, "Hugepagesize:");
     pools.iter().find(|pool| size == Some(pool.bytes)).or(pools.first())
@@ -57,7 +57,8 @@ fn meminfo(host: &Host, key: &str) -> Option<u64> {
     size.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Checks the pages reserved for programs that request them explicitly, such as DPDK applications.
+/// Checks the huge pages reserved for programs that request them explicitly, such as DPDK
+/// applications.
 fn reserved(host: &Host, pools: &[Pool]) -> Observation {
     let Some(usual) = usual(host, pools) else {
         let sentence = "this kernel has no huge page pools";
@@ -66,28 +67,29 @@ fn reserved(host: &Host, pools: &[Pool]) -> Observation {
     let each = |pool: &Pool| format!("{} of {} ({})", pool.free, pool.all, binary(pool.bytes));
     let value = pools.iter().map(each).collect::<Vec<_>>().join(", ");
     if pools.iter().any(|pool| pool.free > 0) {
-        let sentence = "there are free pages for programs that reserve them, such as DPDK \
-                        applications";
+        let sentence = "huge pages are free for programs that allocate them explicitly, such as \
+                        DPDK applications";
         return DATA_PLANE.good("huge_pages", value, sentence);
     }
     let file = format!("/{SIZES}/{}/nr_hugepages", usual.folder());
-    let sentence = "there are no free pages for programs that reserve them, such as DPDK \
-                    applications (linerate does not need any)";
+    let sentence = "no huge pages are free for programs that allocate them explicitly, such as \
+                    DPDK applications (linerate needs none)";
     let fix = more_pages(host, usual)
         .map(|pages| format!("echo {} | sudo tee {file}", usual.all.saturating_add(pages)));
     DATA_PLANE.advice("huge_pages", value, sentence, fix)
 }
 
-/// Returns how many pages to reserve in addition to the existing ones: 1 GiB of them, as in DPDK's
-/// examples, but at most a quarter of the available memory, since reserved memory is unavailable to
-/// other programs. `None` if that is less than a page, or unknown.
+/// Returns the number of huge pages to reserve in addition to the existing ones: 1 GiB in total, as
+/// in DPDK's examples, but at most a quarter of the available memory, since reserved memory is
+/// unavailable to other programs. `None` if this is less than a page, or if the available memory is
+/// unknown.
 fn more_pages(host: &Host, pool: &Pool) -> Option<u64> {
     let bytes = (meminfo(host, "MemAvailable:")? / 4).min(1 << 30);
     Some(bytes / pool.bytes).filter(|pages| *pages > 0)
 }
 
-/// Checks how the default huge pages are distributed over nodes. Returns no observation if there is
-/// only one node, or if no page is free.
+/// Checks the distribution of the default huge pages over NUMA nodes. Returns no observation if
+/// there is only one node, or if no page is free.
 fn nodes(host: &Host, pools: &[Pool]) -> Option<Observation> {
     let usual = usual(host, pools).filter(|pool| pool.free > 0)?;
     let nodes = host.nodes();
@@ -102,11 +104,11 @@ fn nodes(host: &Host, pools: &[Pool]) -> Option<Observation> {
     let each = free.iter().zip(&nodes).map(|(free, node)| format!("{free} on {node}"));
     let value = each.collect::<Vec<_>>().join(", ");
     let Some(empty) = free.iter().position(|free| *free == 0) else {
-        let sentence = "every node has free pages, so buffers can be local to their NIC";
+        let sentence = "every node has free huge pages, so buffers can be local to their NIC";
         return Some(DATA_PLANE.good("huge_pages_by_node", value, sentence));
     };
     let sentence =
-        format!("{} has no free pages, so buffers for its NICs are remote", nodes[empty]);
+        format!("{} has no free huge pages, so buffers for its NICs are remote", nodes[empty]);
     let target = file(&nodes[empty], "nr_hugepages");
     let fix = more_pages(host, usual).map(|pages| {
         let all = host.root.number::<u64>(&target).unwrap_or(0).saturating_add(pages);

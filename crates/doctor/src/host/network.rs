@@ -44,7 +44,7 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
         (false, true) => DATA_PLANE.fact(
             &name,
             value,
-            "fewer queues than CPUs, but the kernel spreads packets over more CPUs (RPS)",
+            "there are fewer queues than CPUs, but the kernel spreads packets over more CPUs (RPS)",
         ),
         (false, false) => DATA_PLANE.advice(
             &name,
@@ -59,7 +59,7 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
     })
 }
 
-/// Formats a NIC's other properties, as far as the kernel reports them: driver, speed, node.
+/// Formats the driver, link speed and NUMA node of a NIC, as far as the kernel reports them.
 fn described(host: &Host, card: &str) -> String {
     let driver = std::fs::read_link(host.root.path(&format!("{CARDS}/{card}/device/driver"))).ok();
     let driver = driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
@@ -73,7 +73,7 @@ fn described(host: &Host, card: &str) -> String {
     parts.into_iter().flatten().map(|part| format!(", {part}")).collect()
 }
 
-/// Formats a CPU mask like the kernel: hexadecimal, in groups of 32 bits, highest first.
+/// Formats a CPU mask in the kernel's syntax: hexadecimal, in groups of 32 bits, highest first.
 fn mask(cpus: &[u32]) -> String {
     let groups = cpus.iter().max().map_or(1, |highest| highest / 32 + 1);
     let group = |index: u32| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processor: name, hypervisor, and instruction set extensions relevant to packet processing.
+//! Checks the processor: name, hypervisor, and instruction set extensions relevant to packet
+//! processing.
 
 use super::Host;
 use linerate_machine::cpuinfo::{cpu_name, value};
@@ -18,7 +19,7 @@ fn name(host: &Host) -> Observation {
     }
 }
 
-/// Returns the vendor's model numbers, which identify the right manual.
+/// Returns the vendor's model numbers, which identify the manual of the processor.
 fn numbers(host: &Host) -> String {
     let of = |key: &'static str| value(&host.cpuinfo, key);
     if let (Some(vendor), Some(family), Some(model)) =
@@ -39,14 +40,14 @@ fn platform(host: &Host) -> Observation {
         }
         (Some(name), Some(false)) => (
             name.as_str(),
-            "a virtual machine: the hypervisor controls clocks, counters and co-tenants",
+            "a virtual machine: clocks, counters and other load depend on the hypervisor",
         ),
         (Some(name), None) => {
             (name.as_str(), "a virtual machine, or an emulator whose times are meaningless")
         }
         (None, Some(_)) => ("hardware", "CPUID reports no hypervisor"),
         (None, None) => {
-            let sentence = "no sign of a hypervisor, but this architecture may hide one";
+            let sentence = "no hypervisor was found, but this architecture need not report one";
             return PROCESSOR.unknown("platform", sentence);
         }
     };
@@ -99,7 +100,7 @@ const EXTENSIONS: [&str; 41] = [
     "vfpv4",
 ];
 
-/// Vector width in bits by extension, widest first. SVE leaves the width to the implementation.
+/// Vector width by extension, widest first. The width of SVE depends on the implementation.
 const VECTORS: [(&str, &str); 9] = [
     ("avx512bw", "512 bits"),
     ("avx2", "256 bits"),
@@ -114,7 +115,7 @@ const VECTORS: [(&str, &str); 9] = [
 
 fn instructions(host: &Host) -> Observation {
     let listed = ["flags", "Features"].iter().find_map(|key| value(&host.cpuinfo, key));
-    // POWER lists its only extension after the CPU name.
+    // On POWER, the CPU name is followed by the only extension.
     let altivec = value(&host.cpuinfo, "cpu").is_some_and(|name| name.contains("altivec"));
     let listed = listed.unwrap_or(if altivec { "altivec" } else { "" });
     let words: Vec<&str> = listed.split(' ').collect();

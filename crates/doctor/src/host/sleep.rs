@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Core idle states, and vulnerability mitigations that cost time.
+//! Checks core idle states, and vulnerability mitigations that cost time.
 
 use super::Host;
 use linerate_record::doctor::{Observation, Section};
@@ -10,8 +10,8 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     [idle_states(host), mitigations(host)].into_iter().flatten().collect()
 }
 
-/// Minimum wake-up latency, in microseconds, of an idle state that is reported: 149 minimum-size
-/// packets arrive in this time at 10 Gbit/s.
+/// Minimum wake-up latency, in microseconds, at which an idle state is reported. In this time, 149
+/// minimum-size packets arrive at 10 Gbit/s.
 const LONG_US: u64 = 10;
 
 /// A core idle state.
@@ -21,8 +21,8 @@ struct State {
     exit_us: u64,
 }
 
-/// Checks the first CPU's enabled idle states. Returns no observation if there are no states for
-/// the kernel to choose from, as in most guests and with idle polling.
+/// Checks the first CPU's enabled idle states. Returns no observation if the kernel has no choice
+/// of states, as in most guests and with idle polling.
 fn idle_states(host: &Host) -> Option<Observation> {
     let at = format!("sys/devices/system/cpu/cpu{}/cpuidle", host.first_cpu());
     let state = |folder: String| {
@@ -52,8 +52,8 @@ fn idle_states(host: &Host) -> Option<Observation> {
 
 const VULNERABILITIES: &str = "sys/devices/system/cpu/vulnerabilities";
 
-/// Reports the kernel's vulnerability mitigations, as a fact without advice, because disabling them
-/// also affects security.
+/// Reports the kernel's vulnerability mitigations, but gives no advice, because disabling them
+/// would weaken security.
 fn mitigations(host: &Host) -> Option<Observation> {
     let of = |name: &String| host.root.text(&format!("{VULNERABILITIES}/{name}"));
     let states: Vec<String> = host.root.names(VULNERABILITIES).iter().filter_map(of).collect();

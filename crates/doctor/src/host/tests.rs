@@ -249,7 +249,7 @@ fn a_server_out_of_the_box_is_prepared_for_workers() {
     );
 }
 
-/// Once the advice has been followed, the checks pass.
+/// After following the advice, the checks pass.
 #[test]
 fn a_server_that_was_prepared_gets_none() {
     let prepared = server().with(&[

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 /// Facts about the host and this process. Fields that the kernel does not report are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// `kernel.perf_event_paranoid`. For processes without `CAP_PERFMON`, level 0 forbids raw
-    /// tracepoints, 1 also system-wide counting on a CPU, 2 also kernel mode, 3 and 4 (Debian,
+    /// Value of `kernel.perf_event_paranoid`. For processes without `CAP_PERFMON`, level 0 forbids
+    /// raw tracepoints, 1 also system-wide counting on a CPU, 2 also kernel mode, 3 and 4 (Debian,
     /// Ubuntu, Android) everything; -1 forbids nothing.
     pub paranoid: Option<i32>,
-    /// Whether the kernel has a directory of PMUs, as it does if built with perf events.
+    /// Whether the kernel's directory of PMUs exists, which means that perf events are built in.
     pub has_units: bool,
     /// Effective capabilities, as a bit mask.
     pub capabilities: Option<u64>,
@@ -22,14 +22,15 @@ pub struct Facts {
     pub is_in_user_namespace: bool,
     /// Whether this process has a seccomp filter.
     pub has_seccomp_filter: Option<bool>,
-    /// Setting that permits programs to read counters from user space; `None` if there is none.
+    /// Setting that permits programs to read counters from user space; `None` if the kernel has no
+    /// such setting.
     pub user_access: Option<UserAccess>,
-    /// `kernel.nmi_watchdog`: whether the hard lockup detector is on. It takes one counter on each
-    /// CPU, unless the kernel (6.5 and later) was built so that CPUs watch each other.
+    /// Whether the hard lockup detector is on (`kernel.nmi_watchdog`). It takes one counter on each
+    /// CPU, unless the kernel (6.5 and later) was built with the buddy detector.
     pub is_watchdog_on: bool,
-    /// Core PMUs; several if there are several core types.
+    /// Core PMUs; on hybrid processors, one per core type.
     pub core_units: Vec<CoreUnit>,
-    /// Platform that the kernel runs on.
+    /// Platform on which the kernel runs: hypervisor or emulator.
     pub platform: Platform,
     /// System vendor according to the firmware: `Amazon EC2`, `QEMU`, ...
     pub maker: Option<String>,
@@ -52,12 +53,12 @@ pub struct UserAccess {
     pub setting: String,
 }
 
-/// A package manager, recognized by its program.
+/// A package manager, identified by the name of its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Installer {
-    /// Program that identifies it.
+    /// Program whose presence identifies the package manager.
     pub program: &'static str,
-    /// Command line that precedes the package names.
+    /// Installation command, without the package names.
     pub command: &'static str,
 }
 
@@ -70,7 +71,7 @@ const INSTALLERS: [Installer; 5] = [
     Installer { program: "apk", command: "sudo apk add" },
 ];
 
-/// A PMU for one core type.
+/// The PMU of one type of core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreUnit {
     /// PMU name: `cpu`, `cpu_atom`, `armv8_cortex_a72`, ...
@@ -84,7 +85,7 @@ pub struct CoreUnit {
 /// State of the PMU node in the device tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceTree {
-    /// No device tree, or the PMU needs no node in it on this architecture.
+    /// There is no device tree, or the PMU needs no node in it on this architecture.
     #[default]
     NotUsed,
     /// The PMU node is missing.
@@ -103,7 +104,7 @@ pub enum DeviceTree {
     Node(String),
 }
 
-/// Paths of the kernel's PMUs and of the device tree.
+/// Directories of the kernel's PMUs and of the device tree.
 pub(super) const UNITS: &str = "sys/bus/event_source/devices";
 const TREE: &str = "proc/device-tree";
 
@@ -114,7 +115,7 @@ const CAP_PERFMON: u32 = 38;
 
 impl Facts {
     /// Returns whether a capability lifts the restrictions of `paranoid`. Kernels before 5.8
-    /// recognize only `CAP_SYS_ADMIN`; later ones accept either that or `CAP_PERFMON`.
+    /// recognize only `CAP_SYS_ADMIN`; later kernels accept `CAP_SYS_ADMIN` or `CAP_PERFMON`.
     pub fn may_count_everything(&self) -> bool {
         !self.is_in_user_namespace && (self.has(CAP_PERFMON) || self.has(CAP_SYS_ADMIN))
     }
@@ -134,12 +135,12 @@ impl Facts {
         self.capabilities.is_some_and(|set| set >> capability & 1 == 1)
     }
 
-    /// Returns the PMU that counts selectors of this kind, if it is one of several core PMUs. In
-    /// that case, its events can be counted only on some CPUs.
+    /// Returns the PMU that counts events of type `kind`, if there are several core PMUs and it is
+    /// one of them. Its events can then be counted only on some CPUs.
     ///
     /// Generalized events go to the PMU for raw events, if any (`perf_init_event` in
     /// kernel/events/core.c): `cpu_core` on hybrid x86. On ARM no PMU has that number, and the
-    /// kernel uses the first one that accepts the event, which cannot be determined here.
+    /// kernel uses the first PMU that accepts the event, which cannot be determined here.
     pub fn hybrid_unit(&self, kind: u32) -> Option<&CoreUnit> {
         let is_hybrid = self.core_units.len() > 1;
         let kind = if matches!(kind, HARDWARE | HW_CACHE) { RAW } else { kind };
@@ -181,7 +182,7 @@ fn is_identity(uid_map: &str) -> bool {
     uid_map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// Finds the core PMUs: `cpu` (most architectures), `cpum_cf` (s390), `armv…` (ARM), and those with
+/// Finds the core PMUs: `cpu` (most architectures), `cpum_cf` (s390), `armv…` (ARM), and PMUs with
 /// a file `cpus` (Apple, hybrid x86). Uncore PMUs have a file `cpumask` instead.
 fn read_core_units(files: &Root) -> Vec<CoreUnit> {
     let unit = |name: String| {
@@ -197,7 +198,8 @@ fn read_core_units(files: &Root) -> Vec<CoreUnit> {
     files.names(UNITS).into_iter().filter_map(unit).collect()
 }
 
-/// Reads the setting from the arm64 sysctl if it exists, otherwise from the x86 PMU's sysfs file.
+/// Reads the setting for user-space counter reads from the arm64 sysctl if it exists, otherwise
+/// from the x86 PMU's sysfs file.
 fn read_user_access(sysctl: Option<String>, files: &Root) -> Option<UserAccess> {
     let found = |setting: String, on: String| UserAccess { is_on: on != "0", setting };
     if let Some(on) = sysctl {
@@ -210,9 +212,10 @@ fn read_user_access(sysctl: Option<String>, files: &Root) -> Option<UserAccess> 
     })
 }
 
-/// Finds the device tree node that makes the kernel use the counters of ARM cores: below the root
-/// or below a node `soc`, with a `compatible` that ends in `pmu` (kernel binding `arm/pmu.yaml`).
-/// Power management units are called `pmu` as well, but their `compatible` includes `syscon`.
+/// Finds the device tree node that makes the kernel use the counters of ARM cores. The node is
+/// below the root or below a node `soc`, and its `compatible` ends in `pmu` (kernel binding
+/// `arm/pmu.yaml`). Power management units are called `pmu` as well, but their `compatible`
+/// includes `syscon`.
 fn read_device_tree(files: &Root) -> DeviceTree {
     let Some(core) = compatible_core(files) else {
         return DeviceTree::NotUsed;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Maps a perf_event_open(2) error number to a cause.
 //!
-//! The kernel has about ten error numbers for about twenty causes, so each is interpreted together
-//! with the request and the host. Candidates are listed in the order in which they are tried:
+//! The kernel has about ten error numbers for about twenty causes, so an error number is
+//! interpreted together with the request and the facts about the host. For each error number,
+//! possible causes are listed in the order in which they are checked:
 //!
 //! ```text
 //! ENOSYS                 seccomp filter, if other signs of perf events exist; else no perf events
@@ -26,7 +27,7 @@ use linerate_linux::errno;
 use linerate_linux::perf::{OpenError, RAW, Request, Target};
 use linerate_machine::{format_cpu_list, name_cpus};
 
-/// A refused attempt to open an event, with its context.
+/// A refused attempt to open an event: the event, the request and the target.
 #[derive(Clone, Copy, Debug)]
 struct Attempt<'a> {
     event: &'a Event,
@@ -68,8 +69,8 @@ pub(super) fn explain(
     }
 }
 
-/// Explains ENOSYS: if the kernel has settings for perf events, it has the system call, so a
-/// seccomp filter must have denied it.
+/// Explains ENOSYS. A kernel with settings for perf events has the system call, so a seccomp filter
+/// must have denied it.
 fn no_such_call(facts: &Facts) -> Explanation {
     if facts.paranoid.is_some() || facts.has_units {
         return seccomp();
@@ -96,9 +97,9 @@ fn seccomp() -> Explanation {
 fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &HostFacts) -> Explanation {
     let facts = around.facts();
     let has_filter = facts.has_seccomp_filter == Some(true);
-    // EPERM comes from a filter: if the paranoid level is too high, the kernel itself returns
-    // EACCES (perf_allow_kernel and similar functions in include/linux/perf_event.h). Lowering the
-    // level does not help against a filter.
+    // EPERM comes from a seccomp filter: if the paranoid level is too high, the kernel itself
+    // returns EACCES (perf_allow_kernel and similar functions in include/linux/perf_event.h).
+    // Lowering the level does not help against a filter.
     if has_filter && error.errno == errno::EPERM {
         return seccomp();
     }
@@ -126,7 +127,7 @@ fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &HostFacts) -> Exp
     }
 }
 
-/// Command that lifts all restrictions on counting processes.
+/// Command that lifts all restrictions on counting other processes.
 const TRACE: &str = "sudo setcap cap_perfmon,cap_sys_ptrace=ep \"$(command -v linerate)\"";
 
 /// Explains the refusal if the target belongs to another user and this process lacks the capability
@@ -151,8 +152,9 @@ fn of_another_user(target: Target, around: &HostFacts) -> Option<Explanation> {
 }
 
 /// Returns the highest `kernel.perf_event_paranoid` level that allows this attempt, if the current
-/// one is higher. System-wide events need 0, kernel mode 1, all others 2 (kernel documentation,
-/// admin-guide/perf-security and sysctl/kernel; 3 and above are distribution patches).
+/// level is higher. System-wide events need level 0, kernel mode 1, all other events 2 (kernel
+/// documentation, admin-guide/perf-security and sysctl/kernel; levels from 3 on are distribution
+/// patches).
 fn paranoid_limit(attempt: &Attempt<'_>, facts: &Facts) -> Option<i32> {
     let limit = match attempt.target {
         Target::Cpu(_) => 0,
@@ -242,7 +244,7 @@ fn not_there(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanat
 }
 
 fn not_of_kernel(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
-    // Sandboxes that emulate the kernel return ENODEV for every event.
+    // Sandboxes with their own kernel implementation return ENODEV for every event.
     if error.errno == errno::ENODEV && !facts.has_units {
         return no_perf_events(
             "the sandbox kernel (gVisor or similar) does not implement perf events",
@@ -337,8 +339,8 @@ fn counts_on(unit: &CoreUnit, cpu: u32) -> bool {
     unit.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
 }
 
-/// Returns whether this error comes from counters that cannot exclude a privilege mode: the ARMv6
-/// counters, and all PMUs for which the kernel returns EOPNOTSUPP.
+/// Returns whether the event was refused because its counters cannot exclude a privilege mode. This
+/// applies to the ARMv6 counters, and to all PMUs for which the kernel returns EOPNOTSUPP.
 fn counts_all_modes(error: OpenError, facts: &Facts) -> bool {
     let is_armv6 = facts.core_units.iter().any(|unit| unit.name.starts_with("armv6"));
     error.errno == errno::EOPNOTSUPP || (is_armv6 && error.errno == errno::EINVAL)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a machine has no hardware counters at all, and how to enable them.
+//! Explains why a machine has no hardware counters at all, and how to enable them.
 
 use super::{Cause, Explanation, simulate};
 use crate::host_facts::{DeviceTree, Facts};
@@ -7,7 +7,7 @@ use crate::host_facts::{DeviceTree, Facts};
 /// Explains why no PMU counts core events on this machine.
 ///
 /// Checks for an empty device tree node first, since such a node means that the machine should have
-/// counters. Attributes a missing node to the hypervisor, if there is one.
+/// counters. If the node is missing in a virtual machine, the hypervisor is given as the reason.
 pub(super) fn why_none(facts: &Facts) -> Explanation {
     let hypervisor = facts.platform.hypervisor.as_deref();
     match (&facts.device_tree, hypervisor) {
@@ -26,7 +26,7 @@ pub(super) fn why_none(facts: &Facts) -> Explanation {
         ),
         (DeviceTree::NotUsed, None) => Explanation::new(
             Cause::NoPmuDriver,
-            "this kernel found no supported core PMU (none in /sys/bus/event_source/devices)",
+            "this kernel found no supported core PMU (/sys/bus/event_source/devices has none)",
             format!("{}  # sudo dmesg | grep -iE 'pmu|perf' shows why", simulate(facts)),
         ),
     }
@@ -61,7 +61,7 @@ fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Explanation {
     Explanation::new(Cause::NoVirtualPmu, sentence, fix)
 }
 
-/// Returns the fix for an event that opens but counts nothing.
+/// Returns a fix for an event that can be opened but always counts 0.
 pub(crate) fn instead_of_nothing(facts: &Facts) -> String {
     let here = simulate(facts);
     match facts.platform.emulated {
@@ -70,8 +70,8 @@ pub(crate) fn instead_of_nothing(facts: &Facts) -> String {
     }
 }
 
-/// Command that enables counters for a guest of this architecture if the host runs QEMU. Under
-/// emulation, x86 guests have no counters, and POWER guests have them by default.
+/// QEMU command, to be run on the host, that enables counters for a guest of this architecture.
+/// Under emulation, x86 guests have no counters, and POWER guests have them by default.
 const PASSED_ON: &str = match () {
     () if cfg!(target_arch = "x86_64") => "qemu-system-x86_64 -accel kvm -cpu host,pmu=on",
     () if cfg!(target_arch = "aarch64") => "qemu-system-aarch64 -accel kvm -cpu host,pmu=on",

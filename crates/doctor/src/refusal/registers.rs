@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why counter registers are not read directly, and the commands to load `kmod/pmu_user`, the
-//! module that makes the registers readable.
+//! Explains why counter registers cannot be read directly, with the commands that load
+//! `kmod/pmu_user`, the module that makes the registers readable.
 
 use super::{Cause, Explanation};
 use crate::host_facts::HostFacts;
@@ -13,7 +13,7 @@ use linerate_linux::{allowed_cpus, kernel_release};
 use linerate_machine::{Root, name_cpus};
 use linerate_record::Tier;
 
-/// Explains why an event cannot be counted with perf while the module holds the counters.
+/// Explains why perf cannot count an event while the `pmu_user` module holds the counters.
 pub(super) fn held() -> Explanation {
     Explanation::new(
         Cause::CountersBusy,
@@ -22,8 +22,8 @@ pub(super) fn held() -> Explanation {
     )
 }
 
-/// Offers the module as an alternative when perf refuses, unless the module would fail for the same
-/// reason as perf.
+/// Adds the `pmu_user` module to a fix as an alternative to perf, unless the module would fail for
+/// the same reason as perf.
 pub(super) fn or_by_module(explanation: Explanation) -> Explanation {
     match CAN_BE_OPENED {
         true => with_module(explanation),
@@ -49,10 +49,10 @@ pub(super) fn with_module(mut explanation: Explanation) -> Explanation {
     explanation
 }
 
-/// Explains why an event cannot be read from its register.
+/// Explains why an event's counter register cannot be read.
 pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &HostFacts) -> Explanation {
     let name = &event.name;
-    // Read now: a command that adds an event must repeat those currently selected.
+    // Read the current state: a command that adds an event must repeat the selected events.
     let module = || around.pmu_user().and_then(Result::ok);
     match why {
         RegisterRefusal::NotUnderstood { line, reason } => not_understood(*line, reason, around),
@@ -89,7 +89,7 @@ pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &HostFacts) 
         ),
         RegisterRefusal::StandsStill => Explanation::new(
             Cause::UnsupportedEvent,
-            "this event's register does not change while instructions execute: the event is not \
+            "the event's counter does not change while instructions execute: the event is not \
              implemented here (QEMU counts instructions only with -icount)",
             "cat /proc/pmu_user  # lists the other selected events",
         ),
@@ -109,7 +109,7 @@ fn not_understood(line: usize, reason: &str, around: &HostFacts) -> Explanation 
     )
 }
 
-/// Advises pinning the thread to a CPU, and gives the command.
+/// Returns the advice to pin the thread to one CPU, with the command.
 fn stay(allowed: &[u32], module: Option<&Module>) -> Explanation {
     let open = module.map(Module::open_cpus).unwrap_or_default();
     let cpu = allowed.iter().find(|cpu| open.contains(cpu)).or(allowed.first());
@@ -146,8 +146,8 @@ fn unreadable(why: &str) -> Explanation {
     )
 }
 
-/// Returns the commands that select an event in addition to the current ones, or instead of them if
-/// no counter is free.
+/// Returns the commands that select an event in addition to the selected events or, if no counter
+/// is free, instead of them.
 fn selecting(module: Option<&Module>, event: &Event, user_only: bool) -> String {
     let selected = module.map_or(&[][..], |module| &module.selected);
     let has_names = selected.iter().any(|selected| selected.name.is_some());
@@ -165,8 +165,8 @@ fn selecting(module: Option<&Module>, event: &Event, user_only: bool) -> String 
     }
 }
 
-/// Returns the commands that reload the module with the selected events and, if given, the event
-/// `adding`.
+/// Returns the commands that reload the `pmu_user` module with the selected events and, if given,
+/// with the event `adding`.
 fn reload(module: Option<&Module>, adding: Option<&str>, user_only: bool) -> String {
     let selected = module.map_or(&[][..], |module| &module.selected);
     let events = selected.iter().filter(|selected| selected.counter != CYCLE_COUNTER);
@@ -184,19 +184,19 @@ fn unload_and_load(module: Option<&Module>, user_only: bool) -> String {
     format!("sudo rmmod pmu_user && sudo insmod pmu_user.ko{mode}")
 }
 
-/// Formats an event as a module parameter.
+/// Formats a selected event in the syntax of the module parameter `events`.
 fn parameter(selected: &Selected) -> String {
     selected.name.clone().unwrap_or_else(|| format!("{:#x}", selected.event))
 }
 
-/// Lists the selected events: `CPU_CYCLES, INST_RETIRED in user mode`.
+/// Formats the selected events as a list, such as `CPU_CYCLES, INST_RETIRED in user mode`.
 fn counted(module: &Module) -> String {
     let names: Vec<String> = module.selected.iter().rev().map(parameter).collect();
     let is_user_only = module.selected.iter().all(|selected| selected.is_user_only);
     names.join(", ") + if is_user_only { " in user mode" } else { "" }
 }
 
-/// Explains that the registers are not readable because the module is not loaded.
+/// Explains that the counter registers are not readable because the module is not loaded.
 fn not_loaded(around: &HostFacts) -> Explanation {
     if !CAN_BE_OPENED {
         return other_architecture();
@@ -239,12 +239,12 @@ fn not_built(release: &str) -> Explanation {
     )
 }
 
-/// Module parameter for the events counted by default.
+/// Module parameter that selects the events counted by default.
 const EVENTS: &str = "events=INST_RETIRED";
 
-/// Counts work of known size with the registers of a CPU on which the module opened them. Returns
-/// the reason if that fails; `None` if this processor has no counter registers and no module claims
-/// to control them.
+/// Counts work of known size with the counter registers of a CPU on which the module has enabled
+/// user access. Returns an explanation if this fails; `None` if this processor has no counter
+/// registers and no module claims to control them.
 pub(crate) fn examine(around: &HostFacts) -> Option<Result<(Tier, String), Explanation>> {
     let pmu_user = around.pmu_user();
     (CAN_BE_OPENED || pmu_user.is_some()).then(|| match pmu_user {

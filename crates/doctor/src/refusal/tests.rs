@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Produces every cause with a simulated kernel that refuses events, and facts that explain why.
+//! Produces every cause, with a simulated kernel that refuses events and with synthetic facts.
 
 use super::*;
 use crate::host_facts::{CoreUnit, DeviceTree, Installer, UserAccess};
@@ -58,7 +58,8 @@ fn guest(hypervisor: &str) -> Facts {
     Facts { platform, ..without_counters() }
 }
 
-/// The same host with missing privileges, which must not be blamed if there are no counters.
+/// Returns the facts of the same host without privileges, which must not be given as the reason if
+/// there are no counters.
 fn unprivileged(facts: Facts) -> Facts {
     Facts { capabilities: Some(0), has_seccomp_filter: Some(true), ..facts }
 }

@@ -28,13 +28,13 @@ pub(super) fn is_its_own(line: &str) -> bool {
     line.trim_start().starts_with(HEAD) || line.trim_end().ends_with("seconds time elapsed")
 }
 
-/// Returns whether a line is outside the list of events: the header above it, or a time below it.
+/// Returns whether a line is outside the list of events: the header above, or a time below.
 pub(super) fn is_prose(line: &str) -> bool {
     let line = line.trim();
     is_its_own(line) || line.ends_with("seconds user") || line.ends_with("seconds sys")
 }
 
-/// Parses an event, or the total time, in the plain text format.
+/// Parses a line of the plain text format: an event, or the total time.
 pub(super) fn row(line: &str) -> Option<Row> {
     if let Some((seconds, _)) = line.split_once("seconds time elapsed") {
         let seconds: f64 = seconds.split_whitespace().next()?.replace(',', ".").parse().ok()?;
@@ -48,12 +48,12 @@ pub(super) fn row(line: &str) -> Option<Row> {
     }
     let (fields, share) = parts(line);
     let words = words(&fields);
-    // At most a timestamp, the CPU, core or thread, and the number of CPUs precede the count.
+    // Up to three words precede the count: timestamp; CPU, core or thread; number of CPUs.
     (0..=3).find_map(|at| row_at(&words, at, share))
 }
 
-/// Splits a line: returns the line without its comment, and the share of the time during which the
-/// event was counted, which is in the last parentheses.
+/// Splits a line into the part before the comment and the share of the time during which the event
+/// was counted, which is in the last parentheses.
 fn parts(line: &str) -> (String, Option<f64>) {
     let fields = line.split('#').next().unwrap_or(line);
     let last = line.trim_end().rsplit_once('(').and_then(|(_, last)| last.strip_suffix("%)"));
@@ -88,8 +88,9 @@ fn row_at(words: &[String], at: usize, share: Option<f64>) -> Option<Row> {
     })
 }
 
-/// Returns a number without digit grouping. A count without a unit is an integer, so its separators
-/// are grouping; in a count with a unit, a single point or comma is the decimal separator.
+/// Returns a number without digit grouping. In a count without a unit, which is an integer, all
+/// separators are digit grouping. In a count with a unit, a single point or comma is the decimal
+/// separator.
 fn ungrouped(number: &str, unit: &str) -> Option<String> {
     let is_number = |c: char| c.is_ascii_digit() || ".,'\u{a0}\u{202f}".contains(c);
     if !number.starts_with(|c: char| c.is_ascii_digit()) || !number.chars().all(is_number) {
@@ -148,7 +149,7 @@ mod tests {
         let cycles = &strand.event("cycles").expect("it is there").count;
         assert!(cycles.method.contains("83 %"), "{}", cycles.method);
         let lines: Vec<u64> = report.faults.iter().map(|fault| fault.line).collect();
-        assert_eq!(lines, [1], "what the program said");
+        assert_eq!(lines, [1], "the program's own output");
         // With the user's packet count.
         assert_eq!(strand.packets, Some(1_000_000));
         assert_eq!(strand.instructions_per_packet.as_number(), Some(1000.0));
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!(of(1, "cycles"), Some(75.0));
         assert_eq!(report.strands[2].name.as_deref(), Some("S0-D0-C0"));
         assert_eq!(of(2, "task_clock_ns"), Some(101.76e6));
-        assert_eq!(report.strands.len(), 3, "the time is of none of them alone");
+        assert_eq!(report.strands.len(), 3, "the elapsed time belongs to no strand");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The gzip format (RFC 1952) with stored (uncompressed) blocks (RFC 1951, 3.2.4): pprof readers
-//! expect gzip, and profiles by function are small.
+//! Writes the gzip format (RFC 1952) with stored (uncompressed) blocks (RFC 1951, 3.2.4). pprof
+//! readers expect gzip, and per-function profiles are small enough without compression.
 
 /// Wraps `bytes` as a gzip file.
 pub(super) fn stored(bytes: &[u8]) -> Vec<u8> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Encodes Protocol Buffers messages as far as pprof requires: numbers, strings, messages and
-//! packed lists of numbers (protobuf.dev/programming-guides/encoding).
+//! Encodes the subset of Protocol Buffers that pprof uses: numbers, strings, messages and packed
+//! lists of numbers (protobuf.dev/programming-guides/encoding).
 
 /// A message under construction.
 #[derive(Default)]

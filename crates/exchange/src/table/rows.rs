@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists the figures of a record of any kind: first those for the whole record, then those for its
-//! parts.
+//! Lists the figures of any kind of record: first the figures for the whole record, then the
+//! figures for its parts.
 
 use super::Row;
 use crate::CannotWrite;
@@ -105,8 +105,8 @@ fn of_tune(tune: &TuneReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// Adds the cycles of each kernel variant, and its speed as a fraction of the bound: one row per
-/// variant, with the buffer length, offsets and cache state in the figure's name.
+/// Adds a row per kernel variant and case, with the cycles and the speed as a fraction of the
+/// bound. The figure's name includes the buffer length, offsets and cache state.
 fn of_kernels(report: &KernelsReport, rows: &mut Vec<Row>) {
     const METHOD: &str = "median of the rounds";
     for one in &report.rows {
@@ -141,8 +141,8 @@ fn of_kernels(report: &KernelsReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// Adds the cost of each function and the share of each cost class, with functions and classes as
-/// stages.
+/// Adds the cost of each function and the share of each cost class. Functions and classes are in
+/// the `stage` column.
 fn of_profile(report: &ProfileReport, rows: &mut Vec<Row>) {
     for function in &report.functions {
         rows.push(row("", &function.name, "share", &function.share));
@@ -230,8 +230,9 @@ fn of_regions(report: &RegionsReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// Adds the costs of loads by where the address translation is found, and the latency and bandwidth
-/// under load. Levels, TLBs and bandwidth without load are left out: they are headline figures.
+/// Adds the costs of loads for each source of the address translation, and the latency and
+/// bandwidth under load. Levels, TLBs and bandwidth without load are omitted, because they are
+/// headline figures.
 fn of_memory(report: &MemoryReport, rows: &mut Vec<Row>) {
     for cost in &report.costs {
         let tlb = match cost.tlb {

@@ -151,7 +151,7 @@ fn tally(kind: &Kind, machines: usize, losses: &Losses) -> Tally {
             let verdict = case.judge(&case.found);
             let worse: Shares =
                 std::array::from_fn(|place| worse(&case, &verdict, place, &losses[place]));
-            let mut sum = sum.lock().expect("no thread panics with it");
+            let mut sum = sum.lock().expect("no thread panics holding it");
             for (place, quantity) in each().enumerate() {
                 sum.detector[place] = sum.detector[place] + quantity.of(&verdict);
                 sum.worse[place] = sum.worse[place] + worse[place];
@@ -160,7 +160,7 @@ fn tally(kind: &Kind, machines: usize, losses: &Losses) -> Tally {
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    sum.into_inner().expect("no thread panics with it")
+    sum.into_inner().expect("no thread panics holding it")
 }
 
 /// Counts the correct answers of a degraded detector, which turns each right answer into a wrong
@@ -185,7 +185,7 @@ fn gate(kind: &str, quantity: Quantity, seen: Share, stated: Share) {
 fn notices(quantity: Quantity, seen: Share, stated: Share, loss: &Loss) {
     let Share { hits, trials } = seen;
     let name = format!("levels.worse_fails.{}", quantity.name());
-    let why = format!("a detector spoilt by {:.1} points", loss.points * 100.0);
+    let why = format!("a detector degraded by {:.1} points", loss.points * 100.0);
     let check = Check::share(&name, hits, trials, stated.value(), &why);
     let verdict = if check.verdict == Verdict::Fail { Verdict::Ok } else { Verdict::Fail };
     println!("{}", Check { verdict, ..check });

@@ -8,8 +8,8 @@ use linerate_hierarchy::os_view;
 use linerate_hierarchy::reconcile::{Reconciled, reconcile};
 use linerate_hierarchy::steps::FoundLevels;
 
-/// Maximum relative distance of a true size from the interval of the level that matches it; a
-/// correct size has the same tolerance.
+/// Maximum relative distance of a true size from the interval of its matching level; the same
+/// tolerance applies to correct sizes.
 const TOLERANCE: f64 = 0.10;
 /// Maximum ratio between a true size and the found size or unresolved range that accounts for it.
 const NEAR: f64 = 2.0;

@@ -68,8 +68,8 @@ fn what_does_not_reach_memory_is_not_called_so() {
     assert_eq!(small, ("too_small", 1 << 19, 1 << 20));
 }
 
-/// Half of the sizes ran at a lower clock, so a load takes as many cycles but more ns. One size is
-/// on a climb.
+/// Some of the sizes ran at a lower clock, so a load takes the same number of cycles but more ns.
+/// One size is on a climb.
 #[test]
 fn cycles_do_not_depend_on_a_clock_that_moves() {
     let clocks = [4.0, 3.9, 4.0, 3.9, 4.0];

@@ -14,7 +14,7 @@ fn watch(seconds: f64, rate: f64, mean_ns: f64, random: &mut Rng) -> Vec<Gap> {
     let mut at_ns = 0.0;
     let mut gaps = Vec::new();
     loop {
-        // The time between two gaps begins where the first ends.
+        // The time to the next gap is counted from the end of this one.
         at_ns += exponential(random, 1e9 / rate - mean_ns);
         let ns = exponential(random, mean_ns);
         if at_ns >= seconds * 1e9 {

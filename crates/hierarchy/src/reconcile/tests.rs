@@ -17,7 +17,8 @@ fn estimate(value: f64) -> Estimate {
     Estimate { value, low: 0.9 * value, high: 1.1 * value, confidence: 0.95, n: 5 }
 }
 
-/// Levels of these sizes, each ten times as slow as the one before, and one without end.
+/// Returns levels with these sizes, each ten times as slow as the previous one, and a last level
+/// without a size.
 fn found(sizes: &[f64]) -> FoundLevels {
     let sizes = sizes.iter().map(|bytes| Some(estimate(*bytes))).chain([None]);
     let level =
@@ -25,7 +26,7 @@ fn found(sizes: &[f64]) -> FoundLevels {
     FoundLevels { levels: (0..).zip(sizes).map(level).collect(), unresolved: Vec::new() }
 }
 
-/// Longest chain.
+/// Longest chain in bytes.
 const LONGEST: u64 = 128 << 20;
 
 fn reconciled(detected: &[f64], reported: &[f64]) -> Reconciled {
@@ -33,7 +34,7 @@ fn reconciled(detected: &[f64], reported: &[f64]) -> Reconciled {
     reconcile(found(detected), &stated(reported), LONGEST, largest)
 }
 
-/// Names and sizes of the levels, and causes of doubt, with chains of up to 128 MiB.
+/// Returns the names and sizes of the levels, and the causes of doubt.
 fn outcome(detected: &[f64], reported: &[f64]) -> (Vec<String>, Vec<f64>, Vec<String>) {
     let found = reconciled(detected, reported);
     let sizes = found.found.levels.iter().filter_map(|level| Some(level.size?.value));
@@ -48,7 +49,7 @@ fn what_agrees_is_kept() {
     let (names, sizes, causes) = outcome(&REPORTED, &REPORTED);
     assert_eq!(names, ["L1", "L2", "L3", "memory"]);
     assert_eq!((&sizes[..], causes.len()), (&REPORTED[..], 0));
-    // A tenth of a shared cache is left.
+    // An eighth of a shared cache is available.
     let left = [48.0 * KIB, MIB, 4.0 * MIB];
     let (names, sizes, causes) = outcome(&left, &REPORTED);
     assert_eq!(names, ["L1", "L2", "L3", "memory"]);
@@ -75,7 +76,7 @@ fn several_steps_of_a_shared_cache_are_one_level_of_undetermined_size() {
     assert_eq!((l3.latency.value, l3.settled), (100.0, false));
     let doubt = &reconciled.doubts[0];
     assert_eq!((doubt.from_bytes, doubt.to_bytes), ((9.3 * MIB) as u64, (41.1 * MIB) as u64));
-    // Beyond all of the caches that the OS reports, too.
+    // This includes steps beyond the largest cache that the OS reports.
     let detected = [48.0 * KIB, MIB, 32.0 * MIB, 50.0 * MIB];
     assert_eq!(outcome(&detected, &REPORTED).0, ["L1", "L2", "L3", "memory"]);
 }
@@ -93,13 +94,13 @@ fn what_follows_a_missing_cache_is_not_called_memory() {
     let (names, _, causes) = outcome(&[48.0 * KIB, 2.2 * MIB], &REPORTED);
     assert_eq!(names, ["L1", "L2", "L3 or memory"]);
     assert_eq!(causes, ["too_noisy", "unseen"]);
-    // A cache in the middle: the last one was found.
+    // The middle cache is missing, but the last one was found.
     let (names, _, causes) = outcome(&[48.0 * KIB, 30.0 * MIB], &REPORTED);
     assert_eq!(
         (&names[..], &causes[..]),
         (&["L1", "L3", "memory"].map(str::to_owned)[..], &["unseen".to_owned()][..])
     );
-    // The chains do not leave the last cache.
+    // The longest chain fits in the last cache.
     let (names, _, causes) = outcome(&[48.0 * KIB, MIB], &[48.0 * KIB, MIB, 480.0 * MIB]);
     assert_eq!(
         (&names[..], causes.len()),
@@ -126,7 +127,7 @@ fn a_step_far_beyond_the_reported_size_does_not_end_the_cache() {
     let size = l2.size.map(|size| (size.low, size.value));
     assert_eq!((size, l2.settled), (Some((2.0 * MIB, 5.88 * MIB)), false));
     assert_eq!(reconciled.doubts[0].from_bytes, 2 << 20);
-    // Part of a shared cache that is longer than the chains, and what is behind it.
+    // Part of a shared cache that exceeds the longest chain, and the level behind it.
     let (names, sizes, _) = outcome(&[48.0 * KIB, 2.1 * MIB, 7.6 * MIB], &reported);
     assert_eq!(names, ["L1", "L2", "L3", "L3 or memory"]);
     assert_eq!(sizes[2], 7.6 * MIB);
@@ -144,7 +145,7 @@ fn without_a_report_the_curve_is_all_there_is() {
     let silent = Err("no sysfs".to_owned());
     let reconciled = reconcile(found(&REPORTED), &silent, LONGEST, 32 << 20);
     assert_eq!(reconciled.names, ["L1", "L2", "L3", "memory"]);
-    // The chains are too short for the usual size of a last cache.
+    // The longest chain is too short for a last-level cache of the usual size.
     let short = reconcile(found(&REPORTED[..2]), &silent, 8 << 20, 32 << 20);
     assert_eq!(short.names, ["L1", "L2", "L3 or memory"]);
     assert_eq!(reconciled.found, found(&REPORTED));

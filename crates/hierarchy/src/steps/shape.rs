@@ -47,9 +47,9 @@ pub(crate) enum Spread {
     Scattered,
 }
 
-/// Log of the ratio of size to capacity at which the tables for scattered shapes begin.
+/// ln(size / capacity) at which the tables for scattered shapes begin.
 const FROM: f64 = -3.0;
-/// Spacing of the table's entries, in logs of the ratio of size to capacity.
+/// Spacing of the table's entries, in ln(size / capacity).
 const STEP: f64 = 0.02;
 /// Number of entries in the table. Beyond the last one, nearly every load misses.
 const ENTRIES: usize = 401;
@@ -61,9 +61,9 @@ pub(crate) struct Shape {
     pub(crate) ways: usize,
     /// Miss ratio of a set, indexed by its number of lines.
     of_set: Vec<f64>,
-    /// For scattered shapes, the miss ratio by log of the ratio of size to capacity.
+    /// For scattered shapes, the miss ratio by ln(size / capacity).
     table: Vec<f64>,
-    /// Log of the ratio of size to capacity at which half of the loads miss.
+    /// ln(size / capacity) at which half of the loads miss.
     pub(crate) half: f64,
 }
 

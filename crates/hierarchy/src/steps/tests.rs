@@ -125,7 +125,7 @@ fn refining_asks_for_sizes_around_steps_and_comes_to_an_end() {
         }
         curve.extend(more.into_iter().map(|bytes| sample(1.0, &steps, bytes)));
     }
-    panic!("still asking with {} sizes", curve.len());
+    panic!("still requesting sizes after {}", curve.len());
 }
 
 #[test]

@@ -95,7 +95,9 @@ fn ask(network: &Network, interface: &str, question: &mut [u8]) -> Result<(), Er
         unsafe { libc::ioctl(network.control.as_raw_fd(), SIOCETHTOOL as _, request.as_mut_ptr()) };
     match status < 0 {
         false => Ok(()),
-        true => Err(Error::last("ethtool", interface.to_owned(), "continue without it")),
+        true => {
+            Err(Error::last("ethtool", interface.to_owned(), "continue without driver information"))
+        }
     }
 }
 

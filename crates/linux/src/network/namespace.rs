@@ -96,14 +96,14 @@ fn enter_and_send(user: Option<RawFd>, network: RawFd, to: RawFd) -> ! {
 fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; 3]> {
     let enters = [(user, libc::CLONE_NEWUSER), (Some(network), libc::CLONE_NEWNET)];
     for (file, kind) in enters {
-        // SAFETY: numbers only.
+        // SAFETY: the call takes only numbers.
         if file.is_some_and(|file| unsafe { libc::setns(file, kind) } < 0) {
             return None;
         }
     }
     let mut sockets = [-1; 3];
     for (place, (domain, kind, protocol)) in sockets.iter_mut().zip(SOCKETS) {
-        // SAFETY: numbers only.
+        // SAFETY: the call takes only numbers.
         *place = unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) };
         if *place < 0 {
             return None;

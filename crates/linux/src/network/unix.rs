@@ -31,9 +31,10 @@ pub struct UnixSocket {
     pub name: Option<String>,
     /// Inode of the socket at the other end; `None` if not connected.
     pub peer: Option<u32>,
-    /// Bytes received but not read; of a listening socket, connections that wait to be accepted.
+    /// Bytes received but not read; for a listening socket, connections not yet accepted.
     pub receive_queue: u32,
-    /// Bytes sent but not read by the peer; of a listening socket, the length of its queue.
+    /// Bytes sent but not read by the peer; for a listening socket, the maximum length of its
+    /// queue.
     pub send_queue: u32,
 }
 

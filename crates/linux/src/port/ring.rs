@@ -73,7 +73,7 @@ pub struct RingCounts {
 /// A receive queue of an interface.
 #[derive(Debug)]
 pub struct PacketReceiver {
-    // Declared before the socket: the memory is unmapped first.
+    // Declared before the socket, so that the memory is unmapped before the socket is closed.
     memory: Shared,
     socket: OwnedFd,
     interface: u32,
@@ -96,8 +96,8 @@ impl PacketReceiver {
     /// Opens `queues` receivers. The kernel distributes the frames of an interface to them by a
     /// symmetric hash of addresses and ports (PACKET_FANOUT_HASH), so that both directions of a
     /// flow go to the same receiver. Frames that this machine sends on the interface are not
-    /// received. Nothing is received before [`PacketReceiver::start`], so that all queues take part
-    /// from the first frame on.
+    /// received. Nothing is received before [`PacketReceiver::start`], so that even the first
+    /// frames are distributed to all queues.
     ///
     /// # Errors
     /// Returns an error if there is no such interface, if the caller lacks the privilege to open
@@ -249,7 +249,7 @@ fn accept_none(socket: &OwnedFd) -> Result<(), Error> {
 /// Adds a socket to a fanout group; the first socket creates the group. Returns the group's ID.
 fn join(socket: &OwnedFd, group: Option<u32>, queue: usize) -> Result<u32, Error> {
     let unique = if group.is_none() { libc::PACKET_FANOUT_FLAG_UNIQUEID } else { 0 };
-    // A group does not take over this setting from its sockets.
+    // A group does not inherit this setting from its sockets.
     let incoming = libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
     let kind = (libc::PACKET_FANOUT_HASH | unique | incoming) << 16;
     let request = kind | group.unwrap_or(0);

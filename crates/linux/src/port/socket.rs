@@ -32,12 +32,12 @@ pub(super) fn exists(index: u32) -> bool {
 /// Opens a packet socket for whole frames. It receives nothing until it is bound.
 pub(super) fn open(interface: &str) -> Result<OwnedFd, Error> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: numbers only.
+    // SAFETY: the call takes only numbers.
     let number = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
     if number < 0 {
         return Err(Error::last("socket", format!("AF_PACKET for {interface}"), RIGHT));
     }
-    // SAFETY: the kernel has just opened it, and no other code knows it.
+    // SAFETY: the kernel has just opened it, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

@@ -40,8 +40,8 @@ pub struct TapSender {
 /// Returns an error if the caller lacks the privilege, if another program has the interface open,
 /// or if the kernel has no TAP driver.
 pub fn open_tap(name: &str, queues: usize) -> Result<Vec<(TapReceiver, TapSender)>, Error> {
-    // Before the index, so that the cause is reported: the interface may not exist because it could
-    // not be created.
+    // Open the queues before looking up the index: if the interface cannot be created, the error of
+    // this step states the cause.
     let opened: Vec<_> =
         (0..queues).map(|_| open_queue(name, queues > 1)).collect::<Result<_, _>>()?;
     let interface = super::interface_index(name)?;
@@ -64,11 +64,12 @@ fn open_queue(name: &str, several: bool) -> Result<OwnedFd, Error> {
     if number < 0 {
         return Err(Error::last("open", "/dev/net/tun".to_owned(), ADVICE));
     }
-    // SAFETY: the kernel has just opened it, and no other code knows it.
+    // SAFETY: the kernel has just opened it, and nothing else owns it.
     let queue = unsafe { OwnedFd::from_raw_fd(number) };
     // SAFETY: all-zero bytes are a valid request.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays 0; a longer name does not exist, and is refused below.
+    // The last byte stays 0, so a longer name is truncated. `open_tap` then fails, because no
+    // interface has a name that long.
     let room = request.ifr_name.len() - 1;
     for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;

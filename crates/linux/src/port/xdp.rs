@@ -46,7 +46,7 @@ struct Queue {
 pub struct XdpReceiver {
     fill: Ring,
     filled: Ring,
-    /// Frame returned by the last call. The next call gives it back to the kernel.
+    /// Frame returned by the last call. The next call returns its memory to the kernel.
     taken: Option<u64>,
     queue: Arc<Queue>,
 }
@@ -101,12 +101,12 @@ fn open_queue(
     number: u32,
     program: Option<&Arc<Program>>,
 ) -> Result<(XdpReceiver, XdpSender), Error> {
-    // SAFETY: numbers only.
+    // SAFETY: the call takes only numbers.
     let socket = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
     if socket < 0 {
         return Err(Error::last("socket", format!("AF_XDP for {name}"), RIGHT));
     }
-    // SAFETY: the kernel has just opened it, and no other code knows it.
+    // SAFETY: the kernel has just opened it, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     debug_assert!(FRAME_BYTES % page_bytes() == 0 || page_bytes() > FRAME_BYTES);
     let memory = Mapping::new(2 * FRAMES as usize * FRAME_BYTES)?;
@@ -173,7 +173,7 @@ impl XdpReceiver {
     #[inline]
     pub fn receive(&mut self) -> Option<Received<'_>> {
         if let Some(frame) = self.taken.take() {
-            // The receiver's frames are as many as the ring has entries: there is always room.
+            // The receiver has as many frames as the ring has entries, so there is always room.
             self.fill.push_address(frame);
             self.fill.publish();
         }
@@ -264,7 +264,7 @@ impl XdpSender {
             let room =
                 unsafe { std::slice::from_raw_parts_mut(start.add(address as usize), frame.len()) };
             room.copy_from_slice(frame);
-            // The sender's frames are as many as the ring has entries: there is always room.
+            // The sender has as many frames as the ring has entries, so there is always room.
             self.send.push_description(address, frame.len() as u32);
             result.frames += 1;
         }
@@ -286,7 +286,7 @@ impl XdpSender {
     fn kick(&self) -> Option<SendRefusal> {
         let socket = self.queue.socket.as_raw_fd();
         let flags = libc::MSG_DONTWAIT;
-        // SAFETY: no data, no address.
+        // SAFETY: the call passes neither data nor an address.
         let status =
             unsafe { libc::sendto(socket, std::ptr::null(), 0, flags, std::ptr::null(), 0) };
         (status < 0).then(SendRefusal::last).filter(|refusal| *refusal != SendRefusal::Full)

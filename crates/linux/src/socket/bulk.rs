@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls that move many messages at once, or move bytes without copying them.
+//! Calls that send or receive many messages at once, or send bytes without copying them.
 
 use std::fs::File;
 use std::io;

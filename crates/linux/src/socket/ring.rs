@@ -41,8 +41,8 @@ pub struct SendRing {
     outstanding: u32,
 }
 
-/// Number of times that the time limit may pass, most of them after the requests were cancelled,
-/// until a call gives up on the kernel.
+/// Number of expired time limits after which a call stops waiting for the kernel. The requests are
+/// cancelled after the first.
 const TIMEOUTS: u32 = 20;
 
 /// `user_data` of requests.
@@ -64,8 +64,8 @@ impl SendRing {
             advice: "allow io_uring: sysctl kernel.io_uring_disabled=0; in a container, also use \
                      a seccomp profile that permits it",
         };
-        // Since Linux 6.1, a thread that alone uses the ring may complete requests when it waits,
-        // without interrupts.
+        // Since Linux 6.1, a thread that is the only user of the ring can complete requests while
+        // it waits, without interrupts.
         let alone = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
@@ -78,13 +78,13 @@ impl SendRing {
         Ok(Self { ring, message, per_call, order, outstanding: 0 })
     }
 
-    /// Sends the copies on a connected socket, and waits until all are sent. After the time
-    /// `within`, cancels those that are not.
+    /// Sends the copies on a connected socket, and waits for at most `within` until all are sent.
+    /// Then cancels the rest.
     ///
     /// # Errors
-    /// Returns the first error if nothing could be sent: `TimedOut` if the time passed. Returns
-    /// `ResourceBusy` if the kernel does not complete cancelled requests, which it cannot cancel
-    /// before Linux 5.19; the ring is then unusable.
+    /// Returns the first error if nothing could be sent: `TimedOut` if the time limit expired.
+    /// Returns `ResourceBusy` if the kernel does not complete cancelled requests, which it cannot
+    /// cancel before Linux 5.19; the ring is then unusable.
     pub fn send(&mut self, socket: &impl AsFd, within: Duration) -> io::Result<Sent> {
         self.submit(socket)?;
         let mut sent = Sent::default();
@@ -131,8 +131,8 @@ impl SendRing {
         }
     }
 
-    /// Submits what was pushed and waits for all completions. Returns whether the time passed
-    /// first.
+    /// Submits the pushed requests and waits for all completions. Returns whether the time limit
+    /// expired first.
     fn wait(&self, within: Duration) -> io::Result<bool> {
         let time = Timespec::from(within);
         let waiting = SubmitArgs::new().timespec(&time);
@@ -246,7 +246,7 @@ mod tests {
         let (sender, receiver) = connected();
         let sent = ring.send(&sender, Duration::from_millis(50)).unwrap();
         assert!(sent.bytes > 0 && sent.bytes < 128 << 20, "{sent:?}");
-        // The window may open a little further.
+        // The receive window may still open a little, so that the next calls send some bytes.
         let error = (0..100).find_map(|_| ring.send(&sender, Duration::from_millis(50)).err());
         assert_eq!(error.map(|error| error.kind()), Some(io::ErrorKind::TimedOut));
         drop(receiver);

@@ -29,8 +29,7 @@ const WINDOW_NS: f64 = 500_000.0;
 /// Windows per load level and pass.
 const WINDOWS: u32 = 4;
 
-/// Number of valid windows per load level that is enough: once every level has as many, no more
-/// passes are made.
+/// Number of valid windows per load level at which measuring stops, once every level has that many.
 const ENOUGH: usize = 24;
 
 const MOST_PASSES: u32 = 100;
@@ -251,7 +250,8 @@ const LATENCY: &str = "pointer chase over half of the memory: median of the wind
 
 const RATE: &str = "bandwidth from the readers' counts, median over the chase windows";
 
-/// Converts the samples at one load level to a record. `more` is advice on how to get more time.
+/// Converts the samples at one load level to a record. `more` is advice on how to allow more
+/// measuring time.
 fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
     let seen = samples.len();
     let samples = as_meant(load, samples);

@@ -87,7 +87,7 @@ pub(super) fn rounds(
     samples
 }
 
-/// Returns whether this thread has, for each job, at least four fifths of the valid windows that
+/// Returns whether this thread has, for each job, at least 80 % of the valid windows that
 /// [`PASSES`] passes yield on a quiet machine.
 fn has_enough(jobs: &[Job], samples: &[Vec<Sample>]) -> bool {
     let kept = |samples: &Vec<Sample>| samples.iter().filter(|sample| sample.kept).count();

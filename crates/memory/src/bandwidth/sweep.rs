@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! `times` times:  for each 16 registers' worth of the piece, ascending:
-//!                     16 loads | 16 stores | 16 of both
+//!                     16 loads | 16 stores | 16 loads and 16 stores
 //! ```
 //!
 //! The loops are in assembly where the choice of register matters. This also ensures that loads
@@ -104,7 +104,7 @@ impl<'a> Sweeper<'a> {
         self.side
     }
 
-    /// Sweeps `lots` times [`LOT`] bytes, at least once, and returns the number of times.
+    /// Sweeps over `lots` [`LOT`]s, at least one, and returns their number.
     pub(super) fn advance(&mut self, lots: u64) -> u64 {
         let mut left = lots.max(1);
         while left > 0 {
@@ -139,8 +139,8 @@ impl<'a> Sweeper<'a> {
     }
 }
 
-/// Reads `bytes` bytes at the first address, writes as many at the second, or does both, `times`
-/// times.
+/// Reads `bytes` bytes at the first address, writes as many at the second, or does both. Repeats
+/// this `times` times.
 ///
 /// # Safety
 /// The caller must have exclusive access to `bytes` bytes at both addresses. `bytes` must be a
@@ -430,7 +430,7 @@ mod tests {
         let mut memory = memory(8);
         let mut sweeper = Sweeper::new(Operation::Write, Piece::new(&mut memory), 8 * LOT).unwrap();
         assert_eq!((sweeper.advance(0), sweeper.advance(3), sweeper.at), (1, 3, 4 * LOT));
-        assert_eq!((sweeper.advance(5), sweeper.at), (5, LOT), "over the end");
+        assert_eq!((sweeper.advance(5), sweeper.at), (5, LOT), "past the end");
         assert_eq!(written(&memory), 8 * LOT);
     }
 

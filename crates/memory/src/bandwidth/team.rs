@@ -15,12 +15,12 @@ const SPINS: u32 = 2000;
 /// State shared by the threads of a crew.
 #[derive(Debug)]
 pub(super) struct Crew {
-    /// Number of members; 0 until all of them are known to take part.
+    /// Number of members; 0 until all of them are known to have joined.
     size: AtomicUsize,
     /// How many threads are pinned to their CPU.
     pinned: AtomicUsize,
     arrived: AtomicUsize,
-    /// How many meetings every member has reached.
+    /// Number of meetings (barriers) that every member has reached.
     met: AtomicUsize,
     /// Index of the meeting after which the threads stop.
     last: AtomicUsize,
@@ -131,7 +131,7 @@ pub(super) fn run<R, P: Send, T: Send>(
                 Err(error) => refusal = refusal.or(Some(error.to_string())),
             }
         }
-        let gone = || "a thread ended before it began measuring".to_owned();
+        let gone = || "a thread exited before it began measuring".to_owned();
         result.map(|result| (result, results)).ok_or_else(|| refusal.unwrap_or_else(gone))
     })
 }
@@ -142,8 +142,8 @@ mod tests {
     use linerate_linux::allowed_cpus;
     use std::sync::atomic::AtomicBool;
 
-    /// Returns CPUs for three additional threads. They may share a CPU, which is slow but must
-    /// work.
+    /// Returns CPUs for three additional threads. The threads may share a CPU, which is slow but
+    /// must work.
     fn others() -> Vec<u32> {
         let cpus = allowed_cpus().unwrap();
         cpus.iter().cycle().skip(1).take(3).copied().collect()

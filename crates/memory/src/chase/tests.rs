@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares chains with a walk along them, item by item.
+//! Checks chains by walking them item by item.
 
 use super::*;
 use linerate_record::memory::PageKind;
@@ -180,7 +180,7 @@ fn a_chain_that_grows_can_be_stopped() {
     assert_eq!(chain.len(), 1 + STRETCH);
     assert!(chain.grow(usize::MAX, || true));
     assert_eq!(chain.len(), chain.capacity());
-    assert!(chain.grow(5, || false), "it is longer already");
+    assert!(chain.grow(5, || false), "the chain is already longer");
     check(&chain);
 }
 

@@ -29,7 +29,7 @@ const FULL: [f64; 10] = [44.0, 8.0, 2.0, 15.0, 8.0, 6.0, 7.0, 5.0, 2.0, 3.0];
 const LEVELS: [f64; 3] = [20.0, 6.0, 1.0];
 
 /// Minimum fraction of its share that every part gets, however late it starts. On a busy machine,
-/// every part still gets some time, and the total grows by at most two fifths.
+/// every part still gets some time, and the total grows by at most 40 %.
 const LEAST: f64 = 0.4;
 
 /// Time limit of the measurement, counted from now.

@@ -11,7 +11,7 @@ fn level(name: &str, size: f64, ns: f64) -> MemoryLevel {
     MemoryLevel {
         name: name.to_owned(),
         size_bytes: match size {
-            0.0 => Figure::absent("B", Tier::Sw, "synthetic", "its end was not seen"),
+            0.0 => Figure::absent("B", Tier::Sw, "synthetic", "the end of the level was not seen"),
             size => exact("B", size),
         },
         latency_ns: exact("ns", ns),

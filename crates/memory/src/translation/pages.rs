@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Timings say nothing about huge pages that were not granted.
+    /// Timings do not show whether huge pages work if none were granted.
     #[test]
     fn offered_then_granted_then_working() {
         use PagesVerdict::{NotGranted, NotOffered, Splintered, Unknown, Work};

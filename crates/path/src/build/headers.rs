@@ -31,11 +31,13 @@ pub(crate) fn check(stages: &[Stage], mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Returns whether packets that are not IP may be behind a stage; `None` if as before it.
+/// Returns whether packets that are not IP may leave a stage; `None` if the stage makes no
+/// difference.
 fn others_after(stage: &Stage) -> Option<bool> {
     let made = stage.made.as_ref().filter(|made| made.kind == PARSE)?;
     let passes = made.params.get(OTHER.0) == Some(&Value::Text(OTHER.1.to_owned()));
-    // A parser of non-IP packets decides about all of them; one of IP packets adds to them.
+    // A parser that processes non-IP packets passes or drops all of them. A parser restricted to IP
+    // packets can only add non-IP packets, when a packet turns out not to be IP.
     let decides = matches!(made.only, PacketClass::All | PacketClass::Other);
     (passes || decides).then_some(passes)
 }
@@ -65,8 +67,8 @@ fn unparsed(stage: &Stage, mistakes: &mut Vec<Mistake>) {
     mistakes.push(Mistake::new(at, message).help(help));
 }
 
-/// Checks that a stage that needs headers gets no packets without them. `has_others`: whether
-/// packets that are not IP reach it.
+/// Checks that only packets with parsed headers reach a stage that needs headers. `has_others` is
+/// whether packets that are not IP reach the stage.
 fn without_headers(stage: &Stage, has_others: bool, mistakes: &mut Vec<Mistake>) {
     let (Some(spec), Some(only)) = (stage.spec.filter(|spec| spec.needs_headers), stage.only)
     else {

@@ -40,7 +40,7 @@ fn packets_without_headers_behind_a_parser_that_passes_them() {
         ("[[stage]]\nkind = 'verify'\n", error),
         ("[[stage]]\nkind = 'verify'\nonly = 'all'\n", error),
         ("[[stage]]\nkind = 'verify'\nonly = 'tcp'\n[[stage]]\nkind = 'count'\n", "nothing"),
-        // A second parser that drops them, and one that only looks at other packets again.
+        // A second parser drops non-IP packets, whether it processes all packets or only those.
         ("[[stage]]\nkind = 'parse'\nname = 'again'\n[[stage]]\nkind = 'verify'\n", "nothing"),
         (
             "[[stage]]\nkind = 'parse'\nname = 'again'\nonly = 'other'\n\

@@ -46,8 +46,8 @@ fn json_of(text: &str) -> Value {
     json_of_table(document.iter())
 }
 
-/// Files that the schema must reject. It covers values individually, but not constraints between
-/// keys.
+/// Files that the schema must reject. The schema covers values individually, but not constraints
+/// between keys.
 const WRONG: &[&str] = &[
     "nmae = 'x'",
     "name = ''",

@@ -166,7 +166,7 @@ fn a_thread_that_sleeps_costs_its_cpu_time_per_packet() {
     assert_eq!(stages, [("redis-server", 4000.0)]);
     // 20 bytes of payload and 66 of headers.
     assert_eq!(found.frame_bytes, Some(86.0));
-    // The helper alone does nothing.
+    // The helper thread alone processes no packets.
     seen.observation.threads.remove(0);
     assert!(matches!(read::why(&seen, "r"), Err(NoSketch::Times { .. })));
 }

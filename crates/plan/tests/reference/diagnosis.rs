@@ -237,7 +237,7 @@ fn too_little_evidence_is_refused_with_the_reason() {
     taken.workers[1].time = Some(TimeShares { busy: 0.4, lost: 0.6, ..TimeShares::default() });
     assert_refused(&taken, "they lost 60.0 %");
 
-    // No worker is saturated, but the source is not alone in holding packets up.
+    // No worker is saturated, but the source is not the only limit.
     let share =
         |busy, blocked, starved| TimeShares { busy, blocked, starved, ..TimeShares::default() };
     let mut blocked = good.clone();
@@ -282,7 +282,7 @@ fn the_bottleneck_is_a_stage_of_the_path() {
     assert_eq!(finding.bottleneck.as_deref(), Some("stage0"), "{}", finding.sentence);
     report.finding = Some(finding);
     let finding = report.finding.as_ref().expect("a finding");
-    let expected = "; source and sink, which are no stages of the path, take 83.3 %";
+    let expected = "; source and sink, which are not stages of the path, take 83.3 %";
     assert!(finding.sentence.contains(expected), "{}", finding.sentence);
     let replay = report.replay_share().expect("times are known");
     assert!((replay.share - 500.0 / 600.0).abs() < 0.02, "{replay:?}");

@@ -52,8 +52,8 @@ fn compute_bound_mappings_are_predicted_within_two_percent() {
     }
 }
 
-/// The same for paths in which stages process only some packets: a ring costs what crosses it, a
-/// stage what it processes.
+/// Predicts paths in which stages process only some packets: the cost of a ring depends on the
+/// packets that cross it, the cost of a stage on the packets that it processes.
 #[test]
 fn mappings_of_branches_are_predicted_within_two_percent() {
     let mut dice = Dice::new(21);
@@ -61,7 +61,8 @@ fn mappings_of_branches_are_predicted_within_two_percent() {
     for case in 0..200 {
         let stages = 2 + dice.below(5);
         let mut world = World::random(&mut dice, stages).branched(&mut dice);
-        // Rings as expensive as stages, so that a wrong number of packets in them shows.
+        // Make rings as expensive as stages, so that a wrong number of packets crossing them is
+        // noticed.
         (world.producer, world.consumer) = (dice.between(50.0, 200.0), dice.between(50.0, 200.0));
         let measured = random_mapping(&mut dice, stages, 4);
         let target = random_mapping(&mut dice, stages, 4);
@@ -75,10 +76,10 @@ fn mappings_of_branches_are_predicted_within_two_percent() {
         let error = predicted / simulated - 1.0;
         assert!(error.abs() < 0.02, "case {case}: {error:+.4}, {measured:?} -> {target:?}");
     }
-    assert!(branches > 200, "only {branches} stages had packets going round them");
+    assert!(branches > 200, "only {branches} stages were bypassed by packets");
 }
 
-/// A branch at the start of a segment: three quarters of the packets go round it, and all of them
+/// A branch at the start of a segment: three quarters of the packets bypass it, but all packets
 /// cross the ring before it.
 #[test]
 fn the_ring_before_a_branch_by_hand() {

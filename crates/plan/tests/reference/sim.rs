@@ -7,7 +7,7 @@
 //! takes a packet, processes it, and puts it into the next worker's queue. It is starved while its
 //! own queue is empty and blocked while the next one is full.
 
-// Named files, because tests of other crates include this one.
+// The files are named explicitly, because tests of other crates include this file.
 #[path = "dice.rs"]
 mod dice;
 #[path = "paths.rs"]
@@ -91,8 +91,8 @@ impl World {
         }
     }
 
-    /// Makes a third of each flow's packets a class, to which or to whose complement a stage may be
-    /// restricted.
+    /// Puts a third of each flow's packets into a class. A stage may be restricted to this class,
+    /// or to the other packets.
     pub(crate) fn branched(mut self, dice: &mut Dice) -> Self {
         let mut seen = [0_usize; 16];
         let is_chosen = |(flow, _): &(usize, Option<usize>)| {
@@ -146,8 +146,8 @@ impl World {
         self.capture[packet].1.is_none_or(|dropper| dropper >= stage)
     }
 
-    /// Returns whether a packet goes round a stage, which takes no time. The stage that drops a
-    /// packet always gets it.
+    /// Returns whether a packet bypasses a stage, which takes no time. A packet never bypasses the
+    /// stage that drops it.
     fn goes_round(&self, packet: usize, stage: usize) -> bool {
         let wanted = self.branch.get(stage).copied().flatten();
         wanted.is_some_and(|wanted| wanted != self.chosen[packet])

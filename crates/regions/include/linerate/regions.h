@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Counts events in regions of a C program: the code between two reads of the counters.
+/* Counts events in regions of a C program. A region is the code between two counter reads.
  *
  *     static uint32_t parse;
  *     parse = lr_region("parse");            // once
@@ -40,8 +40,8 @@
  *
  * If the kernel module kmod/pmu_user has enabled user access to ARM's PMU, hardware events are read
  * from the PMU's registers in threads that stay on one CPU. The library then installs a SIGILL
- * handler, which passes on signals that it did not cause. A program with its own SIGILL handler
- * must install that handler before it first enters a region.
+ * handler, which passes signals with another cause to the previous handler. A program with its own
+ * SIGILL handler must install that handler before it first enters a region.
  *
  * Every function may be called from every thread at any time, but not from a signal handler. The
  * functions do nothing in a child that was forked after its parent called one of them. With
@@ -78,7 +78,7 @@ int lr_region_leave(uint32_t region);
 void lr_region_add_units(uint64_t units);
 
 /* Writes the record of the results so far to `file`; other threads may still be running. Returns 0,
- * or an error number of errno.h. */
+ * or an error number from errno.h. */
 int lr_regions_write(const char *file);
 
 /* Creates a sampler, whose results are called `name` in the record. `sets` lists the event sets,

@@ -7,8 +7,8 @@ use crate::rig::{Rig, text, texts};
 use linerate_stage_api::params::Value;
 use linerate_stage_api::testing::Pool;
 
-/// Returns a stage's message after two copies of the `idle` frame, and after the `busy` frame in
-/// addition.
+/// Returns a stage's message after two copies of the `idle` frame, and after an additional `busy`
+/// frame.
 fn idle_messages(
     kind: &'static str,
     given: &[(&'static str, Value)],

@@ -56,7 +56,8 @@ fn every_flipped_bit_is_found() {
     }
 }
 
-/// Also more than are summed in one call, with packets that need no sum between them.
+/// Includes bursts with more segments than one call sums, interleaved with packets that need no
+/// sum.
 #[test]
 fn packets_of_a_burst_do_not_share_a_fate() {
     let mut pool = Pool::new(256, 2048);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! fn=(7) look_up          from here on, counts are those of this function; later only fn=(7)
-//! 0 120 3 2 0 1           a position, then counts in the order of `events:`, without final zeros
+//! 0 120 3 2 0 1           position, then counts in the order of `events:`, without trailing zeros
 //! calls=1 0               the next line has the counts of a callee, which are also under its fn=
 //! ```
 

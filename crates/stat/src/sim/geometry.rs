@@ -37,7 +37,7 @@ pub enum GeometryError {
         /// Similar processor names; all names if none is similar.
         nearest: Vec<String>,
     },
-    /// A cache does not have the form `size/ways/line`.
+    /// A cache specification is not of the form `size/ways/line`.
     Malformed {
         /// The text.
         text: String,

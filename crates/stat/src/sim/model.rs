@@ -146,7 +146,7 @@ impl Model {
     /// Returns the name of the processor to emulate, for QEMU's `-cpu` option; `None` for the
     /// emulator's default.
     pub(crate) fn processor(&self, emulator: &str) -> Option<&'static str> {
-        // The defaults of these lack extensions that programs use.
+        // The default processors of these emulators lack extensions that programs use.
         const ALL: [&str; 4] = ["qemu-x86_64", "qemu-i386", "qemu-arm", "qemu-aarch64"];
         match self.processor {
             Some((of, name)) if of == emulator => Some(name),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Two functions whose counts are known: `walk` misses each line of 1 MiB, 20 times, and `compute`
-   only computes, a million steps. With arguments, does the same in a child process too. */
+/* Two functions with known counts: `walk` misses each line of 1 MiB, 20 times; `compute` executes a
+   million steps without misses. With arguments, a child process does the same. */
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Carries out its arguments in order, so that a test knows the expected counts:
+/* Executes its arguments in order, so that a test can predict the counts:
      lN  N loads of one word                 sN  N stores to this word
      pN  one load from each of the first N 64-byte lines
      wN  N iterations of a loop with one branch

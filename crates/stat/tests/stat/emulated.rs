@@ -196,7 +196,7 @@ fn emulated_commands_end_as_without() {
     let outcome = known.run("w1000 c x7");
     assert_eq!(outcome.status, 7);
     assert!(counts(&outcome)["branches"] > 1000);
-    // Counts are there even after SIGKILL.
+    // The counts survive even SIGKILL.
     for signal in [15, 9] {
         let outcome = known.run(&format!("w1000 k{signal}"));
         assert_eq!(outcome.report.ended.unwrap().signal, Some(signal));
@@ -259,7 +259,7 @@ fn programs_of_other_architectures_run_on_their_own_caches() {
     }
 }
 
-/// A plug-in that the emulator does not load is no reason not to simulate.
+/// Without an explicit simulator, Valgrind is the fallback if QEMU does not load the plug-in.
 #[test]
 fn valgrind_is_used_where_the_plug_in_is_not_loaded() {
     let Some(known) = Known::new("cc", &["-static"]) else { return };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts per instruction of simulated programs: they add up to the counts of the program, which
-//! are those of a simulation without them.
+//! Tests counts per instruction of simulated programs: they add up to the program's counts, which
+//! equal those of a simulation without counts per instruction.
 //!
 //! Needs qemu-user and a C compiler; without them, prints `SKIP` and why.
 
@@ -157,7 +157,7 @@ fn programs_of_other_architectures_count_per_instruction() {
 fn what_cannot_be_counted_per_instruction_is_refused() {
     let refused = |request: Request| match request.run(&watch(&Pending::new())) {
         Err(error) => error.to_string(),
-        Ok(_) => panic!("it was counted"),
+        Ok(_) => panic!("the request was accepted"),
     };
     let hot = || request(&["true"], Some("l1d_misses"));
     assert!(refused(Request { tier: None, caches: None, ..hot() }).contains("add --tier sim"));

@@ -92,7 +92,7 @@ fn other_caches_are_no_ground_for_a_verdict() {
     assert!(outcome.report.baseline.iter().all(|change| change.judged == Judged::OtherCaches));
     assert_eq!(outcome.report.caches.as_ref().unwrap().name, "arm1176");
     let (now, then) = (figure(&outcome, "l1d_misses"), figure(&before, "l1d_misses"));
-    assert!(number(now) > number(then), "16 KiB miss more than this machine's");
+    assert!(number(now) > number(then), "a 16 KiB cache misses more often than this machine's");
 }
 
 /// A regression gate must not pass because `--tier sim` was forgotten.

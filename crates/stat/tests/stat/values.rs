@@ -197,7 +197,7 @@ fn several_runs_give_a_median_with_its_interval() {
         assert_eq!((figure.n, figure.confidence), (7, Some(0.95)));
     }
     let elapsed = number(figure(&outcome, "elapsed_s"));
-    assert!(outcome.report.elapsed_s > elapsed, "that of the report is the sum");
+    assert!(outcome.report.elapsed_s > elapsed, "the report has the sum over all runs");
     // The median of an odd number of exact counts is one of them.
     let faults = event(&outcome, "page_faults");
     assert_eq!(faults.raw.unwrap() as f64, number(&faults.count));

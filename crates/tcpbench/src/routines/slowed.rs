@@ -42,8 +42,8 @@ pub(crate) fn late() -> Routines {
 }
 
 unsafe extern "C" fn late_checksum(_: *const u8, _: usize, sum: u32) -> u32 {
-    // The chain stays in a register: through memory, processors that predict store forwarding would
-    // take one time for it where calls follow each other, and another where a fence separates them.
+    // The chain stays in a register. In memory, processors that predict store forwarding would make
+    // its time depend on whether a fence separates the calls.
     let factor = black_box(0x9e37_79b1);
     (0..CHAIN).fold(sum, |sum, _| sum.wrapping_mul(factor) | 1)
 }

@@ -28,7 +28,7 @@ fn every_pattern_completes_with_every_set_over_both_wires() {
                 let set = Set::find(set).expect("a set");
                 let mut session = session(&Setup { wire, ..Setup::for_pattern(pattern) }, &set)
                     .expect("it connects");
-                let slice = session.run(little(pattern)).expect("it gets through");
+                let slice = session.run(little(pattern)).expect("the run completes");
                 let done = if pattern.is_about_bytes() { slice.bytes } else { slice.exchanges };
                 assert!(done >= little(pattern) && slice.frames > 0, "{pattern} {slice:?}");
                 assert_eq!(session.carried().lost, 0);
@@ -43,7 +43,7 @@ fn every_pattern_survives_every_impairment() {
         let setup = Setup { impairments: ROUGH, ..Setup::for_pattern(pattern) };
         let set = Set::find(SELECTED).expect("a set");
         let mut session = session(&setup, &set).expect("it connects");
-        session.run(little(pattern)).expect("it gets through");
+        session.run(little(pattern)).expect("the run completes");
         let carried = session.carried();
         assert!(carried.lost > 0 && carried.corrupted > 0, "{pattern} {carried:?}");
         let dropped: u64 = session.counters().iter().map(|c| c.bad_checksums).sum();
@@ -77,11 +77,11 @@ fn without_checksums_the_comparison_finds_damage() {
     for wire in [WireMode::Copy, WireMode::Reference] {
         let setup = Setup { impairments: corrupt, wire, ..Setup::for_pattern(Pattern::Bulk) };
         let mut off = session(&setup, &Set::find(OFF).expect("a set")).expect("it connects");
-        let error = off.run(100_000_000).expect_err("damage gets through");
+        let error = off.run(100_000_000).expect_err("the corruption is detected");
         assert!(matches!(error, Error::Corrupt { .. } | Error::Lost { .. }), "{error}");
         let selected = Set::find(SELECTED).expect("a set");
         let mut on = session(&setup, &selected).expect("it connects");
-        on.run(3_000_000).expect("no damage gets through");
+        on.run(3_000_000).expect("checksums reject all corruption");
         assert!(on.carried().corrupted > 10);
     }
 }
@@ -119,6 +119,6 @@ fn sums_taken_by_the_stack_and_by_the_device_understand_each_other() {
         .endpoint(&config(&setup, &Set::find("document").expect("a set"), Side::Client))
         .expect("an endpoint");
     mixed.connect().expect("it connects");
-    mixed.run(3_000_000).expect("it gets through");
+    mixed.run(3_000_000).expect("the run completes");
     assert_eq!(mixed.counters()[0].bad_checksums, 0);
 }

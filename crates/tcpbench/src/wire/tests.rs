@@ -79,7 +79,7 @@ fn each_impairment_does_what_it_counts() {
         let expected = 5000.0 * share;
         assert!((count as f64 - expected).abs() < expected / 5.0, "{carried:?}");
     }
-    assert_eq!(through(all, 5000), (arrived, carried), "the same seed, the same damage");
+    assert_eq!(through(all, 5000), (arrived, carried), "the same seed gives the same corruption");
 }
 
 #[test]

@@ -23,7 +23,7 @@ const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PREFIX: u8 = 24;
 const PORT: u16 = 9;
 
-/// How long a child may keep running after the window. Processes start late on a busy machine.
+/// Maximum time for which a child runs beyond the window. On a busy machine, processes start late.
 const MORE: Duration = Duration::from_secs(20);
 
 /// Datagram payload, small enough for a short frame.
@@ -32,10 +32,10 @@ const PAYLOAD: [u8; 64] = [0; 64];
 /// Pause between the sender's bursts, during which it yields the CPU.
 const STEP: Duration = Duration::from_millis(1);
 
-/// How long the sender waits for the receiver to get a datagram before it sends another one.
+/// Time for which the sender waits for the receiver to get a datagram before it sends another one.
 const STEP_TO_REACH: Duration = Duration::from_millis(50);
 
-/// Plays a role until stdin is closed or the time limit expires.
+/// Runs as the demo's sender or receiver until stdin is closed or the time limit expires.
 pub(in crate::why) fn play(part: Part, window: Duration) -> Result<Answer, Failure> {
     let until = Instant::now() + window + MORE;
     match part {
@@ -45,7 +45,7 @@ pub(in crate::why) fn play(part: Part, window: Duration) -> Result<Answer, Failu
     Ok(Answer::Done)
 }
 
-/// Sets up the network, then sends until the demo ends. Prints how many datagrams were sent and
+/// Sets up the network, then sends until the demo ends. Prints the numbers of datagrams sent and
 /// received.
 fn send(window: Duration, until: Instant) -> Result<(), Failure> {
     enter_private_network().map_err(|error| no_namespace(&error))?;
@@ -64,7 +64,7 @@ fn send(window: Duration, until: Instant) -> Result<(), Failure> {
     let mut sent = 0;
     while Instant::now() < until && !stdin.has_ended() {
         let due = (began.elapsed().as_secs_f64() * PER_SECOND) as u64;
-        // Datagrams for which the interface had no room do not count as sent.
+        // Datagrams that the interface's full queue rejected do not count as sent.
         sent += (sent..due).filter(|_| socket.send(&PAYLOAD).is_ok()).count() as u64;
         std::thread::sleep(STEP);
     }
@@ -72,7 +72,7 @@ fn send(window: Duration, until: Instant) -> Result<(), Failure> {
     say(&format!("sent {sent} received {received}"))
 }
 
-/// Empties the small receive buffer every [`PAUSE`], and finally prints how many datagrams were
+/// Empties the small receive buffer every [`PAUSE`], and finally prints the number of datagrams
 /// received.
 fn receive(until: Instant) -> Result<(), Failure> {
     enter_new_network().map_err(|error| no_namespace(&error))?;
@@ -99,7 +99,7 @@ fn receive(until: Instant) -> Result<(), Failure> {
     say(&format!("received {received}"))
 }
 
-/// Reads all queued datagrams, and returns how many there were.
+/// Reads all queued datagrams, and returns their number.
 fn waiting(socket: &UdpSocket) -> u64 {
     let mut datagram = [0; PAYLOAD.len()];
     let mut count = 0;
@@ -146,7 +146,7 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Reads a line of the receiver's output and checks that it is `wanted`. Before waiting for
+    /// Reads a line of the receiver's output and checks that it equals `wanted`. Before waiting for
     /// `ready`, signals the receiver to continue.
     fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
         if wanted == "ready" {
@@ -157,8 +157,8 @@ impl Receiver {
         if line == wanted { Ok(()) } else { Err(self.failure()) }
     }
 
-    /// Sends datagrams until the receiver has got one. The kernel activates an interface up to a
-    /// second after it is brought up, and until then cannot answer ARP requests.
+    /// Sends datagrams until the receiver has got one. The kernel may activate an interface up to a
+    /// second after it is brought up, and cannot answer ARP requests before.
     fn reach(&mut self, socket: &UdpSocket, until: Instant) -> Result<(), Failure> {
         let mut is_reached = false;
         while !is_reached && Instant::now() < until {
@@ -175,7 +175,7 @@ impl Receiver {
         Ok(line.trim().to_owned())
     }
 
-    /// Ends the receiver, and returns how many datagrams it received.
+    /// Stops the receiver, and returns the number of datagrams it received.
     fn end(&mut self) -> Result<u64, Failure> {
         drop(self.child.stdin.take());
         let line = self.line()?;
@@ -187,7 +187,7 @@ impl Receiver {
         drop(self.child.stdin.take());
         let mut words = String::new();
         if let Some(stderr) = &mut self.child.stderr {
-            // Unreadable output is left out of the message.
+            // Output that cannot be read is left out of the message.
             let _ = stderr.read_to_string(&mut words);
         }
         Failure::new(words.trim().strip_prefix("linerate: ").unwrap_or("the receiver exited early"))
@@ -212,13 +212,13 @@ impl Input {
         Ok(Self(File::from(owned)))
     }
 
-    /// Returns whether the other end is closed. No data arrives after the setup, so readable input
-    /// means end-of-file.
+    /// Returns whether the other end has closed the pipe. No data arrives after the setup, so
+    /// readable input means end-of-file.
     fn has_ended(&mut self) -> bool {
         wait_to_read(&self.0, Duration::ZERO).unwrap_or(true)
     }
 
-    /// Reads a line and checks that it is `wanted`.
+    /// Reads a line and checks that it equals `wanted`.
     fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
         let mut line = vec![0; wanted.len() + 1];
         self.0.read_exact(&mut line).map_err(Failure::new)?;

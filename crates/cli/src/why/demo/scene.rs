@@ -42,7 +42,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Starts both children. They exit by themselves a few seconds after `window` has elapsed.
+    /// Starts both children, which exit on their own some time after `window` has elapsed.
     pub(super) fn start(window: Duration) -> Result<Self, Failure> {
         let mut sender = child(Part::Sender, window)?
             .process_group(0)
@@ -62,7 +62,7 @@ impl Scene {
         self.receiver
     }
 
-    /// Ends the demo, and returns how many datagrams were sent and received.
+    /// Stops the demo, and returns the numbers of datagrams sent and received.
     pub(super) fn finish(mut self) -> Result<Truth, Failure> {
         drop(self.sender.stdin.take());
         match Truth::parse(&self.line()?) {
@@ -82,7 +82,7 @@ impl Scene {
         drop(self.sender.stdin.take());
         let mut words = String::new();
         if let Some(stderr) = &mut self.sender.stderr {
-            // Unreadable output is left out of the message.
+            // Output that cannot be read is left out of the message.
             let _ = stderr.read_to_string(&mut words);
         }
         let words = words.trim();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests counts by function of simulated programs whose counts are known: a function that misses
-//! and one that only computes.
+//! Tests per-function counts of a simulated program with known counts: one function causes cache
+//! misses, and another only computes.
 //!
 //! Needs qemu-user and a C compiler; without them, prints `SKIP` and why.
 
@@ -8,7 +8,7 @@ use super::*;
 use linerate_record::stat::{HotFunction, HotSpots};
 
 const SOURCE: &str = "../stat/tests/sim/hot.c";
-/// Lines that `walk` misses, and steps of `compute`.
+/// Number of cache lines that `walk` misses, and number of steps of `compute`.
 const MISSES: u64 = 20 * (1 << 20) / 64;
 const STEPS: u64 = 1_000_000;
 
@@ -44,7 +44,7 @@ fn hot_spots(record: &Record) -> &HotSpots {
     report_of(record).hot.as_ref().expect("counts by function")
 }
 
-/// Checks that the counts of all functions are those of the command, to the last one.
+/// Checks that the counts of all functions add up exactly to those of the command.
 #[track_caller]
 fn assert_sums(record: &Record) {
     let hot = hot_spots(record);

@@ -61,7 +61,7 @@ impl Segment {
 
     /// Returns the frame as the sender passes it to an interface with checksum offload.
     fn unfinished(&self) -> Vec<u8> {
-        // The summed bytes start with the pseudo-header.
+        // The checksummed bytes start with the pseudo-header.
         let pseudo_bytes = if self.v6 { 40 } else { 16 };
         self.framed(|summed| !plain_sum(&summed[..pseudo_bytes]))
     }
@@ -186,8 +186,8 @@ fn the_mtu_is_what_most_syns_announce() {
     assert_eq!(of(&[endless.frame(), vec![8; 20]]), 1500);
 }
 
-/// A connection uses the smaller of the segment sizes announced by its ends. If the SYN of an end
-/// is missing from the capture, the size for the wire is used instead.
+/// A connection uses the smaller of the segment sizes announced by its endpoints. An endpoint whose
+/// SYN is missing from the capture is assumed to have announced the link MTU.
 #[test]
 fn each_connection_has_its_mtu() {
     let syn = |port: u8, mss: u16, is_back: bool| {
@@ -249,7 +249,7 @@ fn checksums_left_to_the_interface_are_computed() {
             assert_eq!(done, [&whole[..], &[0xee; 3]].concat());
             let l4 = whole.len() - bytes - 20;
             unfinished[l4 + 16] ^= 0x55;
-            assert_eq!(completed(&unfinished), None, "a wrong checksum stays wrong");
+            assert_eq!(completed(&unfinished), None, "a wrong checksum is not completed");
         }
     }
 }
@@ -262,7 +262,7 @@ fn padding_fills_with_zeros_and_mends_the_checksum() {
         let header = segment.frame().len() - 1200;
         segment.payload[96 - header..].fill(0);
         assert_eq!(padded(&captured, header + 1200), Some(segment.frame()), "v6 {v6}");
-        assert_eq!(padded(&captured[..header - 1], header + 1200), None, "a header is cut");
+        assert_eq!(padded(&captured[..header - 1], header + 1200), None, "a header is truncated");
         assert_eq!(padded(&captured, 1 << 20), None);
     }
     let arp = [&[0xff; 12][..], &[8, 6], &[1; 20]].concat();
@@ -303,8 +303,8 @@ proptest! {
         prop_assert_eq!(cut(&frame, mtu), expected);
     }
 
-    /// Damaged frames are split, padded or left alone without panics, and no segment exceeds the
-    /// MTU.
+    /// Damaged frames are split, padded or left unchanged without panics, and no segment exceeds
+    /// the MTU.
     #[test]
     fn damaged_frames_never_panic(
         (v6, vlan) in any::<(bool, bool)>(),

@@ -7,7 +7,7 @@ use crate::meter::Window;
 const TICKS_PER_SECOND: f64 = 1e6;
 
 /// Returns the readings of a worker that receives a packet in every second window and is
-/// interrupted in exactly those windows.
+/// interrupted in exactly these windows.
 fn in_step(windows: u64, starved: u64) -> Readings {
     let window = |index: u64| {
         let packets = index % 2;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The protocol on a model of the machine, in all interleavings; then the code, under stress.
+//! Checks all interleavings of the protocol on a model of the machine, and stress-tests the code.
 
 use super::*;
 use crate::ring::ring;
 use std::collections::BTreeSet;
 
-/// A machine with one store buffer per thread, as x86 (TSO): a store becomes visible to the other
-/// thread at any later time, in order, and at the latest at a barrier of its thread. Since a load
-/// may then execute before an earlier store is visible, this covers the one reordering that the
-/// protocol has to fear, on any architecture.
+/// A machine with one store buffer per thread, as x86 (TSO): stores become visible to the other
+/// thread in order, at any later time, but at the latest at a barrier of their thread. A load may
+/// thus execute before an earlier store is visible, which is the only reordering that could break
+/// the protocol, on any architecture.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
-    /// Items published and state, in memory.
+    /// Number of items published, and the worker's state, as they are in memory.
     tail: u32,
     state: u32,
     event: u32,
     /// The worker's store to `state` and the neighbour's store to `tail` that are not visible yet.
     state_buffer: Option<u32>,
     tail_buffer: Option<u32>,
-    /// Next step of each thread; items that each has pushed or taken.
+    /// Next step of each thread, and the numbers of items pushed and taken.
     worker: Worker,
     neighbour: Neighbour,
     pushed: u32,
@@ -45,16 +45,16 @@ enum Neighbour {
     Done,
 }
 
-/// How the threads keep their stores and loads in order.
+/// How the threads order their stores and loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    /// The worker's barrier is one of all CPUs; the neighbour has none.
+    /// The worker executes a barrier on all CPUs; the neighbour has no barrier.
     Everywhere,
-    /// Both threads issue a fence between their store and their load.
+    /// Both threads execute a fence between their store and their load.
     Fences,
-    /// Only the worker issues one.
+    /// Only the worker executes a fence.
     WorkerOnly,
-    /// Only the neighbour issues one.
+    /// Only the neighbour executes a fence.
     NeighbourOnly,
 }
 
@@ -73,7 +73,7 @@ const START: State = State {
 };
 
 impl State {
-    /// The machine makes a buffered store visible.
+    /// Returns the states in which the machine has made a buffered store visible.
     fn drains(&self) -> Vec<Self> {
         let mut next = Vec::new();
         if let Some(state) = self.state_buffer {
@@ -93,8 +93,8 @@ impl State {
                 next.taken += 1;
                 Worker::Poll
             }
-            // The ladder decides to sleep: S1. A buffered store of the worker must be visible
-            // before its next swap, which the code reaches before it falls asleep again.
+            // The ladder decides to sleep (S1). No earlier store of the worker is in its buffer,
+            // because the code executes a swap before it falls asleep again.
             Worker::Poll => {
                 next.state_buffer = Some(ASLEEP);
                 Worker::Barrier
@@ -134,7 +134,7 @@ impl State {
         next.neighbour = match self.neighbour {
             Neighbour::Done => return None,
             Neighbour::Push if self.pushed == ITEMS => Neighbour::Done,
-            // One entry in the buffer: an earlier store becomes visible first.
+            // The buffer has one entry: an earlier store must become visible first.
             Neighbour::Push if self.tail_buffer.is_some() => return None,
             Neighbour::Push => {
                 next.pushed += 1;
@@ -165,8 +165,8 @@ impl State {
     }
 }
 
-/// Visits every reachable state; returns their number, and one in which nothing can happen any more
-/// although items are left.
+/// Visits every reachable state. Returns the number of states, and a state in which no step is
+/// possible although items are left, if there is one.
 fn explore(order: Order) -> (usize, Option<State>) {
     let (mut seen, mut open, mut stuck) = (BTreeSet::from([START]), vec![START], None);
     while let Some(state) = open.pop() {
@@ -200,12 +200,12 @@ fn one_barrier_alone_loses_wake_ups() {
         let (_, stuck) = explore(order);
         let stuck = stuck.unwrap_or_else(|| panic!("{order:?} should lose a wake-up"));
         assert_eq!((stuck.worker, stuck.neighbour), (Worker::Wait, Neighbour::Done));
-        assert!(stuck.tail > stuck.taken, "an item waits: {stuck:?}");
+        assert!(stuck.tail > stuck.taken, "no item is waiting: {stuck:?}");
     }
 }
 
-/// Items are pushed one at a time, at moments spread over the worker's way to sleep. With a
-/// time-out far beyond that of the test, a lost wake-up hangs it.
+/// Pushes items one at a time, at different points of the worker's path to sleep. The time-out of a
+/// sleep is far longer than that of the test, so a lost wake-up hangs the test.
 fn stress(fences: bool, items: u32) -> u64 {
     let (mut producer, mut consumer) = ring::<u32>(64);
     let waker = Waker::new().unwrap();
@@ -243,7 +243,7 @@ fn stress(fences: bool, items: u32) -> u64 {
 #[test]
 fn every_push_to_a_sleeping_worker_wakes_it() {
     for fences in [false, true] {
-        assert!(stress(fences, 30_000) > 0, "the worker slept");
+        assert!(stress(fences, 30_000) > 0, "the worker never slept");
     }
 }
 
@@ -253,7 +253,7 @@ fn a_wake_up_before_the_sleep_is_not_lost_and_one_after_it_is_not_kept() {
     let mut sleeper = Sleeper::new(&waker, std::iter::empty());
     let short = Duration::from_millis(1);
     waker.notify();
-    assert_eq!(sleeper.sleep(|| false, short), Slept::InFull, "it was awake: nothing to tell");
+    assert_eq!(sleeper.sleep(|| false, short), Slept::InFull, "no signal for an awake worker");
     let woken = sleeper.sleep(
         || {
             waker.notify();

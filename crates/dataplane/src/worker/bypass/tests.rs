@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares stages for some of the packets with a reference that looks at one packet at a time.
+//! Compares stages restricted to a packet class with a reference that processes one packet at a
+//! time.
 
 use super::*;
 use crate::burst::Verdict;
@@ -9,7 +10,7 @@ use crate::stage::Stage;
 use proptest::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What the test stage does with a packet, by its position.
+/// The test stage's treatment of a packet, by position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Pass,
@@ -18,10 +19,10 @@ enum Fate {
     Panic,
 }
 
-/// A packet of a test: IP version, protocol, fate.
+/// A packet in a test: IP version, protocol, and treatment by the stage.
 type Given = (u8, u8, Fate);
 
-/// Decides by position, and notes the positions that it was given.
+/// A stage that treats packets by position, and records the positions of the packets it was given.
 struct Decide {
     fates: Vec<Fate>,
     seen: std::sync::mpsc::Sender<u64>,
@@ -129,7 +130,7 @@ proptest! {
         prop_assert_eq!(account.consumed, ends(Fate::Consume));
         let released = (ends(Fate::Drop) + ends(Fate::Consume)).packets as usize;
         prop_assert_eq!(burst.released.len(), released);
-        // Nothing is left behind, and no vector has grown.
+        // No packets are left behind, and no vector has grown.
         prop_assert!(bypass.aside.is_empty() && bypass.order.is_empty() && bypass.spare.is_empty());
         for vector in [&bypass.aside, &bypass.spare, &burst.packets] {
             prop_assert_eq!(vector.capacity(), MAX_BURST);
@@ -153,7 +154,8 @@ fn packets_of_a_stage_that_panics_are_all_accounted_for() {
     fill(&mut burst, pool.packets(0), &given);
     let result = catch_unwind(AssertUnwindSafe(|| part.process_some(&mut burst, &mut bypass)));
     assert!(result.is_err());
-    // IPv4: 0 and 2 dropped, 4 passed, 6 panics, 8 not looked at. IPv6: all set aside.
+    // IPv4: 0 and 2 are dropped, 4 passes, 6 panics, 8 is not processed. IPv6: all bypass the
+    // stage.
     assert_eq!(burst.at_cursor().map(|packet| packet.meta().position), Some(6));
     let mut held: Vec<u64> =
         burst.remaining().chain(bypass.aside()).map(|packet| packet.meta().position).collect();

@@ -106,7 +106,7 @@ fn bpf(
     advice: &'static str,
 ) -> Result<OwnedFd, Error> {
     let number = call(command, words, what, advice)?;
-    // SAFETY: the kernel has just opened it, and no other code knows it.
+    // SAFETY: the kernel has just opened it, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

@@ -2,7 +2,8 @@
 //! The rings of an AF_XDP socket: single-producer, single-consumer, with the kernel on one side.
 //!
 //! Indices are free-running: entry `i` is in slot `i mod entries`. `publish` makes the entries that
-//! this side has written visible to the kernel; `release` gives back the entries that it has read.
+//! this side has written visible to the kernel; `release` returns the entries that this side has
+//! read to the kernel.
 
 use super::super::socket::get_at;
 use crate::Error;

@@ -16,8 +16,8 @@ fn folder(name: &str, damage: impl FnOnce(&mut Vec<u8>), reseal: bool) -> Option
     };
     let folder = std::env::temp_dir().join(format!("linerate-{}-{name}", std::process::id()));
     fs::create_dir_all(&folder).expect("a directory");
-    let mut bytes = fs::read(built.join(name_of("so"))).expect("it is there");
-    let seal = fs::read_to_string(built.join(name_of("seal"))).expect("it is there");
+    let mut bytes = fs::read(built.join(name_of("so"))).expect("the build wrote this file");
+    let seal = fs::read_to_string(built.join(name_of("seal"))).expect("the build wrote this file");
     damage(&mut bytes);
     let seal = if reseal { format!("{:016x}", fnv1a(&bytes)) } else { seal };
     fs::write(folder.join(name_of("so")), bytes).expect("a file can be written");
@@ -28,13 +28,13 @@ fn folder(name: &str, damage: impl FnOnce(&mut Vec<u8>), reseal: bool) -> Option
 fn error(folder: &Path) -> String {
     let loaded = Plugin::load(1460, &[folder.to_owned()]);
     fs::remove_dir_all(folder).expect("the folder was made by the test");
-    loaded.err().expect("it was damaged").to_string()
+    loaded.err().expect("a damaged object is rejected").to_string()
 }
 
 #[test]
 fn reports_missing_or_damaged_objects_with_the_rebuild_command() {
     let nowhere = PathBuf::from("/nowhere");
-    let missing = Plugin::load(1460, &[nowhere]).err().expect("it is not there").to_string();
+    let missing = Plugin::load(1460, &[nowhere]).err().expect("no such directory").to_string();
     assert!(missing.contains("linerate-lwip-1460.so in /nowhere"), "{missing}");
     assert!(missing.contains("cargo xtask fetch lwip"), "{missing}");
     let Some(short) = folder("short", |bytes| bytes.truncate(bytes.len() / 2), false) else {
