@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All stage and source kinds in this program. One line adds the kinds of another crate.
+//! All stage and source kinds in this program. Adding the kinds of another crate takes one line.
 
 use linerate_path::plugins::Named;
 use linerate_path::spec::{Kinds, Plugin, SourceSpec, StageSpec};

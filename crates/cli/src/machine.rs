@@ -36,8 +36,8 @@ fn from_file(name: &str) -> Result<Processor, Failure> {
         .map_err(|error| Failure::new(format!("invalid processor file {name}: {error}")))
 }
 
-/// Returns a processor's event codes. Each has the event's portable name, if requested and
-/// available, or else its name in the processor file.
+/// Returns a processor's event codes. Each code has the event's portable name, if requested and
+/// available, or else the name in the processor file.
 pub(crate) fn codes(processor: &Processor, is_portable: bool) -> Vec<EventCode> {
     let events = processor.events.iter();
     let code = events.map(|event| EventCode {

@@ -100,7 +100,7 @@ struct Found {
     keys: Keys,
     /// Lock file of a checkout; with it, the crate uses the same dependency versions as linerate.
     lock: Option<String>,
-    /// Manual step that the user must do first; empty if none.
+    /// Manual step that the user must take first; empty if there is none.
     note: &'static str,
 }
 

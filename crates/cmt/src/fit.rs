@@ -46,7 +46,7 @@ pub enum FitError {
     System(Fault),
     /// The configuration has no observations.
     NotObserved(String),
-    /// There are observations for this role, but no strand has it.
+    /// There are observations for this role, but no strand has the role.
     NoStrand(String),
     /// The parameter has no bounds for fitting.
     NoBounds(String),

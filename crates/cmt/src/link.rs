@@ -21,7 +21,7 @@ pub(super) struct Links {
 /// State of a queue: a ring of slots.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
-    /// For each slot, the cycle from which the other side sees its last change.
+    /// For each slot, the cycle from which the other side sees the slot's last change.
     seen_from: Vec<u64>,
     /// Packets read and written so far, and the next slots to read and write.
     read: u64,
@@ -78,7 +78,7 @@ impl Ring {
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     interval: u64,
-    /// Arrival cycle of the next packet. Like the interval, in fixed point with 32 fractional bits.
+    /// Arrival cycle of the next packet, in fixed point with 32 fractional bits, like the interval.
     next: u64,
     waiting: u64,
     ring: u64,

@@ -27,10 +27,10 @@ use super::share::fixed;
 use super::system::BUBBLE_CYCLES_MAX;
 use super::thread::{NEVER, Thread};
 
-/// Strand places per pipe.
+/// Number of places per pipe. A place is the position of a strand on the pipe.
 const PLACES: usize = STRANDS_PER_PIPE_MAX as usize;
 
-/// Cycles covered by the calendar, whose word has one group of bits for each.
+/// Number of cycles covered by the calendar, a 64-bit word with one group of bits per cycle.
 const SLOTS: u64 = u64::BITS as u64 / PLACES as u64;
 
 const _: () = assert!((BUBBLE_CYCLES_MAX as u64) < SLOTS - 1);
@@ -41,7 +41,7 @@ const NO_PLACE: usize = PLACES;
 /// Bit mask of all places in a slot.
 const ALL: u64 = (1 << PLACES) - 1;
 
-/// Number of orders in which four strands can have last issued.
+/// Number of possible orders in which the four places last issued.
 const ORDERS: usize = 24;
 
 /// Transition table, by current order and set of ready places: which place issues, and the new

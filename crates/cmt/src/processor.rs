@@ -88,7 +88,7 @@ pub enum WaitsFor {
     L2,
     /// A load served by memory.
     Memory,
-    /// One cycle, because the event counts cycles.
+    /// One cycle, for an event that counts cycles.
     Cycle,
 }
 

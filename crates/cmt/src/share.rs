@@ -9,8 +9,8 @@ pub(super) fn fixed(value: f64) -> u64 {
     (value * 4_294_967_296.0).round() as u64
 }
 
-/// A sequence of integers with a given mean. Each is the mean rounded down or up, with the
-/// remainder carried to the next.
+/// A sequence of integers with a given mean. Each integer is the mean rounded down or up, with the
+/// remainder carried to the next one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     step: u64,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Catalog of the events that this machine can count, indexed by their portable and native names.
 //!
-//! | notation | meaning | numbers come from |
+//! | notation | meaning | source of the event number |
 //! |---|---|---|
 //! | `l1d_misses` | a portable name | the processor's table |
 //! | `l1d_cache_refill` | the processor's own name, in any case | the processor's table |
@@ -304,10 +304,10 @@ impl Catalog {
         Some(format!("the cores of PMU {lacking} do not implement {native} and would count 0"))
     }
 
-    /// Returns why the kernel never counts this software event on this machine; `None` if it counts
-    /// it. On x86, the kernel opens alignment and emulation faults like other events, but leaves
-    /// their counts at 0: only other architectures count them (perf_sw_event with
-    /// PERF_COUNT_SW_ALIGNMENT_FAULTS or PERF_COUNT_SW_EMULATION_FAULTS under arch/).
+    /// Returns why the kernel never counts this software event on this machine; `None` if the
+    /// kernel counts the event. On x86, the kernel opens alignment and emulation faults like other
+    /// events, but leaves their counts at 0: only other architectures count them (perf_sw_event
+    /// with PERF_COUNT_SW_ALIGNMENT_FAULTS or PERF_COUNT_SW_EMULATION_FAULTS under arch/).
     fn never(&self, row: &Row) -> Option<String> {
         let is_never = ["alignment_faults", "emulation_faults"].contains(&row.name());
         (self.is_x86 && is_never).then(|| {

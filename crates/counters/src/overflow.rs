@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests sampling by counter overflow on loops that each cause a known share of an event's
+//! Tests sampling by counter overflow with loops, each of which causes a known share of an event's
 //! occurrences. Determines in which loop the samples land, how many samples are missing, and how
 //! late they are.
 //!
@@ -118,7 +118,7 @@ pub enum Obstacle {
     Failed(&'static str, io::Error),
 }
 
-/// Returns how many events, more than 0, an iteration of a loop causes in user mode.
+/// Returns the number of events (more than 0) that one loop iteration causes in user mode.
 ///
 /// # Errors
 /// Returns [`Obstacle`] if no trial is possible with this event.

@@ -51,8 +51,9 @@ pub struct Options {
     pub slice: Duration,
     /// Random seed for the set order.
     pub seed: u64,
-    /// Index of the event that scaled counts are based on; `None` for time. The event is then
-    /// counted all the time if possible; otherwise time is the base. See [`Session::scaled_by`].
+    /// Index of the reference event by which the counts of multiplexed events are scaled; `None` to
+    /// scale by time. If possible, the reference event is not multiplexed; otherwise, counts are
+    /// scaled by time. See [`Session::scaled_by`].
     pub scale_by: Option<usize>,
 }
 
@@ -138,7 +139,8 @@ impl Session {
         &self.plan
     }
 
-    /// Returns the index of the event that scaled counts are based on; `None` for time.
+    /// Returns the index of the reference event by which the counts of multiplexed events are
+    /// scaled; `None` if they are scaled by time.
     pub fn scaled_by(&self) -> Option<usize> {
         self.base.map(|place| self.plan.always[place])
     }
@@ -157,8 +159,8 @@ impl Session {
         hardware.map(|(_, &is_user_only)| if is_user_only { Tier::User } else { Tier::Hw }).min()
     }
 
-    /// Starts counting, except for [`Scope::Held`], where execve(2) does. Returns the time until
-    /// [`Session::turn`] is due.
+    /// Starts counting, except for [`Scope::Held`], for which execve(2) starts counting. Returns
+    /// the time until [`Session::turn`] is due.
     ///
     /// # Errors
     /// Returns the error from ioctl(2) if a group cannot be started.

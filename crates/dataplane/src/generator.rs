@@ -91,8 +91,8 @@ impl std::error::Error for GeneratorError {}
 
 impl Generator<'_> {
     /// Generates frames and passes each to `keep`. The sequence consists of complete rotations of
-    /// the sizes, with at least one frame per flow and at least 4096 frames. In each pass over the
-    /// flows, they are in a new random order.
+    /// the sizes, with at least one frame per flow and at least 4096 frames. Each pass over the
+    /// flows uses a new random order.
     pub fn generate(
         &self,
         buffer_bytes: u32,

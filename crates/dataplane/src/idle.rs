@@ -79,7 +79,7 @@ impl Ladder {
         Self { policy, park_after: u64::MAX, pauses, polls: 0, since: 0 }
     }
 
-    /// Starts over after packets have arrived.
+    /// Resets the number of empty polls after packets have arrived.
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.polls = 0;

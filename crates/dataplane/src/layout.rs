@@ -38,7 +38,7 @@ use linerate_record::run::Tally;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// A worker's place in the mapping.
+/// A worker's position in the mapping (segment and replica), and its CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) segment: usize,
@@ -88,7 +88,7 @@ pub(crate) struct Pace<'g> {
     pub(crate) ticks_per_s: f64,
 }
 
-/// A worker that has not started yet, and its place in the mapping.
+/// A worker that has not started yet, and its position in the mapping.
 pub(crate) type Placed<'g> = (Place, Worker<'g, 'g>);
 
 /// Creates the workers of a mapping, and the rings that connect them.
@@ -233,7 +233,8 @@ fn sink(job: &Job<'_>, replica: usize) -> Sink {
     }
 }
 
-/// Returns the places of a job's workers in the mapping, ordered by segment, then by replica.
+/// Returns the position of each worker of a job in the mapping, ordered by segment, then by
+/// replica.
 fn places(job: &Job<'_>) -> Vec<Place> {
     assert_eq!(job.cpus.len(), job.mapping.workers(), "a job needs one CPU per worker");
     let burst = job.options.burst as usize;
@@ -249,8 +250,9 @@ fn places(job: &Job<'_>) -> Vec<Place> {
 /// queue pass through, plus two bursts per worker. With fewer, the source would run out of buffers
 /// before the rings fill up.
 ///
-/// One worker of the first segment has a ring to each worker of the second. Behind it, each worker
-/// of a segment has a ring to each worker of the next.
+/// A queue's packets enter at one worker of the first segment, which has a ring to each worker of
+/// the second segment. From there on, each worker of a segment has a ring to each worker of the
+/// next.
 fn slots(mapping: &Mapping, options: &RunOptions) -> usize {
     let replicas: Vec<usize> = mapping.segments.iter().map(|s| s.replicas as usize).collect();
     let behind = replicas.windows(2).skip(1).map(|pair| pair[0] * pair[1]);

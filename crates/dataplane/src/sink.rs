@@ -66,7 +66,7 @@ impl Kept {
 /// A worker's sink, which keeps, sends or discards packets.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    /// Source position from which on packets are not kept.
+    /// Source position from which packets are no longer kept.
     until: u64,
     pub(crate) kept: Kept,
     /// The interfaces on which packets are sent, if any.

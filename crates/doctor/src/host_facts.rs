@@ -13,7 +13,7 @@ use linerate_machine::Root;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Facts about this process's host. All are read when the first one is needed. Thread-safe.
+/// Facts about this process's host. All facts are read when the first fact is needed. Thread-safe.
 #[derive(Debug)]
 pub struct HostFacts {
     root: PathBuf,
@@ -26,7 +26,7 @@ impl HostFacts {
         Self::from(Path::new("/"))
     }
 
-    /// Returns facts that are read from /proc and /sys under `root` when the first one is needed.
+    /// Returns facts that are read from /proc and /sys under `root` when the first fact is needed.
     /// Programs are looked up in the directories of `PATH` under `root`.
     pub fn from(root: &Path) -> Self {
         Self { root: root.to_owned(), facts: OnceLock::new() }

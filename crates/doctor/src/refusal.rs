@@ -26,7 +26,7 @@ pub struct Explanation {
     pub fix: Option<String>,
 }
 
-/// Reason that an event cannot be counted.
+/// Reason why an event cannot be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
     /// A virtual machine without a virtual PMU.
@@ -178,7 +178,7 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// Beginning of a suggested command that counts only with hardware counters.
+/// Prefix of suggested commands that count only with hardware counters.
 pub const BY_HARDWARE: &str = "linerate stat --tier hw";
 
 impl Explanation {

@@ -145,7 +145,7 @@ impl Counted {
 
 const METHOD: &str = "sums over the dump's slices";
 
-/// Returns the ratio of two sums. The interval is that of the median of the individual ratios.
+/// Returns the ratio of two sums. The interval is computed for the median of the individual ratios.
 fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure {
     let (above, below) =
         pairs.iter().fold((0.0, 0.0), |(above, below), pair| (above + pair.0, below + pair.1));

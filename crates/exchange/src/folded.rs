@@ -93,7 +93,7 @@ fn of_profile(report: &ProfileReport, text: &mut String) {
     }
 }
 
-/// Adds the counts of functions unrounded, so that they add up to the total.
+/// Adds the functions' counts without rounding, so that they add up to the total.
 fn of_hot_spots(hot: &HotSpots, text: &mut String) {
     for function in &hot.functions {
         let count = hot.count(&hot.by, &function.counts);

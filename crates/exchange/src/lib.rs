@@ -65,7 +65,7 @@ pub const INSTRUCTIONS: &str = "instructions";
 /// Name of the core cycles event.
 pub const CYCLES: &str = "cycles";
 
-/// The input has no usable data.
+/// Error returned when the input has no usable data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NothingRead {
     /// Error message, with a fix if possible.
@@ -85,7 +85,7 @@ impl fmt::Display for NothingRead {
 
 impl std::error::Error for NothingRead {}
 
-/// The record contains nothing that the format can represent.
+/// Error returned when the record contains nothing that the format can represent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CannotWrite(String);
 

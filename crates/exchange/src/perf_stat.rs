@@ -198,7 +198,7 @@ fn sum_of(row: Row) -> Sum {
     Sum { name, native: row.event, count, least, tier, method: "perf stat".to_owned() }
 }
 
-/// Notes in the method of a scaled count for which share of the time the event was counted.
+/// Adds to the method of a scaled count the share of the time during which the event was counted.
 fn note_scaling(sum: &mut Sum) {
     if let (true, Ok(count)) = (sum.is_scaled(), &sum.count) {
         let percent = 100.0 * sum.least / count;

@@ -160,8 +160,8 @@ pub fn mean_bytes(run: &RunReport) -> Option<f64> {
 }
 
 /// Returns the line rate of a run's path, in bits per second. Rounded to three digits, because the
-/// mean size of the measured packets differs slightly from that used to compute the line rate in
-/// packets. `None` if the path has no line rate, or if the run has no packets.
+/// mean size of the measured packets differs slightly from the size used to compute the line rate
+/// in packets. `None` if the path has no line rate, or if the run has no packets.
 pub fn line_of(run: &RunReport) -> Option<f64> {
     let bytes = mean_bytes(run)? + FCS_BYTES + GAP_BYTES;
     let bits = run.line_rate_kpps.filter(|kpps| *kpps > 0.0)? * 1e3 * bytes * 8.0;

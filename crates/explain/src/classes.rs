@@ -6,12 +6,12 @@ use linerate_record::profile::CostClass;
 use std::sync::LazyLock;
 
 const LIST: &str = include_str!("../data/cost-classes.txt");
-/// File name that denotes the kernel.
+/// File name that stands for the kernel.
 const KERNEL: &str = "kernel";
 /// Suffixes that compilers append when outlining or cloning functions.
 const COMPILED: [&str; 7] = [".constprop", ".isra", ".part", ".cold", ".lto_priv", ".llvm", "@@"];
 
-/// A line of the list.
+/// A line of data/cost-classes.txt.
 struct Rule {
     class: CostClass,
     /// Subdivision of the class, if any.

@@ -102,7 +102,7 @@ fn has_costs(report: &ProfileReport) -> bool {
 }
 
 /// Pairs functions by name and the basename of their file. Directories are ignored, as two builds
-/// of a program may be in different ones.
+/// of a program may be in different directories.
 fn pairs<'a>(
     old: &'a ProfileReport,
     new: &'a ProfileReport,
@@ -125,7 +125,7 @@ fn key(function: &FunctionCost) -> (String, String) {
     (name.to_owned(), module.to_owned())
 }
 
-/// Returns the total cost of functions that are compared as one. The functions' errors may be
+/// Returns the total cost of functions that are compared as a single function. Their errors may be
 /// correlated, so the errors are added.
 fn cost(report: &ProfileReport, functions: &[&FunctionCost], unit: CostUnit) -> Estimate {
     let of = |function: &&FunctionCost| match unit {

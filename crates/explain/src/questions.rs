@@ -47,7 +47,7 @@ pub struct Question {
     pub text: &'static str,
     /// Data needed for the answer, in words.
     pub needs: &'static str,
-    /// Whether records of `why` can answer it. They have neither stages nor strands.
+    /// Whether a `why` record, which has neither stages nor strands, can answer the question.
     takes_why: bool,
     answer: fn(&Inquiry<'_>) -> Reply,
 }

@@ -69,7 +69,7 @@ fn sum<'a>(mut figures: impl Iterator<Item = &'a Figure>) -> Option<f64> {
     figures.try_fold(0.0, |sum, figure| Some(sum + figure.as_number()?))
 }
 
-/// Returns an event's total over these regions; `None` if the event was not counted in all of them.
+/// Returns an event's total over `regions`; `None` unless the event was counted in every region.
 fn counted(regions: &[&RegionReport], name: &str) -> Option<f64> {
     let of = |region: &&RegionReport| {
         region.events.iter().find(|event| event.name == name)?.count.as_number()

@@ -46,7 +46,8 @@ pub fn explain(report: &mut StreamReport) {
     report.findings = report.explained().map(|point| findings(report, point)).unwrap_or_default();
 }
 
-/// Returns the keyword of a point's limit, which includes the side if the limit is a CPU.
+/// Returns the keyword of what limits a point. The keyword of a CPU limit includes the side:
+/// `sender_cpu` or `receiver_cpu`.
 fn limit(rule: &Rule, facts: &Facts<'_>) -> &'static str {
     match (rule.limited_by, facts.is_sender_busier()) {
         ("cpu", true) => "sender_cpu",

@@ -58,7 +58,7 @@ struct Suspect {
 /// minute-to-minute variation of a rate.
 const WORTH_PERCENT: f64 = 2.0;
 /// Minimum gain for a finding about packet loss to be reported, in percent. Every additional packet
-/// delivered is a gain, so the limit is only the accuracy of the counters.
+/// delivered is a gain, so this limit reflects only the accuracy of the counters.
 const WORTH_OF_LOSS_PERCENT: f64 = 0.1;
 
 /// Returns the findings, largest gain first; never empty.
@@ -144,8 +144,9 @@ fn judge<'a>(facts: &Facts<'a>) -> Judged<'a> {
     Judged { held, suspects, doubtful, likely }
 }
 
-/// Returns whether a cause is worth reporting although a more specific one probably applies: a
-/// thread's work takes all of its time, whether or not another CPU has room for a second thread.
+/// Returns whether `held` is worth reporting although the more specific cause `likely` probably
+/// applies: the statement that a thread's work takes all of its time is true whether or not another
+/// CPU has room for a second thread.
 fn is_true_either_way(held: Cause, likely: Cause) -> bool {
     (held, likely) == (Cause::ProcessingCost, Cause::SingleThread)
 }
@@ -159,7 +160,8 @@ fn size(held: &Held<'_>) -> f64 {
 struct Applied<'a> {
     /// Subject with the largest gain among those for which the rule holds.
     best: Option<Held<'a>>,
-    /// Whether the rule is a suspect for any subject.
+    /// Subject with the largest gain among those for which the rule would hold if the measures'
+    /// intervals were narrower.
     is_suspect: bool,
     /// Subject with the largest gain among those for which only the width of an interval keeps the
     /// rule from holding.
@@ -220,7 +222,8 @@ fn keep_larger<'a>(held: &mut Vec<Held<'a>>, new: Held<'a>) {
     }
 }
 
-/// Returns whether a rate limit is intended, because it is the line rate requested by the user.
+/// Returns whether a rate limit is intended: it is not significantly below the line rate that the
+/// user requested.
 fn is_wanted(facts: &Facts<'_>, held: &Held<'_>) -> bool {
     /// Relative tolerance between a limiter's rate and line rate, which count headers differently.
     const ERROR: f64 = 0.1;

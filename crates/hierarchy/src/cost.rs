@@ -72,9 +72,9 @@ pub struct Cost {
     pub level: usize,
     /// TLB level that supplies the translation.
     pub state: TlbState,
-    /// Latency until a dependent load can start: at least 0 and at least that of a nearer level or
-    /// translation. `None` if the interval would be wider than the value, or would contradict
-    /// another value.
+    /// Latency until a dependent load can start: at least 0, and at least the latency with a nearer
+    /// level or translation. `None` if the interval would be wider than the value, or would
+    /// contradict another value.
     pub time: Option<Estimate>,
     /// Time per load with maximum overlap, a lower bound; `None` if unknown or too imprecise.
     pub overlapped: Option<Estimate>,

@@ -204,8 +204,8 @@ fn cache(row: &Row, size: u64) -> Bounds {
     Bounds { least, most, reason }
 }
 
-/// Bounds the count of a TLB event that may count any TLB level, from the one with `first` entries
-/// to the one with `last`.
+/// Returns bounds on the count of a TLB event, which may count misses of any TLB level, from the
+/// level with `first` entries to the level with `last` entries.
 fn tlb(row: &Row, known: &Known, first: u64, last: u64) -> Bounds {
     let pages = row.bytes as f64 / known.page_bytes.max(1) as f64;
     // Page-local and sequential chases finish all lines of a page before the next page.

@@ -41,8 +41,9 @@ impl Levels {
         Self::new(reconciled, curve, longest, last_level)
     }
 
-    /// `longest` is the longest chain, and `last_level` the size of the last-level cache, as
-    /// reported by the OS or guessed; both are in bytes.
+    /// Converts reconciled levels to record format. `longest` is the size of the longest chain, and
+    /// `last_level` the size of the last-level cache, as reported by the OS or guessed; both are in
+    /// bytes.
     fn new(reconciled: Reconciled, curve: &Curve, longest: u64, last_level: u64) -> Self {
         let Reconciled { found, names, doubts } = reconciled;
         let ends =

@@ -155,8 +155,8 @@ impl Machine {
     }
 
     /// Evaluates `of` for a working set of `bytes` bytes: averages it over the two levels whose
-    /// latencies bracket that of the working set, weighted by the fraction of loads that each
-    /// serves.
+    /// latencies bracket the latency of the working set, weighted by the fraction of loads that
+    /// each level serves.
     fn mixed(&self, bytes: f64, of: impl Fn(&Level) -> f64) -> f64 {
         let latency = self.latency(bytes);
         let beyond = self.levels.iter().position(|level| level.latency > latency);
@@ -171,7 +171,8 @@ impl Machine {
         }
     }
 
-    /// Returns the curve's latency at this size, interpolated linearly over the log size.
+    /// Returns the curve's latency at this size, interpolated linearly in the logarithm of the
+    /// size.
     fn latency(&self, bytes: f64) -> f64 {
         let beyond = self.curve.partition_point(|&(size, _)| size < bytes);
         match (beyond.checked_sub(1).map(|at| self.curve[at]), self.curve.get(beyond)) {

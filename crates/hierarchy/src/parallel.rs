@@ -31,7 +31,7 @@ pub struct Overlap {
     /// Number of outstanding loads beyond which more chains do not help. The high end is infinite
     /// if loads were still getting faster at the largest number of chains.
     pub outstanding: Estimate,
-    /// Time per load at that number of outstanding loads, in the unit of the points. The low end is
+    /// Time per load with `outstanding` loads in flight, in the unit of the points. The low end is
     /// 0 if more chains might be faster.
     pub time: Estimate,
 }
@@ -39,7 +39,7 @@ pub struct Overlap {
 /// Minimum ratio of chains to outstanding loads at which a point is clear of the rounded knee.
 const CLEAR: f64 = 1.25;
 
-/// Maximum ratio, explicable by noise, of the time per load with several chains to that with one.
+/// Maximum ratio of load times, several chains to one chain, that noise can explain.
 const NOISE: f64 = 1.1;
 
 /// Computes the memory-level parallelism: how many independent loads overlap. `None` without points
@@ -94,7 +94,8 @@ fn curve(points: &[Point], mut time: impl FnMut(&[f64]) -> f64) -> Vec<(f64, f64
     points.iter().map(|point| (f64::from(point.chains), time(&point.passes))).collect()
 }
 
-/// Returns whether a load takes no longer at the next larger number of chains than with one.
+/// Returns whether a load takes no longer with the next larger number of chains than with one
+/// chain.
 fn is_possible(curve: &[(f64, f64)]) -> bool {
     let alone = curve.iter().filter(|(chains, _)| *chains == 1.0).map(|(_, time)| *time);
     let next = curve.iter().filter(|(chains, _)| *chains > 1.0).min_by(|a, b| a.0.total_cmp(&b.0));

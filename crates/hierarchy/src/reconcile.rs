@@ -64,8 +64,8 @@ pub struct Reconciled {
 type Stated = (u32, f64);
 
 /// Compares `found` with the caches reported by the OS, and withdraws doubtful levels. `longest` is
-/// the size of the longest chain, and `last_level` that of the largest reported cache or, without a
-/// report, a guess; both are in bytes.
+/// the size of the longest chain, and `last_level` the size of the largest reported cache or,
+/// without a report, a guess; both are in bytes.
 pub fn reconcile(
     found: FoundLevels,
     stated: &Result<Vec<os_view::Level>, String>,

@@ -57,7 +57,7 @@ pub(crate) fn is_known(estimate: Estimate) -> bool {
 }
 
 /// Returns the weighted median: the smallest value such that it and all smaller ones have at least
-/// half of the total weight. `None` if there is no weight.
+/// half of the total weight. `None` if the total weight is 0.
 pub(crate) fn weighted_median(mut weighted: Vec<(f64, f64)>) -> Option<f64> {
     weighted.retain(|(value, weight)| value.is_finite() && *weight > 0.0);
     weighted.sort_by(|a, b| a.0.total_cmp(&b.0));

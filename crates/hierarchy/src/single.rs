@@ -23,7 +23,7 @@ pub struct Line {
     pub intercept: Estimate,
 }
 
-/// A peak in the distribution.
+/// A peak in the distribution of load times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
     /// Position in the unit of the bins: the mean of the samples in the peak, accurate to half a
@@ -33,7 +33,7 @@ pub struct Mode {
     pub share: f64,
 }
 
-/// Maximum fraction of differences that are ignored as interruptions when finding the step.
+/// Maximum fraction of differences that are ignored as interruptions when finding the clock's step.
 /// Differences that occur only once are ignored too.
 const RARE: f64 = 0.001;
 /// Shortest step, in units of the clock, that can be distinguished from rounding.
@@ -242,7 +242,7 @@ const LEAST_SHARE: f64 = 0.02;
 const TAIL: f64 = 0.05;
 /// Minimum height of a peak above the adjacent valley, in standard errors.
 const ERRORS: f64 = 4.0;
-/// Maximum ratio of a valley's count to that of the lower peak.
+/// Maximum ratio of a valley's count to the count of the lower of the two peaks.
 const VALLEY: f64 = 0.7;
 
 /// Returns the peaks of `bins`, in ascending order. An open-ended last bin is not part of any peak.

@@ -59,7 +59,7 @@ pub struct Level {
     /// `onset` then contains the number of entries.
     pub entries: Option<Estimate>,
     /// Number of pages at which latency starts to rise. If the onset contradicts the midpoint, or
-    /// the passes contradict each other, the interval contains all of them.
+    /// the passes contradict each other, the interval contains all of these values.
     pub onset: Estimate,
     /// Number of pages at the midpoint of the rise. The high end is infinite if the end of the rise
     /// was not observed.
@@ -74,8 +74,8 @@ pub struct Level {
 
 impl Level {
     /// Returns the best estimate of how many pages can be accessed without misses: the number of
-    /// entries or, for a step where that is unknown, the midpoint of the rise, which other threads
-    /// affect less than the onset.
+    /// entries or, for a step whose number of entries is unknown, the midpoint of the rise, which
+    /// other threads affect less than the onset.
     pub fn reach(&self) -> f64 {
         match (self.entries, self.is_step) {
             (Some(entries), _) => entries.value,
@@ -96,7 +96,7 @@ fn is_steep(half: Estimate, onset: Estimate) -> bool {
 }
 
 /// Finds at most three levels in `samples`, nearest first. Samples with the same number of pages
-/// are combined; those without a time are ignored.
+/// are combined; samples without a time are ignored.
 pub fn levels(samples: &[Sample], confidence: f64, seed: u64) -> Vec<Level> {
     let curve = Curve::from_samples(samples);
     let mut random = Rng::with_seed(seed);

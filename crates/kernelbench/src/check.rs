@@ -14,7 +14,8 @@ use linerate_kernels::{Kernel, Sum, checksum};
 pub(crate) enum Answer {
     /// Sum of the bytes plus the initial sum, in native byte order.
     Sum,
-    /// The same sum, but only over whole 32-bit words; correct only if no bytes are left over.
+    /// Like `Sum`, but only over whole 32-bit words: correct only if the length is a multiple of 4
+    /// bytes.
     SumOfWords,
 }
 

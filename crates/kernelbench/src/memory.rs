@@ -21,8 +21,8 @@ pub(crate) const PAGE_BYTES: usize = 4_096;
 /// within their lines. From 2049 bytes on, sharing some is unavoidable.
 pub(crate) const SKEW_BYTES: usize = 2_112;
 
-/// Extra bytes around the buffers: up to a page to reach the same page offset, and the bytes read
-/// before and after.
+/// Extra bytes around the buffers: up to a page to reach the required page offset, and the bytes
+/// read before and after the buffers.
 const MARGIN_BYTES: usize = 2 * PAGE_BYTES;
 
 /// Cache line length. On machines with 128-byte lines, each line is touched twice.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sequences of packet lengths that are new to the branch predictors.
+//! Sequences of packet lengths that the branch predictors have not seen before.
 
 use linerate_record::kernels::Mix;
 

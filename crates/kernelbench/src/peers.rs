@@ -122,8 +122,8 @@ fn has_features(features: &[&str]) -> bool {
     })
 }
 
-/// Returns a copy followed by a checksum, as in a program with a fast routine for each but no
-/// combined one.
+/// Returns a peer that copies and then sums, as in a program that has a fast routine for each step
+/// but no combined routine.
 fn two_passes() -> Peer {
     const NAME: &str = "memcpy+checksum";
     unsafe extern "C" fn copy_checksum(

@@ -414,7 +414,7 @@ fn skipped(request: &Request, footprint: Footprint) -> Vec<Skipped> {
     let is_cold = request.cases.iter().any(|case| case.state == State::Cold);
     if is_cold && !footprint.is_enough() {
         let reason = format!(
-            "available memory limits the footprint to {} MiB: some bytes may still be cached",
+            "available memory limits the footprint to {} MiB: part of the data may still be cached",
             footprint.bytes >> 20
         );
         skipped.push(Skipped { what: "bytes guaranteed to be cold".to_owned(), reason });

@@ -201,7 +201,7 @@ impl Target {
         parts
     }
 
-    /// Returns a possible reason that this run could not verify.
+    /// Returns a possible cause of a missed target that this run did not measure.
     fn possibility(&self, rival: &str) -> Option<String> {
         match self.rival {
             Rival::Bound if rival.starts_with("load") => None,
@@ -235,8 +235,8 @@ impl Target {
     }
 }
 
-/// Formats the core's measured width, then the targets as a table (name, required, measured with
-/// its interval, rival, verdict), then possible reasons for missed targets.
+/// Formats the core's measured issue width, then the targets as a table (name, required, measured
+/// with its interval, rival, verdict), then possible reasons for missed targets.
 pub fn table(targets: &[Target], measured: &[Measured]) -> String {
     let mut text = format!(
         "{}\n\n{:45} {:>8} {:>9} {:>17}  {:6} {}\n",
@@ -276,7 +276,7 @@ pub fn table(targets: &[Target], measured: &[Measured]) -> String {
     text
 }
 
-/// Describes the core's measured width over a run.
+/// Describes the core's measured issue width (additions per cycle) over a run.
 fn core(measured: &[Measured]) -> String {
     let ends = |m: &Measured| m.additions_per_cycle.clone();
     let (Some(first), Some(last)) = (measured.first().map(ends), measured.last().map(ends)) else {
@@ -317,8 +317,9 @@ fn shared(measured: &Measured, most: f64) -> Option<String> {
     })
 }
 
-/// Fraction of the best measured width below which the core was probably shared. Without sharing,
-/// measured widths differ by less.
+/// If the additions per cycle measured around a case are below this fraction of the highest rate in
+/// the run, an SMT sibling probably used the core. On an unshared core, measurements stay above
+/// this fraction.
 const SHARED_BELOW: f64 = 0.85;
 
 #[cfg(test)]

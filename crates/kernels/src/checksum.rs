@@ -20,7 +20,7 @@ pub const BYTE_SWAP: bool = cfg!(target_endian = "big");
 /// zero.
 ///
 /// Any length and alignment are allowed, but the call goes through a pointer, while [`header`] is
-/// inline. To sum a message in pieces, add the sums of pieces that begin at even offsets, or
+/// inline. To sum a message in parts, add the sums of parts that begin at even offsets, or
 /// [`combine`](Sum::combine) the sums.
 ///
 /// ```

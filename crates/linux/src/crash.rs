@@ -73,7 +73,7 @@ thread_local! {
     static ADDRESS: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// The actions that the handler replaced, in the order of [`SIGNALS`].
+/// The signal actions that were in effect before [`install`], in the order of [`SIGNALS`].
 static BEFORE: OnceLock<[libc::sigaction; SIGNALS.len()]> = OnceLock::new();
 
 /// Installs the handler, once per process.
@@ -103,12 +103,12 @@ pub fn install() -> io::Result<()> {
 /// Calls `function` with its arguments. Guarded calls cannot be nested. Call [`install`] first.
 ///
 /// # Errors
-/// Returns the crash, if there was one. Whatever the function was changing is then in an unknown
-/// state.
+/// Returns the crash, if there was one. Any data that the function was modifying is then in an
+/// unknown state.
 ///
 /// # Safety
-/// The caller must meet the contract of `function` and, after a crash, must not use anything that
-/// it changes.
+/// The caller must meet the contract of `function` and, after a crash, must not use any data that
+/// the function modifies.
 #[inline]
 pub unsafe fn guarded(
     function: Guarded,

@@ -471,9 +471,9 @@ impl Ring {
     }
 }
 
-/// Locates positions `tail` to `head` in a ring of `size` bytes, a power of two: one piece, or two
-/// if they wrap around. Empty if the distance exceeds the ring size, in which case the positions
-/// are invalid.
+/// Returns the byte ranges (offset, length) from position `tail` to `head` in a ring of `size`
+/// bytes, a power of two. The second range is empty unless the data wraps around. Both ranges are
+/// empty if the distance exceeds the ring size, in which case the positions are invalid.
 fn pieces(tail: u64, head: u64, size: usize) -> [(usize, usize); 2] {
     let length = usize::try_from(head.wrapping_sub(tail)).unwrap_or(usize::MAX);
     if length > size {

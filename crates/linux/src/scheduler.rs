@@ -31,7 +31,7 @@ pub struct Usage {
     /// Time in user mode, nanoseconds. The sum of user and kernel time is exact, but the kernel
     /// splits it by sampling at each tick, unless it accounts for every mode switch.
     pub user_ns: u64,
-    /// Time in kernel mode, nanoseconds, split in the same way.
+    /// Time in kernel mode, nanoseconds, as exact as `user_ns`.
     pub system_ns: u64,
     /// Context switches because the thread blocked.
     pub voluntary: u64,

@@ -20,7 +20,7 @@ pub const HANG_UP: i32 = libc::SIGHUP;
 /// SIGQUIT, sent by Ctrl-\.
 pub const QUIT: i32 = libc::SIGQUIT;
 
-/// All of the signals above.
+/// The signals that request termination: SIGINT, SIGTERM, SIGHUP and SIGQUIT.
 const ASKING: [i32; 4] = [INTERRUPT, TERMINATE, HANG_UP, QUIT];
 
 /// A signal that was caught.
@@ -69,9 +69,10 @@ impl Pending {
 
 static PENDING: Pending = Pending::new();
 
-/// From now on, keeps termination signals in the returned value; they interrupt blocking calls. A
-/// signal that is ignored (nohup(1)) stays ignored. Commands started later get the previous
-/// dispositions. Also records when a child exits, without interrupting any call.
+/// From now on, termination signals are stored in the returned value instead of terminating the
+/// program; they interrupt blocking calls. A signal that is ignored (nohup(1)) stays ignored.
+/// Commands started later get the previous dispositions. Also records when a child exits, without
+/// interrupting any call.
 ///
 /// # Errors
 /// Returns the error from sigaction(2), which fails only if the kernel forbids it.

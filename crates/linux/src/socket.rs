@@ -25,7 +25,7 @@ const UDP_GRO: libc::c_int = 104;
 
 /// Buffer size for `tcp_info`, enough for every version so far.
 const TCP_INFO_ROOM: usize = 512;
-/// Numbers in an SK_MEMINFO array.
+/// Number of elements in an SK_MEMINFO array.
 const MEMORY_NUMBERS: usize = 9;
 
 /// Requests a send buffer of `bytes` bytes (SO_SNDBUF). The kernel doubles the size for

@@ -72,8 +72,8 @@ pub enum Ready {
 pub struct WaitSet(Vec<libc::pollfd>);
 
 impl WaitSet {
-    /// Creates the set. The descriptors should outlive it: the kernel reports a closed one as
-    /// [`Ready::Error`].
+    /// Creates the set. The descriptors should outlive the set: the kernel reports a closed
+    /// descriptor as [`Ready::Error`].
     pub fn new<'d>(descriptors: impl Iterator<Item = BorrowedFd<'d>>) -> Self {
         let entry = |descriptor: BorrowedFd<'_>| libc::pollfd {
             fd: descriptor.as_raw_fd(),

@@ -25,14 +25,14 @@ const TURNS: u32 = 256;
 
 const WINDOWS: usize = 20;
 
-/// Parallel chains for measuring the core's width: at least as many as the additions per cycle of
+/// Number of parallel chains for measuring additions per cycle: at least the additions per cycle of
 /// the widest current cores (six to eight), but few enough to fit in the registers.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const SIDE_BY_SIDE: u32 = 8;
 
 const PAIRS: usize = 9;
 
-/// Iterations per window when measuring the core's width: 9 us at 3.7 GHz.
+/// Iterations per window when measuring additions per cycle: 9 us at 3.7 GHz.
 const WIDTH_TURNS: u32 = 64;
 
 /// Measures core cycles per tick on the calling thread's CPU, from the fastest of 20 windows. Pin

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory for the chains, in pages of one size, all of which are touched before timing.
+//! Memory for the chains, in pages of one size. All pages are touched before timing.
 //!
 //! hugetlbfs pages are not supported because they must be reserved in advance. NUMA placement is
 //! left to first touch.
@@ -126,8 +126,8 @@ impl Arena {
 }
 
 /// Returns how many bytes between the addresses `start` and `end` are in huge pages according to
-/// the text of /proc/PID/smaps; `None` if the text lacks this. madvise(2) makes the range a mapping
-/// of its own, so mappings that extend outside of it are ignored.
+/// the text of /proc/PID/smaps; `None` if the text lacks the figure. madvise(2) makes the range a
+/// mapping of its own, so mappings that extend outside of it are ignored.
 fn huge_bytes(smaps: &str, start: u64, end: u64) -> Option<u64> {
     let (mut is_within, mut sum) = (false, None);
     for line in smaps.lines() {

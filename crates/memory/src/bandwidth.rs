@@ -127,7 +127,7 @@ fn jobs(bytes: Vec<Result<usize, String>>) -> Vec<Job> {
 }
 
 /// Returns how many of `cpus` share a cache at each of levels 1 to `levels`, as reported by the OS.
-/// Without that report, all of them are assumed to share L3 and the levels beyond it.
+/// If the OS reports no caches, all CPUs are assumed to share L3 and the levels beyond it.
 fn sharers(cpus: &[u32], levels: usize) -> Vec<usize> {
     let topology = Topology::read(cpus);
     let of_level = |level: usize| {

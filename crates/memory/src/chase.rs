@@ -5,16 +5,16 @@
 //! item by item, so that every prefix is also a chain:
 //!
 //! ```text
-//! to add item i:     j = a random item of the same box, the same one whenever i is added
+//! to add item i:     j = a random item of the same block, the same one whenever i is added
 //!                    next(i) = next(j); next(j) = i
 //! to remove item i:  next(j) = next(i)           with the same j; items are removed last to first
 //! ```
 //!
-//! With a single box for all items, every cycle over 0 to i is equally likely: there are i equally
-//! likely places to insert item i, and (i-1)! cycles before that. With boxes of a few pages, an
-//! item is inserted after another item in its own box, and the first item of a box after the last
-//! item of a random earlier box. The result is a random path through each box and a random cycle of
-//! boxes. Only the last box may be incomplete.
+//! With a single block for all items, every cycle over 0 to i is equally likely: there are i
+//! equally likely places to insert item i, and (i-1)! cycles before that. With blocks of a few
+//! pages, an item is inserted after another item in its own block, and the first item of a block
+//! after the last item of a random earlier block. The result is a random path through each block
+//! and a random cycle of blocks. Only the last block may be incomplete.
 //!
 //! Interpreting the time per load is left to the caller. Walks do not write to the lines.
 
@@ -30,7 +30,7 @@ use std::marker::PhantomData;
 /// Loads per loop iteration; load counts are multiples of it.
 pub const UNROLL: u64 = 16;
 
-/// Small pages per box of a page-local chain: few enough for any first-level TLB, enough for an
+/// Small pages per block of a page-local chain: few enough for any first-level TLB, enough for an
 /// order that prefetchers cannot predict.
 const BOX_PAGES: usize = 32;
 
@@ -66,7 +66,7 @@ impl Layout {
     }
 }
 
-/// A position in the chain that created it. In any other chain it is an arbitrary position.
+/// A position in the chain that created the cursor; an arbitrary position in any other chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     item: usize,
@@ -79,7 +79,7 @@ pub struct Chain<'a> {
     layout: Layout,
     /// Capacity in items.
     capacity: usize,
-    /// Log2 of the items per box.
+    /// Log2 of the items per block.
     box_shift: u32,
     /// Log2 of the stride.
     stride_shift: u32,
@@ -90,11 +90,11 @@ pub struct Chain<'a> {
     seed: u64,
     /// Items in the chain.
     len: usize,
-    /// For each box, the box visited next.
+    /// For each block, the index of the block visited next.
     after: Vec<u32>,
-    /// For each box, the item at which the walk leaves it.
+    /// For each block, the item at which the walk leaves it.
     exits: Vec<usize>,
-    /// Known positions along a random cycle; `None` for other orders, whose boxes are enough.
+    /// Known positions along a random cycle; `None` for other orders, for which the blocks suffice.
     marks: Option<Marks>,
     arena: PhantomData<&'a mut Arena>,
 }
@@ -197,7 +197,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Like [`run`](Self::run), but advances `K` cursors at once by `loads` loads each. Loads of
-    /// one cursor depend on each other; those of different cursors are independent. Returns the
+    /// one cursor depend on each other; loads of different cursors are independent. Returns the
     /// number of loads per cursor.
     pub fn run_side_by_side<const K: usize>(&self, cursors: &mut [Cursor; K], loads: u64) -> u64 {
         let mut at = cursors.map(|cursor| self.address(self.valid(cursor)));
@@ -217,8 +217,8 @@ impl<'a> Chain<'a> {
     }
 
     /// Returns items in walk order that divide the cycle into `n` stretches of about the same
-    /// length: to within a box in a page-local chain, to within a few thousandths of the cycle in a
-    /// random one.
+    /// length: to within a block in a page-local chain, to within a few thousandths of the cycle in
+    /// a random one.
     pub fn places(&self, n: usize) -> Vec<Cursor> {
         if let Some(marks) = &self.marks {
             return marks.places(n).into_iter().map(|item| Cursor { item }).collect();
@@ -277,12 +277,12 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Returns the box that contains `item`.
+    /// Returns the index of the block that contains `item`.
     fn box_of(&self, item: usize) -> usize {
         item >> self.box_shift
     }
 
-    /// Returns the index of `item` within its box.
+    /// Returns the index of `item` within its block.
     fn within_box(&self, item: usize) -> usize {
         item & ((1 << self.box_shift) - 1)
     }

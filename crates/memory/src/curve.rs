@@ -43,11 +43,11 @@ pub struct Request {
     pub order: Order,
     /// Line size in bytes.
     pub line: usize,
-    /// Passes over all sizes, each in a new order and on different pages.
+    /// Number of passes over all sizes, each in a new order and on different pages.
     pub passes: u32,
     /// Sizes per doubling.
     pub per_octave: u32,
-    /// Passes that add sizes where the curve bends; 40 to 200 ms each.
+    /// Number of passes that add sizes where the curve bends; each takes 40 to 200 ms.
     pub refine: u32,
     /// Random seed for the orders.
     pub seed: u64,
@@ -69,10 +69,10 @@ const FIRST_LEVELS: RangeInclusive<u64> = 24 << 10..=160 << 10;
 /// densely as the others, larger chains would take as long as all others together.
 const COSTLY_BYTES: u64 = 64 << 20;
 
-/// Largest chain walked by one cursor. Longer ones are walked by [`FEW`] cursors, and those of
-/// [`MANY_BYTES`] or more by [`MANY`]. Stretches end at 128 KiB box boundaries; with at least eight
-/// boxes each, their lengths differ by at most an eighth. A window of 0.5 ms, shared by the
-/// cursors, is too short to walk all of a chain that does not fit its cache.
+/// Largest chain walked by one cursor. Longer chains are walked by [`FEW`] cursors, and chains of
+/// [`MANY_BYTES`] or more by [`MANY`] cursors. Stretches end at 128 KiB block boundaries; with at
+/// least eight blocks each, their lengths differ by at most an eighth. A window of 0.5 ms, shared
+/// by the cursors, is too short to walk all of a chain that does not fit its cache.
 const SERIAL_BYTES: u64 = 8 << 20;
 const MANY_BYTES: u64 = 32 << 20;
 
@@ -86,7 +86,7 @@ const MANY: usize = 16;
 const WINDOW_NS: [f64; 3] = [100_000.0, 300_000.0, 500_000.0];
 const SHORT_BYTES: u64 = 1 << 20;
 
-/// Chain start alignment in bytes: the huge page size on most machines, or a box of small pages.
+/// Chain start alignment in bytes: the huge page size on most machines, or a block of small pages.
 const HUGE_BYTES: usize = 2 << 20;
 const BOX_BYTES: usize = 128 << 10;
 
@@ -197,7 +197,7 @@ struct Point {
     bytes: u64,
     /// Time per load in ns in each pass's fastest window.
     ns: Vec<f64>,
-    /// Core clock in each of those windows; empty if it cannot be measured.
+    /// Core clock in GHz in each pass's fastest window; empty if it cannot be measured.
     ghz: Vec<f64>,
     loads: u64,
     total_ns: f64,

@@ -57,7 +57,7 @@ const MOST_CHAINS: u32 = 32;
 const PLACES: usize = 96;
 
 /// Longest cycle, in lines, that is walked to find evenly spaced places; the walk takes a few ms at
-/// memory latency. In longer cycles, the nearest box boundary is always close enough.
+/// memory latency. In longer cycles, the nearest block boundary is always close enough.
 const WALKED_LINES: usize = 1 << 16;
 
 /// Window length in ns; enough for hundreds of loads from even the slowest memory.

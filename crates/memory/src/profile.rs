@@ -20,7 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// This machine's profile and the file it is stored in.
 #[derive(Debug)]
 pub struct Stored {
-    /// Path of the file.
+    /// Path of the profile.
     pub file: PathBuf,
     /// Contents of the file.
     pub profile: Profile,

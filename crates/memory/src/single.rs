@@ -63,7 +63,8 @@ const LONGEST_WALK: usize = 1 << 14;
 /// length.
 const QUIET_WINDOWS: usize = 128;
 
-/// Visits per level. There are several because the load from other guests on the host varies.
+/// Number of times that each level is measured: several, because the load from other guests on the
+/// host varies.
 const VISITS: usize = 3;
 
 /// Chain size in bytes above which a level is visited only once, because building the chain takes

@@ -41,8 +41,8 @@ use strided::Strided;
 /// Results of the TLB measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Translation {
-    /// TLB levels for small pages, and for huge pages if the other parts of the measurement use
-    /// them and they work.
+    /// TLB levels for small pages, and for huge pages if these work and the other parts of the
+    /// measurement use them.
     pub tlb: Vec<TlbLevel>,
     /// Small pages compared with huge pages.
     pub pages: Pages,
@@ -310,7 +310,7 @@ fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level)
             Some(entries) => figure("pages", entries),
             None if level.is_step => absent("pages", contradict),
             None if level.cost.high == f64::INFINITY => {
-                absent("pages", "the end of the rise was not seen: see `onset`")
+                absent("pages", "latency was still rising at the largest size: see `onset`")
             }
             None => absent("pages", climbs),
         },

@@ -37,7 +37,7 @@ pub struct Plan {
     pub window_ns: f64,
     /// Measuring ends after this many consecutive windows slower than the fastest.
     pub wanted: u32,
-    /// Deadline, even if there are not enough windows yet.
+    /// Deadline, at which measuring ends even if there are not enough windows.
     pub deadline: Instant,
 }
 

@@ -18,14 +18,15 @@ use texts::Texts;
 /// A program that exports its own counters.
 #[derive(Debug)]
 pub(crate) enum Program {
-    /// A program that replies port by port.
+    /// A program whose counters are queried port by port.
     Ports(Ports),
     /// A program that replies with text.
     Texts(Texts),
 }
 
 /// Finds a supported program among the observed processes by its listening sockets. `unix` is the
-/// text of /proc/PID/net/unix; TCP addresses are reachable only if `is_own_network`.
+/// text of /proc/PID/net/unix; TCP addresses are tried only if `is_own_network`, as they cannot be
+/// reached from another network namespace.
 pub(crate) fn find(
     root: &Root,
     unix: &str,

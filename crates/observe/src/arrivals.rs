@@ -8,7 +8,8 @@ use std::time::Duration;
 
 /// Window length: shorter than bursts of several milliseconds, but longer than a read.
 const WINDOW: Duration = Duration::from_millis(1);
-/// Number of ticks per window. Reading all interfaces twice takes about 0.2 ms.
+/// Number of ticks from the start of one window to the start of the next. Reading all interfaces
+/// twice takes about 0.2 ms.
 const EVERY: u64 = 4;
 
 /// Counts over the windows so far.

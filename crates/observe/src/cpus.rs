@@ -114,7 +114,8 @@ impl Cpus {
 }
 
 /// Returns the shares of a CPU's time that interrupts and the hypervisor took. Interrupts handled
-/// in kernel threads are part of those threads' time; `elsewhere` is the share of softirq threads.
+/// in kernel threads are part of those threads' time; `elsewhere` is the share that softirq threads
+/// took.
 fn shares_of(ticks: &CpuTicks, elsewhere: f64) -> CpuShares {
     let total = ticks.total();
     if total == 0 {

@@ -54,7 +54,7 @@ pub(crate) struct Descriptors {
 
 #[derive(Debug)]
 struct Process {
-    /// `None` if unlimited or unreadable.
+    /// Soft limit on open files; `None` if unlimited or unreadable.
     limit: Option<u64>,
     reads: u64,
     full: u64,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Duty cycle of perf events, which bounds their cost: the more frequent an event is, the fewer
-//! slices it is enabled in. Rare events are enabled in every slice. Pure functions.
+//! slices it is enabled in. Rare events are enabled in every slice. Performs no I/O.
 
 /// Decides in which slices events are on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Duty {
-    /// Number of events in a slice at or above which events are off in the slices that follow.
+    /// If a slice has at least this many events, events are disabled in the slices that follow.
     limit: u64,
     /// Number of remaining slices with events off.
     off_for: u64,

@@ -3,8 +3,8 @@
 //! page fault from 0.3 to 10 us, depending on processor, mitigations and hypervisor, so constants
 //! would make every estimate based on them useless.
 //!
-//! Events are timed in batches, short enough to be rarely interrupted; the median of the batches
-//! excludes those that were. Everything together takes about 5 ms.
+//! Events are timed in batches, which are short enough to be rarely interrupted. The median over
+//! the batches excludes the interrupted ones. Everything together takes about 5 ms.
 
 use linerate_linux::{Mapping, advise_small_pages, page_bytes, thread_cpu_time_ns};
 use linerate_record::stats::{CONFIDENCE, median_interval};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes that the cgroup freezer has stopped (v1 and v2), as `docker pause` and
-//! `systemctl freeze` do. A frozen thread looks like one that sleeps in its last system call.
+//! `systemctl freeze` do. A frozen thread looks like a thread that sleeps in its last system call.
 
 use crate::threads::text_of;
 use linerate_machine::Root;

@@ -266,7 +266,7 @@ fn is_in_sysfs(root: &Root, link: &Link) -> bool {
     is_number && is_address
 }
 
-/// Reads values that only sysfs has: link speed, RPS.
+/// Reads values that are only in sysfs: link speed, RPS.
 fn read_sysfs(root: &Root, counts: &mut InterfaceCounts) {
     let folder = format!("sys/class/net/{}", counts.name);
     let megabits: Option<f64> = root.number(&format!("{folder}/speed"));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recognizes threads that wait for a mutex, and finds out which thread holds it.
 //!
-//! A thread asleep in futex(2) may wait for a lock or, as an idle one does, for work. The arguments
-//! of the call distinguish some cases:
+//! A thread asleep in futex(2) may wait for a lock or, if the thread is idle, for work. The
+//! arguments of the call distinguish some cases:
 //!
 //! ```text
 //! FUTEX_LOCK_PI, FUTEX_LOCK_PI2:          a priority-inheriting mutex
@@ -40,7 +40,7 @@ const OWNER_AT: u64 = 8;
 enum Kind {
     /// Priority-inheriting.
     Inheriting,
-    /// A glibc mutex, if the process uses that library.
+    /// A glibc mutex, provided that the process uses glibc.
     OfGlibc,
 }
 
@@ -58,8 +58,8 @@ fn kind(arguments: [u64; 4]) -> Option<Kind> {
 /// A mutex that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mutex {
-    /// Thread that holds it; `None` if no thread does at this moment, or if the owner is not
-    /// readable.
+    /// Thread that holds the mutex; `None` if no thread holds it at this moment, or if the owner is
+    /// not readable.
     pub(crate) holder: Option<u32>,
 }
 

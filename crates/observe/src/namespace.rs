@@ -13,7 +13,7 @@ pub(crate) struct Namespace {
     pub(crate) folder: String,
     /// Netlink and ioctl sockets in the namespace; `None` if it cannot be entered.
     pub(crate) network: Option<Network>,
-    /// Whether this is our own namespace, the only one that /sys shows.
+    /// Whether this is our own namespace. /sys shows only the interfaces of our own namespace.
     pub(crate) is_own: bool,
 }
 

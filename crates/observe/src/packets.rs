@@ -49,7 +49,8 @@ type Counter<'a> = &'a dyn Fn(&Counts) -> Option<Reading>;
 /// highest count: they include bytes, and exclude other programs' traffic.
 const OF_MOST: f64 = 0.95;
 
-/// Returns the best counter: the program's own, or else the available one with the highest count.
+/// Returns the best counter: the program's own counter or, without one, the available counter with
+/// the highest count.
 ///
 /// `interface` and `tunnel` are the names of the packet sockets' interfaces and of the TUN devices.
 pub(crate) fn choose(

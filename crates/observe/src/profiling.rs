@@ -28,15 +28,15 @@ pub(crate) struct Profiling {
     unread: Vec<Unread>,
 }
 
-/// Up to this number of threads, all are followed from the start. If there are more, those that ran
-/// most in the first slice are followed.
+/// If there are at most this many threads, all of them are sampled and traced from the start.
+/// Otherwise, only the threads that ran most in the first slice are.
 const CROWD: usize = 64;
 /// Maximum delay between a slice's counters and its samples, in ns.
 const LATE_NS: u64 = 3_000_000;
 
-/// Number of recent slices from which functions are computed in consecutive windows. At one sample
-/// every 2 ms, 10 slices of half a second give the share of a function to within ±3 percentage
-/// points.
+/// Number of recent slices from which the shares of functions are computed in consecutive windows.
+/// At one sample every 2 ms, 10 slices of half a second give the share of a function to within ±3
+/// percentage points.
 const RECENT: usize = 10;
 /// Number of recent slices from which work and polling are separated in consecutive windows. The
 /// separation needs 16 slices with different loads.

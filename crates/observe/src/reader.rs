@@ -13,8 +13,8 @@ const TEXT_MAX: usize = 1 << 20;
 const PAGE: usize = 4 << 10;
 
 /// Minimum length, in bytes, of a part that may be followed by another one. The kernel ends a part
-/// before the first line that no longer fits in a page. Only files that it returns whole have lines
-/// longer than half a page.
+/// before the first line that no longer fits in a page. Only files that the kernel returns in one
+/// part have lines longer than half a page.
 const PART_MIN: usize = PAGE / 2;
 
 /// A file whose contents change.

@@ -77,7 +77,7 @@ const SEPARATING_SHARE: f64 = 0.002;
 pub(crate) struct Extent {
     /// Whether registers are sampled, for memory accesses.
     pub(crate) has_registers: bool,
-    /// Number of most recent slices from which functions are computed.
+    /// Number of most recent slices from which the shares of functions are computed.
     pub(crate) recent: usize,
     /// Number of most recent slices from which work and polling are separated.
     pub(crate) history: usize,
@@ -126,7 +126,7 @@ impl Sampler {
         Self::start_with(Extent::WINDOW, threads, sampled_cpus)
     }
 
-    /// Like [`Self::start`], with this extent.
+    /// Like [`Self::start`], but with the given extent.
     pub(crate) fn start_with(
         extent: Extent,
         threads: &[ThreadId],

@@ -19,8 +19,8 @@ const SAMPLED_MAX: usize = 64;
 /// Maximum number of samples per tick. A sample takes a few microseconds.
 const PER_TICK: usize = 4;
 
-/// Name prefix of the threads in which the kernel carries out blocking io_uring requests. The
-/// system call that it reports for them is that of the thread that created them.
+/// Name prefix of the threads in which the kernel carries out blocking io_uring requests. For these
+/// threads, the kernel reports the system call of the thread that created them.
 const URING_WORKER: &str = "iou-wrk-";
 
 /// System call or kernel function in which a thread was found asleep, and the object it waits for.
@@ -31,7 +31,7 @@ struct Place {
 }
 
 impl Place {
-    /// Returns a place without an object.
+    /// Creates a wait in the system call or kernel function `on`, without an object.
     fn of(on: &str) -> Self {
         Self { on: on.to_owned(), object: None }
     }
@@ -56,11 +56,12 @@ struct Samples {
     asleep: BTreeMap<Place, Count>,
 }
 
-/// Number of samples of a thread in one place.
+/// Number of samples in which a thread was asleep in one system call or kernel function.
 #[derive(Debug, Default)]
 struct Count {
     samples: u64,
-    /// Number of samples in which each thread held the mutex that this one waits for.
+    /// Number of samples in which each thread held the mutex that the sampled thread was waiting
+    /// for, by thread ID.
     holders: BTreeMap<u32, u64>,
 }
 
@@ -237,7 +238,7 @@ impl Reader {
 /// process, because the kernel wakes it; and it holds an ID above that of the process, unless IDs
 /// have wrapped around. In a container, whose IDs differ from those here, joins are not recognized.
 fn is_join(root: &Root, pid: u32, arguments: [u64; 4]) -> bool {
-    /// Lowest value taken for a thread ID: lower ones may be lock states or sequence numbers.
+    /// Lowest value regarded as a thread ID: lower values may be lock states or sequence numbers.
     const LEAST: u32 = 256;
     /// FUTEX_WAIT, FUTEX_WAIT_BITSET and FUTEX_PRIVATE_FLAG (linux/futex.h).
     const WAITS: [u32; 2] = [0, 9];

@@ -85,11 +85,11 @@ pub(crate) struct Sockets {
     /// Descriptors that the processes have open.
     pub(crate) descriptors: Descriptors,
     unix_listing: Sparing,
-    /// Position at which the next slice continues if there are too many sockets to read in one
-    /// slice.
+    /// Index of the first socket to read in the next slice, if there are too many sockets to read
+    /// all of them in each slice.
     next: usize,
-    /// Number of the current slice. Readings of several sockets are compared if they are from the
-    /// same slice.
+    /// Current slice number. Readings of different sockets are comparable if they have the same
+    /// slice number.
     tick: u32,
 }
 

@@ -31,7 +31,7 @@ impl Sparing {
         thread_cpu_time_ns()
     }
 
-    /// Schedules the next read according to the CPU time of the one that just ended.
+    /// Schedules the next read according to the CPU time of the read that just ended.
     pub(crate) fn end(&mut self, began_ns: u64) {
         self.pause(monotonic_ns(), thread_cpu_time_ns().saturating_sub(began_ns));
     }

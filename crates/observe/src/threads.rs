@@ -26,7 +26,7 @@ const LOOK_EVERY: u32 = 5;
 /// Activity of a thread in one slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Slice {
-    /// Number of the slice.
+    /// Slice number.
     pub(crate) number: u32,
     /// Time since the previous read, in ns.
     pub(crate) wall_ns: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Thread {
     pub(crate) slices: Vec<Slice>,
     pub(crate) minor_faults: u64,
     pub(crate) major_faults: u64,
-    /// Number of slices within which the thread's process called execve.
+    /// Number of slices in which the thread's process called execve(2).
     slices_with_exec: u64,
     /// Whether the thread was stopped at the end of a slice of the window.
     was_stopped: bool,
@@ -103,7 +103,7 @@ impl Thread {
         &self.last_status.allowed
     }
 
-    /// Returns the number of slices within which the thread's process called execve.
+    /// Returns the number of slices in which the thread's process called execve(2).
     pub(crate) fn execs(&self) -> u64 {
         self.slices_with_exec
     }

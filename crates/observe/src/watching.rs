@@ -42,7 +42,7 @@ pub(crate) struct Watching {
     pub(crate) namespace: Namespace,
     pub(crate) threads: Threads,
     pub(crate) sleepers: Sleepers,
-    /// `None` until the threads are known.
+    /// Samples and traces of the threads; `None` until the threads are known.
     pub(crate) profiling: Option<Profiling>,
     pub(crate) cpus: Cpus,
     pub(crate) quotas: Quotas,
@@ -63,7 +63,7 @@ pub(crate) struct Watching {
     /// Time that the kernel excludes from run times.
     pub(crate) accounting: Accounting,
     pub(crate) windows: Windows,
-    /// Cost of kernel events; `None` if there are many windows.
+    /// Cost of kernel events; `None` for consecutive windows ([`Windows::Many`]).
     pub(crate) event_costs: Option<EventCosts>,
     /// Number of slices read since the start.
     reads: u32,

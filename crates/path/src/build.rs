@@ -364,7 +364,7 @@ fn refusal_place(refusal: &Refusal, section: &Fields, workers: &[Fields]) -> Ran
     }
 }
 
-/// Builds the idle policies: the common one and those of individual workers.
+/// Builds the idle policies: the common policy and the policies of individual workers.
 fn idle(file: &Fields) -> Option<IdleRules> {
     let section = file.section("idle")?;
     let own = |worker: &Fields| worker.text("idle").and_then(IdlePolicy::of_word);

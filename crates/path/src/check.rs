@@ -81,8 +81,8 @@ impl Described {
 /// one; `kinds` are the available kinds of stage and source.
 ///
 /// # Errors
-/// Returns all errors in the file. If it is not valid TOML, returns only syntax errors, because any
-/// others may just be consequences of them.
+/// Returns all errors in the file. If it is not valid TOML, returns only syntax errors, because
+/// other errors may just be consequences of the syntax errors.
 pub fn read<'k>(
     text: &str,
     stem: &str,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes of packets, by which a stage is restricted to some of them.
+//! Packet classes. A stage can be restricted to one class.
 
 /// Packets that a stage processes; the others bypass it. The class of a packet follows from the
 /// headers that `parse` located.

@@ -68,8 +68,8 @@ pub struct GivenCost {
     pub state: Option<State>,
     /// Fraction of the path's packets that reach the stage, above 0 and at most 1.
     pub reach: f64,
-    /// Of the packets that reach the stage, the fraction that it processes, above 0 and at most 1;
-    /// the others bypass it.
+    /// Fraction of the packets reaching the stage that the stage processes, above 0 and at most 1;
+    /// the other packets bypass it.
     pub processed: f64,
     /// Nanoseconds per packet that the stage processes; `None` if not given.
     pub ns: Option<f64>,

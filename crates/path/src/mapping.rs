@@ -22,7 +22,8 @@ pub enum Refusal {
     },
     /// The segments do not end with the last stage.
     NotCovered {
-        /// First unassigned stage, or the number of stages if the segments go beyond the last one.
+        /// First unassigned stage, or the number of stages if the segments extend beyond the last
+        /// stage.
         stage: usize,
     },
     /// A segment has no replicas.

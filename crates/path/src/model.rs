@@ -224,7 +224,7 @@ pub struct SourceUse {
     pub buffer_bytes: u32,
     /// How to treat frames that differ from their on-wire form.
     pub rules: CaptureRules,
-    /// Parameters, including defaults; those without a default may be absent.
+    /// Parameters, including defaults; a parameter without a default may be absent.
     pub params: Params,
 }
 
@@ -299,7 +299,7 @@ impl IdleRules {
 /// Where packets go after the last stage.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sink {
-    /// Nowhere; they are only counted.
+    /// Nowhere: packets are only counted.
     Null,
     /// A pcap file, which receives the first packets.
     Capture {
@@ -331,15 +331,15 @@ pub struct StageUse {
     pub kind: String,
     /// Packets that the stage processes; the others bypass it.
     pub only: PacketClass,
-    /// Parameters, including defaults; those without a default may be absent.
+    /// Parameters, including defaults; a parameter without a default may be absent.
     pub params: Params,
 }
 
 /// Assignment of stages to workers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mapping {
-    /// Segments of consecutive stages, in order, covering all stages. Adjacent ones are connected
-    /// by rings.
+    /// Segments of consecutive stages, in order, covering all stages. Adjacent segments are
+    /// connected by rings.
     pub segments: Vec<Segment>,
 }
 

@@ -59,7 +59,7 @@ pub enum ParamKind {
     },
     /// A string, validated by the stage itself.
     Text,
-    /// One of these words.
+    /// One of the given words.
     Word(&'static [&'static str]),
     /// A list of strings.
     Texts,

@@ -19,7 +19,7 @@ type Given<'t> = Spanned<DeValue<'t>>;
 /// The word that stands for the frame sizes in [`IMIX_BYTES`].
 pub(crate) const IMIX: &str = "imix";
 
-/// Reads the value of a key. Returns all mistakes if it is invalid.
+/// Reads the value of a key. If the value is invalid, returns all errors in it.
 pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> {
     let read = match key.kind {
         Kind::Param(kind) => param(key, kind, given).map(Read::Value)?,
@@ -90,7 +90,7 @@ fn kind_name(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// Creates the mistake for a value of the wrong type.
+/// Creates the error for a value of the wrong type.
 pub(crate) fn wrong_type(key: &Key, given: &Given<'_>) -> Mistake {
     let found = kind_name(given.get_ref());
     let message = format!("{} must be {}, not {found}", key.shown(), expected(&key.kind));
@@ -143,7 +143,7 @@ fn word(key: &Key, given: &Given<'_>, words: &[&str]) -> Result<String, Vec<Mist
     Err(vec![unknown_word(key, given, &text, words.iter().copied())])
 }
 
-/// Creates the mistake for a value `text` that is not one of `words`, with a suggestion.
+/// Creates the error for a value `text` that is not one of `words`, with a suggestion.
 pub(crate) fn unknown_word<'a>(
     key: &Key,
     given: &Given<'_>,
@@ -177,7 +177,8 @@ fn stage_name(key: &Key, given: &Given<'_>) -> Result<String, Vec<Mistake>> {
     Err(vec![with_example(key, Mistake::new(&given.span(), message))])
 }
 
-/// Reads each entry of a list using `entry`. Returns the mistakes of all entries if there are any.
+/// Reads each entry of a list using `entry`. If entries are invalid, returns the errors in all of
+/// them.
 fn list<T>(
     key: &Key,
     given: &Given<'_>,
@@ -197,7 +198,7 @@ fn list<T>(
     if mistakes.is_empty() { Ok(read) } else { Err(mistakes) }
 }
 
-/// Creates the mistake for a list entry that is not `what`.
+/// Creates the error for a list entry that is not `what`.
 fn wrong_entry(key: &Key, what: &str, given: &Given<'_>) -> Mistake {
     let found = kind_name(given.get_ref());
     let message = format!("each entry of {} must be {what}, not {found}", key.shown());

@@ -59,11 +59,13 @@ const MIN_CLEAN_WINDOWS: u64 = 6;
 const MAX_LOST_WINDOWS: f64 = 0.5;
 
 /// Returns the bottleneck of `run`, or why it cannot be determined. If no packet reached the sink,
-/// the finding says where packets ended up; if they were dropped, there is no bottleneck, since the
-/// cost of dropping packets is not that of the path.
+/// the finding says where packets ended up; if they were dropped, there is no bottleneck, because
+/// dropped packets do not incur the cost of the whole path.
 ///
-/// A source without a fixed rate is never the limit: if all workers wait for packets, its queues
-/// held each other back. If the record does not say whether the rate is fixed, it is assumed to be.
+/// Unless packets come from network interfaces, a source without a fixed rate is never reported as
+/// the bottleneck. If all workers wait for packets nevertheless, the slowest source queue held the
+/// others back, and the bottleneck is unknown. If the record does not say whether the rate is
+/// fixed, it is assumed to be.
 pub fn diagnose(run: &RunReport) -> Finding {
     let end = run.dead_end();
     if let Some(end) = end.as_ref().filter(|end| end.is_drop()) {
@@ -200,8 +202,8 @@ fn cannot_tell(reason: &str) -> Finding {
 
 fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
     format!(
-        "workers {} and {} are busy for {} and {} of their running time, and their intervals \
-         overlap ({} and {} ticks per packet)",
+        "workers {} and {} are busy for {} and {} of their running time, and the intervals \
+         of their costs overlap ({} and {} ticks per packet)",
         first.worker.name,
         second.worker.name,
         percent(first.busy),

@@ -39,7 +39,7 @@ pub struct Footprint {
 pub struct Home {
     /// Bytes of frames and buffers used by one worker.
     pub bytes: u64,
-    /// Nearest cache level that holds them, or memory.
+    /// Nearest cache level that holds these bytes, or memory.
     pub level: String,
     /// Longest stall that a load from this level can cause, or why the stall is unknown.
     pub wait: Result<Wait, String>,
@@ -70,7 +70,7 @@ pub struct KnownMemory {
 pub enum Unknown {
     /// No machine profile.
     NoProfile,
-    /// The machine profile does not determine it, for this reason.
+    /// The machine profile does not determine the level, for the given reason.
     CannotTell(String),
 }
 

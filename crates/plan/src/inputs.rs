@@ -19,8 +19,8 @@ use linerate_record::units::three_digits;
 use std::fmt;
 
 /// Assumed speed of a CPU while all CPUs are busy, relative to its speed while the others idle:
-/// value, low end and high end. The low end is that of two virtual CPUs sharing a core; the high
-/// end means no slowdown.
+/// value, low end and high end. The low end is the speed of two virtual CPUs that share a core; the
+/// high end means no slowdown.
 const SCALING: [f64; 3] = [1.0, 0.69, 1.0];
 
 /// Stage costs and machine properties that a plan is based on, with their sources.

@@ -130,8 +130,8 @@ impl Use<'_> {
     }
 }
 
-/// A choice of variants, evaluated at its time ratios or at one end of their intervals; `None` for
-/// the variants in use.
+/// A choice of variants, evaluated at the values of its time ratios or at one end of their
+/// intervals; `None` for the variants in use.
 type Choice<'a> = Option<(&'a str, End)>;
 
 #[derive(Clone, Copy)]

@@ -212,8 +212,8 @@ pub type Setting<'a> = (&'a Mapping, u32);
 /// Predicts the speedup of mapping `to` over `from`, with its interval.
 ///
 /// Both use the same draws, so that common factors (drift, cost errors) cancel. Formula errors are
-/// drawn independently where only one of them uses replicas, rings, or a burst size other than that
-/// of the costs. The speedup of a mapping over itself is exactly 1.
+/// drawn independently where only one of them uses replicas, rings, or a burst size other than the
+/// one at which the costs were measured. The speedup of a mapping over itself is exactly 1.
 ///
 /// # Panics
 /// Panics if a mapping contains stages that `costs` does not.

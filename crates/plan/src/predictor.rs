@@ -157,8 +157,8 @@ pub trait Planner: Predictor {
         Vec::new()
     }
 
-    /// Returns sentences about the upper bounds on the mapping as written or on one of these
-    /// predictions.
+    /// Returns sentences about the upper bounds that limit the mapping as written or one of the
+    /// given predictions.
     fn limits(&self, _predicted: &[&PredictedBy<Self>]) -> Vec<String> {
         Vec::new()
     }

@@ -210,7 +210,7 @@ pub fn stage_share(worker: &WorkerReport, stage: &StageReport) -> Option<f64> {
 
 /// Returns the factor that makes a worker's stage times add up to the worker's total. Each stage
 /// time is a median over its own sampled windows, and medians do not add up exactly; throughput
-/// follows the total. The interval of the factor is that of the total.
+/// follows the total. The interval of the factor follows from the interval of the total.
 fn closure(worker: &WorkerReport) -> Estimate {
     let parts = worker.stages.iter().map(|s| Some(stage_time(worker, s)?.value));
     match (estimate(&worker.ticks_per_packet), parts.sum::<Option<f64>>()) {

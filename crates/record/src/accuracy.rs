@@ -13,8 +13,8 @@
 use crate::stats::coverage::least_hits;
 use std::fmt;
 
-/// Maximum false-alarm rate: the probability that a check on a share fails for software whose true
-/// share equals the stated one.
+/// Maximum false-alarm rate: the probability that a check of a share fails although the true share
+/// equals the stated one.
 pub const MISS: f64 = 0.01;
 
 const PREFIX: &str = "accuracy: ";

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How replayed packets fall into RSS buckets, which limits the gain from replicas.
+//! Distribution of replayed packets over RSS buckets, which limits the gain from replicas.
 
 use crate::units::three_digits;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// RSS buckets of a path's packets. All packets of a bucket go to the same replica.
+/// Distribution of a path's packets over RSS buckets. All packets in a bucket go to the same
+/// replica.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BucketUse {
     /// Number of buckets.
     pub buckets: u32,
-    /// Number of buckets that packets fall into.
+    /// Number of buckets that contain packets.
     pub in_use: u32,
-    /// Fraction of the packets that fall into the fullest bucket, 0 to 1.
+    /// Fraction of the packets that are in the fullest bucket, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub largest_share: f64,
 }
 
 impl BucketUse {
-    /// Counts the packets per bucket in `weights`; `None` without packets.
+    /// Creates the distribution from `weights`, the number of packets in each bucket; `None`
+    /// without packets.
     pub fn of(weights: &[u64]) -> Option<Self> {
         let packets: u64 = weights.iter().sum();
         let largest = weights.iter().max().filter(|_| packets > 0)?;
@@ -30,9 +32,10 @@ impl BucketUse {
         })
     }
 
-    /// Returns this limit if it matters: `replicas` replicas gain less than half of what they would
-    /// gain if packets were evenly distributed. The replica with the fullest bucket sets the rate,
-    /// so they reach at most `1 / largest_share` times the rate of one.
+    /// Returns the limit that the distribution sets on `replicas` replicas. `None` if they gain at
+    /// least half of what they would gain with evenly distributed packets. The replica with the
+    /// fullest bucket is the bottleneck, so all replicas together reach at most `1 / largest_share`
+    /// times the rate of one.
     pub fn limit(self, replicas: u32) -> Option<BucketLimit> {
         let half_gain = (1.0 + f64::from(replicas)) / 2.0;
         let is_limit = replicas > 1 && self.largest_share * half_gain > 1.0;
@@ -40,7 +43,7 @@ impl BucketUse {
     }
 }
 
-/// Too few RSS buckets for replicas.
+/// Limit that an uneven distribution over RSS buckets sets on the gain from replicas.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BucketLimit {
     buckets: BucketUse,

@@ -35,7 +35,7 @@ pub struct BudgetReport {
     /// record does not name the processor.
     #[serde(default)]
     pub measured_on: Option<String>,
-    /// Whether the processor is that of the machine on which the budget was computed. If so, each
+    /// Whether the budget is for the processor of the machine on which it was computed. If so, each
     /// core counts as one pipe, and its hardware threads as strands. `false` in records before
     /// version 2.3.
     #[serde(default)]

@@ -14,8 +14,8 @@ pub struct DeadEnd {
     pub packets: u64,
     /// The stage's drop causes, most frequent first; empty if it consumed most packets by design.
     pub causes: Vec<String>,
-    /// Packets that passed the stage; later stages dropped or consumed them. Omitted if there are
-    /// none.
+    /// Packets that this stage let through and that later stages dropped or consumed. Omitted if
+    /// there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub passed: u64,
 }

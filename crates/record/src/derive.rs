@@ -108,7 +108,7 @@ fn emulated(provenance: &Provenance) -> Option<Warning> {
 }
 
 /// Warns if more than [`PREEMPTED_SHARE`] of the windows were discarded as preempted. `taken` is
-/// the share of the thread's time that others took, if known.
+/// the share of the thread's time that was lost to preemption or steal time, if known.
 fn preempted(dropped: u64, of: u64, taken: Option<f64>) -> Option<Warning> {
     let share = if of == 0 { 0.0 } else { dropped as f64 / of as f64 };
     (share > PREEMPTED_SHARE).then_some(Warning::PreemptedWindows { share, taken })

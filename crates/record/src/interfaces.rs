@@ -3,7 +3,8 @@
 //!
 //! Interface and socket counters are read one after the other while packets arrive, so the number
 //! of packets that an interface counted during a run is known only within a lower and an upper
-//! bound. A difference is the number of packets beyond these bounds that no drop counter explains.
+//! bound. A difference is the number of packets beyond these bounds that no drop counter accounts
+//! for.
 
 use crate::units::counted;
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,7 @@ pub struct InterfaceReport {
     pub io: String,
     /// Whether frames addressed to other stations were received as well.
     pub promiscuous: bool,
-    /// Number of queues: one per worker at that end of the path.
+    /// Number of queues: the number of receiving or of sending workers, whichever is larger.
     pub queues: u32,
     /// Received packets; `null` if the path does not receive on this interface.
     pub received: Option<ReceivedReport>,
@@ -121,7 +122,7 @@ impl SentReport {
 }
 
 impl InterfaceReport {
-    /// Returns the number of packets, in both directions, that no counter explains.
+    /// Returns the number of packets, in both directions, that no counter accounts for.
     pub fn unexplained(&self) -> u64 {
         let received = self
             .received
@@ -139,7 +140,7 @@ impl InterfaceReport {
 pub struct InterfaceDoubt {
     /// Name of the interface at the start of the run.
     pub interface: String,
-    /// Packets that no counter explains.
+    /// Packets that no counter accounts for.
     pub unexplained: u64,
     /// Changes to the interface during the run.
     pub changes: InterfaceChanges,
@@ -147,7 +148,8 @@ pub struct InterfaceDoubt {
 
 impl InterfaceDoubt {
     /// Returns the reason to doubt an interface's figures; `None` if the interface did not change
-    /// and all packets are explained. An interface that is gone has no counters left to compare.
+    /// and all packets are accounted for. An interface that is gone has no counters left to
+    /// compare.
     pub fn of(report: &InterfaceReport) -> Option<Self> {
         let (interface, changes) = (report.interface.clone(), report.changes.clone());
         let unexplained = report.unexplained();

@@ -307,7 +307,7 @@ pub struct Skipped {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelsReport {
-    /// Processor name; `null` if it does not report one.
+    /// Processor name; `null` if the processor does not report one.
     pub processor: Option<String>,
     /// Logical CPU on which everything was measured.
     pub cpu: u32,
@@ -318,8 +318,8 @@ pub struct KernelsReport {
     /// rounds.
     pub cycles_per_tick: Figure,
     /// Independent additions per core cycle: the median of the checks made between cases. An active
-    /// SMT sibling lowers it below the issue width. This affects speeds relative to a bound,
-    /// because a bound needs fewer execution units than the routine.
+    /// SMT sibling reduces this value below the issue width, and with it the speeds relative to a
+    /// bound, because a bound needs fewer execution units than the routine.
     pub additions_per_cycle: Figure,
     /// Minimum and maximum of `additions_per_cycle` over the checks made between cases; `null` if
     /// there were none.

@@ -29,12 +29,12 @@ pub struct MemoryReport {
     pub levels: Vec<MemoryLevel>,
     /// Size ranges in which no level could be determined, and why.
     pub unresolved: Vec<Unresolved>,
-    /// Ratio below which two sizes cannot be distinguished.
+    /// Smallest ratio of two level sizes that can be distinguished.
     #[serde(serialize_with = "crate::finite")]
     pub resolution: f64,
     /// The data TLB levels, nearest first.
     pub tlb: Vec<TlbLevel>,
-    /// Cost of a load by location of the data and of its address translation, as input for
+    /// Cost of a load by where its data and its address translation are found: input for
     /// performance models.
     pub costs: Vec<Cost>,
     /// Distributions of single-load times, one per chain size.
@@ -303,11 +303,12 @@ pub struct Cost {
     pub level: String,
     /// Where the address translation comes from.
     pub tlb: TlbState,
-    /// Time before a dependent load can start, in ns. An upper bound where loads overlap.
+    /// Time in ns from the start of the load until a dependent load can start. An upper bound where
+    /// loads overlap.
     pub ns: Figure,
-    /// Time before a dependent load can start, in core cycles.
+    /// Time in core cycles from the start of the load until a dependent load can start.
     pub cycles: Figure,
-    /// Time per load in ns when the core has as many loads outstanding as it can: a lower bound.
+    /// Time per load in ns with the maximum number of loads outstanding: a lower bound.
     pub overlapped_ns: Figure,
 }
 

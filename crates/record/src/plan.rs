@@ -131,8 +131,8 @@ pub struct Recommendation {
     /// Logical CPUs of the workers after the change, by segment and replica; `null` if placement
     /// does not matter to the model.
     pub cpus: Option<Vec<u32>>,
-    /// Polling threads outside the path that the change adds or moves, such as those on a stage's
-    /// second input.
+    /// Polling threads outside the path, such as threads on a stage's second input, that the change
+    /// adds or moves.
     #[serde(default)]
     pub beside: Vec<WorkersBeside>,
     /// Packets per burst after the change.
@@ -157,9 +157,9 @@ pub struct LineHold {
     /// The mapping that sustains line rate or, failing that, the one that comes closest, in short
     /// form.
     pub mapping: String,
-    /// Packets per burst with that mapping.
+    /// Packets per burst with `mapping`.
     pub burst: u32,
-    /// Predicted per-flow rate with that mapping, in kpps.
+    /// Predicted per-flow rate with `mapping`, in kpps.
     pub predicted_kpps: Figure,
     /// The result in one sentence.
     pub sentence: String,

@@ -70,8 +70,8 @@ pub struct ProfileReport {
     /// Counts from a simulation of the same command (`--sim`); `null` without a simulation.
     #[serde(default)]
     pub simulated: Option<SimulatedRun>,
-    /// Kinds of memory that samples wait for, by descending number of samples; empty if addresses
-    /// could not be sampled.
+    /// Samples taken while waiting for memory accesses, by kind of memory; most samples first.
+    /// Empty if addresses could not be sampled.
     #[serde(default)]
     pub memory: Vec<MemoryShare>,
     /// Cache lines that several threads use and at least one writes, by descending number of
@@ -121,7 +121,7 @@ pub struct SamplingMethod {
     /// program's threads switch so often that per-thread events would have slowed them down.
     #[serde(default)]
     pub is_by_cpu: bool,
-    /// Number of slices in the window, which are the unit of resampling for intervals.
+    /// Number of slices in the window. Intervals are computed by resampling slices.
     pub slices: u32,
     /// Bytes of stack copied with each sample in order to unwind it with `.eh_frame`; `null` if
     /// frame pointers were used.
@@ -152,7 +152,7 @@ pub struct SampledThread {
     pub tid: u32,
     /// Thread name at its last sample.
     pub name: String,
-    /// Number of samples in the thread.
+    /// Number of the thread's samples.
     pub samples: u64,
     /// Share of the thread's CPU time spent on packets rather than in its poll loop, 0 to 1, fitted
     /// from samples and packets per slice.
@@ -240,7 +240,7 @@ pub enum CostClass {
     Segmentation,
     /// Encrypting, decrypting and hashing.
     Crypto,
-    /// Running NIC drivers and the kernel's device layer.
+    /// Time in NIC drivers and the kernel's network device layer.
     Driver,
     /// Scheduling, waking and switching threads.
     Scheduler,
@@ -332,8 +332,8 @@ impl ProfileReport {
         ends.iter().map(|(_, high)| 1 + above(*high)).collect()
     }
 
-    /// Returns half the width of the interval of the first, and therefore largest, share; `None` if
-    /// the interval is unknown.
+    /// Returns the margin of error of the first, and therefore largest, share: half the width of
+    /// its interval. `None` if the interval is unknown.
     pub fn margin(&self) -> Option<f64> {
         let share = &self.functions.first()?.share;
         Some((share.high? - share.low?) / 2.0)

@@ -17,7 +17,8 @@ pub struct ProfileDiffReport {
     pub unit: CostUnit,
     /// Total change over all functions.
     pub total: CostChange,
-    /// Functions, changed ones first, by decreasing magnitude.
+    /// Functions: significant changes first, then undetermined changes, each by decreasing
+    /// magnitude.
     pub functions: Vec<FunctionChange>,
     /// Number of functions omitted because they have too few samples in both profiles.
     pub functions_left_out: u64,

@@ -4,8 +4,8 @@
 //! these sequences, so the generator must never change. Code without that requirement uses
 //! `fastrand`.
 
-/// 2^64 divided by the golden ratio, made odd. Its multiples are spread evenly over the 64-bit
-/// numbers.
+/// 2^64 divided by the golden ratio, rounded to an odd number. Its multiples are spread evenly over
+/// the 64-bit numbers.
 pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes the bits of a number with SplitMix64's finaliser (Steele, Lea and Flood, 2014). Bijective;

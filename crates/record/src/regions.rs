@@ -59,12 +59,12 @@ pub struct RegionTotal<'a> {
     pub visits: u64,
     /// Units of work reported in the region.
     pub units: u64,
-    /// Wall time in the region in ticks, including nested regions; absent, with a reason, if a
-    /// thread lacks it.
+    /// Wall time in the region in ticks, including nested regions; absent, with a reason, if it is
+    /// missing for any thread.
     pub ticks: Figure,
     /// Wall time in the region in ticks, excluding nested regions.
     pub own_ticks: Figure,
-    /// Event counts in the region; absent, with a reason, if a thread lacks the count.
+    /// Event counts in the region; absent, with a reason, if the count is missing for any thread.
     pub events: Vec<RegionEvent>,
 }
 

@@ -66,8 +66,8 @@ pub struct TimeShares {
     /// Lost: preempted by another thread, or stolen by the hypervisor.
     #[serde(serialize_with = "crate::finite")]
     pub lost: f64,
-    /// Remainder: 1 minus the other four. Consists of measurement overhead and unattributed time;
-    /// may be slightly negative.
+    /// Remainder: 1 minus the other four fractions. Consists of measurement overhead and
+    /// unattributed time; may be slightly negative.
     #[serde(serialize_with = "crate::finite")]
     pub unaccounted: f64,
 }
@@ -110,7 +110,7 @@ pub struct VariantTime {
     pub time_ratio: Figure,
 }
 
-/// A hardware event that was requested for counting around the stages.
+/// A hardware event that the user asked to count around the stages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountedEvent {
@@ -128,7 +128,7 @@ pub struct CountedEvent {
 pub struct CountedEvents {
     /// How counters were read: `user read` or `read(2)`; `null` if nothing was counted.
     pub reading: Option<String>,
-    /// Sampling interval: one in this many iterations was counted.
+    /// Sampling interval: events are counted in one of this many iterations.
     pub one_iteration_in: u64,
     /// The requested events, in order.
     pub events: Vec<CountedEvent>,
@@ -138,8 +138,8 @@ pub struct CountedEvents {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageReport {
-    /// Stage name as in the path, or one end of the worker: `source`, `sink`, `ring in` or
-    /// `ring out`.
+    /// Stage name as in the path. For the worker's input: `source` or `ring in`; for its output:
+    /// `sink` or `ring out`.
     pub name: String,
     /// Packets processed over the whole run.
     pub packets: u64,
@@ -396,7 +396,7 @@ impl WorkerReport {
         self.time.unwrap_or_default()
     }
 
-    /// Returns the worker's stages without its ends (source, sink or rings).
+    /// Returns the worker's stages without its input and output (source, sink or rings).
     pub fn path_stages(&self) -> &[StageReport] {
         const HEADS: [&str; 2] = ["source", "ring in"];
         const TAILS: [&str; 2] = ["sink", "ring out"];

@@ -22,7 +22,7 @@ pub struct StatReport {
     /// Evidence tier of the hardware events: `hw`, `user` or `sim`; `sw` if there are no hardware
     /// events.
     pub tier: Tier,
-    /// Whether the user requested that tier; otherwise, it is the best one available on this
+    /// Whether the user requested `tier`; otherwise, `tier` is the best one available on this
     /// machine.
     pub tier_asked: bool,
     /// Event table that the hardware events come from: `armv8`, `cortex_a7`, `generic`, ...

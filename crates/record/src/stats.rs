@@ -295,7 +295,8 @@ pub fn block_bootstrap(
     Estimate { low: at(tail), high: at(1.0 - tail), ..unknown }
 }
 
-/// One element of a series whose statistic is the sum of `above` divided by the sum of `under`.
+/// An element of a series. The statistic of the series is the sum of `above` divided by the sum of
+/// `under`.
 #[derive(Clone, Copy, Default)]
 struct Cell {
     above: f64,
@@ -435,8 +436,8 @@ fn block_length(residuals: &[f64]) -> usize {
     (length.ceil() as usize).clamp(1, longest)
 }
 
-/// Returns the last significantly correlated lag that is followed by `quiet` lags without
-/// significant correlation; at most about the square root of `n`.
+/// Returns the last lag with a significant correlation before `quiet` consecutive lags without one;
+/// at most about the square root of `n`.
 fn memory_of(n: usize, correlation: impl Fn(usize) -> f64) -> usize {
     let log = (n as f64).log10();
     let quiet = (log.sqrt().ceil() as usize).max(5);

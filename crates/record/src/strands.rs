@@ -118,7 +118,7 @@ pub struct StrandCounts {
     pub events: Vec<StrandEvent>,
     /// Graph nodes (functions) that the strand runs, if listed in the input.
     pub nodes: Vec<NodeCounts>,
-    /// Counter readings in the input; empty if it has only totals.
+    /// Counter readings in the input; empty if the input has only totals.
     pub slices: Vec<Slice>,
     /// CPI stack: cycles per instruction, broken down by cause; `null` if the cost of a miss is
     /// unknown.

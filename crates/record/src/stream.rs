@@ -2,8 +2,8 @@
 //! The body of a `stream` record: streams between two sockets of the host's own network stack,
 //! measured at each point of a sweep, and what limited them.
 //!
-//! A side is the program at one end of the connections: the sender or the receiver. Each side runs
-//! in its own process, and its CPU time is that of the threads that send or receive.
+//! Sender and receiver are separate processes. Their CPU times are those of the threads that send
+//! or receive.
 
 use crate::figure::Figure;
 use crate::kernels::Skipped;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub struct StreamReport {
     /// Traffic type.
     pub mode: StreamMode,
-    /// Where the two sides are.
+    /// Location of sender and receiver.
     pub path: StreamPath,
     /// Whether the server sends and the client receives.
     pub reverse: bool,
@@ -68,11 +68,11 @@ impl StreamMode {
     }
 }
 
-/// Where the two sides of a stream are.
+/// Location of a stream's sender and receiver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamPath {
-    /// How the sides are connected.
+    /// How sender and receiver are connected.
     pub kind: StreamPathKind,
     /// Interface that the client sends through; `null` if unknown.
     pub interface: Option<String>,
@@ -85,14 +85,14 @@ pub struct StreamPath {
     pub qdisc_bits_per_s: Option<f64>,
 }
 
-/// Kinds of connection between the two sides.
+/// Kinds of connection between sender and receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StreamPathKind {
     /// The loopback interface.
     Loopback,
-    /// Two network namespaces of this machine.
+    /// Two network namespaces on this machine.
     Namespaces,
     /// Another host.
     Network,
@@ -112,21 +112,21 @@ pub struct StreamPoint {
     pub connections: u64,
     /// Payload received, in gigabits per second.
     pub gbps: Figure,
-    /// Service demand: CPU time of both sides, in microseconds per 1024 bytes of payload.
+    /// Service demand: CPU time of sender and receiver, in microseconds per 1024 bytes of payload.
     pub cpu_us_per_kb: Figure,
     /// Requests answered per second; absent unless requests were sent.
     pub requests_per_s: Figure,
     /// Median time from a request to its reply, in microseconds; absent unless requests were sent.
     pub round_trip_us: Figure,
-    /// The side that sends.
+    /// CPU time and other measurements of the sender.
     pub sender: StreamSide,
-    /// The side that receives.
+    /// CPU time and other measurements of the receiver.
     pub receiver: StreamSide,
     /// CPU time of the whole machine during the visits; of the client's machine, if there are two.
     pub machine: StreamMachine,
     /// TCP_INFO readings at the sender; `null` for UDP, and if the kernel does not report them.
     pub tcp: Option<StreamTcp>,
-    /// Datagrams sent, received and lost, by place of loss; `null` for TCP.
+    /// Datagrams sent, refused, received, dropped and lost; `null` for TCP.
     pub udp: Option<StreamUdp>,
     /// Keyword of the cause that limited the point: `sender_cpu`, `receiver_cpu`, `receive_window`,
     /// `send_buffer`, `congestion_window`, `sender_pause`, `receiver_pause`, `rate_limit`,
@@ -136,25 +136,26 @@ pub struct StreamPoint {
     pub finding: String,
 }
 
-/// One side of a stream. Shares are fractions of the measurement time; 1 is one fully used CPU.
+/// Measurements of the sender or the receiver of a stream. Shares are fractions of the measurement
+/// time; 1 is one fully used CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamSide {
-    /// CPU time of the side's threads.
+    /// CPU time of the program's threads that send or receive.
     pub cpu: Figure,
     /// Part of the CPU time spent in user mode.
     #[serde(serialize_with = "crate::finite")]
     pub user: f64,
     /// Part of the CPU time spent in the kernel, including softirqs that ran in the context of the
-    /// side's threads.
+    /// program's threads.
     #[serde(serialize_with = "crate::finite")]
     pub system: f64,
     /// CPU time in microseconds per 1024 bytes of payload.
     pub cpu_us_per_kb: Figure,
-    /// Time that the side's threads were runnable but waiting for a CPU; `null` if the kernel does
-    /// not account for it.
+    /// Time that the program's threads were runnable but waiting for a CPU; `null` if the kernel
+    /// does not account for it.
     pub waiting: Option<f64>,
-    /// Time that the side paused at the user's request.
+    /// Time that the program paused at the user's request.
     #[serde(serialize_with = "crate::finite")]
     pub paused: f64,
     /// System calls per MiB of payload.
@@ -166,11 +167,11 @@ pub struct StreamSide {
     /// Mean bytes per call that moved data; 0 if no call did.
     #[serde(serialize_with = "crate::finite")]
     pub bytes_per_call: f64,
-    /// CPUs on which the side's threads were seen.
+    /// CPUs on which the program's threads were seen.
     pub cpus: Vec<u32>,
-    /// Number of CPUs on which the side's threads may run.
+    /// Number of CPUs on which the program's threads may run.
     pub allowed_cpus: u64,
-    /// Size of the side's socket buffer in bytes, as accounted by the kernel: the send buffer of
+    /// Size of the program's socket buffer in bytes, as accounted by the kernel: the send buffer of
     /// the sender, or the receive buffer of the receiver; `null` if unknown.
     pub buffer_bytes: Option<u64>,
 }
@@ -187,10 +188,10 @@ pub struct StreamMachine {
     pub system: Option<f64>,
     /// Share of time in interrupts and softirqs.
     pub softirq: Option<f64>,
-    /// Share of idle time.
+    /// Share of time spent idle.
     pub idle: Option<f64>,
-    /// Share of time used by neither side: other programs, and interrupts outside the sides'
-    /// threads.
+    /// Share of time used by neither sender nor receiver: other programs, and interrupts outside
+    /// their threads.
     pub others: Option<f64>,
 }
 
@@ -243,7 +244,7 @@ pub struct StreamTcp {
     pub pacing_bits_per_s: Option<f64>,
 }
 
-/// Datagrams of a UDP stream: sent, received, and lost at each place.
+/// Datagrams of a UDP stream: sent, refused, received, dropped and lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamUdp {
@@ -274,7 +275,7 @@ pub struct StreamMethod {
     pub message_bytes: u64,
     /// Payload received, in gigabits per second.
     pub gbps: Figure,
-    /// CPU time of both sides, in microseconds per 1024 bytes received.
+    /// CPU time of sender and receiver, in microseconds per 1024 bytes received.
     pub cpu_us_per_kb: Figure,
     /// Throughput relative to the plain method.
     pub speed: Figure,

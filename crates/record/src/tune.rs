@@ -68,8 +68,8 @@ pub struct KernelShare {
     pub after: Figure,
 }
 
-/// Cost of a stage, or of an end of the path, in ticks per packet that enters the path. For a stage
-/// after a filter, this is less than the cost per packet that reaches it.
+/// Cost of a stage, or of the path's source or sink, in ticks per packet that enters the path. For
+/// a stage after a filter, this is less than the cost per packet that reaches the stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CalibratedStage {
@@ -121,7 +121,7 @@ pub struct CalibrationReport {
     pub ring_out: Figure,
     /// Ticks per packet spent popping from a ring, including the first access to packet data.
     pub ring_in: Figure,
-    /// Fixed cost per burst in ticks, over all stages and ends of a worker.
+    /// Fixed cost per burst in ticks, summed over a worker's stages, its input and its output.
     pub burst_ticks: Figure,
     /// Fraction of packets handled by the busiest replica: entry `r - 1` is for `r` replicas.
     pub largest_shares: Vec<f64>,

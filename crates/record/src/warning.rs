@@ -27,16 +27,17 @@ pub enum Warning {
         /// Share of windows dropped, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
-        /// Share of the thread's time that was lost in this way, 0 to 1; omitted if unknown.
+        /// Share of the thread's time that was lost to preemption or steal time, 0 to 1; omitted if
+        /// unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         taken: Option<f64>,
     },
     /// Too few clean windows for a meaningful interval.
     FewWindows {
-        /// Windows that were kept.
+        /// Number of clean windows.
         kept: u64,
     },
-    /// The path file's mapping needs more CPUs than are available, so a smaller one was run.
+    /// The path file's mapping needs more CPUs than are available, so a smaller mapping was run.
     FewCpus {
         /// Number of workers in the mapping.
         wanted: u32,
@@ -101,7 +102,7 @@ pub enum Warning {
     },
     /// No packet reached the sink: a stage consumed or dropped all of them.
     NothingCameThrough(DeadEnd),
-    /// An interface changed during the run, or its counters do not explain every packet.
+    /// An interface changed during the run, or its counters do not account for every packet.
     InterfaceInDoubt(InterfaceDoubt),
     /// Some figures were not compared with the baseline, because their variation between runs is
     /// unknown. They may have regressed.
@@ -109,8 +110,8 @@ pub enum Warning {
         /// Names of these figures.
         names: Vec<String>,
     },
-    /// Figures not compared with the baseline because they were measured differently: in another
-    /// evidence tier, or with other simulated caches.
+    /// Figures not compared with the baseline because they were measured differently: with another
+    /// evidence tier or other simulated caches.
     NoVerdictOnOtherGrounds {
         /// Names of these figures.
         names: Vec<String>,
@@ -125,8 +126,8 @@ pub enum Warning {
         /// First bytes of the instruction, in hex.
         bytes: String,
     },
-    /// Processes that were still running when the command ended, or were killed outright. Their
-    /// work since their last fork is not counted.
+    /// Processes that were still running when the command ended, or that were killed by SIGKILL.
+    /// Their work since their last fork is not counted.
     UnfinishedProcesses {
         /// Number of such processes.
         processes: u64,

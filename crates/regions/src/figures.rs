@@ -200,8 +200,8 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// Returns why a region's register counts may be wrong: they include other threads, or may have
-    /// wrapped. `None` if neither applies.
+    /// Returns why a region's register counts may be wrong: they include the counts of other
+    /// threads, or may have wrapped. `None` if neither applies.
     fn not_its_own(&self, totals: &Totals) -> Option<String> {
         let Totals { visits, left, long, .. } = *totals;
         if left > 0 {

@@ -169,8 +169,8 @@ impl Regions {
     }
 
     /// Starts counting for the calling thread. Opens its counters and calibrates the overhead,
-    /// which takes 0.05 to 2 ms; the returned value cannot be sent to another thread. One per
-    /// thread is enough: a second one opens counters of its own.
+    /// which takes 0.05 to 2 ms; the returned value cannot be sent to another thread. Call this
+    /// once per thread: a second call opens another set of counters.
     pub fn thread(&self) -> Thread {
         let thread = self.uncalibrated_thread();
         thread.calibrate(|| drop(thread.enter(Region::CALIBRATION)));

@@ -152,10 +152,10 @@ impl Sampler {
         DumpRequest(Arc::clone(&self.dump_wanted))
     }
 
-    /// Reports how many packets have been processed since the program began. Between slices this
-    /// costs one comparison; at the end of a slice it reads and reprograms the counters, with a few
-    /// system calls. Returns true once every set has had all its slices; from then on nothing is
-    /// counted until [`Sampler::dump`].
+    /// Reports how many packets have been processed since the program began. Within a slice, this
+    /// costs one comparison; at the end of a slice, it reads and reprograms the counters, with a
+    /// few system calls. Returns true once every set has had all its slices; from then on nothing
+    /// is counted until [`Sampler::dump`].
     #[inline]
     pub fn update(&mut self, packets: u64) -> bool {
         match packets < self.next {

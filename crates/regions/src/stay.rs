@@ -3,8 +3,8 @@
 //! they measure wall time.
 //!
 //! The kernel's accounting of the thread is read when its regions begin, and when the thread ends
-//! or a report is requested, so it adds no cost to entering and leaving regions. It does not show
-//! in which region the thread was off its CPU; for that, count `task_clock_ns`.
+//! or a report is requested, which adds no cost to entering and leaving regions. The accounting
+//! does not show in which region the thread was off its CPU; for that, count `task_clock_ns`.
 
 use crate::tree::{Account, Log};
 use linerate_machine::ticks::ticks;

@@ -25,7 +25,7 @@ pub struct Thread {
     open: RefCell<Open>,
 }
 
-/// The stack of a thread's open regions, and all places (regions in their nesting context) entered
+/// The stack of a thread's open regions, and all nodes (regions in their nesting context) entered
 /// so far.
 #[derive(Debug)]
 struct Open {
@@ -35,7 +35,7 @@ struct Open {
     serial: u64,
 }
 
-/// A node in the thread's log, with its children: each nested region and the index of its place.
+/// A node in the thread's log, with its children: each nested region and the index of its node.
 #[derive(Debug)]
 struct Place {
     node: Arc<Node>,
@@ -55,7 +55,7 @@ struct Frame {
 /// Serial number of visits that are not recorded; no frame has this number.
 const NOT_KEPT: u64 = 0;
 
-/// Index of the root place, which is outside all regions.
+/// Index of the root node, which represents the code outside all regions.
 const OUTSIDE: usize = 0;
 
 /// Guard for a visit to a region. Dropping it leaves the region, along with all regions entered
@@ -213,8 +213,8 @@ impl Drop for Thread {
 }
 
 impl Open {
-    /// Returns the index of the place for `region` within the innermost open region; `None` if
-    /// there is no room for another place.
+    /// Returns the index of the node for `region` within the innermost open region; `None` if no
+    /// further node can be added.
     #[inline]
     fn place_of(&mut self, region: Region, log: &Log) -> Option<usize> {
         let here = self.frames.last().map_or(OUTSIDE, |frame| frame.place);

@@ -5,8 +5,8 @@
 use linerate_record::profile::{CostClass, ProfileReport};
 use std::collections::BTreeMap;
 
-/// A node of the tree. It stands for the whole program, for all threads with the same name, or for
-/// a function called along one call path by threads with the same name.
+/// A node of the tree. It represents the whole program, all threads with the same name, or a
+/// function called along one call path by threads with the same name.
 #[derive(Default)]
 pub(crate) struct Frame {
     /// Samples in the function and its callees.

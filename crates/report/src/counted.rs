@@ -7,7 +7,7 @@ use crate::value::count;
 use linerate_record::run::RunReport;
 use std::collections::BTreeMap;
 
-/// Entries among a stage's counters that are not counts and are not shown. `work` reports its
+/// Entries among a stage's counters that are not counts and therefore not shown. `work` reports its
 /// `result` only so that the compiler cannot optimize the computation away.
 const NOT_COUNTS: [&str; 1] = ["result"];
 

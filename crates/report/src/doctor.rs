@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Formats the report of a `doctor` record: which tiers work, what was observed, and all commands
-//! that would change something, one per line for copying. Manual steps and steps on other machines
-//! are shown as `#` comments.
+//! Formats the report of a `doctor` record: which tiers work, what was observed, and all
+//! recommended commands, one per line for copying. Manual steps and steps on other machines are
+//! shown as `#` comments.
 
 use crate::layout::{Paint, fenced, labelled, limited, painted, stacked};
 use crate::value::{ABSENT, clean, cut};
@@ -55,13 +55,13 @@ pub(crate) fn screen(report: &DoctorReport, style: &Style) -> String {
     stacked(&[&above[..], &[limited(&commands, left)]].concat())
 }
 
-/// Lines on a screen for the tiers, the settings and the commands.
+/// Maximum number of lines on one screen for the tiers, the settings and the commands.
 const LINES: usize = 34;
-/// Minimum number of lines for the commands, however long the blocks above them are.
+/// Minimum number of lines for the commands, regardless of the length of the preceding blocks.
 const COMMAND_LINES_LEAST: usize = 9;
 
 /// Shortens a value and the sentence about it to two lines of `columns`. The text is cut at the end
-/// of a clause, because half a clause is useless to the reader.
+/// of a clause, because a partial clause is useless to the reader.
 fn brief(value: &str, sentence: &str, columns: usize) -> String {
     let text = format!("{value}{sentence}");
     // The last word of the first line may have to move to the second.
@@ -160,8 +160,8 @@ impl Sheet<'_> {
 
     /// Returns the commands without duplicates. Each is preceded by a comment that names the tiers
     /// it would enable or, if there are none, the observations it would fix, followed by the
-    /// command's own comment. An obstacle to a tier is also an observation, but its command is
-    /// printed only with the tier.
+    /// command's own comment. A command that fixes both a tier and an observation is printed only
+    /// with the tier.
     fn commands(&self, report: &DoctorReport) -> Vec<String> {
         let tiers = report.tiers.iter().map(|tier| (named(tier), &tier.fix));
         let observed = report.observations.iter().map(|o| (o.name.clone(), &o.fix));
@@ -183,7 +183,8 @@ impl Sheet<'_> {
     }
 }
 
-/// Returns each fix once, in order of first appearance, with the names of everything it applies to.
+/// Returns each fix once, in order of first appearance, with the names of all tiers or observations
+/// that it applies to.
 fn grouped<'a>(
     all: impl Iterator<Item = (String, &'a Option<String>)>,
 ) -> Vec<(Vec<String>, &'a str)> {

@@ -85,7 +85,7 @@ fn head(report: &KernelsReport, style: &Style) -> String {
 
 /// If the ratio of the smallest to the largest measured issue width is below this, the SMT sibling
 /// must have been busy at times. With an idle sibling, the width varies by a few percent; a busy
-/// one takes 20 to 50 % of it.
+/// sibling reduces it by 20 to 50 %.
 const CORE_SHARED_BELOW: f64 = 0.85;
 
 /// Formats the core clock and the cycles per tick from which it is computed.
@@ -111,8 +111,8 @@ fn core(report: &KernelsReport) -> String {
     };
     let mut text = format!("{width} independent additions per cycle, {least:.1} to {most:.1}");
     if least < CORE_SHARED_BELOW * most {
-        text += ": at times, an SMT sibling used the core's execution units, which slows down the \
-                 routines more than the bounds";
+        text += ": at times, an SMT sibling competed for the core's execution units, which \
+                 affected the routines more than the measured bounds";
     }
     text
 }

@@ -7,7 +7,7 @@ use crate::value::clean;
 use crate::{Markup, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
-/// Role of a piece of text, which determines its colour.
+/// Role of a text, which determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paint {
     /// Table heading or label.

@@ -20,7 +20,8 @@ use linerate_record::units::{counted, three_digits};
 
 /// Maximum number of functions on one screen.
 const MOST: usize = 12;
-/// Width of all table columns except the function's, and width of the per-packet cost.
+/// Width of all table columns other than the function name, and width of the per-packet cost
+/// column.
 const OTHER_COLUMNS: usize = 58;
 const COST_COLUMNS: usize = 11;
 /// Minimum width of a function name on one screen.
@@ -104,8 +105,8 @@ pub(crate) fn it_ended(ended: &str) -> String {
     }
 }
 
-/// Sampling overhead, in percent of the program's CPU time, from which the report states it. At the
-/// default rate, the overhead is lower.
+/// The report states the sampling overhead from this percentage of the program's CPU time upwards.
+/// At the default rate, the overhead is lower.
 const OVERHEAD_PERCENT: f64 = 3.0;
 
 fn sampled(report: &ProfileReport) -> String {

@@ -12,7 +12,7 @@ use linerate_record::units::three_digits;
 
 /// Maximum number of functions on one screen.
 const MOST: usize = 12;
-/// Width of all table columns except the function's.
+/// Width of all table columns other than the function name.
 const OTHER_COLUMNS: usize = 62;
 /// Minimum width of a function name on one screen.
 const LEAST_COLUMNS: usize = 24;
@@ -53,7 +53,8 @@ fn compared(profile: &ComparedProfile) -> String {
     )
 }
 
-/// Formats the functions: those that changed, then the largest ones that did not.
+/// Formats the functions in the order of the record: significant changes first, then undetermined
+/// changes, each by decreasing magnitude.
 fn functions(report: &ProfileDiffReport, most: usize, style: &Style) -> String {
     let unit = match report.unit {
         CostUnit::NsPerPacket => "ns/packet",

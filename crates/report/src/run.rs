@@ -35,7 +35,8 @@ pub fn run(report: &RunReport, style: &Style) -> String {
     ])
 }
 
-/// Share of the work spent in source and sink, 0 to 1, from which the one-screen report states it.
+/// The one-screen report states the share of work spent in source and sink from this fraction
+/// upwards.
 const NOTED_REPLAY: f64 = 0.1;
 
 /// Formats one screen: rates, stages, drops.

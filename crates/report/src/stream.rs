@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a `stream` record: the finding, a table of points, and the cost on each side.
+//! The report of a `stream` record: the finding, a table of points, and the cost for sender and
+//! receiver.
 
 use crate::layout::{Grid, Paint, labelled, limited, stacked};
 use crate::value::{ABSENT, clean, count, percent, quoted, significant};
@@ -198,7 +199,7 @@ fn points(report: &StreamReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// Formats the cost of the stream on each side.
+/// Formats the cost of the stream for sender and receiver.
 fn costs(report: &StreamReport, style: &Style) -> String {
     let heads = [
         "side",

@@ -3,11 +3,11 @@
 
 use linerate_record::profile::ThreadTimeline;
 
-/// Number of levels, not counting the one without samples.
+/// Number of density levels, not counting the level for cells without samples.
 const LEVELS: f64 = 4.0;
 
-/// Divides a window of `window_s` seconds into `cells`; returns the level of each: 0 without
-/// samples, otherwise 1 to 4 by the number of samples.
+/// Divides a window of `window_s` seconds into `cells` cells, and returns each cell's density
+/// level: 0 without samples, otherwise 1 to 4 in proportion to the number of samples.
 pub(crate) fn levels(
     thread: &ThreadTimeline,
     bin_s: f64,

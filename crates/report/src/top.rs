@@ -34,8 +34,8 @@ pub struct TopView {
 const PLAIN_ROWS: usize = 12;
 /// Lines of a table in addition to its rows: a blank line and the headings.
 const HEAD_LINES: usize = 2;
-/// A state is shown only if at least one thread spends this share of its time in it. Waiting for a
-/// CPU and sleeping are never left out.
+/// A thread state is shown only if at least one thread spends this fraction of its time in the
+/// state. Waiting for a CPU and sleeping are never left out.
 const VISIBLE: f64 = 0.005;
 
 /// Formats the last window of an observation, in lines no wider than the style allows.

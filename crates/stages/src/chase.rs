@@ -76,8 +76,8 @@ impl Stage for Chase {
     }
 }
 
-/// Hashes the first 64 bytes of a frame, which differ even between packets of a flow: lengths,
-/// identifications, sequence numbers.
+/// Hashes the first 64 bytes of a frame. They differ even between packets of a flow: in length,
+/// identification and sequence number.
 fn entry(frame: &[u8]) -> u64 {
     let words = frame[..frame.len().min(64)].chunks(8).map(|chunk| {
         let mut word = [0; 8];

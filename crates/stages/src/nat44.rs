@@ -325,7 +325,8 @@ impl Side {
     }
 }
 
-/// A port or ICMP identifier to write on the same side as the address; `None` to leave it as it is.
+/// New port or ICMP identifier for the side whose address is rewritten; `None` to leave it
+/// unchanged.
 type NewPort = Option<(Transport, u16)>;
 
 /// Writes an address, and a port if given, and updates the checksums that cover them. Skips a
@@ -435,8 +436,8 @@ impl Transport {
         }
     }
 
-    /// Returns the offset of this side's port in the transport header. For ICMP, returns that of
-    /// the identifier, which stands for both ports.
+    /// Returns the offset of this side's port in the transport header. For ICMP, returns the offset
+    /// of the identifier, which serves as both ports.
     fn port_at(self, side: Side) -> usize {
         match (self, side) {
             (Self::Icmp, _) => 4,

@@ -73,7 +73,7 @@ impl Engine {
         }
     }
 
-    /// Name of its event table.
+    /// Returns the name of the simulator's event table.
     pub(crate) fn table(&self) -> &'static str {
         match self {
             Self::Valgrind(_) => "callgrind",

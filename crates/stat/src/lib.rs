@@ -234,7 +234,7 @@ impl fmt::Display for PerError {
 
 impl std::error::Error for PerError {}
 
-/// Links from a run to its caller: signals in, progress messages out.
+/// Connects a run with its caller: passes signals to the run, and progress messages to the caller.
 pub struct Watch<'a> {
     /// Signals caught by this program. They are forwarded to a command, unless the terminal has
     /// already delivered them to it, and the command is waited for. If the target is a process or

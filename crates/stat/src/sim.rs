@@ -69,9 +69,9 @@ pub struct Simulation {
     geometry: Geometry,
 }
 
-/// Valgrind options other than the caches. The user's own Valgrind options are ignored, and no
-/// debugger files are left in /tmp. Counts are written and reset before a process forks or executes
-/// another program; see [`mod@collect`].
+/// Valgrind options other than those that set the cache geometry. The user's own Valgrind options
+/// are ignored, and no vgdb files are left in /tmp. Counts are written and reset before a process
+/// forks or executes another program; see [`mod@collect`].
 const OPTIONS: [&str; 12] = [
     "--command-line-only=yes",
     "--tool=callgrind",

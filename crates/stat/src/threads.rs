@@ -2,8 +2,8 @@
 //! Counts events separately for each thread of a process.
 //!
 //! Threads are discovered by scanning /proc, so each one is counted only from the scan that first
-//! finds it. A separate row holds the work that the scans missed and that of child processes, so
-//! that the rows add up to the total.
+//! finds it. A separate row holds the work of child processes and any work that the scans missed,
+//! so that the rows add up to the total.
 
 use crate::row;
 use crate::run::ns;

@@ -5,7 +5,7 @@
 //! wait4(2) returns the CPU time, page faults and context switches of a command and of the children
 //! it has reaped. Its counts start at fork(2) rather than execve(2), which adds a few dozen page
 //! faults compared with perf events. In containers whose seccomp filter blocks perf events
-//! altogether, it is the only source.
+//! altogether, wait4(2) is the only source.
 
 use crate::requested::RequestedEvent;
 use crate::run::Run;

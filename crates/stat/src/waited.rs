@@ -50,7 +50,7 @@ impl Waited {
 
     /// Returns whether the command has already received a signal. The terminal sends keyboard
     /// signals to the whole process group, which includes the command unless something like
-    /// timeout(1) or setsid(1) has put it into another one.
+    /// timeout(1) or setsid(1) has put the command into another group.
     pub(crate) fn has_got(&self, signal: Caught) -> bool {
         matches!(self, Self::Child(child) if signal.is_key() && child.is_in_own_group())
     }

@@ -13,7 +13,7 @@ pub(crate) struct Account {
     pub(crate) machine_cpus: u32,
     /// Rate limit of the qdisc, in bytes per second.
     pub(crate) qdisc_rate: Option<u64>,
-    /// The error that ended this side early.
+    /// Error that ended this side's part of the test early.
     pub(crate) error: Option<String>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Thread {
     /// Time runnable but not running.
     pub(crate) waiting_ns: Option<u64>,
     pub(crate) paused_ns: u64,
-    /// System calls on the connection, and how many of them moved data.
+    /// Number of system calls on the connection, and number of calls that moved data.
     pub(crate) calls: u64,
     pub(crate) data_calls: u64,
     pub(crate) switches: u64,
@@ -46,7 +46,8 @@ pub(crate) struct Thread {
     /// Packets dropped by the receiver's socket in the whole test.
     pub(crate) buffer_drops: Option<u64>,
     pub(crate) requests: u64,
-    /// Zero-copy calls in the whole test, and how many of them fell back to copying in the kernel.
+    /// Number of zero-copy calls in the whole test, and number of calls that fell back to copying
+    /// in the kernel.
     pub(crate) lent: u64,
     pub(crate) lent_copied: u64,
     /// Median round-trip time of the requests in each slice, in ns.

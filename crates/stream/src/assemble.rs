@@ -115,7 +115,7 @@ fn round_trip_us(visits: &[Visit]) -> Figure {
     Figure::number("us", median, Tier::Sw, "median of the time slices' medians")
 }
 
-/// Service demand of both sides.
+/// Returns the service demand: CPU time of both sides per KB of payload.
 fn demand(sender: &StreamSide, receiver: &StreamSide) -> Figure {
     const METHOD: &str = "CPU time of both sides' threads per KB";
     let both = sender.cpu_us_per_kb.estimate().zip(receiver.cpu_us_per_kb.estimate());
@@ -161,7 +161,7 @@ fn side(visits: &[Visit], is_sender: bool) -> StreamSide {
     }
 }
 
-/// Returns the CPU time of a side per KB of payload, over all its connections.
+/// Returns one side's CPU time per KB of payload, over all connections.
 fn per_kb(visits: &[Visit], is_sender: bool) -> Figure {
     const METHOD: &str = "CPU clock of the threads per KB of payload, by time slice";
     let slices = threads(visits, is_sender).flat_map(|thread| &thread.slices);

@@ -32,11 +32,11 @@ const CONNECT: Duration = Duration::from_secs(3);
 /// The other end.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// A child process on this machine.
+    /// A server that is started as a child process on this machine.
     Here(Network),
     /// A server that is already running.
     Server {
-        /// Name or address of its host.
+        /// Name or address of the server's host.
         host: String,
         /// Its port.
         port: u16,
@@ -45,7 +45,7 @@ pub enum Target {
     },
 }
 
-/// The report, and the error if there was one.
+/// Result of a measurement: the report and, if the measurement ended early, the error.
 #[derive(Debug)]
 pub struct Outcome {
     /// The report, without findings.

@@ -37,33 +37,33 @@ pub enum StreamError {
         /// The reason.
         reason: String,
     },
-    /// The other end violated the protocol or speaks a different one.
+    /// The other end violated the protocol or uses a different one.
     Protocol {
-        /// The unexpected message, or the one that was missing.
+        /// The unexpected or missing message.
         what: String,
     },
     /// The other end did not send the expected message in time.
     Late {
-        /// What did not arrive.
+        /// What did not arrive in time, for the error message.
         what: String,
     },
     /// The other end closed the connection.
     PeerEnded {
-        /// What was being done.
+        /// Operation during which the connection was closed.
         during: &'static str,
     },
     /// A kernel interface failed.
     Kernel(linerate_linux::Error),
     /// A socket failed.
     Socket {
-        /// What was being done.
+        /// Operation during which the socket failed.
         during: &'static str,
         /// The error.
         error: io::Error,
     },
     /// The server process could not be started, or failed.
     Child {
-        /// Its error message, or why it could not be started.
+        /// The error message of the server process, or why the process could not be started.
         what: String,
     },
     /// The request is invalid.

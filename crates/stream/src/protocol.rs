@@ -20,7 +20,7 @@ pub const MAX_DATAGRAM: u32 = 65_507;
 pub const MAX_CONNECTIONS: u32 = 64;
 /// Maximum socket buffer size that may be requested, in bytes.
 pub const MAX_BUFFER: u32 = 64 << 20;
-/// Maximum length of a test's warm-up, and also of its measurement.
+/// Maximum duration of a test's warm-up, and maximum duration of its measurement.
 pub const MAX_TIME: Duration = Duration::from_secs(60);
 /// Maximum pause of either side after a call.
 pub const MAX_PAUSE: Duration = Duration::from_secs(1);
@@ -55,7 +55,7 @@ pub(crate) enum Reply {
     },
     /// All connections are established; the test begins.
     Started,
-    /// Counts of the server's side.
+    /// Counts from the server's side of the test.
     Account(Box<Account>),
     Failed {
         reason: String,

@@ -119,7 +119,7 @@ pub fn sweep(
 }
 
 impl Request {
-    /// Measurement time of one visit.
+    /// Returns the measurement time of one test of a point.
     pub(crate) fn visit(&self) -> Duration {
         let visits = self.points.len().max(1) as u64 * self.rounds.max(1);
         self.time.div_f64(visits as f64)

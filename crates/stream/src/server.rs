@@ -138,11 +138,11 @@ impl Service {
     }
 }
 
-/// When a client was lost, and why.
+/// Error that ended a client's connection, by whether the client had been authenticated.
 enum Ended {
-    /// Before it was authenticated.
+    /// The client had not been authenticated.
     Stranger(StreamError),
-    /// After it was authenticated.
+    /// The client had been authenticated.
     Client(StreamError),
 }
 
@@ -190,7 +190,7 @@ fn attend(
             }
             Ok(Some(Order::Sent)) => {}
             Ok(None) if since.elapsed() > IDLE => {
-                let what = format!("it requested no test for {} s", IDLE.as_secs());
+                let what = format!("it did not request a test within {} s", IDLE.as_secs());
                 return Err(Ended::Client(StreamError::Late { what }));
             }
             Ok(None) => {}

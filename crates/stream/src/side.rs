@@ -36,7 +36,7 @@ pub(crate) struct Side<'a> {
     pub(crate) test: &'a Test,
     pub(crate) is_sender: bool,
     pub(crate) cpu: Option<u32>,
-    /// The sender has sent everything.
+    /// Returns whether the sender has sent everything.
     pub(crate) is_sent: &'a (dyn Fn() -> bool + Sync),
     /// Returns whether the test must end now.
     pub(crate) is_aborted: &'a (dyn Fn() -> bool + Sync),
@@ -99,7 +99,7 @@ impl Side<'_> {
         (meter.thread, meter.machine, done.err().map(|error| explained(&error)))
     }
 
-    /// Whether the loop continues.
+    /// Returns whether the loop continues.
     fn goes_on(&self, meter: &mut Meter<'_>) -> bool {
         meter.tick() && !(self.is_aborted)()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Checks how accurately the routines' time shares are measured, for the accuracy suite. Routines
 //! of known duration are measured like any others, and their shares are compared with the true
-//! ones.
+//! shares.
 
 use crate::endpoint::Stack;
 use crate::error::Error;

@@ -31,7 +31,7 @@ impl Side {
         }
     }
 
-    /// Returns the other end.
+    /// Returns the other end of the connection.
     pub const fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,

@@ -168,7 +168,7 @@ impl InPlace {
         place + 1
     }
 
-    /// Returns the frame with that number, and frees the number.
+    /// Returns the frame with this number, and frees the number.
     fn take(&mut self, number: usize) -> Frame {
         self.free.push(number - 1);
         self.frames[number - 1].take().expect("a frame has this number")

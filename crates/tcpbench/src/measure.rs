@@ -167,7 +167,7 @@ fn race(
     })
 }
 
-/// Returns the name of the fastest set, excluding the one without checksums.
+/// Returns the name of the fastest set, excluding the set without checksums.
 fn best(sets: &[TcpSet]) -> Option<String> {
     let rate = |set: &TcpSet| set.segments_per_cpu_s.as_number();
     let rated = sets.iter().filter(|set| set.name != OFF).filter_map(|set| Some((rate(set)?, set)));

@@ -20,7 +20,7 @@ pub struct Request {
     pub stacks: Stacks,
     /// Patterns to measure.
     pub patterns: Vec<Pattern>,
-    /// Sets to measure. The one without checksums is always included.
+    /// Sets to measure. The set without checksums is always included.
     pub sets: Vec<Set>,
     /// Whether frames are copied to the receiver or passed by reference.
     pub wire: WireMode,
@@ -47,7 +47,7 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Returns the stacks with these names, or all available ones if `names` is empty. lwIP is
+    /// Returns the stacks with these names, or all available stacks if `names` is empty. lwIP is
     /// skipped if it was not built, unless it is the only stack requested.
     ///
     /// # Errors

@@ -8,7 +8,7 @@
 /// Minimum stream period in bytes.
 const PERIOD_MIN: usize = 1 << 20;
 
-/// Maximum length of a piece of the stream in bytes.
+/// Maximum number of bytes that [`Stream::piece`] returns.
 pub const PIECE: usize = 1 << 16;
 
 /// An endless, periodic stream of pseudo-random bytes.
@@ -21,8 +21,8 @@ pub struct Stream {
 
 impl Stream {
     /// Creates the stream for a seed and a connection with `buffer`-byte buffers at each end. Its
-    /// period exceeds the total size of both buffers, so that a byte cannot be mistaken for one a
-    /// period away.
+    /// period exceeds the total size of both buffers, so that a byte cannot be mistaken for the
+    /// byte one period away.
     pub fn new(seed: u64, buffer: usize) -> Self {
         let period = (2 * buffer + 1).next_power_of_two().max(PERIOD_MIN);
         let mut random = fastrand::Rng::with_seed(seed);

@@ -133,7 +133,7 @@ pub struct Port<'a> {
 pub struct Impairments {
     /// Fraction of frames that are lost.
     pub loss: f64,
-    /// Fraction of frames that are held back, so that later ones overtake them.
+    /// Fraction of frames that are held back, so that later frames overtake them.
     pub reorder: f64,
     /// Fraction of frames that arrive twice.
     pub duplicate: f64,

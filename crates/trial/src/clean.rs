@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A clean window is a stretch of work during which the thread kept its CPU.
+//! A clean window is a period of work during which the thread kept its CPU.
 //!
 //! All measurements in linerate use the same criterion: the kernel counted no involuntary context
 //! switch of the thread, and charged it CPU time for at least [`CPU_SHARE_MIN`] of the wall time.
@@ -67,7 +67,7 @@ impl Account {
     }
 
     /// Checks whether a window with this accounting is clean. Tolerates a CPU time deficit of one
-    /// step of its clock ([`Clock::cpu_step_ns`]).
+    /// step of the CPU-time clock ([`Clock::cpu_step_ns`]).
     ///
     /// # Errors
     /// Returns the reason if the window is not clean.

@@ -61,7 +61,7 @@ const OVERTIME: f64 = 1.5;
 pub struct Turn {
     /// Index of the contestant.
     pub contestant: usize,
-    /// Index of its placement.
+    /// Index of the contestant's placement.
     pub placement: u32,
     /// Round, 0-based.
     pub round: u32,

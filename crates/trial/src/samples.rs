@@ -180,7 +180,8 @@ impl Samples<f64> {
         median_interval(&medians, confidence)
     }
 
-    /// Returns which of the given contestants has the lowest median.
+    /// Returns the index of the contestant with the lowest median among the given ones; `None` if
+    /// none has a valid sample.
     pub fn fastest(&self, among: impl IntoIterator<Item = usize>) -> Option<usize> {
         let timed = among.into_iter().filter_map(|which| Some((which, self.median(which)?)));
         timed.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(which, _)| which)

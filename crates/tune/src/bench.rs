@@ -119,8 +119,8 @@ impl Bench<'_> {
         self.measure(Job { replay: true, counting: Some(&counting), ..job }, seconds)
     }
 
-    /// Runs `path` with `mapping` for this many seconds. With `confine`, each queue of the source
-    /// repeats only that many packets.
+    /// Runs `path` with `mapping` for this many seconds. If `confine` is set, each queue of the
+    /// source repeats only this number of packets.
     pub(crate) fn run(
         &self,
         path: &Path,

@@ -131,7 +131,7 @@ impl Changes<'_> {
         [2, 3, 4].into_iter().filter_map(replicate).collect()
     }
 
-    /// Splits the bottleneck segment in two, at each possible point in turn.
+    /// Splits the bottleneck segment in two: one change per possible split point.
     fn split(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let segment = &setup.segments[limit];
         let cut = |at: usize| {

@@ -82,7 +82,7 @@ impl Setup {
         path.chain(polls.flat_map(|beside| &beside.cpus)).copied()
     }
 
-    /// Returns the setup without those spinning strands whose CPUs are needed by other strands.
+    /// Returns the setup without the spinning strands whose CPUs are needed by other strands.
     pub(super) fn made_way(mut self) -> Self {
         let taken: Vec<u32> = self.taken().collect();
         for beside in self.beside.iter_mut().filter(|beside| beside.does == Idling::Spins) {

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! No other format is accepted: this text decides which registers are read, and reading an
-//! inaccessible one raises SIGILL. [`registers`](crate::registers) reads the registers themselves.
+//! inaccessible register raises SIGILL. [`registers`](crate::registers) reads the registers
+//! themselves.
 
 use crate::event::Event;
 use crate::refusal::RegisterRefusal;

@@ -21,7 +21,7 @@ impl LinkType {
     const RAW_IPV6: Self = Self(229);
     const COOKED_2: Self = Self(276);
 
-    /// Returns whether packets of this type can be replayed.
+    /// Returns whether packets of this link type can be replayed.
     pub(super) fn is_known(self) -> bool {
         let others = [
             Self::ETHERNET,

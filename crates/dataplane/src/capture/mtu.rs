@@ -29,8 +29,8 @@ type Endpoint = [u8; 18];
 pub struct Mtus {
     /// Number of times each MTU was announced.
     announced: BTreeMap<usize, u64>,
-    /// Number of announcements of the most frequently announced MTU, and that MTU. Of several such
-    /// MTUs, the largest is used.
+    /// Number of announcements of the most frequently announced MTU, and that MTU. In a tie, the
+    /// largest MTU is used.
     most: Option<(u64, usize)>,
     /// MTUs announced by the lower and the higher endpoint of each connection; `None` for an
     /// endpoint whose SYN was not captured.

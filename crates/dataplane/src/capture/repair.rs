@@ -27,9 +27,9 @@ const CWR: u8 = 0x80;
 pub struct Joined<'f> {
     frame: &'f [u8],
     layers: Layers,
-    /// Payload offset in the frame.
+    /// Offset of the payload in the frame.
     payload: usize,
-    /// End of the payload.
+    /// Offset of the end of the payload in the frame.
     end: usize,
     /// Payload bytes per segment; never 0.
     step: usize,

@@ -85,7 +85,8 @@ impl Waker {
         }
     }
 
-    /// Executes S1 and S2, after which S1 is visible to every neighbour before the reads of S3.
+    /// Executes steps S1 and S2 of the module documentation, which make S1 visible to every
+    /// neighbour before the reads of step S3.
     fn fall_asleep(&self) {
         // Relaxed: S1, ordered by the barriers below.
         self.state.store(ASLEEP, Ordering::Relaxed);

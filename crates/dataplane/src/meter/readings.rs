@@ -14,10 +14,10 @@ pub(crate) const BURST_BUCKETS: usize = 9;
 /// a window is the total time of its iterations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// Index of the window on the time grid that all workers share.
+    /// Index of the first time-grid cell that the window covers. All workers share the grid.
     pub(crate) index: u64,
-    /// Cells of the grid that the window covers; more than one if an iteration was longer than a
-    /// cell, for example because the worker slept.
+    /// Number of time-grid cells that the window covers; more than one if an iteration was longer
+    /// than a cell, for example because the worker slept.
     pub(crate) cells: u64,
     pub(crate) ticks: u64,
     /// Ticks that the meter spent closing the previous window; charged to neither of the windows.

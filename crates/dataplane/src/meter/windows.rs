@@ -65,7 +65,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         self.account = account;
     }
 
-    /// Returns the index of the cell of the grid at `now`.
+    /// Returns the index of the time-grid cell that contains `now`.
     fn cell(&self, now: u64) -> u64 {
         (now - self.span.start) / self.window_ticks
     }

@@ -30,7 +30,8 @@ pub(crate) struct Branch {
 }
 
 impl Branch {
-    /// Returns the branch of a stage restricted to `only`; `None` if it processes all packets.
+    /// Creates the branch of a stage that is restricted to `only`; `None` if the stage processes
+    /// all packets.
     pub(crate) fn new(only: PacketClass) -> Option<Self> {
         let is_branch = only != PacketClass::All;
         is_branch.then(|| Self { only, arrived: 0, bypassed: Tally::default() })
@@ -47,8 +48,8 @@ impl Branch {
 pub(crate) struct Bypass<'p> {
     /// Packets that bypass the stage, in order.
     aside: Vec<Packet<'p>>,
-    /// The burst's packets in their original order, before the stage. Empty if all of them, or
-    /// none, bypass the stage.
+    /// Buffer IDs of the burst's packets in their original order, before the stage. Empty if all of
+    /// the packets, or none of them, bypass the stage.
     order: Vec<usize>,
     /// Temporary storage while packets are moved; otherwise empty.
     spare: Vec<Packet<'p>>,

@@ -9,13 +9,14 @@ use crate::ring::Producer;
 #[derive(Default)]
 pub(crate) struct Homes<'p> {
     rings: Vec<Producer<Packet<'p>>>,
-    /// By source queue, the buffers of the present burst. With one queue, none are staged.
+    /// The current burst's buffers, grouped by source queue. Unused if there is only one source
+    /// queue.
     staged: Vec<Vec<Packet<'p>>>,
 }
 
 impl<'p> Homes<'p> {
-    /// Adds the ring to the next source queue. It must have room for all buffers of that queue's
-    /// pool.
+    /// Adds the return ring to the next source queue. The ring must have room for all buffers of
+    /// that queue's pool.
     pub(crate) fn add(&mut self, ring: Producer<Packet<'p>>) {
         self.rings.push(ring);
         self.staged.push(Vec::with_capacity(MAX_BURST));

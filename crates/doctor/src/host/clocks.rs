@@ -16,7 +16,8 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// Checks that the x86 TSC is stable. The timestamp counters of other architectures always are.
+/// Checks that the x86 TSC runs at a constant rate in every power state. On other architectures,
+/// the timestamp counter always does.
 fn counter(host: &Host) -> Option<Observation> {
     let flags = value(&host.cpuinfo, "flags")?;
     let has = |flag: &str| flags.split(' ').any(|f| f == flag);
@@ -129,7 +130,7 @@ fn boost(host: &Host) -> Option<Observation> {
         true => DATA_PLANE.advice(
             "boost",
             "on",
-            "the core clock depends on temperature and on the load of other cores: measurements \
+            "the core clock varies with temperature and with the load on other cores: measurements \
              are less repeatable",
             Some(format!(
                 "echo {off} | sudo tee /{file}  # for repeatable measurements; code runs faster \

@@ -10,7 +10,7 @@ use linerate_record::profile::{
 use linerate_record::stats::Estimate;
 use linerate_record::units::{memory_size, three_digits};
 
-/// The program or a function, with its evidence.
+/// The subject of a finding, the program or a function, with its evidence.
 pub(super) struct Subject<'a> {
     pub(super) report: &'a ProfileReport,
     pub(super) evidence: &'a BoundEvidence,

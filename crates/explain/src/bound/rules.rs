@@ -28,8 +28,8 @@ pub struct Rule {
     pub conditions: &'static [Condition],
     /// Further conditions for the whole program.
     pub of_program: &'static [Condition],
-    /// Number of leading conditions that make the rule a suspect if another condition could not be
-    /// measured; 0 for a rule that is never a suspect.
+    /// Number of leading conditions that make the rule a suspect if they hold and another condition
+    /// could not be measured; 0 for a rule that is never a suspect.
     pub symptoms: usize,
     /// Conclusions that explain this rule's evidence. If one of them is reached, this rule is
     /// dropped.
@@ -38,11 +38,11 @@ pub struct Rule {
     pub sentence: &'static str,
     /// Observation that would disprove the claim.
     pub wrong_if: &'static str,
-    /// Where to look next.
+    /// Advice on what to examine next.
     pub next: &'static str,
-    /// Statement printed instead if the evidence is not sufficient for the rule.
+    /// Text printed instead of the claim if the rule is only a suspect.
     pub suspicion: &'static str,
-    /// Measurement to suggest if the evidence is incomplete; it shows whether the rule holds.
+    /// Measurement to suggest if the evidence is incomplete; shows whether the rule holds.
     pub measure: &'static str,
 }
 
@@ -60,7 +60,7 @@ const FEW: &str = "within the error of attributing samples to instructions";
 const RUNS: &str = "a lower value indicates that the program also waits; the value is 1 for a \
                     thread that never sleeps";
 const IN_CACHE: &str = "the working set fits in the cache";
-/// The measurement that provides what samples cannot show.
+/// Command to suggest for measuring what samples cannot show.
 pub(super) const SIMULATE: &str =
     "linerate profile --sim -- CMD, which also simulates caches and branches";
 

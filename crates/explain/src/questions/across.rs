@@ -181,8 +181,8 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
     .because(evidence)
 }
 
-/// Returns, for each core, the total instructions per cycle of its counted strands, and their
-/// names.
+/// Returns, for each core, the names of the strands whose instructions were counted, and their
+/// total instructions per cycle.
 fn cores(report: &StrandsReport, per_core: u32) -> BTreeMap<u32, (f64, Vec<String>)> {
     let mut cores: BTreeMap<u32, (f64, Vec<String>)> = BTreeMap::new();
     let known = |s: &StrandCounts| Some((s.cpu?, s.ipc.as_number()?, s.label()));

@@ -25,7 +25,7 @@ pub enum Measure {
     Cpu,
     /// Time that the busier side waited for a CPU.
     Waiting,
-    /// 1 if both sides can only run on the same CPU, or were pinned to it.
+    /// 1 if sender and receiver were confined to the same CPU, otherwise 0.
     SameCpu,
     /// Time limited by the receiver's window.
     WindowLimited,
@@ -44,7 +44,8 @@ pub enum Measure {
     /// Window advertised by the receiver, relative to the bandwidth-delay product. About 1 if the
     /// receive buffer is small; much larger if the buffer is large and data waits in it to be read.
     PeerWindow,
-    /// Fraction of segments retransmitted, excluding those that the receiver already had.
+    /// Fraction of segments retransmitted, excluding spurious retransmissions (segments that the
+    /// receiver already had).
     Retransmitted,
     /// Segments dropped by the receivers' sockets, per retransmitted segment.
     ReceiverDropped,
@@ -197,7 +198,7 @@ impl<'a> Facts<'a> {
         tcp.or(udp).map(|bits| bits * self.point.connections as f64)
     }
 
-    /// Returns whether both sides were confined to the same CPU; `None` if they are on two
+    /// Returns whether sender and receiver were confined to the same CPU; `None` if they are on two
     /// machines.
     fn same_cpu(&self) -> Option<bool> {
         let (sender, receiver) = (&self.point.sender, &self.point.receiver);

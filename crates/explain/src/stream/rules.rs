@@ -68,7 +68,8 @@ const IDLE: &str = "the busier side's CPU has headroom";
 const BOUND: &str = "a CPU that waits for the other side for up to 15 % of the time still counts \
                      as the bottleneck";
 
-/// Non-CPU causes that stall a stream. If one of them holds, CPU time does not explain the limit.
+/// Causes other than CPU load that stall a stream. If one of them holds, CPU time does not explain
+/// the limit.
 const STOPS: &[Cause] = &[
     Cause::RateLimiter,
     Cause::TcpLoss,
@@ -152,7 +153,7 @@ pub const RULES: &[Rule] = &[
             at_least(
                 M::IsLocal,
                 1.0,
-                "with both ends on this machine, only the backlog loses datagrams",
+                "with both ends on this machine, only the per-CPU backlog drops datagrams",
             ),
         ],
         explained_by: &[Cause::RateLimiter],
@@ -248,7 +249,7 @@ pub const RULES: &[Rule] = &[
         cause: Cause::CpuContention,
         limited_by: "cpu",
         conditions: &[
-            at_least(M::SameCpu, 1.0, "both sides are confined to one CPU"),
+            at_least(M::SameCpu, 1.0, "sender and receiver are confined to the same CPU"),
             at_least(M::BothDemand, 0.85, FULL),
         ],
         explained_by: STOPS,

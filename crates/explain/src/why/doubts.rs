@@ -166,7 +166,8 @@ fn too_large(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects gaps in received TCP data, which show that the network loses or reorders segments.
 fn gaps(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of segments, the same as for retransmissions.
+    /// Minimum fraction of received segments that arrive out of order; equal to the threshold for
+    /// retransmitted segments.
     const SHARE: f64 = 0.005;
     const LEAST: u64 = 20;
     let behind = facts.protocol("TcpExt.TCPOFOQueue").filter(|behind| *behind >= LEAST)?;
@@ -219,8 +220,8 @@ fn delayed_acknowledgements(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects frequent TCP retransmissions, which show that the network loses segments.
 fn resent(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of segments. At a round-trip time of 1 ms, this loss rate limits TCP to
-    /// less than 250 Mb/s (Mathis et al., 1997).
+    /// Minimum fraction of segments that are retransmitted. At a round-trip time of 1 ms, this loss
+    /// rate limits TCP to less than 250 Mb/s (Mathis et al., 1997).
     const SHARE: f64 = 0.005;
     const LEAST: u64 = 20;
     let (resent, sent) = (facts.protocol("Tcp.RetransSegs")?, facts.protocol("Tcp.OutSegs")?);
@@ -253,7 +254,7 @@ fn resent(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects a connection whose peer does not read.
 fn closed_window(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of the observation time.
+    /// Minimum fraction of the observation time during which the peer's window blocks sending.
     const MOST: f64 = 0.5;
     let closed = |seconds: f64| seconds / facts.elapsed();
     let sockets = facts.observation.sockets.iter();
@@ -360,8 +361,8 @@ fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Returns whether a thread wakes up on a timer now and then, and another one waits for input: an
-/// idle program with a background thread.
+/// Returns whether the program is idle with a background thread: `thread` wakes up on a timer now
+/// and then, and another thread waits for input.
 fn is_idle_with_a_timer(facts: &Facts<'_>, thread: &ThreadActivity) -> bool {
     /// Maximum number of sleeps per second of a background thread without work.
     const SELDOM_PER_S: f64 = 20.0;

@@ -15,8 +15,8 @@ use linerate_record::why::{
     SocketKind, ThreadActivity, ThreadState,
 };
 
-/// Minimum loss rate. RFC 2544 tolerates no loss at all, but lower rates may only show that the
-/// counters were read at slightly different times.
+/// Minimum rate that counts as packet loss. RFC 2544 tolerates no loss at all, but lower rates may
+/// only show that the counters were read at slightly different times.
 pub(super) const LOST: f64 = 0.001;
 
 /// An observation and derived values, computed once.
@@ -133,9 +133,9 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Returns the total time a thread spent in the states selected by `of`; `None` if none was
-    /// read. In a complete budget, the times of all states add up to 1, so the intervals of the
-    /// other states narrow the interval of the total.
+    /// Returns the total time a thread spent in the states selected by `of`; `None` if none of the
+    /// times was read. In a complete budget, the times of all states add up to 1, so the intervals
+    /// of the other states narrow the interval of the total.
     pub fn time(thread: &ThreadActivity, of: impl Fn(ThreadState) -> bool) -> Option<Estimate> {
         /// Maximum deviation of a complete budget's sum from 1.
         const WHOLE: f64 = 0.02;

@@ -26,9 +26,10 @@ pub enum Group {
     PageFault,
     /// Garbage collectors.
     GarbageCollection,
-    /// Functions that enter programs attached to kernel functions by tools such as bpftrace.
+    /// Functions that enter tracing programs, which tools such as bpftrace attach to kernel
+    /// functions.
     ProbeEntry,
-    /// Functions that only such programs call, mostly for stack traces.
+    /// Functions called only by such tracing programs, mostly to record stack traces.
     Probe,
 }
 

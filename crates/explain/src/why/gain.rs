@@ -61,10 +61,10 @@ pub enum GainModel {
     LargerCalls,
     /// The program sends during the time in which it was stalled.
     StallRemoved(Measure),
-    /// Without waits of this kind, the thread would work during the time it sleeps in them. If it
-    /// also waits for input, it may gain nothing. The same calls may also cause its kernel time and
-    /// its waits for a CPU: half of these in the most likely case, and at most all of them, at half
-    /// the cost per packet.
+    /// The thread works during the time that it now sleeps in waits of this kind. If it also waits
+    /// for input, it may gain nothing. The same calls may also cause its kernel time and its waits
+    /// for a CPU: half of these in the most likely case, and at most all of them, at half the cost
+    /// per packet.
     WaitRemoved(Wait),
     /// The program gets back the time in which it is stopped, at 0.5 to 1.5 times the current cost
     /// per packet. If it also waits for input, it may gain nothing.
@@ -81,14 +81,14 @@ pub enum GainModel {
     AsMeasured([f64; 3], &'static str),
     /// Like the given model, which covers only part of the effect: the high end is unknown.
     AtLeast(&'static Self),
-    /// Not predicted, for this reason.
+    /// Not predicted, for the given reason.
     Unknown(&'static str),
 }
 
 /// Maximum prediction in percent. Beyond it, an unknown bottleneck is certain to limit the rate.
 const CEILING_PERCENT: f64 = 10_000.0;
 
-/// Returns the gain in percent from recovering `share`, a lost fraction of the whole.
+/// Returns the gain in percent if a lost fraction `share` of all packets is delivered after all.
 fn returned(share: f64) -> f64 {
     100.0 * share.clamp(0.0, 0.99) / (1.0 - share.clamp(0.0, 0.99))
 }
@@ -99,7 +99,7 @@ fn mapped(estimate: Estimate, of: impl Fn(f64) -> f64) -> Estimate {
 }
 
 impl GainModel {
-    /// Returns the figure's method, in a few words.
+    /// Returns in a few words how the gain is predicted.
     fn method(self) -> &'static str {
         match self {
             Self::TimeBack(_) => {
@@ -384,7 +384,7 @@ fn percent_of(share: f64, on_cpu: f64) -> f64 {
     100.0 * share.max(0.0) / on_cpu.max(0.005)
 }
 
-/// Like [`percent_of`], with an interval.
+/// Like [`percent_of`], but for estimates with intervals.
 fn over_run(share: Estimate, on_cpu: Estimate) -> Estimate {
     Estimate {
         value: percent_of(share.value, on_cpu.value),
@@ -400,7 +400,8 @@ fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) ->
     /// Relative error of the number of lost packets, as counters miss some packets and count others
     /// twice.
     const LOSS_ERROR: f64 = 0.1;
-    /// Factor for the high end of the idle time: other threads may use less of it than now.
+    /// Factor for the high end of the available idle time: other threads may use less CPU time than
+    /// now.
     const MORE_FREE: f64 = 2.0;
     let thread = facts.thread(subject)?;
     let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;

@@ -39,17 +39,17 @@ use std::collections::BTreeMap;
 
 /// Minimum fraction of time in a call for a thread to belong to the group.
 const MEMBER: f64 = 0.1;
-/// Minimum of `waiting`: below it, the effect is small.
+/// Minimum value of `waiting`; below it, the effect is small.
 const WAITING: f64 = 0.5;
 /// Minimum fraction of time in waits for mutexes, for a thread that never gets the mutex.
 const NEVER_RELEASED: f64 = 0.9;
-/// Minimum of `holding`: one of the threads holds the lock, except while it is handed over.
+/// Minimum value of `holding`: one of the threads holds the lock, except while it is handed over.
 const HOLDING: f64 = 0.4;
 
 /// A queue of threads behind a lock.
 pub(super) struct Queue<'a> {
-    /// Mean number of threads that wait, and of those that hold the lock: more than one if it is a
-    /// semaphore.
+    /// Mean number of threads that wait for the lock (`waiting`) or hold it (`holding`). A
+    /// semaphore can have more than one holder.
     pub(super) waiting: f64,
     pub(super) holding: f64,
     /// The call in which a thread waits longest, with its object.
@@ -317,7 +317,7 @@ impl<'a> Group<'a> {
     }
 
     /// Returns the call in which the threads sleep longest, apart from waits for the lock or for
-    /// requests; `None` if they run for longer than that.
+    /// requests; `None` if the threads spend more time running than sleeping in this call.
     fn holder(&self, facts: &Facts<'a>) -> Option<String> {
         let mut sleeps = BTreeMap::<String, f64>::new();
         for one in &self.threads {

@@ -5,8 +5,8 @@
 use super::facts::Facts;
 use linerate_record::why::{InterfaceCounts, SocketCounts, SocketKind};
 
-/// Minimum fraction of missing packets that the drops with one drop reason must explain. Below it,
-/// something else dropped packets too, and the counted drops may be those of other namespaces.
+/// Minimum fraction of the missing packets that the drops with one drop reason must explain. Below
+/// it, something else dropped packets too, and the counted drops may be from other namespaces.
 const MOST: f64 = 0.8;
 
 /// The kernel's drop reason for packets dropped by firewall rules.
@@ -27,17 +27,19 @@ pub(super) struct BeforeIp<'a> {
     pub(super) received: u64,
     /// Missing packets that no counter of the interface or of the backlog accounts for.
     pub(super) lost: u64,
-    /// The kernel's drop reason for at least [`MOST`] of them; `None` if unknown.
+    /// The kernel's drop reason for at least the fraction [`MOST`] of the missing packets; `None`
+    /// if unknown.
     pub(super) reason: Option<&'static str>,
 }
 
 /// Returns the packets that vanished between an interface and IP; `None` if they are few, if the
-/// difference may be due to GRO, or if it is unclear which interface they came from.
+/// difference may be due to GRO, or if the interface that received them is unknown.
 pub(super) fn before_ip<'a>(facts: &Facts<'a>) -> Option<BeforeIp<'a>> {
     /// Minimum mean size of a missing packet, in bytes. GRO merges segments and drops all headers
     /// but one: up to 60 bytes of IP and TCP each.
     const SIZE: f64 = 100.0;
-    /// Ethernet header, and FCS, tag or padding, in bytes.
+    /// Assumed Ethernet overhead per frame in bytes: the header, and the FCS, a VLAN tag or
+    /// padding.
     const FRAMING: u64 = 20;
     /// The kernel's drop reasons between the interface and IP.
     const REASONS: [&str; 4] = [FIREWALL, "XDP", "TC_INGRESS", "NOT_SPECIFIED"];
@@ -187,9 +189,9 @@ pub(super) fn datagrams(facts: &Facts<'_>, name: &str) -> u64 {
 pub(super) struct Fragmented {
     /// Reassembled datagrams.
     pub(super) complete: u64,
-    /// Failures: incomplete datagrams, or single fragments that were rejected.
+    /// Reassembly failures: incomplete datagrams, or single fragments that were rejected.
     pub(super) failures: u64,
-    /// Failures because a fragment did not arrive in time.
+    /// Reassembly failures because a fragment did not arrive in time.
     pub(super) late: u64,
 }
 

@@ -37,8 +37,8 @@ pub enum Measure {
     Saturation,
     /// 1 if the program receives only through kernel sockets, otherwise 0.
     UsesStack,
-    /// 1 if the program receives only through kernel sockets other than UDP, whose peers are not
-    /// known, or the thread sleeps at least 100 times per second; otherwise 0.
+    /// 1 if the program's peers are known (it receives only through kernel sockets, none of them
+    /// UDP) or the thread sleeps at least 100 times per second; otherwise 0.
     SleepsOrKnowsPeers,
     /// Time waiting for a CPU.
     Waiting,
@@ -124,9 +124,9 @@ pub enum Measure {
     FaultsPerSecond,
     /// Estimated cost of page faults, relative to the program's CPU time.
     FaultTime,
-    /// Page faults per second for which the data had to be read from a disk.
+    /// Page faults per second for which the data had to be read from disk.
     MajorFaultsPerSecond,
-    /// Fraction of time that the thread sleeps in page faults that read from a disk.
+    /// Fraction of time that the thread sleeps in page faults that read from disk.
     AsleepInFaults,
     /// Largest fraction of time that another thread of the program waits for input.
     OthersAwaitInput,
@@ -146,10 +146,10 @@ pub enum Measure {
     /// Upper bound of [`Self::BytesPerCall`]; infinite if nothing bounds it.
     MaxBytesPerCall,
     /// CPU time of the threads that are known to have run while the thread waited for a CPU,
-    /// relative to the time that it waited; 1 if the scheduler was not traced.
+    /// relative to the time spent waiting; 1 if the scheduler was not traced.
     InsteadKnown,
-    /// Of the CPU time of other threads while the thread waited for a CPU, the fraction used by the
-    /// program's own threads; 0 if another CPU has room for them.
+    /// Share of the program's own threads in the CPU time that other threads used while the thread
+    /// waited for a CPU; 0 if another CPU has room for them.
     OwnInstead,
     /// Fraction of the bytes through a queueing discipline that the program sent.
     OwnTraffic,
@@ -181,11 +181,11 @@ pub enum Measure {
     FirewallLoss,
     /// Packets dropped by firewall rules on output, relative to packets sent.
     OutputFirewallLoss,
-    /// Packets dropped because the connection tracking table was full, relative to those that
+    /// Packets dropped because the connection tracking table was full, relative to packets that
     /// reached IP.
     ConntrackLoss,
-    /// Packets dropped because no route leads back to their source, relative to those that reached
-    /// IP.
+    /// Packets dropped because no route leads back to their source, relative to packets that
+    /// reached IP.
     ReversePathLoss,
     /// Fraction of packets of the program's protocols that arrive with a wrong checksum.
     ChecksumLoss,
@@ -268,7 +268,7 @@ pub enum Measure {
     ClientsPerServer,
     /// Time asleep in calls that wait on a connection opened by the program.
     AsleepOnServer,
-    /// Time in which a reply is due, but no thread of the program runs or waits for a CPU.
+    /// Time during which a reply is pending, but no thread of the program runs or waits for a CPU.
     RepliesDelayed,
     /// Fraction of readings in which a client waits for a reply while the program waits for a reply
     /// from another server.

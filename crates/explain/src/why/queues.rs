@@ -141,8 +141,8 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
 }
 
 /// Describes what the program's other processes do if the process that owns the socket only waits,
-/// because the worker processes of a server share its sockets. Also returns advice, if any follows
-/// from that.
+/// because the worker processes of a server share its sockets. Also returns advice, if there is
+/// any.
 fn workers(facts: &Facts<'_>, owner: &ThreadActivity) -> (String, Option<String>) {
     if longest_wait(owner) != Some(Wait::Input) {
         return (String::new(), None);

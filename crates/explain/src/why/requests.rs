@@ -3,8 +3,8 @@
 //!
 //! While a client waits for a reply, a thread of the program works on the request, or waits for a
 //! CPU to do so, unless something else delays the reply: a lock, a timer, a disk, another server.
-//! The fraction of time in which a reply is due but all threads sleep is therefore at least the
-//! fraction in which any reply is due, minus the CPU demand of all threads together.
+//! The fraction of time in which a reply is pending but all threads sleep is therefore at least the
+//! fraction in which any reply is pending, minus the CPU demand of all threads together.
 
 use super::facts::{Facts, sampled};
 use linerate_record::stats::Estimate;
@@ -22,7 +22,7 @@ pub(super) fn counts<'a>(facts: &Facts<'a>) -> Option<&'a RequestCounts> {
     facts.observation.requests.as_ref().filter(|counts| counts.readings >= READINGS_MIN)
 }
 
-/// Returns the fraction of time in which a reply is due while all threads sleep; 0 if a request
+/// Returns the fraction of time in which a reply is pending while all threads sleep; 0 if a request
 /// waits only for a moment, and `None` without enough readings.
 pub(super) fn delayed(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts)?;

@@ -199,7 +199,8 @@ fn seen(facts: &Facts<'_>) -> Vec<Evidence> {
 
 /// Returns the requested line rate if the program has reached it.
 fn limit_reached(facts: &Facts<'_>) -> Option<String> {
-    /// Fraction of line rate that counts as line rate: byte counters exclude gaps and headers.
+    /// Minimum fraction of line rate at which line rate counts as reached: byte counters exclude
+    /// gaps and headers.
     const OF_LINE: f64 = 0.85;
     let line = facts.observation.watched.line_bits_per_s?;
     let of_interface = |rate: u64| 8.0 * rate as f64 / facts.elapsed();

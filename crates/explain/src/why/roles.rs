@@ -19,7 +19,7 @@ pub(super) fn asked(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String
 }
 
 fn sleeps_on_servers<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Vec<&'a SleepTime> {
-    /// Prefix of the objects of connections to servers on Unix domain sockets.
+    /// Prefix of objects that are connections to servers on Unix domain sockets.
     const UNIX: &str = "unix to ";
     let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket));
     let udp = facts.asks_by_udp().then(|| asking_sockets(facts)).into_iter().flatten();

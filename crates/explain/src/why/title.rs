@@ -100,7 +100,9 @@ impl Measure {
             }
             Self::AsleepOnChildren => ("time asleep waiting for child processes", "ratio"),
             Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
-            Self::RepliesDelayed => ("time with a reply due while all threads are asleep", "ratio"),
+            Self::RepliesDelayed => {
+                ("time when a reply is pending but all threads are asleep", "ratio")
+            }
             Self::DescriptorsFull => ("time at the limit on open descriptors", "ratio"),
             Self::PendingAtServers => ("requests pending at servers / waiting clients", "ratio"),
             Self::LockQueue => ("threads waiting for a lock", "threads"),
@@ -126,8 +128,8 @@ impl Measure {
 
     fn title_of_packets(self) -> (&'static str, &'static str) {
         match self {
-            Self::MajorFaultsPerSecond => ("page faults that read from a disk", "1/s"),
-            Self::AsleepInFaults => ("time asleep in page faults that read from a disk", "ratio"),
+            Self::MajorFaultsPerSecond => ("page faults that read from disk", "1/s"),
+            Self::AsleepInFaults => ("time asleep in page faults that read from disk", "ratio"),
             Self::FaultsPerSecond => ("page faults", "1/s"),
             Self::ForeignPackets => ("other programs' packets on the thread's CPU", "ratio"),
             Self::BytesPerConnection => ("bytes per connection", "bytes"),

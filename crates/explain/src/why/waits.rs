@@ -124,18 +124,19 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
 const WRITES: [&str; 7] =
     ["sendfile", "sendmsg", "sendto", "splice", "vmsplice", "write", "writev"];
 
-/// Returns whether a sleeping thread writes to one of these kinds of objects, which is full.
+/// Returns whether a thread sleeps while writing to an object of one of these kinds, because the
+/// object's buffer is full.
 fn writes_to(sleep: &SleepTime, kinds: &[&str]) -> bool {
     let object = sleep.object.as_deref().unwrap_or_default();
     WRITES.contains(&sleep.on.as_str()) && kinds.iter().any(|kind| object.starts_with(kind))
 }
 
-/// Returns whether a sleeping thread writes to a pipe, Unix domain socket or terminal that is full.
+/// Returns whether a thread sleeps while writing to a full pipe, Unix domain socket or terminal.
 pub(super) fn is_to_reader(sleep: &SleepTime) -> bool {
     writes_to(sleep, &["pipe", "fifo ", "unix", "/dev/pts/", "/dev/tty", "/dev/console"])
 }
 
-/// Returns whether a sleeping thread writes to a TCP connection whose send buffer is full.
+/// Returns whether a thread sleeps while writing to a TCP connection whose send buffer is full.
 pub(super) fn is_to_peer(sleep: &SleepTime) -> bool {
     writes_to(sleep, &["tcp "])
 }
@@ -169,7 +170,7 @@ pub(super) fn time_for_work(thread: &ThreadActivity) -> Option<f64> {
     Some(time_in(thread, Wait::Input)? + time_in(thread, Wait::Thread)?)
 }
 
-/// Returns the longest of these sleeps.
+/// Returns the longest of the given sleeps.
 pub(super) fn longest<'a>(
     sleeps: impl IntoIterator<Item = &'a SleepTime>,
 ) -> Option<&'a SleepTime> {

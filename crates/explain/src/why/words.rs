@@ -327,7 +327,7 @@ enum Shown {
     Percent,
     Number,
     Bytes,
-    /// As a number of system calls, including the noun.
+    /// As a number followed by the noun: `1 system call`, `12 system calls`.
     Calls,
 }
 

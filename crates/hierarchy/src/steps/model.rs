@@ -13,20 +13,20 @@ use super::shape::shapes;
 /// Position and shape of a cache, as chosen by the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Step {
-    /// Log of the cache's capacity in bytes.
+    /// Natural logarithm of the cache's capacity in bytes.
     pub(crate) at: f64,
     /// Index into [`shapes`].
     pub(crate) shape: usize,
     /// Whether the cache is a victim cache of the previous one, so that their capacities add up.
     pub(crate) victim: bool,
     /// Scale of the variance of the miss ratio when sets are filled at random: at a miss ratio of
-    /// one half, the variance of a single pass is a quarter of this. Roughly the reciprocal of the
-    /// number of page colours.
+    /// one half, the variance of a single pass is a quarter of this value. Roughly the reciprocal
+    /// of the number of page colours.
     pub(crate) chance: f64,
 }
 
 impl Step {
-    /// Returns the log of the size at which half of the arriving loads miss.
+    /// Returns the natural logarithm of the size in bytes at which half of the arriving loads miss.
     pub(crate) fn half(&self) -> f64 {
         self.at + shapes()[self.shape].half
     }
@@ -97,7 +97,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Resets variances and weights to those due to measurement noise alone.
+    /// Resets the variances to the measurement noise, and derives the weights from them.
     fn trust_all(&mut self) {
         for i in 0..self.points.len() {
             self.variance[i] = self.points.sd[i].powi(2);

@@ -21,7 +21,7 @@ const ALONE: f64 = 0.03;
 pub(crate) struct Points {
     /// Chain sizes in bytes, increasing.
     pub(crate) bytes: Vec<f64>,
-    /// Logs of the sizes.
+    /// Natural logarithms of the sizes.
     pub(crate) ln_bytes: Vec<f64>,
     /// Load latency at each size.
     pub(crate) time: Vec<f64>,

@@ -17,13 +17,13 @@ use super::model::{Bench, Fit, MOST, Step};
 use super::points::Points;
 use super::shape::{Policy, Spread, shapes};
 
-/// Spacing of candidate steps, in log size.
+/// Spacing of candidate steps, in ln(size).
 const GRID: f64 = 0.12;
 
 /// Minimum length of a climb in bytes: sets fill evenly only in steps of whole pages.
 const PAGE_BYTES: f64 = 4096.0;
 
-/// Distance in log size above which climbs do not affect each other.
+/// Distance in ln(size) above which climbs do not affect each other.
 const APART: f64 = 3.0;
 
 /// Relative difference below which sizes are treated as equal when choosing shapes.
@@ -323,7 +323,7 @@ fn possible(at: f64, shape: usize) -> bool {
     shape.spread == Spread::Scattered || at.exp() * 1.02 >= PAGE_BYTES * shape.ways as f64
 }
 
-/// Moves the steps by up to `reach` for the best fit to these points.
+/// Moves the steps by up to `reach` for the best fit to the points of `bench`.
 pub(crate) fn moved(bench: &mut Bench, steps: &[Step], reach: f64) -> Fit {
     let mut fit = settle(bench, steps.to_vec());
     for reach in [reach, reach / 3.0] {

@@ -81,8 +81,8 @@ fn too_close(fit: &Fit) -> Vec<Unresolved> {
     close.map(report).collect()
 }
 
-/// For each step, returns the second smallest and the second largest size found in single passes if
-/// they differ by more than page placement and noise explain; `None` if the step did not move.
+/// Returns, for each step, the second smallest and the second largest of the sizes found in single
+/// passes; `None` if page placement and noise explain the difference between them.
 pub(crate) fn moved_sizes(
     samples: &[Sample],
     points: &Points,
@@ -104,7 +104,7 @@ pub(crate) fn moved_sizes(
     places.into_iter().zip(&fit.steps).map(|(places, step)| apart(places, step)).collect()
 }
 
-/// Returns the range of sizes, without the smallest and the largest, if the step moved, that is, if
+/// Returns the second smallest and the second largest size in bytes if the step moved, that is, if
 /// at least two passes differ from two others.
 fn apart(mut places: Vec<f64>, step: &Step) -> Option<(u64, u64)> {
     if places.len() < 4 {

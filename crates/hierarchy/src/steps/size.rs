@@ -18,7 +18,7 @@ use super::shape::shapes;
 use super::{Options, Sample};
 use linerate_record::stats::{Estimate, quantile};
 
-/// Spacing of candidate positions, in log size.
+/// Spacing of candidate positions, in ln(size).
 const GRID: f64 = 0.02;
 /// Number of candidate positions on each side of the best one.
 const PLACES: i32 = 14;

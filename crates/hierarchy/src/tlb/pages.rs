@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// Number of points per refinement of an edge.
 const PARTS: u64 = 4;
-/// On either side of a step, this many pages are measured individually.
+/// Number of page counts on either side of a step that are measured one by one.
 const MARGIN: u64 = 3;
 /// Maximum ratio between neighbours on a well-measured climb.
 const NEIGHBOURS: f64 = 1.06;

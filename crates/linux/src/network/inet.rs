@@ -37,7 +37,7 @@ pub enum InetProtocol {
     Udp,
 }
 
-/// Socket state at one moment.
+/// Snapshot of the state of a TCP or UDP socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InetSocket {
     /// TCP or UDP.
@@ -90,7 +90,8 @@ pub struct SocketMemory {
     pub receive_buffer: u32,
     /// Send buffer size in bytes.
     pub send_buffer: u32,
-    /// Packets dropped for lack of room since the socket was opened. Wraps at 32 bits.
+    /// Packets dropped since the socket was opened, mostly because its receive buffer was full.
+    /// Wraps at 32 bits.
     pub drops: u32,
 }
 
@@ -139,9 +140,9 @@ pub struct TcpInfo {
     pub peer_window: Option<u32>,
     /// Whether window scaling is in use; without it, a window is at most 64 KiB (RFC 7323).
     pub is_window_scaled: bool,
-    /// Segments with payload received. Wraps at 32 bits.
+    /// Data segments received. Wraps at 32 bits.
     pub data_segments_in: u32,
-    /// Segments with payload sent. The kernel's counter is 32 bits wide.
+    /// Data segments sent. Wraps at 32 bits.
     pub data_segments_out: u32,
     /// Payload bytes sent, retransmissions included; `None` before Linux 4.19.
     pub bytes_sent: Option<u64>,
@@ -149,7 +150,8 @@ pub struct TcpInfo {
     pub data_sent_ms_ago: u32,
     /// Time since data was last received, milliseconds, in steps of the kernel's clock tick.
     pub data_received_ms_ago: u32,
-    /// Time since an acknowledgement was last received, milliseconds, in the same steps.
+    /// Time since an acknowledgement was last received, milliseconds, in steps of the kernel's
+    /// clock tick.
     pub ack_received_ms_ago: u32,
 }
 

@@ -20,7 +20,7 @@ const COUNTS: u16 = 23;
 const TX_QUEUES: u16 = 31;
 const RX_QUEUES: u16 = 32;
 
-/// Interface state at one moment. Counters start when the interface is created.
+/// Snapshot of an interface's state. Counters start when the interface is created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Interface index.

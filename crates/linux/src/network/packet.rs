@@ -17,7 +17,7 @@ const RECEIVE_RING: u16 = 2;
 const TRANSMIT_RING: u16 = 3;
 const MEMORY: u16 = 6;
 
-/// AF_PACKET socket state at one moment.
+/// Snapshot of an AF_PACKET socket's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSocket {
     /// Socket inode, as in /proc/PID/fd.

@@ -27,7 +27,7 @@ const HTB_CEILING: u16 = 7;
 /// TC_H_ROOT: the parent of root qdiscs.
 const ROOT: u32 = u32::MAX;
 
-/// Qdisc state at one moment. Counters start when the qdisc is created.
+/// Snapshot of a qdisc's state. Counters start when the qdisc is created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Qdisc {
     /// Interface index.

@@ -19,7 +19,7 @@ const QUEUES: u16 = 4;
 /// State of a listening socket (TCP_LISTEN, which other families use too).
 const LISTENS: u8 = 10;
 
-/// Unix domain socket state at one moment.
+/// Snapshot of a Unix domain socket's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnixSocket {
     /// Socket inode, as in /proc/PID/fd.

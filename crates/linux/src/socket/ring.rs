@@ -20,7 +20,7 @@ pub enum Order {
     Sequential,
 }
 
-/// What a call of [`SendRing::send`] sent.
+/// Result of one call of [`SendRing::send`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Number of messages of which at least one byte was sent.

@@ -92,7 +92,9 @@ pub fn loaded(
     let half = arena.bytes() / 2 / LOT * LOT;
     let caches = levels.iter().filter_map(|level| level.size_bytes.as_number()).fold(0.0, f64::max);
     if (half as f64) < 2.0 * caches {
-        return vec![unknown("half of the allowed memory fits in the caches: allow more memory")];
+        return vec![unknown(
+            "half of the allowed memory is less than twice the cache size: allow more memory",
+        )];
     }
     let start = arena.start().wrapping_add(half);
     let mut chain = Chain::new(arena, Layout::dense(Order::PageLocal, request.line), request.seed);

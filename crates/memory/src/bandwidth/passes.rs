@@ -18,7 +18,8 @@ const MOST_PASSES: u32 = 4 * PASSES;
 /// Windows per level, operation and pass.
 const WINDOWS: u32 = 3;
 
-/// Window length in ns. Threads that start a few us apart still overlap for nearly all of it.
+/// Window length in ns. Threads that start a few us apart still overlap for nearly the whole
+/// window.
 const WINDOW_NS: f64 = 300_000.0;
 
 /// Minimum fraction of a window during which all threads must be sweeping.
@@ -95,8 +96,8 @@ fn has_enough(jobs: &[Job], samples: &[Vec<Sample>]) -> bool {
     jobs.iter().zip(samples).all(|(job, samples)| job.bytes.is_err() || kept(samples) >= wanted)
 }
 
-/// Sweeps until the lines have settled in their cache level. Returns the least time per [`LOT`], in
-/// ns.
+/// Sweeps until the lines have settled in their cache level. Returns the minimum time per [`LOT`],
+/// in ns.
 fn warm(sweeper: &mut Sweeper<'_>) -> f64 {
     let in_side = (sweeper.side() / LOT) as u64;
     let mut pace = f64::INFINITY;

@@ -66,7 +66,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Sweeps over a piece of memory. Each sweep continues where the previous one stopped.
+/// Sweeps over a piece of memory. Each sweep continues where the previous sweep stopped.
 #[derive(Debug)]
 pub(super) struct Sweeper<'a> {
     routines: Routines,
@@ -74,15 +74,17 @@ pub(super) struct Sweeper<'a> {
     start: *mut u8,
     /// For copies, the distance from source to destination.
     apart: usize,
-    /// Bytes per side: a nonzero multiple of [`LOT`].
+    /// Bytes per sweep: the length of the memory read or written or, for copies, of the source and
+    /// of the destination. A nonzero multiple of [`LOT`].
     side: usize,
     at: usize,
     piece: PhantomData<Piece<'a>>,
 }
 
 impl<'a> Sweeper<'a> {
-    /// Creates a sweeper over `bytes` bytes of `piece`, which a copy divides into two sides. `None`
-    /// if the piece is smaller than that, or if a side would be shorter than [`LOT`].
+    /// Creates a sweeper over the first `bytes` bytes of `piece`. A copy uses one half as the
+    /// source and the other half as the destination. `None` if the piece has fewer bytes, or if a
+    /// sweep would be shorter than [`LOT`].
     pub(super) fn new(operation: Operation, piece: Piece<'a>, bytes: usize) -> Option<Self> {
         let (side, apart) = match operation {
             Operation::Read | Operation::Write => (bytes / LOT * LOT, 0),
@@ -99,7 +101,7 @@ impl<'a> Sweeper<'a> {
         fits.then_some(Self { routines, operation, start, apart, side, at: 0, piece: PhantomData })
     }
 
-    /// Returns the size of one side in bytes.
+    /// Returns the number of bytes per sweep.
     pub(super) fn side(&self) -> usize {
         self.side
     }
@@ -121,8 +123,8 @@ impl<'a> Sweeper<'a> {
         lots.max(1)
     }
 
-    /// Sweeps `bytes` bytes `times` times. The bytes must not extend past the end of the side, and
-    /// `times` must be nonzero.
+    /// Sweeps `bytes` bytes `times` times. The bytes must not extend past the end of the memory to
+    /// sweep, and `times` must be nonzero.
     fn run(&mut self, bytes: usize, times: u64) {
         let from = self.start.wrapping_add(self.at);
         let to = from.wrapping_add(self.apart);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several threads, each pinned to its own CPU, that work at the same time.
 //!
-//! Threads can meet at [`Member::ready`] before each window to decide whether to continue; the
-//! decision is the same for all. They spin while waiting, yielding occasionally, because a sleeping
-//! thread would start the window late.
+//! [`Member::ready`] is a barrier before each window, at which the threads learn whether to
+//! continue; the decision is the same for all. Threads spin while waiting, yielding occasionally,
+//! because a sleeping thread would start the window late.
 
 use linerate_linux::{Error, pin_current_thread, yield_now};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use std::thread;
 /// Number of spins before a waiting thread yields the CPU.
 const SPINS: u32 = 2000;
 
-/// State shared by the threads of a crew.
+/// State shared by the threads of a team.
 #[derive(Debug)]
 pub(super) struct Crew {
     /// Number of members; 0 until all of them are known to have joined.
@@ -20,13 +20,13 @@ pub(super) struct Crew {
     /// How many threads are pinned to their CPU.
     pinned: AtomicUsize,
     arrived: AtomicUsize,
-    /// Number of meetings (barriers) that every member has reached.
+    /// Number of barriers that every member has reached.
     met: AtomicUsize,
-    /// Index of the meeting after which the threads stop.
+    /// Index of the barrier after which the threads stop.
     last: AtomicUsize,
 }
 
-/// One thread's membership in a crew.
+/// One thread's membership in a team.
 #[derive(Debug)]
 pub(super) struct Member<'a> {
     crew: &'a Crew,
@@ -35,7 +35,7 @@ pub(super) struct Member<'a> {
     meetings: usize,
 }
 
-/// `size` of a crew that could not be completed.
+/// Value of `size` for a team that could not be completed.
 const GIVEN_UP: usize = usize::MAX;
 
 impl Crew {
@@ -51,15 +51,15 @@ impl Crew {
 }
 
 impl Member<'_> {
-    /// Waits until all members have arrived. Member 0's `go_on` decides whether the crew continues;
+    /// Waits until all members have arrived. Member 0's `go_on` decides whether the team continues;
     /// all members get the same answer.
     pub(super) fn ready(&mut self, go_on: bool) -> bool {
         self.meetings += 1;
         let crew = self.crew;
         if self.number == 0 && !go_on {
-            // The answer is stored before this meeting completes, so that every member sees it by
-            // then. Members compare it with the meeting number, so a thread still leaving the
-            // previous meeting does not mistake it for that meeting's answer.
+            // The answer is stored before this barrier completes, so that every member sees it by
+            // then. Members compare it with the barrier number, so a thread still leaving the
+            // previous barrier does not mistake it for that barrier's answer.
             crew.last.store(self.meetings, Ordering::Relaxed);
         }
         let size = crew.size.load(Ordering::Relaxed);

@@ -22,7 +22,7 @@ fn walked(chain: &Chain<'_>) -> Vec<usize> {
     items
 }
 
-/// Checks that each item occurs once, box by box, and that a sequential chain is in order.
+/// Checks that each item occurs once, block by block, and that a sequential chain is in order.
 fn check(chain: &Chain<'_>) {
     let items = walked(chain);
     let mut sorted = items.clone();
@@ -38,7 +38,7 @@ fn check(chain: &Chain<'_>) {
 
 const ORDERS: [Order; 3] = [Order::PageLocal, Order::Random, Order::Sequential];
 
-/// Returns a layout with one item per page, which keeps boxes small.
+/// Returns a layout with one item per page, which keeps blocks small.
 fn paged(order: Order, start: usize) -> Layout {
     let page = page_bytes();
     Layout { order, stride: page, line: 64, start: start * page }
@@ -123,7 +123,7 @@ fn a_walk_ends_where_following_by_hand_does() {
     }
 }
 
-/// Follows the chain to check that all stretches have equal length, to within a box or to within
+/// Follows the chain to check that all stretches have equal length, to within a block or to within
 /// one of the 1024 segments of a random cycle, whose longest is about ln 1024 times the mean.
 #[test]
 fn places_part_the_walk_evenly() {

@@ -71,7 +71,7 @@ impl Budget {
     }
 
     /// Returns the time limit for `part` if it starts after `elapsed`: its share of the time left
-    /// for it and the later parts.
+    /// for this part and the later ones.
     fn span(&self, part: Part, elapsed: Duration) -> Duration {
         let share = self.shares[part as usize];
         let is_curve = (part as usize) < Part::Translation as usize;

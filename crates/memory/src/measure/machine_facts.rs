@@ -27,7 +27,7 @@ pub(super) struct MachineFacts {
     pub(super) stated: Result<Vec<Level>, String>,
     /// Longest chain in bytes.
     pub(super) arena_bytes: usize,
-    /// Reason for that size.
+    /// Reason for the arena size.
     pub(super) arena_reason: String,
     /// Memory allocation limit.
     limit: Limit,

@@ -138,7 +138,7 @@ impl Strided {
         }
     }
 
-    /// Measures only the spread chains; the packed ones do not change.
+    /// Measures only the spread chains; the times of the packed chains do not change.
     fn edge_pass(&mut self, bench: &Bench<'_>, sizes: &[u64], deadline: Instant, random: &mut Rng) {
         let (seed, order) = (random.u64(..), self.turn(sizes));
         let Self { spread, stride, samples, .. } = self;

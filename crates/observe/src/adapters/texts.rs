@@ -32,7 +32,7 @@ pub(crate) struct Texts {
     asked: u64,
     first: Counters,
     last: Counters,
-    /// Why the program is not queried again.
+    /// Error after which the program is no longer queried.
     trouble: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn find(
     None
 }
 
-/// Returns candidate addresses for a program type.
+/// Returns the addresses at which programs of this type may reply.
 fn places(
     root: &Root,
     description: &Description,

@@ -7,9 +7,10 @@ use crate::watching::{Watching, Windows};
 use linerate_machine::Root;
 use std::collections::BTreeSet;
 
-/// Returns the CPU time of the observed processes beyond that of the threads that were read, in
-/// CPUs. A process's CPU time includes that of its ended threads. `None` if some threads were left
-/// out, or if a process has ended.
+/// Returns the CPU utilization, in CPUs, of threads that ended before they could be read: the CPU
+/// time of the observed processes, minus the CPU time of the threads that were read, divided by the
+/// window length. A process's CPU time includes the CPU time of its ended threads. `None` if some
+/// threads were left out, or if a process has ended.
 pub(super) fn threads_cpus(
     root: &Root,
     watching: &Watching,
@@ -34,8 +35,8 @@ fn read_cpu_time(watching: &Watching, is_in: impl Fn(u32) -> bool) -> f64 {
     ticks as f64 / TICKS_PER_S
 }
 
-/// Returns the CPU time of child processes that ended within the window, in CPUs, except for those
-/// whose threads were read.
+/// Returns the CPU utilization, in CPUs, of child processes that ended within the window, excluding
+/// the CPU time of threads that were read.
 pub(super) fn children_cpus(root: &Root, watching: &mut Watching, window: &Window) -> Option<f64> {
     if watching.windows == Windows::Many || window.elapsed_s <= 0.0 {
         return None;

@@ -24,7 +24,7 @@ use std::os::unix::fs::FileExt;
 
 /// Maximum size of a function in bytes.
 const MOST_BYTES: u64 = 256 << 10;
-/// Number of instructions kept before and after each one with samples.
+/// Number of instructions kept before and after each instruction with samples.
 const CONTEXT: usize = 6;
 /// Maximum number of instructions with samples; those with the fewest are dropped.
 const MOST_SAMPLED: usize = 4000;
@@ -63,8 +63,8 @@ pub(super) fn annotate(
     }
 }
 
-/// Returns the index of the function with the most samples among the wanted ones whose code is in a
-/// file.
+/// Returns the index of the function with the most samples among the functions that `is_wanted`
+/// selects and whose code is in a file.
 fn hottest(report: &ProfileReport, is_wanted: impl Fn(&str) -> bool) -> Option<u32> {
     let is_in_file =
         |module: &str| module != crate::sampler::names::KERNEL && !module.starts_with('[');

@@ -69,7 +69,8 @@ const STACK_RING_PAGES: usize = 1024;
 const ALL_STACK_PAGES: usize = 8192;
 /// File descriptors reserved for other uses.
 const OTHER_FILES: u64 = 400;
-/// Jitter of the sampling period, which prevents lockstep with the program.
+/// Jitter of the sampling period, as a fraction of the period. Prevents sampling in lockstep with
+/// the program.
 const JITTER: f64 = 0.1;
 
 /// Events of all sampled threads.
@@ -216,7 +217,8 @@ impl Events {
         }
     }
 
-    /// Returns whether whole CPUs are sampled. The items then include those of other programs.
+    /// Returns whether whole CPUs are sampled. In this case, the items include samples and events
+    /// of other programs.
     pub(super) fn is_by_cpu(&self) -> bool {
         !self.by_cpu.is_empty()
     }

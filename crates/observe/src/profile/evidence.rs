@@ -61,7 +61,7 @@ pub(super) fn add(
 struct Found<'a> {
     sampled: &'a Sampled,
     operands: Vec<Operand>,
-    /// Indexed by chain number.
+    /// Call chains, indexed by chain number.
     chains: Vec<Chain>,
     /// Number of samples in each slice.
     all: Vec<f64>,
@@ -245,7 +245,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Selects the samples that count for a measure.
+/// Returns whether a sample counts towards a measure.
 type Test<T> = fn(&T) -> bool;
 
 /// Measures of user-mode samples, each with a test on the instruction that the thread was stalled

@@ -134,8 +134,7 @@ impl Meter {
         }
     }
 
-    /// Takes a reading. The first one is the start of the first slice; each later one is the end of
-    /// a slice.
+    /// Takes a reading. The first reading begins the first slice; each later reading ends a slice.
     pub(super) fn read(&mut self, root: &Root) {
         let mut reading = Reading { at_ns: monotonic_ns(), ..Reading::default() };
         match &mut self.source {

@@ -7,7 +7,7 @@ use linerate_record::profile::ProfileReport;
 use linerate_record::why::Unread;
 use std::collections::HashMap;
 
-/// Reports why there are no instructions.
+/// Reports why a function's instructions cannot be shown.
 pub(super) fn annotate(
     report: &mut ProfileReport,
     _: &Resolved,

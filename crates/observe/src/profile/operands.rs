@@ -20,9 +20,9 @@ const MAX_BYTES: u64 = 4 << 20;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {
     pub(super) thread: u32,
-    /// Number of the function.
+    /// Function number, as returned by [`Names::function_of`].
     pub(super) function: u32,
-    /// Code location, as a spot.
+    /// Number of the code location (spot).
     pub(super) spot: u32,
     pub(super) slice: u32,
     /// Number of the thread's samples before this one.

@@ -36,7 +36,7 @@ pub(super) enum Missing {
     Unknown,
 }
 
-/// Figures of a thread.
+/// A thread's busy share, CPU time per packet, and capacity.
 pub(super) struct ThreadFigures {
     pub(super) busy: Figure,
     pub(super) ns_per_packet: Figure,

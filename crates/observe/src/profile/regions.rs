@@ -24,7 +24,8 @@ struct Region {
 }
 
 impl Regions {
-    /// Rereads the mappings every [`EVERY`] slices. Keeps those of processes that have exited.
+    /// Rereads the mappings every [`EVERY`] slices. Keeps the mappings of processes that have
+    /// exited.
     pub(super) fn read(&mut self, slice: u32, pids: impl Iterator<Item = u32>) {
         if !slice.is_multiple_of(EVERY) && slice != 1 {
             return;

@@ -28,7 +28,7 @@ pub(super) struct Window {
     pub(super) cost_ns: Option<Estimate>,
 }
 
-/// The samples behind a report.
+/// The samples from which a report was computed.
 pub(super) struct Sampled {
     pub(super) resolved: Resolved,
     /// Maps a function's number to its index in the report.

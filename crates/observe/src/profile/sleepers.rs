@@ -128,8 +128,9 @@ impl Asleep {
     }
 }
 
-/// Returns the share of the window in which a thread ran or waited for a CPU. The kernel accounts
-/// for a wait when the wait ends; whatever exceeds that slice belongs to the preceding slices.
+/// Returns the share of the window in which a thread ran or waited for a CPU. The kernel adds the
+/// length of a wait only when the wait ends, so time in excess of a slice's length is attributed to
+/// the preceding slices.
 fn saturation(thread: &Thread) -> Estimate {
     // A wait that has not ended is not accounted for at all.
     if thread.is_followed() && thread.never_slept() {

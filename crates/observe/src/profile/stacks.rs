@@ -49,7 +49,8 @@ pub(super) struct Stacks {
     names: HashMap<u32, String>,
     /// Sampled processes and their descendants.
     pids: BTreeSet<u32>,
-    /// Chains by thread and spots, outermost caller first.
+    /// Chain numbers, by thread and by the code locations (spots) of the chain, outermost caller
+    /// first.
     chains: HashMap<(u32, Vec<u32>), u32>,
     /// Samples per chain in each slice. The last slice is incomplete.
     slices: Vec<HashMap<u32, u64>>,
@@ -70,7 +71,7 @@ pub(super) struct Resolved {
     pub(super) names: Names,
     pub(super) threads: Vec<ThreadSamples>,
     pub(super) pids: Vec<u32>,
-    /// Thread, spots and sample count of each chain.
+    /// Thread, code locations (spots, outermost caller first) and sample count of each chain.
     pub(super) chains: Vec<(u32, Vec<u32>, u64)>,
     /// Samples by thread and innermost code location, per slice of the window, including slices
     /// without samples.
@@ -86,7 +87,7 @@ pub(super) struct Resolved {
     pub(super) samples: u64,
     /// Number of samples whose stack copy could not be unwound to the thread's first function.
     pub(super) incomplete: u64,
-    /// Code location of each spot, and the symbol tables.
+    /// Region and offset of each numbered code location.
     pub(super) spots: Spots,
     pub(super) resolver: Resolver,
     /// Time (in nanoseconds) and thread of each sample, if requested.
@@ -96,8 +97,8 @@ pub(super) struct Resolved {
 /// Name for kernel time if the kernel cannot be sampled.
 pub(super) const NOT_SAMPLED: &str = "[not in user mode]";
 
-/// Functions that re-enable interrupts. A sample that was due while interrupts were off is taken
-/// here, but the time was spent in the caller.
+/// Functions that re-enable interrupts. A sampling interrupt that occurs while interrupts are off
+/// is delivered in these functions, but the time was spent in their caller.
 const ALLOW_INTERRUPTS: [&str; 2] = ["_raw_spin_unlock_irqrestore", "_raw_spin_unlock_irq"];
 
 impl Stacks {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Detects streams in sampled addresses: instructions that walk through memory at a constant speed.
-//! Pure functions.
+//! Performs no I/O.
 //!
 //! Samples are equally spaced in CPU time. Consecutive samples of a stream are therefore equally
 //! spaced in memory, and their distance gives its speed. The addresses of a pointer chase or a hash
@@ -46,8 +46,8 @@ const MIN_STEP: f64 = 4096.0;
 /// Minimum share of a streaming instruction's steps in one direction. With random addresses, half
 /// of the steps go in each direction.
 const MIN_FORWARD: f64 = 0.6;
-/// Minimum share of the steps in that direction that are close to their median. With random
-/// addresses, half of them are.
+/// Minimum share of a streaming instruction's forward steps that are within [`DEVIATION`] of the
+/// median forward step. With random addresses, half of the forward steps are.
 const MIN_CLOSE: f64 = 0.65;
 /// Maximum number of samples from one access to the next. Over more samples, a stream may reach its
 /// end.
@@ -85,7 +85,8 @@ fn step(pair: &[Visit]) -> Option<f64> {
     (1..=MAX_SAMPLES).contains(&samples).then(|| distance / samples as f64)
 }
 
-/// Returns the lengths of the steps close to their median; `None` if the steps are not a stream's.
+/// Returns the lengths of the steps close to their median; `None` if the instruction does not
+/// stream.
 fn stream(steps: &[f64]) -> Option<Vec<f64>> {
     let sign = quantile(steps, 0.5)?.signum();
     let forward: Vec<f64> =
@@ -100,7 +101,8 @@ fn stream(steps: &[f64]) -> Option<Vec<f64>> {
 }
 
 /// Returns the median speed. Its interval is the interquartile range of the steps rather than the
-/// confidence interval of the median, because the machine's bandwidth varies by that much.
+/// confidence interval of the median, because the machine's bandwidth varies as much as the steps
+/// do.
 fn speed(steps: &[f64]) -> Estimate {
     let at = |q| quantile(steps, q).unwrap_or(f64::NAN);
     let (value, low, high) = (at(0.5), at(0.25), at(0.75));

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// Observation time.
 const WINDOW: Duration = Duration::from_millis(50);
-/// Maximum number of times per window that the scheduler may switch to a thread, or to all threads
-/// together per CPU. This is 500 times per second, which costs 1.5 % of the thread's time.
+/// Maximum number of times per window that the scheduler may switch to a single thread or, per CPU,
+/// to all threads together. This is 500 times per second, which costs 1.5 % of the thread's time.
 const SWITCHES: u64 = 25;
 /// Maximum number of threads to read.
 const MAX_THREADS: usize = 256;

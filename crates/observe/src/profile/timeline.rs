@@ -95,7 +95,8 @@ fn gaps_of(thread: u32, at_s: &[f64], period_s: f64) -> Vec<Gap> {
     at_s.windows(2).filter_map(gap).collect()
 }
 
-/// Compares the shares of functions in disturbed slices with those in the others.
+/// Compares each function's share of the samples in disturbed slices (with gaps or losses) with its
+/// share in the other slices.
 fn functions_then(
     timeline: &Timeline,
     resolved: &Resolved,

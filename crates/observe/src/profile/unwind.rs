@@ -41,7 +41,7 @@ pub(super) struct Unwinders {
 #[derive(Default)]
 struct Process {
     unwinder: UnwinderX86_64<Arc<[u8]>>,
-    /// Code that is registered with the unwinder or has no rows.
+    /// Address ranges of code that is registered with the unwinder or has no unwind rows.
     known: Vec<Range<u64>>,
 }
 

@@ -36,7 +36,7 @@ pub(super) enum Kind {
 /// A memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Memory {
-    /// Base register, as its index in a sample.
+    /// Index of the base register among a sample's registers.
     pub(super) base: Option<u8>,
     pub(super) index: Option<u8>,
     pub(super) scale: u8,

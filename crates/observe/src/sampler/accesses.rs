@@ -32,7 +32,7 @@ pub(crate) struct Access {
     pub at: u64,
     pub bytes: u8,
     pub is_write: bool,
-    /// Location of the code, as a spot of [`Spots`].
+    /// Number of the code location in [`Spots`].
     pub spot: u32,
 }
 

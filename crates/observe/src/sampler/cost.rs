@@ -3,16 +3,15 @@
 //! accordingly. A timer interrupt takes about 1 us on hardware, but in a virtual machine it may
 //! cause several VM exits: 15 to 140 us have been measured.
 //!
-//! The handler runs within the thread's CPU time, so its cost only shows as work that the thread
-//! does not get done. The calling thread increments a counter for equal CPU times, with and without
-//! being sampled:
+//! The handler runs within the thread's CPU time, so its cost shows only as a reduction in the work
+//! that the thread does per CPU time. The calling thread increments a counter for equal CPU times,
+//! with and without being sampled:
 //!
 //! ```text
 //! cost = period * (1 - count when sampled / count when not sampled)
 //! ```
 //!
-//! The median over pairs of counts excludes those that were disturbed. Everything together takes
-//! about 25 ms.
+//! The median over pairs of counts excludes disturbed pairs. Everything together takes about 25 ms.
 
 use super::CPU_CLOCK;
 use linerate_linux::perf::{Event, OpenError, Request, Target};
@@ -77,7 +76,7 @@ fn count() -> f64 {
     }
 }
 
-/// Returns the figure for a record.
+/// Converts the CPU time per sample to a figure of the record.
 pub(crate) fn figure(cost_ns: Option<Estimate>) -> Figure {
     const METHOD: &str = "CPU time lost to a cpu-clock sample, median of 7 pairs of counts";
     match cost_ns {

@@ -31,7 +31,7 @@ const RING_PAGES: usize = 16;
 /// A CPU's kernel time by function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuProfile {
-    /// Number of the CPU.
+    /// Logical CPU number.
     pub cpu: u32,
     /// Number of kernel samples.
     pub samples: u64,
@@ -58,7 +58,7 @@ struct SampledCpu {
 }
 
 impl SampledCpus {
-    /// Starts sampling CPUs. Stops at the first one that the kernel refuses, and returns the
+    /// Starts sampling CPUs. Stops at the first CPU for which the kernel refuses, and returns the
     /// reason.
     pub(super) fn open(
         &mut self,

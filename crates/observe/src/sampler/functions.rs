@@ -60,7 +60,7 @@ pub(crate) struct Function {
     pub name: Option<String>,
 }
 
-/// Maximum table size. Larger ones take too long to read.
+/// Maximum table size in bytes. Larger tables take too long to read.
 const MAX_TABLE_BYTES: u64 = 64 << 20;
 const MAX_NAME_BYTES: usize = 4096;
 

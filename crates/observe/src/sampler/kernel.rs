@@ -5,8 +5,8 @@
 //! read, which is more CPU time than all other readings take in one second. The first call after a
 //! boot therefore stores the whole list in a compact file ([`kept`]) that later calls use for
 //! lookups. Addresses that the file does not cover are looked up in the kernel's list, which is
-//! read up to the last of them. Without the file, all addresses are looked up there. The list is
-//! not sorted, so a lookup takes one pass over it:
+//! read up to the last of them. Without the file, all addresses are looked up in the kernel's list.
+//! The list is not sorted, so a lookup takes one pass over it:
 //!
 //! ```text
 //! for each code symbol, in the order of the list:
@@ -27,7 +27,7 @@ const LIST: &str = "/proc/kallsyms";
 /// Functions of the running kernel, looked up window by window.
 #[derive(Debug, Default)]
 pub(super) struct Kernel {
-    /// The whole list, once it is known.
+    /// The kernel's complete list of functions, once it has been read.
     list: Option<Kept>,
     /// Number of windows whose addresses were looked up.
     windows: u32,

@@ -11,7 +11,7 @@ pub(super) const BYTES_BEFORE: usize = 48;
 pub(crate) enum Memory {
     /// Private to this process; several threads may use it.
     Process(u32),
-    /// A mapping shared between processes, with its number.
+    /// A mapping shared between processes, by its number.
     Shared(u32),
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Separates polling from work in a thread's CPU time without help from the program: determines
 //! which functions belong to its poll loop, the CPU time per packet, and how busy the thread is.
-//! Pure functions.
+//! Performs no I/O.
 //!
 //! A polling thread always runs. In a slice, it spends a share `c x` of its time on packets, where
 //! `x` is packets per second of CPU time and `c` the cost per packet, and the rest in its poll
@@ -12,43 +12,43 @@
 //! s_f(x) = u_f (1 - c x) + w_f c x          intercept u_f, slope b_f = c (w_f - u_f)
 //! ```
 //!
-//! A line is therefore fitted to the samples of each place over `x`: a place is a function, or a
-//! block of 64 bytes of a function with many samples. The lines determine `c` only together with
-//! what is known about some places:
+//! For each code block, a line is therefore fitted to the share of samples over `x`. A code block
+//! (a *place*) is a function or, for functions with many samples, 64 bytes of a function. The lines
+//! determine `c` only together with what is known about some of the blocks:
 //!
-//! - A place that only the work enters (`u_f = 0`) has an intercept of 0, and its time per packet
+//! - A block that only the work enters (`u_f = 0`) has an intercept of 0, and its time per packet
 //!   is its share over the load: much more precise than a slope.
-//! - A place that only the poll loop enters (`w_f = 0`) has `-b_f / u_f = c`.
-//! - A shared place has two unknowns. Its time per packet is `b_f + c u_f`.
+//! - A block that only the poll loop enters (`w_f = 0`) has `-b_f / u_f = c`.
+//! - A shared block has two unknowns. Its time per packet is `b_f + c u_f`.
 //!
-//! As the times per packet of all places add up to `c`,
+//! As the times per packet of all blocks add up to `c`,
 //!
 //! ```text
-//! c = (work-only shares / x + sum of b over shared places) / (1 - sum of u over shared places)
+//! c = (work-only shares / x + sum of b over shared blocks) / (1 - sum of u over shared blocks)
 //! ```
 //!
-//! The first term has little noise, so as few places as possible should be shared. A rising place
-//! is work-only if its intercept is 0 within its error; a falling place is poll-only unless
-//! `b_f + c u_f` exceeds 0 by more than its error. Another job of the thread, which takes the share
-//! `d` whatever the load, also looks like shared places: with `b_f = 0`. It scales every `u_f` by
-//! `1 - d`, and the cost is `1 - d` times the above. The result is the midpoint of the two
-//! interpretations, and the interval includes both.
+//! The first term has little noise, so as few blocks as possible should be shared. A block whose
+//! share rises with load is work-only if its intercept is 0 within its error. A block whose share
+//! falls with load is poll-only unless `b_f + c u_f` exceeds 0 by more than its error. Another job
+//! of the thread, which takes the share `d` at any load, also looks like shared blocks, with
+//! `b_f = 0`. It scales every `u_f` by `1 - d`, and the cost is `1 - d` times the above. The result
+//! is the midpoint of the two interpretations, and the interval includes both.
 //!
 //! ```text
-//! for each place: fit a line
-//! work-only = rising places with an intercept of 0, each and together
-//! poll-only = falling places; shared = the others
-//! repeat: c from the equation; move the poll-only place with the most significant b + c u
+//! for each block: fit a line
+//! work-only = rising blocks with an intercept of 0, each and together
+//! poll-only = falling blocks; shared = the others
+//! repeat: c from the equation; move the poll-only block with the most significant b + c u
 //!     to the shared ones, until none is significant or would leave the poll loop less than 15 %
 //! no result if there are too few samples, the loads hardly vary, the thread sleeps, no slope is
 //!     significant, the line bends, or its intercept exceeds 1
-//! interval of c = from a bootstrap over slices; each resample divides places again
+//! interval of c = from a bootstrap over slices; each resample divides blocks again
 //! busy  = cost * packets / CPU time
 //! ```
 //!
-//! The interval thus includes the noise of the division. Whether there is a poll loop at all is
-//! decided by places that each half of the slices selects in the other half, so that noise cannot
-//! select places that seem to confirm it.
+//! The interval thus includes the noise of the classification. Whether there is a poll loop at all
+//! is decided by cross-validation: in each half of the slices, the blocks selected by the other
+//! half are tested, so that noise cannot select blocks that seem to confirm it.
 //!
 //! If the line bends, as when packets get cheaper in bursts, only the lower half of the loads
 //! determines the shares without packets. The decrease from there to the mean of all slices still
@@ -76,7 +76,7 @@ use std::fmt;
 pub struct Place {
     /// Function number, as assigned by the caller.
     pub function: u32,
-    /// Whether the place is in the kernel.
+    /// Whether the block is in the kernel.
     pub is_kernel: bool,
 }
 
@@ -87,7 +87,7 @@ pub struct Slice {
     pub run_ns: u64,
     /// Packets handled; `None` if not counted in this slice.
     pub packets: Option<u64>,
-    /// Samples by place, which is an index into the list of places.
+    /// Sample counts, each with the index of its code block in the list of places.
     pub counts: Vec<(u32, u32)>,
 }
 
@@ -144,9 +144,9 @@ pub enum CannotTell {
     NoPacketCounter,
     /// No packets.
     NoPackets,
-    /// Too few samples: only this many.
+    /// Too few samples. The value is the number of samples.
     TooFewSamples(u64),
-    /// Too few slices with samples and packets: only this many.
+    /// Too few slices with samples and packet counts. The value is the number of such slices.
     TooFewSlices(usize),
     /// The packet rate varies too little.
     LoadDoesNotVary,
@@ -195,8 +195,8 @@ impl fmt::Display for CannotTell {
                  longer)",
             ),
             Self::NotLinear => f.write_str(
-                "CPU time does not grow in proportion to packets: there are several kinds of \
-                 packets, or the cost per packet falls under load",
+                "CPU time does not grow in proportion to the packet rate: there are several kinds \
+                 of packets, or the cost per packet falls under load",
             ),
             Self::LatePacketCounts => f.write_str(
                 "the packet counter lags behind the thread: watch longer, so that the lag is small \

@@ -49,7 +49,7 @@ pub(super) struct Sampled {
     ended_ns: u64,
     /// CPU time counted by the thread's own event up to the end of the last slice.
     run_ns: u64,
-    /// Number of samples in the current slice, by spot.
+    /// Number of samples in the current slice, by code location.
     counts: HashMap<u32, u32>,
     /// Number of samples taken.
     pub(super) samples: u64,
@@ -59,9 +59,9 @@ pub(super) struct Sampled {
     unsampled: u64,
     /// First slice in which the thread was observed.
     pub(super) first: usize,
-    /// Slices of the window, with counts by spot.
+    /// Slices of the window, with counts by code location.
     pub(super) slices: Vec<Slice>,
-    /// Last slices of earlier windows, with counts by place.
+    /// Last slices of earlier windows, with counts by code block.
     pub(super) history: Vec<Slice>,
     pub(super) separated: Option<Result<Separated, CannotTell>>,
     has_registers: bool,
@@ -243,7 +243,7 @@ impl Sampled {
     }
 }
 
-/// Converts counts by spot to counts by place.
+/// Converts counts by code location to counts by code block.
 fn by_place(counts: &[(u32, u32)], of_spots: &[u32]) -> Vec<(u32, u32)> {
     let mut places = HashMap::<u32, u32>::new();
     for &(spot, count) in counts {

@@ -18,7 +18,7 @@ struct Pending {
     is_read: bool,
     /// Number of clients still waiting for a reply.
     of_clients: u32,
-    /// Whether one of them has been waiting for 4 ms or longer.
+    /// Whether a client has been waiting for 4 ms or longer.
     is_late: bool,
     at_servers: BTreeSet<String>,
     /// Number of connections on which the program is waiting for a server.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Determines whose turn it is on a connection that carries requests and replies. Pure functions.
+//! Determines whose turn it is on a connection that carries requests and replies, that is, whether
+//! a request is pending. Performs no I/O.
 //!
 //! If a request takes `a` segments and its reply `b`, then after each complete exchange the
 //! difference
@@ -46,7 +47,7 @@ pub(super) enum Asks {
 /// A reading of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
-    /// Number of the reading; the same for all connections that are read together.
+    /// Reading number, which is the same for all connections that are read together.
     pub(super) tick: u32,
     /// Segments with data, since the connection was opened.
     received: u32,
@@ -82,8 +83,8 @@ enum Last {
 
 impl Last {
     fn of(tcp: &TcpInfo) -> Self {
-        /// The longest clock tick (CONFIG_HZ=250 and above): data that arrived this long ago is not
-        /// merely between two reads of the program.
+        /// The longest clock tick (CONFIG_HZ=250 and above). Data that arrived at least this long
+        /// ago has waited longer than the program takes from one read to the next.
         const AGO_MS: u32 = 4;
         let (received, sent) = (tcp.data_received_ms_ago, tcp.data_sent_ms_ago);
         let is_acknowledged = tcp.unacked == 0 && tcp.ack_received_ms_ago >= received;
@@ -96,10 +97,10 @@ impl Last {
     }
 }
 
-/// Whose turn it was in a reading.
+/// Whether a request was pending in one reading of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
-    /// Number of the reading.
+    /// Reading number.
     pub(super) tick: u32,
     /// Whether a request had no reply.
     pub(super) is_pending: bool,
@@ -107,7 +108,7 @@ pub(super) struct Turn {
     pub(super) is_late: bool,
 }
 
-/// Whose turn it was in each reading.
+/// Whether a request was pending, for each reading of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Turns {
     pub(super) all: Vec<Turn>,
@@ -116,8 +117,8 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Determines the turns from the readings of a connection. `sends_pure_acks` is whether the
-    /// peer acknowledges replies by segments without data.
+    /// Determines for each reading of a connection whether a request was pending. `sends_pure_acks`
+    /// is whether the peer acknowledges replies with segments without data.
     pub(super) fn of(readings: &[Reading], asks: Asks, sends_pure_acks: bool) -> Self {
         by_segments(readings, asks, sends_pure_acks).unwrap_or_else(|| Self {
             all: readings
@@ -146,8 +147,8 @@ fn of_requests_and_replies(reading: &Reading, asks: Asks) -> (u32, u32) {
     }
 }
 
-/// Determines the turns from segment counts; `None` if requests and replies do not alternate
-/// regularly.
+/// Determines from segment counts when a request was pending; `None` if requests and replies do not
+/// alternate regularly.
 fn by_segments(readings: &[Reading], asks: Asks, sends_pure_acks: bool) -> Option<Turns> {
     let first = of_requests_and_replies(readings.first()?, asks);
     let since = |reading: &Reading| {
@@ -211,7 +212,8 @@ pub(super) fn is_one_way(readings: &[Reading]) -> bool {
     received.max(sent) >= SEGMENTS && received.max(sent) / RATIO >= received.min(sent)
 }
 
-/// Returns whether a request came last, by the times of the last segments.
+/// Returns whether the last data was a request rather than a reply, judging by the times of the
+/// last segments.
 fn is_last(reading: &Reading, asks: Asks, sends_pure_acks: bool) -> bool {
     let (asked, answered) = of_requests_and_replies(reading, asks);
     // Before the first request, the times are those of connection establishment.

@@ -21,8 +21,8 @@ struct Watched {
     /// Name of the server to which this socket is connected.
     server: Option<String>,
     reads: u64,
-    /// Sum and maximum of the receive queue, number of readings in which it was not empty, and sum
-    /// of the send queue.
+    /// Over all readings: sum and maximum of the receive queue, number of readings with a non-empty
+    /// receive queue, and sum of the send queue.
     received: u64,
     received_max: u64,
     waited: u64,

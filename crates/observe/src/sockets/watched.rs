@@ -58,7 +58,7 @@ pub(super) fn state_of(socket: &InetSocket) -> State {
 enum Held {
     /// Nagle's algorithm: earlier segments are unacknowledged.
     ByNagle,
-    /// The program holds the data back with TCP_CORK or MSG_MORE: no other segment is in flight.
+    /// The program holds the data back with TCP_CORK or MSG_MORE. No other segment is in flight.
     ByProgram,
 }
 
@@ -71,7 +71,7 @@ fn held(tcp: &TcpInfo) -> Option<Held> {
     (has_less_than_a_segment && has_room).then_some(by)
 }
 
-/// Maximum number of readings kept per connection to determine its turns.
+/// Maximum number of readings kept per connection to determine whether requests are pending.
 const READINGS_MAX: usize = 4096;
 
 impl Watched {
@@ -226,7 +226,8 @@ impl Watched {
         is_one_way(&self.readings)
     }
 
-    /// Returns whose turn it was in each reading, given the end that sends requests.
+    /// Returns, for each reading, whether a request was pending. `asks` is the end that sends
+    /// requests.
     pub(super) fn turns(&self, asks: Asks) -> Turns {
         let of = |state: &State| state.inet.as_ref().and_then(|socket| socket.tcp);
         let now = of(&self.last).unwrap_or_default();

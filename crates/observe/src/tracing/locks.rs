@@ -39,7 +39,7 @@ struct Traced {
     waits: Waits,
 }
 
-/// Lock waits of a thread so far. Pure functions.
+/// Tracks a thread's lock waits so far. Performs no I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Waits {
     /// Start of the outermost current wait; `depth` is the number of waits nested in it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Determines from scheduler events how long observed threads waited for a CPU, and which threads
-//! ran on it in the meantime. Pure functions.
+//! ran on it in the meantime. Performs no I/O.
 //!
 //! ```text
 //! woken, or switched out while runnable:  the thread starts to wait for that CPU
@@ -38,7 +38,7 @@ struct Wait {
     since_ns: u64,
 }
 
-/// How long and how often another thread ran instead of the waiting one.
+/// How long and how often another thread ran instead of a waiting thread.
 #[derive(Clone, Debug, Default)]
 struct Instead {
     name: String,

@@ -31,8 +31,8 @@ pub(crate) fn check(stages: &[Stage], mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Returns whether packets that are not IP may leave a stage; `None` if the stage makes no
-/// difference.
+/// Returns whether packets that are not IP may leave a stage; `None` if the stage does not affect
+/// this.
 fn others_after(stage: &Stage) -> Option<bool> {
     let made = stage.made.as_ref().filter(|made| made.kind == PARSE)?;
     let passes = made.params.get(OTHER.0) == Some(&Value::Text(OTHER.1.to_owned()));

@@ -71,7 +71,7 @@ static COST: Section = Section {
         share(
             "processed",
             "1",
-            "Of the packets that reach the stage, the share that it processes; below 1 if it has \
+            "Share of the packets reaching the stage that it processes; below 1 if the stage has \
              'only'.",
         ),
         amount("ns", "not known", "Nanoseconds per packet."),

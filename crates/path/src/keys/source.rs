@@ -29,7 +29,7 @@ const SEGMENT: Key = key(
     "segment",
     Kind::Param(ParamKind::Word(&["cut", "keep"])),
     text("cut"),
-    "Handling of oversized TCP segments (GRO, TSO): cut them to wire size, or keep them.",
+    "Handling of oversized TCP segments (GRO, TSO): split them to wire size, or keep them.",
     "",
 );
 

@@ -298,7 +298,7 @@ pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
 }
 
 /// Returns the CPU time of a thread per packet of the program, in ns; `None` if the thread hardly
-/// runs, or hardly sleeps, so that it may be polling.
+/// runs, or if it hardly sleeps and may therefore be polling.
 fn cost_without_polling(thread: &ThreadActivity, packets: u64) -> Option<f64> {
     /// Minimum fraction of time on a CPU and asleep: more than the error of kernel accounting.
     const RUNS: f64 = 0.01;

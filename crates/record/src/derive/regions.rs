@@ -62,8 +62,8 @@ fn total<'a>(regions: &[&'a RegionReport]) -> RegionTotal<'a> {
     }
 }
 
-/// Sums the figures. The sum is absent if any figure is, and its spread is unknown if any figure's
-/// is.
+/// Sums figures. The sum is absent if any figure is absent, and lacks an interval if any figure
+/// lacks one.
 fn sum<'a>(figures: impl Iterator<Item = &'a Figure> + Clone) -> Figure {
     let missing = figures.clone().find(|figure| figure.as_number().is_none());
     let mut rest = figures;

@@ -65,8 +65,7 @@ impl Derive for TcpReport {
     }
 }
 
-/// Returns the selected set's results, paired with the pattern, for each pattern in which the set
-/// was measured.
+/// Returns every pattern in which the selected set was measured, with the set's results.
 fn selected<'r>(
     report: &'r TcpReport,
     stack: &'r TcpStack,

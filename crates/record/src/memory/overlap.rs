@@ -5,7 +5,7 @@
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// How many loads a core can have outstanding at one level.
+/// Number of loads that a core can have outstanding at one level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parallelism {
@@ -15,7 +15,8 @@ pub struct Parallelism {
     pub bytes: u64,
     /// Time per load, by number of parallel chains.
     pub points: Vec<ChainsPoint>,
-    /// Number of parallel chains beyond which throughput does not improve: the outstanding loads.
+    /// Maximum number of outstanding loads: the number of parallel chains beyond which throughput
+    /// does not improve.
     pub outstanding: Figure,
 }
 

@@ -93,7 +93,7 @@ pub struct BoundFinding {
     pub next: String,
 }
 
-/// Evidence of what bounds the program or one of its functions.
+/// Evidence on what bounds the program or one of its functions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BoundEvidence {
@@ -122,8 +122,8 @@ pub struct MeasuredValue {
 }
 
 /// Measures in [`BoundEvidence`]. Shares are fractions of all samples of the program or function, 0
-/// to 1. A sample *waits for* the instruction before the sampled address, which was the oldest
-/// instruction in flight.
+/// to 1. A sample is *taken while waiting for* the instruction before the sampled address, which
+/// was the oldest instruction in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -134,27 +134,29 @@ pub enum BoundMeasure {
     UnderSystemCalls,
     /// Share of samples in page faults, and in mapping and unmapping memory.
     InPageFaults,
-    /// Share of samples in lock functions, and in the kernel on behalf of futexes.
+    /// Share of samples in lock functions and in futex system calls.
     InLocks,
     /// Share of samples in copy functions.
     InCopies,
     /// Share of samples in user mode for which the instruction before the sampled one was decoded.
     Decoded,
-    /// Share of samples that wait for register-addressed loads, excluding loads from the stack.
+    /// Share of samples taken while waiting for register-addressed loads, excluding loads from the
+    /// stack.
     Loads,
-    /// Share of samples that wait for loads whose address depends on the previous load.
+    /// Share of samples taken while waiting for loads whose address depends on the previous load.
     DependentLoads,
-    /// Share of samples that wait for register-addressed stores, excluding stores to the stack.
+    /// Share of samples taken while waiting for register-addressed stores, excluding stores to the
+    /// stack.
     Stores,
-    /// Share of samples that wait for divisions, multiplications, floating-point and cipher
-    /// instructions without a memory operand.
+    /// Share of samples taken while waiting for divisions, multiplications, floating-point and
+    /// cipher instructions without a memory operand.
     LongArithmetic,
-    /// Share of samples that wait for instructions that have no memory operand and are in no other
-    /// class.
+    /// Share of samples taken while waiting for instructions that have no memory operand and are in
+    /// no other class.
     SimpleInstructions,
-    /// Share of samples that wait for atomic read-modify-write instructions.
+    /// Share of samples taken while waiting for atomic read-modify-write instructions.
     Atomics,
-    /// Share of samples that wait for spin-wait hints (`pause`).
+    /// Share of samples taken while waiting for spin-wait hints (`pause`).
     Pauses,
     /// Share of samples at the first two instructions after a branch, outside of straight loops.
     BehindBranches,
@@ -315,7 +317,7 @@ impl MemoryKind {
     }
 }
 
-/// Samples that wait for accesses to a kind of memory.
+/// Samples taken while waiting for accesses to one kind of memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryShare {

@@ -21,8 +21,8 @@ pub struct AnnotatedFunction {
 
 /// An instruction and its cost.
 ///
-/// The sampled address is that of the instruction at which the interrupt was taken. The stall was
-/// on the instruction before it.
+/// The sampled address is the address of the instruction at which the interrupt was taken. The
+/// stall was on the preceding instruction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstructionCost {
@@ -71,7 +71,7 @@ pub struct Timeline {
     pub functions: Vec<FunctionThen>,
 }
 
-/// When a thread was sampled.
+/// Sample counts of one thread over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadTimeline {

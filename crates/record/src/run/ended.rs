@@ -4,14 +4,15 @@
 use super::{DeadEnd, RunReport, StageReport, WorkerReport};
 use std::collections::BTreeMap;
 
-/// Fraction of its packets, 0 to 1, that a stage must drop or consume to be reported instead of a
-/// later stage that ended the few remaining packets.
+/// Minimum fraction of its packets, 0 to 1, that a stage must drop or consume to be reported even
+/// though a later stage dropped or consumed the rest.
 const NEARLY_ALL: f64 = 0.9;
 
 impl RunReport {
     /// Returns the stage that received packets but let none through, by design or by mistake. If an
-    /// earlier stage dropped or consumed nearly all packets, returns that stage instead. `None` if
-    /// a packet reached the sink, no packets were offered, or some were still in flight.
+    /// earlier stage dropped or consumed nearly all of its packets, and more than this stage,
+    /// returns the earlier stage instead. `None` if a packet reached the sink, no packets were
+    /// offered, or some were still in flight.
     pub fn dead_end(&self) -> Option<DeadEnd> {
         let mut workers: Vec<&WorkerReport> = self.workers.iter().collect();
         workers.sort_by_key(|worker| worker.segment);

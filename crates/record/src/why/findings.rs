@@ -124,7 +124,8 @@ pub enum Cause {
     /// Threads contend for a lock of the program, or wait for one whose holder sleeps: a mutex, a
     /// semaphore, a file lock.
     UserLock,
-    /// Threads use different bytes of a cache line that at least one of them writes to.
+    /// Threads use different bytes of the same cache line, and at least one thread writes to the
+    /// line.
     FalseSharing,
     /// One thread does all the work while other CPUs are idle.
     SingleThread,

@@ -60,7 +60,7 @@ pub enum Whose {
     Program,
     /// Packets of any program that uses the interface, CPU or queue, possibly the observed one.
     Shared,
-    /// Packets not meant for any program, such as those to a closed port. They do not count as
+    /// Packets not meant for any program, such as packets to a closed port. They do not count as
     /// lost.
     NoProgram,
     /// Mostly packets that are also in another layer's counters. They explain the loss at that

@@ -172,13 +172,13 @@ pub struct SocketCounts {
     pub kind: SocketKind,
     /// Socket inode, as shown in /proc/PID/fd.
     pub inode: u64,
-    /// Process that has the socket open.
+    /// ID of the process that has the socket open.
     pub pid: u32,
     /// Local address and port, or the interface of a packet socket.
     pub local: String,
     /// Remote address and port; `null` if the socket is not connected.
     pub remote: Option<String>,
-    /// Process at the other end, if that is on this machine; `null` if unknown.
+    /// ID of the process at the other end, if the process is on this machine; `null` if unknown.
     pub peer_pid: Option<u32>,
     /// Number of times the socket's state was read in the window, on which the means and shares
     /// below are based; `null` in older records.
@@ -305,9 +305,9 @@ pub struct RequestCounts {
     pub awaiting_mean: f64,
     /// Address of the server for whose replies the program waited most often; `null` if none.
     pub server: Option<String>,
-    /// Number of connections without traffic in the window on which the client sent last: it has
-    /// been waiting for a reply since before the window, or expects none. 0 if no connection had
-    /// traffic, as all of them then count as waiting.
+    /// Number of connections without traffic in the window on which the client sent last: the
+    /// client has been waiting for a reply since before the window, or expects none. 0 if no
+    /// connection had traffic, as all of them then count as waiting.
     pub silent: u64,
     /// Number of requests on connections where each exchange takes a fixed number of segments.
     pub requests: u64,

@@ -127,8 +127,8 @@ pub struct MemoryUse {
 pub struct SharedLine {
     /// Address of the line, or its offset in shared memory.
     pub address: String,
-    /// Whether a thread uses bytes that another one writes (true sharing). If not, the threads use
-    /// different bytes of the line (false sharing).
+    /// Whether a thread uses bytes that another thread writes (true sharing). If not, the threads
+    /// use different bytes of the line (false sharing).
     pub has_common_bytes: bool,
     /// Threads that use the line, and which bytes they use.
     pub threads: Vec<LineUse>,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tables of one block, with one column per size and one row per routine.
 //!
-//! If a table is too wide, sizes close to another one are dropped, unless all sizes were requested.
-//! If it is still too wide, it is split, because wrapped cells are hard to compare.
+//! If a table is too wide, sizes close to another size are dropped, unless all sizes were
+//! requested. If it is still too wide, it is split, because wrapped cells are hard to compare.
 
 use crate::layout::{CHOSEN, Grid, Paint, painted};
 use crate::value::{ABSENT, clean};

@@ -157,7 +157,7 @@ fn faster_peers<'b, 'a: 'b>(blocks: impl Iterator<Item = &'b Block<'a>>, unit: U
     sentences.into_iter().map(|(_, sentence)| sentence + ". ").collect()
 }
 
-/// Lists the sizes or mixes of a lead: `20, 40 and 64`.
+/// Lists the sizes or mixes for which a routine is faster: `20, 40 and 64`.
 fn at(lead: &Lead) -> String {
     let loads: Vec<String> = lead.loads.iter().map(|load| load.text()).collect();
     match loads.as_slice() {
@@ -166,7 +166,7 @@ fn at(lead: &Lead) -> String {
     }
 }
 
-/// Formats how large a lead is: `up to 7.9 %`.
+/// Formats by how much a routine is faster: `up to 7.9 %`.
 fn by(lead: &Lead) -> String {
     let up_to = if lead.loads.len() > 1 { "up to " } else { "" };
     format!("{up_to}{} %", percent(lead.most - 1.0))

@@ -46,8 +46,9 @@ fn one(page: &Page, histogram: &Histogram) -> String {
         + &bars(page, &LOADS, &histogram.bins, Some(histogram.samples))
 }
 
-/// Describes a mode: share of loads, time with range, and the level with that latency. A range
-/// missing from the record is assumed to extend half a timer `step` to either side.
+/// Describes a mode (peak) of the distribution: share of loads, time with range, and the level with
+/// that latency. A range missing from the record is assumed to extend half a timer `step` to either
+/// side.
 fn mode(mode: &Mode, step: f64) -> String {
     let name = mode.name.as_ref().map_or(String::new(), |name| format!(", as in {name}"));
     let low = mode.low_ns.unwrap_or_else(|| (mode.ns - step / 2.0).max(0.0));

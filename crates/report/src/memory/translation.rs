@@ -54,7 +54,8 @@ fn shown(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
 }
 
-/// Returns the bytes covered by a TLB level: all its entries, or as many pages as remain fast.
+/// Returns the reach of a TLB level in bytes: the page size times the number of entries or, if that
+/// number is unknown, times the number of pages at which latency starts to rise.
 pub(crate) fn reach(level: &TlbLevel, pages: &Pages) -> Option<f64> {
     let entries = level.entries.as_number().or(level.onset.as_number())?;
     let bytes = match level.pages {

@@ -12,7 +12,7 @@ use linerate_record::stats::interval_name;
 const SCREEN_ROWS: usize = 28;
 const CONTEXT: usize = 2;
 
-/// Formats the instructions of the recorded function, or says why there are none.
+/// Formats the instructions of the recorded function, or the reason why they cannot be shown.
 pub(crate) fn annotated(report: &ProfileReport, detail: Detail, style: &Style) -> String {
     let Some(annotated) = &report.annotated else {
         let unread = report.unread.iter().find(|one| one.what == "instructions");

@@ -2,8 +2,8 @@
 //! When a program ran and lost packets: a heat map of samples over time, the gaps, and the
 //! functions that ran in slices with gaps or losses.
 //!
-//! As in FlameScope, each column is a stretch of time, and a thread's rows divide it into cells of
-//! a few milliseconds, from the bottom up. The cells of a thread that runs all the time look alike;
+//! As in FlameScope, each column is a period of time, and a thread's rows divide it into cells of a
+//! few milliseconds, from the bottom up. The cells of a thread that runs all the time look alike;
 //! cells without samples are empty.
 
 use super::{line, sampled};
@@ -26,7 +26,7 @@ const LABEL: usize = 12;
 const SHADES: [char; 5] = [' ', '\u{2591}', '\u{2592}', '\u{2593}', '\u{2588}'];
 const ASCII_SHADES: [char; 5] = [' ', '.', ':', 'o', '#'];
 
-/// Formats the timeline of a profile, or says that there is none.
+/// Formats the timeline of a profile, or states that none was recorded.
 pub(crate) fn timeline(
     report: &ProfileReport,
     detail: Detail,

@@ -29,7 +29,7 @@ fn was_scaled(event: &EventCount) -> bool {
 }
 
 /// Returns whether to show the name that a hardware or simulated counter has for this event. The
-/// native names of kernel events add nothing.
+/// native names of kernel events add no information.
 fn has_native(event: &EventCount) -> bool {
     let is_there = event.count.as_number().is_some() && event.native.is_some();
     is_there && event.count.tier != Tier::Sw
@@ -184,7 +184,8 @@ impl<'a> Fix<'a> {
     /// The option that event names follow.
     const OPTION: &'static str = "-e ";
 
-    /// Splits the command `fix` before and after `name` if that is the only event in its `-e`.
+    /// Splits the command `fix` before and after `name` if `name` is the only event of its `-e`
+    /// option.
     fn of(fix: &'a str, name: &'a str) -> Self {
         let whole = Self { before: fix, names: Vec::new(), after: "" };
         let Some(at) = fix.find(Self::OPTION) else { return whole };

@@ -13,8 +13,8 @@ use linerate_record::units::counted;
 pub(super) const MOST: usize = 20;
 /// Maximum number of functions on one screen.
 pub(super) const ON_SCREEN: usize = 12;
-/// Event shown next to the requested one. If instructions are requested, `MISSES` is shown next to
-/// them instead.
+/// Event shown next to the requested event. If instructions are requested, `MISSES` is shown
+/// instead.
 const INSTRUCTIONS: &str = "instructions";
 const MISSES: &str = "l1d_misses";
 /// Minimum width of a function name.

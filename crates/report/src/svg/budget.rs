@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Budget plots over frame size: instructions or cycles (figure 10-4 of the Netra document), and
-//! the roofline (figures 10-3 and 10-5).
+//! Plots of the budget against frame size: instructions or cycles (figure 10-4 in the Netra
+//! document), and the roofline (figures 10-3 and 10-5).
 
 use super::Plot;
 use super::canvas::{Caption, Look};
@@ -8,7 +8,7 @@ use super::lines::{Line, LineChart};
 use linerate_record::budget::{BudgetReport, BudgetRow};
 use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 
-/// Plots the per-packet budget over frame size; `None` with fewer than two sizes.
+/// Plots the per-packet budget against frame size; `None` with fewer than two sizes.
 pub fn budget(report: &BudgetReport) -> Option<Plot> {
     let rows = sizes(report)?;
     let [all, shared, alone] = match report.is_this_machine {

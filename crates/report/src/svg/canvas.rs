@@ -122,7 +122,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// Texts about a plot as a whole.
+/// Texts of a plot: file name, title, notes and description.
 pub(super) struct Caption {
     pub(super) name: String,
     pub(super) title: String,
@@ -140,7 +140,8 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// Creates a plot with nothing but `caption`. Also returns the y coordinate below the caption.
+    /// Creates a plot that contains only `caption`. Also returns the y coordinate below the
+    /// caption.
     pub(super) fn new(caption: &Caption) -> (Self, f64) {
         let mut canvas = Self { body: String::new(), rules: "" };
         let mut y = MARGIN - 4.0;

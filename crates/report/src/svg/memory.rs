@@ -34,8 +34,8 @@ pub fn memory(report: &MemoryReport, provenance: &Provenance) -> Option<Plot> {
     Some(Plot { name, title, svg: chart.svg(&caption) })
 }
 
-/// Returns the style of a load order, which is the same in all plots. Curves with a page size other
-/// than that of the levels are subdued.
+/// Returns the style of a load order, which is the same in all plots. Curves whose page size
+/// differs from that of the levels are subdued.
 fn look(curve: &Curve, report: &MemoryReport) -> Look {
     let index = match curve.order {
         Order::PageLocal => 3,

@@ -32,7 +32,7 @@ pub fn stream(report: &StreamReport) -> Vec<Plot> {
     [throughput, cpu].into_iter().flatten().collect()
 }
 
-/// A line of a plot: name, look and figure.
+/// A line of a plot: name, style and figure.
 type Row = (&'static str, Look, fn(&StreamPoint) -> &Figure);
 
 fn plot(report: &StreamReport, name: &str, title: &str, label: &str, rows: &[Row]) -> Option<Plot> {

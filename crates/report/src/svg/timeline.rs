@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A heat map of samples over time. Each column is a stretch of time, read from the bottom up.
+//! A heat map of samples over time. Each column is a period of time, read from the bottom up.
 
 use super::Plot;
 use super::canvas::{Anchor, Canvas, Caption, LINE_HEIGHT, MARGIN, WIDTH, cut};

@@ -126,11 +126,11 @@ struct Row<'a> {
     pattern: &'a TcpPattern,
     set: &'a str,
     value: String,
-    /// Consecutive parts, as fractions of the full length.
+    /// Consecutive segments, as fractions of the full bar.
     parts: Vec<(f64, char)>,
 }
 
-/// Draws a bar. Each part ends at the nearest column, so that rounding errors do not accumulate.
+/// Draws a bar. Each segment ends at the nearest column, so that rounding errors do not accumulate.
 fn bar(parts: &[(f64, char)], room: usize) -> String {
     let (mut text, mut end, mut drawn) = (String::new(), 0.0, 0);
     for (share, glyph) in parts {

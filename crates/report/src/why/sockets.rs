@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sockets in the details of a diagnosis: the most conspicuous ones individually, the others
+//! The sockets in the details of a diagnosis: the most conspicuous sockets individually, the others
 //! summed by local address.
 
 use super::{maybe, put};
@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 /// sockets.
 const MOST: usize = 10;
 
-/// Formats the sockets, those with losses and stalls first.
+/// Formats the sockets, starting with those that have losses or stalls.
 pub(super) fn sockets(sockets: &[SocketCounts], style: &Style) -> String {
     let mut sockets: Vec<&SocketCounts> = sockets.iter().collect();
     sockets.sort_by(|a, b| by_prominence(a, b));

@@ -24,7 +24,7 @@ const HEAD_BYTES: usize = 4096;
 /// Maximum total size of a file's rows, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Indices of header fields: numbers per row, and the last row in use.
+/// Indices of header fields: the number of counters per row, and the last row in use.
 const ROW: usize = 1;
 const LAST_ROW: usize = 6;
 

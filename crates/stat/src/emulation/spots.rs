@@ -96,7 +96,7 @@ impl Spots {
     }
 }
 
-/// Counts by position and the row of the file's name; row 0 means that there is no file.
+/// Counts by position and by the row that holds the file's name; row 0 means that there is no file.
 #[derive(Default)]
 struct Rows(HashMap<(u32, u64), Row>);
 

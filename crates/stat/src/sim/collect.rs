@@ -5,8 +5,8 @@
 //! Callgrind does not handle fork(2): a forked child continues from its parent's counts, and writes
 //! both when it ends. Nor does it handle execve(2): a program's counts are lost when the process
 //! executes another. Callgrind is therefore configured to dump and reset its counts before each C
-//! library call that does either. Every process then leaves one file per *stretch*, the time
-//! between two dumps, and the sum of the files is exact.
+//! library call that does either. Every process then leaves one file per *interval* between two
+//! dumps, and the sum of the files is exact.
 //!
 //! This requires the symbols of these functions, which a stripped static program lacks; a program
 //! that makes the system calls directly bypasses the functions altogether. A child of such a
@@ -14,12 +14,13 @@
 //! log does not show the start of a program. Its work cannot be separated from its parent's, so it
 //! is omitted, with a note.
 //!
-//! Known losses: stretches are numbered from 1 in each program that a process executes, and a later
-//! stretch overwrites an earlier one with the same number. If `sh` executes `env`, which executes a
-//! program, the counts of `sh` are lost. Any of three signs reveals such a loss, which is then
-//! reported: the first process has no stretch of the given command; another process has no stretch
-//! that begins where its parent forked; or a stretch begins at a block count at which no other one
-//! ends (the block count continues from stretch to stretch).
+//! Known losses: intervals are numbered from 1 in each program that a process executes, and the
+//! file of a later interval overwrites that of an earlier one with the same number. If `sh`
+//! executes `env`, which executes a program, the counts of `sh` are lost. Any of three signs
+//! reveals such a loss, which is then reported: the first process has no interval of the given
+//! command; another process has no interval that begins where its parent forked; or an interval
+//! begins at a block count at which no other interval ends (the block count continues from one
+//! interval to the next).
 
 use super::dump::{self, Dump};
 use super::names::{self, COUNTERS};
@@ -30,7 +31,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// Prefix of count files, followed by the process ID and the stretch number.
+/// Prefix of count files, followed by the process ID and the number of the dump interval.
 pub(super) const DUMP: &str = "out";
 
 /// Prefix of Valgrind's log files, followed by the process ID.
@@ -133,7 +134,7 @@ impl Process {
         self.log.as_ref().is_some_and(|log| !log.contains(BEGUN))
     }
 
-    /// Returns whether a stretch of the process includes work of its parent.
+    /// Returns whether a dump of the process includes work of its parent.
     fn has_counts_of_parent(&self, dump: &Dump) -> bool {
         self.is_forked() && dump.first_block == 0
     }
@@ -199,8 +200,9 @@ pub(super) fn collect(
     Ok(sum)
 }
 
-/// Returns whether stretches of a process are missing. `command` is the command line if this is the
-/// process that was started; `ends` are the block counts at which stretches end.
+/// Returns whether dumps of a process are missing, because later ones overwrote them. `command` is
+/// the command line if this is the process that was started; `ends` are the block counts at which
+/// dump intervals end.
 fn is_overwritten(dumps: &[&Dump], command: Option<&str>, ends: &BTreeSet<u64>) -> bool {
     let has_begun = |dump: &Dump| dump.first_block > 0;
     let has_first = dumps.iter().any(|dump| match command {

@@ -11,10 +11,10 @@ use std::io::{self, BufRead};
 pub(super) struct Dump {
     /// First line of the command with its arguments, separated by spaces.
     pub(super) command: String,
-    /// Basic blocks executed before the stretch began, including the parent's; 0 if the stretch
-    /// begins with the program itself.
+    /// Basic blocks executed before the dump interval began, including the parent's; 0 if the
+    /// interval begins with the program itself.
     pub(super) first_block: u64,
-    /// Basic blocks executed when the stretch ended.
+    /// Basic blocks executed when the dump interval ended.
     pub(super) last_block: u64,
     /// Whether the file was written because the process ended.
     pub(super) is_last: bool,

@@ -19,7 +19,7 @@ use linerate_machine::topology::{Cache, CacheKind, Topology};
 use linerate_record::stat::{CacheShape, SimulatedCaches};
 use std::fmt;
 
-/// A set of caches, and the part of it that a two-level simulator accepts.
+/// A set of caches, and the part of the set that Valgrind's two-level model can represent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Geometry {
     caches: SimulatedCaches,
@@ -52,7 +52,7 @@ pub enum GeometryError {
 }
 
 /// Minimum line length in bytes: the widest register that Valgrind knows on this architecture.
-/// Valgrind rejects shorter lines, so that no access spans more than two of them.
+/// Valgrind rejects shorter lines, so that no access spans more than two lines.
 const LEAST_LINE_BYTES: u32 = if cfg!(target_arch = "x86_64") { 32 } else { 16 };
 
 /// Maximum cache size in bytes; Valgrind stores sizes in signed 32-bit integers.
@@ -110,8 +110,8 @@ impl Geometry {
         Self::from_model(Model::plain(name, &shapes?, has_gap), "")
     }
 
-    /// Derives the part of a model that Valgrind simulates. `note` states how that differs from the
-    /// processor, in addition to the model's own note.
+    /// Derives the part of a model that Valgrind simulates. `note` states how this part differs
+    /// from the processor, in addition to the model's own note.
     fn from_model(model: Model, note: &str) -> Result<Self, GeometryError> {
         let (i1, d1, ll) = model.shapes();
         let notes: Vec<&str> = [&model.note, note].into_iter().filter(|n| !n.is_empty()).collect();

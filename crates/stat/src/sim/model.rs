@@ -16,7 +16,7 @@ pub enum LastLevel {
     None,
     /// The second level.
     Second,
-    /// The third or a later level; the levels between the first and this one are not simulated.
+    /// The third or a later level; the levels between the first and this level are not simulated.
     Beyond,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Model {
     /// An emulator that supports this processor, and its name for the processor.
     processor: Option<(&'static str, &'static str)>,
     pub(super) note: String,
-    /// Whether levels between L1 and the last one are left out.
+    /// Whether levels between L1 and the last level are left out.
     has_gap: bool,
 }
 
@@ -51,7 +51,7 @@ fn level(index: usize, shape: CacheShape) -> SimulatedLevel {
 impl Model {
     /// Creates a model with LRU, write-allocate and no TLBs. `shapes` are L1I, L1D and at most two
     /// levels beyond L1. `has_gap` states that the processor has further levels before the last
-    /// one.
+    /// level.
     pub(super) fn plain(name: &str, shapes: &[CacheShape], has_gap: bool) -> Self {
         let levels = shapes.iter().zip(0..LEVELS.len()).map(|(shape, i)| level(i, *shape));
         let machine = SimulatedMachine {

@@ -31,8 +31,7 @@ pub(super) struct Named {
     pub(super) simple_note: &'static str,
 }
 
-/// A cache: its shape, its replacement policy, and which lines of the levels before it the cache
-/// contains.
+/// A cache: its shape, replacement policy and inclusion policy.
 pub(super) struct Level(pub(super) CacheShape, pub(super) Replacement, pub(super) Contents);
 
 /// A TLB: its name, number of entries, entries per set, and replacement policy.

@@ -129,7 +129,7 @@ impl Source {
         })
     }
 
-    /// Sends with one call.
+    /// Sends one or more datagrams with a single call.
     fn send(&mut self, udp: &UdpSocket) -> io::Result<Passed> {
         if let Some(ring) = &mut self.ring {
             let sent = ring.send(udp, super::STEP)?;
@@ -161,7 +161,7 @@ impl Sink {
         Ok(Self { room: vec![0; room], batch: is_batch.then(|| Batch::new(BATCH, size)) })
     }
 
-    /// Returns the number of bytes received.
+    /// Receives datagrams with a single call. Returns the number of bytes received.
     fn receive(&mut self, udp: &UdpSocket) -> io::Result<u64> {
         match &mut self.batch {
             Some(batch) => socket::receive_batch(udp, batch).map(|(_, bytes)| bytes),

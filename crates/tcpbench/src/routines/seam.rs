@@ -189,8 +189,8 @@ impl Seam {
     }
 
     /// Adds a header to a sum. This is inline in every set, because the header may have just been
-    /// written in pieces, and a wider load would defeat store forwarding. It is counted but not
-    /// timed, because reading the counter takes ten times as long.
+    /// written in pieces, and a wider load would defeat store forwarding. The addition is counted
+    /// but not timed, because reading the counter takes ten times as long.
     #[inline]
     pub fn header(&mut self, header: &[u8], sum: Sum) -> Sum {
         self.eye.count(|t| &mut t.header, header);

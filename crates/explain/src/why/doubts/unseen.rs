@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Problems that the observation does not show: losses that only the program can read, threads that
-//! end before they are read, and requests that wait for replies.
+//! Problems that the observation does not show: losses whose counter only the program can read,
+//! threads that end before they are read, and requests that wait for replies.
 
 use super::super::facts::Facts;
 use super::super::locks;
@@ -15,8 +15,8 @@ use linerate_record::units::{grouped, three_digits};
 use linerate_record::why::{SleepTime, SocketKind, ThreadActivity, ThreadState};
 use std::collections::BTreeMap;
 
-/// Detects a packet socket whose losses only its owner can read. The packets of the interface are
-/// then counted as those of the program, which may never have received them.
+/// Detects a packet socket whose drop counter only its owner can read. All packets of the interface
+/// are then attributed to the program, which may never have received them.
 pub(super) fn unread_ring(facts: &Facts<'_>) -> Option<Doubt> {
     let count = facts.observation.packets.as_ref().filter(|count| count.packets > 0)?;
     if !count.counter.ends_with("rx_packets") {
@@ -117,8 +117,8 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Detects requests that wait for milliseconds although the program has idle time: it works in long
-/// stretches, each of which delays all other requests.
+/// Detects requests that wait for milliseconds although the program has idle time: the program
+/// works in long stretches, each of which delays all other requests.
 fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum fraction of readings in which a request had waited for 4 ms or longer.
     const LATE: f64 = 0.2;
@@ -145,8 +145,8 @@ fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Detects threads that sleep on the same futex, all but one of them at any time, in a program
-/// whose requests are not counted.
+/// Detects threads of which all but one sleep on the same futex at any time, in a program whose
+/// requests are not counted.
 pub(super) fn taking_turns(facts: &Facts<'_>) -> Option<Doubt> {
     let queue = locks::one_at_a_time(facts)?;
     let thread = facts.busiest()?;
@@ -193,8 +193,8 @@ pub(super) fn silent(facts: &Facts<'_>) -> Option<Doubt> {
 /// Detects threads that wake up several times per packet and then compete for CPUs, as when
 /// all of them are woken for each connection.
 pub(super) fn woken_together(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number of such threads, and of their sleeps per packet. If packets are not counted,
-    /// minimum number of sleeps per second per thread.
+    /// Minimum number of threads that are woken together, and minimum number of their sleeps per
+    /// packet. If packets are not counted, minimum number of sleeps per second per thread.
     const THREADS: usize = 8;
     const SLEEPS: f64 = 2.0;
     const PER_S: f64 = 20.0;
@@ -361,8 +361,8 @@ fn waits_for_clients(facts: &Facts<'_>) -> bool {
     for_clients.sum::<f64>() >= MOST * all && all > 0.0
 }
 
-/// Returns a sentence about the storage, lock or timer call in which all threads together sleep
-/// longest; empty if no such sleep is long.
+/// Returns a sentence about the storage, lock or timer call with the longest total sleep time over
+/// all threads; empty if that time is short.
 fn other_waits(facts: &Facts<'_>) -> String {
     /// Minimum total time of all threads, relative to the window.
     const MUCH: f64 = 0.3;
@@ -382,8 +382,8 @@ fn other_waits(facts: &Facts<'_>) -> String {
     }
 }
 
-/// Returns a sentence about the call, other than for client input, in which the largest number of
-/// threads sleep most of the time; `None` if there is no such call.
+/// Returns a sentence about the call in which the largest number of threads sleep most of the time,
+/// ignoring calls that wait for client input; `None` if there is no such call.
 fn asleep_together(facts: &Facts<'_>) -> Option<String> {
     /// Minimum fraction of a thread's time.
     const MOST: f64 = 0.5;

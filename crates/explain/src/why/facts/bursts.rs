@@ -35,10 +35,10 @@ impl Facts<'_> {
     }
 
     /// Returns a packet rate that the program has been observed to reach: the 90th percentile over
-    /// slices, assuming that packets cost the same in all of them. With too few slices, returns the
-    /// mean rate.
+    /// slices, assuming that packets cost the same in all slices. If there are too few slices,
+    /// returns the mean rate.
     fn best_rate(&self) -> Option<f64> {
-        /// Minimum number of slices, so that a tenth of them is at least one.
+        /// Minimum number of slices for the 90th percentile: a tenth of them is at least one slice.
         const SLICES_MIN: usize = 10;
         let rates = &self.observation.packets_per_s;
         match rates.len() >= SLICES_MIN {

@@ -5,9 +5,9 @@ use super::Facts;
 use linerate_record::why::{SocketCounts, ThreadActivity};
 
 impl<'a> Facts<'a> {
-    /// Returns the busiest of the threads that wait for a socket's packets; `None` if no thread was
-    /// seen to do so, or if several sockets have the same address (SO_REUSEPORT), because the calls
-    /// do not show which of these sockets a thread reads.
+    /// Returns the busiest of the threads that wait for a socket's packets; `None` if no such
+    /// thread was seen, or if several sockets have the same address (SO_REUSEPORT), because the
+    /// calls do not show which of these sockets a thread reads.
     pub(super) fn reader(&self, socket: &SocketCounts) -> Option<&'a ThreadActivity> {
         let same = self.observation.sockets.iter().filter(|other| other.local == socket.local);
         if same.count() != 1 {

@@ -23,8 +23,8 @@ pub(super) fn offered_cap(facts: &Facts<'_>) -> Option<f64> {
     const LOST: f64 = 0.05;
     /// Factor that allows for the error of the counts and for a load that differs between runs.
     const ERROR: f64 = 1.2;
-    /// Fraction of a CPU's time in interrupts and softirqs below which it has time to receive more:
-    /// half of it, minus the error of kernel accounting.
+    /// Fraction of a CPU's time in interrupts and softirqs below which the CPU can receive more
+    /// packets: one half, minus the error of kernel accounting.
     const MOST: f64 = 0.4;
     let has_streams = facts.connections().next().is_some();
     let lost = facts.receive_loss().filter(|_| !has_streams)?;
@@ -57,8 +57,8 @@ fn reaches_it(facts: &Facts<'_>) -> bool {
         && facts.protocol("Conntrack.drop") == Some(0)
 }
 
-/// Returns the CPU time of all threads of the program that wait for the same CPU as `thread`: these
-/// threads share the idle time of the other CPUs.
+/// Returns the CPU time, in CPUs, of all the program's threads that wait for the same CPU as
+/// `thread`. If these threads were spread out, they would share the idle time of the other CPUs.
 pub(super) fn crowd(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     /// Minimum fraction of time waiting for a CPU; exceeds the error of kernel accounting.
     const WAITS: f64 = 0.1;
@@ -70,7 +70,8 @@ pub(super) fn crowd(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     threads.map(|other| other.share_of(ThreadState::is_on_cpu)).sum()
 }
 
-/// Minimum CPU time that accounting can distinguish from zero, in CPUs.
+/// Minimum CPU utilization that kernel accounting can distinguish from zero, in CPUs (1.0 is one
+/// fully busy CPU).
 const LEAST: f64 = 0.01;
 
 /// Returns the gain in percent at which all CPUs are busy, if `used` CPUs carry the present load.

@@ -111,8 +111,9 @@ pub(in super::super) fn always_sending<'a>(
     sends.into_iter().max_by(|a, b| busiest(a.1, b.1)).filter(|_| always_sends)
 }
 
-/// Returns whether connections existed one after another, as with a client that opens one per
-/// request: in total, they were read hardly more often than the most frequently read socket.
+/// Returns whether connections existed one after another, as with a client that opens one
+/// connection per request. This is the case if all connections together were read hardly more often
+/// than the most frequently read socket.
 fn are_successive(facts: &Facts<'_>, connections: &[(&SocketCounts, &TcpCounts)]) -> bool {
     /// Factor that allows for one extra reading at each change of connection.
     const MORE: f64 = 1.2;

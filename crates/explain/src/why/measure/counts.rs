@@ -105,7 +105,7 @@ pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
     Some(Estimate { low: over / FACTOR, high: over * FACTOR, ..Estimate::exactly(over) })
 }
 
-/// Like [`on_servers`]; `None` if the calls could not be read.
+/// Like [`on_servers`], but `None` if the thread's system calls could not be read.
 pub(super) fn asleep_on_server(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
     (!thread.asleep_on.is_empty()).then(|| share(on_servers(facts, thread)))
 }
@@ -115,12 +115,12 @@ pub(super) fn faults(facts: &Facts<'_>) -> u64 {
     facts.observation.threads.iter().map(|thread| thread.minor_faults + thread.major_faults).sum()
 }
 
-/// Returns the number of page faults, over all threads, for which data was read from a disk.
+/// Returns the number of page faults, over all threads, for which data was read from disk.
 pub(super) fn major_faults(facts: &Facts<'_>) -> u64 {
     facts.observation.threads.iter().map(|thread| thread.major_faults).sum()
 }
 
-/// Returns the fraction of time that a thread sleeps in page faults that read from a disk: each one
+/// Returns the fraction of time that a thread sleeps in page faults that read from disk: each one
 /// is a sleep, and all sleeps are assumed to be equally long.
 pub(super) fn asleep_in_faults(thread: &ThreadActivity) -> f64 {
     let sleeps = thread.voluntary_switches.max(thread.major_faults).max(1);
@@ -268,17 +268,17 @@ fn waited_s(thread: &ThreadActivity) -> f64 {
 }
 
 /// Returns the CPU time of the threads that are known to have run while a thread waited for its
-/// CPU, relative to how long it waited; 1 if the scheduler was not traced. The ratio is small if
-/// many threads ran, each for a short time, because only the threads that ran longest are listed.
+/// CPU, relative to the time spent waiting; 1 if the scheduler was not traced. The ratio is small
+/// if many threads ran, each for a short time, because only the threads that ran longest are
+/// listed.
 pub(super) fn instead_known(thread: &ThreadActivity) -> f64 {
     let known: f64 = thread.ran_instead.iter().map(|one| one.seconds).sum();
     let waited = waited_s(thread);
     if known > 0.0 && waited > 0.0 { (known / waited).min(1.0) } else { 1.0 }
 }
 
-/// Of the CPU time of the threads that ran while a thread waited for its CPU, returns the fraction
-/// that threads of the program itself used; 0 if another CPU has room for them, or if other
-/// programs ran too.
+/// Returns the share of the program's own threads in the CPU time of all threads that ran while a
+/// thread waited for its CPU; 0 if another CPU has room for them, or if other programs ran too.
 pub(super) fn own_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     /// Minimum idle CPU time that leaves room for another thread, in CPUs.
     const ROOM: f64 = 0.3;
@@ -296,9 +296,8 @@ pub(super) fn own_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     if has_room || all <= 0.0 { 0.0 } else { own / all }
 }
 
-/// Of the time that a thread waited for its CPU, returns the fraction during which programs other
-/// than its peers ran, as far as known. These programs could run less without slowing the observed
-/// program down.
+/// Returns the fraction of a thread's wait for its CPU during which programs other than its peers
+/// ran, as far as known. These programs could run less without slowing the observed program down.
 pub(in super::super) fn share_of_strangers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     /// Maximum CPU time of peers that hardly run, in CPUs.
     const HARDLY: f64 = 0.02;
@@ -362,7 +361,7 @@ pub(super) fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> 
     Some((time_in(thread, Wait::Input)? - on_server).max(0.0) + timer)
 }
 
-/// Turns a count into a lower bound.
+/// Converts an estimate to a lower bound: removes the upper end of its interval.
 pub(super) fn at_least_this(counted: Estimate) -> Estimate {
     Estimate { high: f64::INFINITY, ..counted }
 }

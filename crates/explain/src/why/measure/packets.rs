@@ -172,7 +172,7 @@ impl Measure {
 }
 
 /// Returns the fraction of the bytes through a queueing discipline that the program sent; 1 if it
-/// may have sent bytes that no socket counts: datagrams, or on connections that have ended.
+/// may have sent bytes that no socket counts: in datagrams, or on connections that have ended.
 fn own_traffic(facts: &Facts<'_>, all: u64) -> Option<Estimate> {
     /// Connections per second above which many are assumed to have ended.
     const OPENED: f64 = 2.0;

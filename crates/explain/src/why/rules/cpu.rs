@@ -80,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::OthersInstead,
                 0.1,
-                "twice the smallest share that sampled accounting resolves",
+                "twice the smallest share that sampled accounting can resolve",
             ),
             at_most(M::MeanWait, SHORT_US, "longer waits are covered by another rule"),
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
@@ -108,7 +108,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::StrangersInstead,
                 0.15,
-                "three times the smallest share that accounting resolves",
+                "three times the smallest share that CPU time accounting can resolve",
             ),
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),

@@ -18,12 +18,12 @@ const STALLS_AND_LOCKS: &[Cause] = &[
     Cause::TcpLoss,
     Cause::NagleDelay,
 ];
-/// Causes that stall a connection, so that the other end waits: those of [`STALLS_AND_LOCKS`]
+/// Causes that stall a connection, so that the other end waits: all causes in [`STALLS_AND_LOCKS`]
 /// except locks.
 const STALLS: &[Cause] = STALLS_AND_LOCKS.split_at(1).1;
 
-/// Minimum fraction of time with a reply due while all threads sleep. Below it, the program's own
-/// work may account for that time.
+/// Minimum fraction of time in which a reply is pending but all threads sleep. Below it, the
+/// program's own work may account for that time.
 pub(in super::super) const DELAYED: f64 = 0.3;
 /// Threshold for the ratio of the peer's receive window to the bandwidth-delay product (rate times
 /// minimum RTT): above it, the receiver reads too slowly; below it, the window is too small.

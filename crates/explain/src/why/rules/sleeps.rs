@@ -8,10 +8,10 @@ use super::{Condition, Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
 /// If threads that do not sleep on timers use at least this fraction of the process's CPU time, a
-/// thread that does is considered background work.
+/// thread that sleeps on timers is considered a background thread.
 pub(in super::super) const BACKGROUND: f64 = 0.3;
 
-/// Minimum share of time stopped.
+/// Minimum fraction of time during which the thread is stopped.
 const STOPS: f64 = 0.05;
 const STOPS_SOURCE: &str = "twice the sampling error of thread states";
 

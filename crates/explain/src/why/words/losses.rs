@@ -5,7 +5,7 @@ use super::super::facts::Facts;
 use super::super::losses::{Fragmented, bad_checksums, discarded, fragmented, vanished};
 use linerate_record::units::grouped;
 
-/// Placeholders of this module.
+/// Placeholders that this module fills in.
 pub(super) const NAMES: &[&str] = &[
     "firewall_lost",
     "discarded_lost",
@@ -33,7 +33,7 @@ pub(super) fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
     })
 }
 
-/// Returns whether most failures are due to fragments that did not arrive.
+/// Returns whether most reassembly failures are due to fragments that did not arrive in time.
 fn are_lost(of: &Fragmented) -> bool {
     2 * of.late >= of.failures
 }

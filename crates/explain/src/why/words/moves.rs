@@ -8,7 +8,7 @@ use linerate_record::why::{RanInstead, SchedulingPolicy, ThreadActivity};
 /// Name prefixes of kernel threads that are bound to a CPU and cannot be moved.
 const BOUND: [&str; 5] = ["ksoftirqd/", "kworker/", "migration/", "napi/", "rcu_"];
 
-/// Placeholders of this module.
+/// Placeholders that this module fills in.
 pub(super) const NAMES: &[&str] = &["move_others", "reserve_cpu"];
 
 pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
@@ -85,7 +85,7 @@ fn yielding(thread: &ThreadActivity) -> Option<String> {
 /// Returns the command that lets the threads of the program use all CPUs, if several of them may
 /// run only on the same CPU and compete for it.
 fn pinned(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
-    /// Fraction of a CPU above which a thread competes for it.
+    /// Minimum CPU demand, in CPUs, of a thread that competes for a CPU.
     const WORKS: f64 = 0.05;
     if thread.allowed.len() != 1 {
         return None;
@@ -104,14 +104,14 @@ fn pinned(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     })
 }
 
-/// Returns whether there is idle CPU time for a thread that is moved.
+/// Returns whether there is enough idle CPU time to move a thread to another CPU.
 fn has_room(facts: &Facts<'_>) -> bool {
     /// Minimum idle CPU time, in CPUs.
     const ROOM: f64 = 0.5;
     facts.idle_cpus().is_none_or(|idle| idle >= ROOM)
 }
 
-/// Returns the CPUs other than this one, as a list for `taskset`; `None` if there are none.
+/// Returns all CPUs except `cpu`, as a list for `taskset`; `None` if there is no other CPU.
 fn other_cpus(facts: &Facts<'_>, cpu: u32) -> Option<String> {
     let cpus = facts.observation.cpus.iter().map(|one| one.cpu).filter(|one| *one != cpu);
     let cpus: Vec<u32> = cpus.collect();

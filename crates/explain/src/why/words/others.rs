@@ -8,7 +8,7 @@ use super::milliseconds;
 use linerate_record::units::BitsPerSecond;
 use linerate_record::why::ThreadActivity;
 
-/// Placeholders of this module.
+/// Placeholders that this module fills in.
 pub(super) const NAMES: &[&str] = &["asked_server", "round_trip", "pipe", "send"];
 
 pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {

@@ -21,7 +21,7 @@ pub(super) fn watch_peer(facts: &Facts<'_>) -> String {
     most.map_or_else(|| "linerate why PID, on the peer's machine".to_owned(), watch)
 }
 
-/// Describes what the threads that hold a lock do meanwhile; empty if that is not known.
+/// Describes what the holders of a lock are doing; empty if unknown.
 pub(super) fn lock_holder(facts: &Facts<'_>) -> String {
     let Some(queue) = locks::queue(facts) else { return String::new() };
     if let Some(Owner { thread, is_in_deadlock }) = queue.owner {

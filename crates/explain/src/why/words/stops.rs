@@ -4,7 +4,7 @@
 use super::super::waits::{self, Wait};
 use linerate_record::why::{SleepTime, ThreadActivity};
 
-/// Placeholders of this module.
+/// Placeholders that this module fills in.
 pub(super) const NAMES: &[&str] = &["tracer", "end_tracer", "stopped_by", "resume"];
 
 pub(super) fn value(name: &str, thread: &ThreadActivity) -> Option<String> {

@@ -40,7 +40,7 @@ impl Totals {
 }
 
 impl Counters {
-    /// Returns whether a main counter decreased.
+    /// Returns whether the counter of received, sent or missed packets or of bytes decreased.
     pub(super) fn is_behind(&self, before: &Self) -> bool {
         self.received < before.received
             || self.sent < before.sent

@@ -25,7 +25,7 @@ pub(super) struct Description {
     counts_missed: Vec<Known>,
 }
 
-/// Identifies ports whose driver counts the packets dropped for lack of room.
+/// Identifies ports whose driver counts the packets dropped because a receive queue was full.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
@@ -33,7 +33,7 @@ struct Known {
     driver: Option<String>,
     /// Name prefix of virtual ports.
     name: Option<String>,
-    /// Where the driver's counting is documented.
+    /// Source that documents what the driver counts.
     #[serde(rename = "source")]
     _source: String,
 }
@@ -44,7 +44,8 @@ pub(super) fn dpdk() -> Description {
 }
 
 impl Description {
-    /// Returns whether the named port's driver counts packets dropped for lack of room.
+    /// Returns whether the named port's driver counts the packets dropped because a receive queue
+    /// was full.
     pub(super) fn is_missed_counted(&self, root: &Root, name: &str) -> bool {
         // The name comes from the program; a bus address contains no path separators.
         let is_place = !name.contains('/') && !name.starts_with('.');

@@ -143,7 +143,7 @@ fn location(root: &Root, pid: u32, configuration: &str, directive: &str) -> Opti
     std::iter::once(text.clone()).chain(texts).find_map(|text| location_in(&text, directive))
 }
 
-/// Returns the configuration file on a process's command line, after `-c`.
+/// Returns the configuration file given with `-c` on a process's command line.
 fn given_file(root: &Root, pid: u32) -> Option<String> {
     let line = root.text(&format!("proc/{pid}/cmdline"))?;
     let mut words = line.split(['\0', ' ']).skip_while(|word| *word != "-c");

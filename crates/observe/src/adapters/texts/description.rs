@@ -56,16 +56,17 @@ pub(super) enum Format {
     Csv { column: String, is: String },
 }
 
-/// Where to find a number. If it occurs several times, the numbers are summed.
+/// Describes where a reply contains a counter. If the counter occurs several times, the values are
+/// summed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Field {
-    /// Words before the number, or name of the column.
+    /// Text that precedes the value, or name of the column.
     pub(super) after: String,
-    /// Index of the number after these words, 1-based.
+    /// 1-based index, counted from the end of `after`, of the word that holds the value.
     #[serde(default = "first")]
     pub(super) number: usize,
-    /// Where this counter is documented.
+    /// Source that documents this counter.
     #[serde(rename = "source")]
     _source: String,
 }

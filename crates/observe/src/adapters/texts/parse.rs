@@ -70,7 +70,7 @@ fn sum(numbers: impl Iterator<Item = Option<u64>>) -> Option<u64> {
 }
 
 /// Finds every occurrence of `field.after` in the text, reads the number in the `field.number`th
-/// word after it, and returns the sum; `None` if there is none.
+/// word after each, and returns the sum of the numbers; `None` if there are none.
 fn number_after(text: &str, field: &Field) -> Option<u64> {
     let numbers = text.match_indices(&field.after).map(|(at, words)| {
         let rest = &text[at + words.len()..];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cache lines in sampled accesses: how many there are, and which are shared between threads. Pure
-//! functions.
+//! Cache lines in sampled accesses: how many there are, and which are shared between threads.
+//! Performs no I/O.
 
 use super::{Access, LINE_BYTES, Memory};
 use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE};
@@ -108,7 +108,7 @@ pub(crate) struct Sampled<'a> {
 
 /// Returns the lines used by several threads and written by at least one. Lines on which two
 /// threads spend the largest share of their samples come first. `name` returns the function at a
-/// spot.
+/// numbered code location.
 pub(crate) fn shared_lines(
     threads: &[Sampled<'_>],
     name: impl Fn(u32) -> String,

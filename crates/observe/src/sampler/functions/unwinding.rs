@@ -74,7 +74,8 @@ impl Unwinding {
         range.contains(&address).then_some(range)
     }
 
-    /// Returns the first address of the function at an index, and the address of its entry.
+    /// Returns the first address of the function at an index of the table, and the address of its
+    /// entry in `.eh_frame`.
     fn pair(&self, index: usize) -> Option<(u64, u64)> {
         if index >= self.entries {
             return None;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Resolves sampled code locations to functions and places. Symbol tables are read once, even if
-//! many windows use them.
+//! Resolves sampled code locations to functions and code blocks. Symbol tables are read once, even
+//! if many windows use them.
 
 use super::jit::PerfMap;
 use crate::sampler::functions::Functions;
@@ -19,7 +19,7 @@ pub(crate) struct FunctionName {
     pub file: String,
 }
 
-/// Size of a place in bytes.
+/// Size of a code block (place) in bytes.
 const PLACE_BYTES: u64 = 64;
 /// File name of kernel functions.
 pub(crate) const KERNEL: &str = "kernel";
@@ -28,16 +28,16 @@ const JIT: &str = "[jit]";
 /// Function and file name of generated code without names.
 const ANONYMOUS: &str = "[anon]";
 
-/// Functions and places, indexed by number.
+/// Functions and code blocks (places), indexed by number.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// Code without function names, and the reason.
     pub unread: Vec<Unread>,
     pub functions: Vec<FunctionName>,
     pub places: Vec<Place>,
-    /// Place of each spot.
+    /// Code block number of each code location (spot).
     pub of_spots: Vec<u32>,
-    /// Position of the code of each spot; `None` for code outside files.
+    /// Position in a file of each code location (spot); `None` for code that is not in a file.
     pub locations: Vec<Option<Location>>,
     /// Files with code, indexed by file number, if they can be read.
     files: Vec<Option<File>>,
@@ -46,16 +46,17 @@ pub(crate) struct Names {
 /// Code in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Location {
-    /// Number of the file.
+    /// File number.
     pub file: u32,
-    /// File offset of the first byte of the function, or of the spot if the function is unknown.
+    /// File offset of the first byte of the function, or of the code location if the function is
+    /// unknown.
     pub start: u64,
-    /// Offset of the spot in the function.
+    /// Offset of the code location in the function.
     pub offset: u64,
 }
 
 impl Names {
-    /// Returns the number of the function at a spot.
+    /// Returns the index of the function that contains a code location.
     pub(crate) fn function_of(&self, spot: u32) -> u32 {
         self.places[self.of_spots[spot as usize] as usize].function
     }
@@ -68,7 +69,7 @@ impl Names {
         Some(code)
     }
 
-    /// Returns the name of the function at a spot.
+    /// Returns the name of the function that contains a code location.
     pub(crate) fn name_of(&self, spot: u32) -> &str {
         let place = self.of_spots[spot as usize];
         &self.functions[self.places[place as usize].function as usize].name
@@ -126,8 +127,8 @@ impl Resolver {
         }
     }
 
-    /// Adds the next spot with its function and its offset in the function. If it is code from a
-    /// file, also adds the file and the position in it.
+    /// Adds the next code location, with its function and its offset in the function. `in_file` is
+    /// the number of the file and the offset in it, if the code is in a file.
     pub(super) fn add_spot(
         &mut self,
         (name, offset): (FunctionName, u64),
@@ -160,8 +161,8 @@ impl Resolver {
     }
 
     /// Returns the name of a function in a file, and the position of `offset` in the function. A
-    /// function without a symbol is named after its first address, or after the spot's address if
-    /// its start is unknown.
+    /// function without a symbol is named after its first address, or after the address of the code
+    /// location if the start is unknown.
     pub(super) fn user_function(
         &self,
         number: u32,
@@ -198,8 +199,8 @@ impl Resolver {
     }
 }
 
-/// Returns the byte that determines the name of a spot. It is the last byte of the spot, because
-/// the function that covers most of the spot contains it.
+/// Returns the address whose function names a code location of `grain` bytes. This is the last byte
+/// of the location, because the function that covers most of the location contains it.
 pub(super) fn last_byte(spot: u64, grain: u64) -> u64 {
     spot.saturating_add(grain - 1)
 }

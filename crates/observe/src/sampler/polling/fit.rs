@@ -20,7 +20,7 @@ pub(super) struct Line {
     axis: Axis,
 }
 
-/// Loads of some slices, as needed to fit lines over them.
+/// Statistics of the loads of selected slices, as needed to fit lines over load.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Axis {
     /// Weighted sum of squared deviations from the mean load.
@@ -54,7 +54,7 @@ impl Line {
         Self::on(Axis::new(loads, chosen), loads, counts, chosen)
     }
 
-    /// Fits a line to `counts` over the slices `chosen`, whose loads are those of `axis`.
+    /// Fits a line to `counts` over the slices `chosen`, whose load statistics are `axis`.
     pub(super) fn on(axis: Axis, loads: &[Load], counts: &[f64], chosen: &[usize]) -> Self {
         let Axis { squares, weight, mean } = axis;
         let (mut sum, mut product) = (0.0, 0.0);
@@ -105,16 +105,16 @@ pub(super) struct Bend {
     pub error: f64,
 }
 
-/// The two halves of the slices, each with the places selected by the other half. They decide
-/// whether there is a poll loop, and whether the thread had time to poll.
+/// The two halves of the slices, each with the code blocks selected by the other half. Used to
+/// decide whether there is a poll loop, and whether the thread had time to poll.
 pub(super) struct Folds<'a> {
     loads: &'a [Load],
-    /// Samples per slice in falling places, that is, in places whose share falls with load.
+    /// Samples per slice in falling blocks, that is, in code blocks whose share falls with load.
     falling: Vec<f64>,
-    /// Samples per slice in anchors: falling places that the work never seems to enter. Without
-    /// such samples, the thread had no time to poll.
+    /// Samples per slice in anchors, that is, in falling blocks that the work apparently never
+    /// enters. In slices without samples in anchors, the thread had no time to poll.
     anchors: Vec<f64>,
-    /// Samples per slice in falling places in the kernel.
+    /// Samples per slice in falling blocks of kernel code.
     falling_kernel: Vec<f64>,
     /// Maximum load of the slices used for fitting.
     limit: f64,
@@ -250,13 +250,14 @@ impl<'a> Folds<'a> {
         (of_half(0) + of_half(1)) / 2.0
     }
 
-    /// Returns the summed cost: the decrease in the share of falling places, in seconds per packet.
+    /// Returns the summed cost: the decrease in the share of falling code blocks, in seconds per
+    /// packet.
     pub(super) fn summed(&self, chosen: &[usize]) -> f64 {
         let (without, with) = self.without_and_with(&self.falling, chosen);
         (without - with) / self.mean_rate(chosen)
     }
 
-    /// Returns the share of falling places as a line, averaged over both halves.
+    /// Returns the share of falling code blocks as a line over load, averaged over both halves.
     pub(super) fn falling_share(&self, chosen: &[usize]) -> Line {
         let [a, b] = self.lines(&self.falling, chosen);
         Line {
@@ -266,8 +267,8 @@ impl<'a> Folds<'a> {
         }
     }
 
-    /// Returns, for each slice, the samples in falling places minus the number that the fitted line
-    /// predicts.
+    /// Returns, for each slice, the samples in falling code blocks minus the number that the fitted
+    /// line predicts.
     pub(super) fn residuals(&self, chosen: &[usize]) -> Vec<f64> {
         let lines = self.lines(&self.falling, chosen);
         let residual = |&slice: &usize| {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decides which places are fitted individually and which are pooled, based on the number of
-//! samples rather than the slope, to avoid bias.
+//! Decides which code blocks (places) are fitted individually and which are pooled, based on the
+//! number of samples rather than the slope, to avoid bias.
 
 use super::{Place, Slice};
 use std::collections::BTreeMap;
 
-/// Minimum number of samples needed to fit a place's slope.
+/// Minimum number of samples needed to fit the slope of a code block.
 pub(super) const MIN_OF_PLACE: u64 = 30;
-/// Fraction of all samples above which a function is split into places, as compilers often inline
-/// the work into the poll loop.
+/// Fraction of all samples above which a function is split into 64-byte blocks, as compilers often
+/// inline the work into the poll loop.
 const MIN_SHARE_APART: f64 = 0.05;
 
-/// Samples of a group of places, per slice.
+/// Samples of a group of code blocks, per slice.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
     /// Whether the group is in the kernel.
@@ -20,8 +20,8 @@ pub(super) struct Group {
     pub counts: Vec<f64>,
 }
 
-/// Group that a sample counts towards: a single place, the remaining places of a function, or all
-/// remaining functions.
+/// Group that a sample counts towards: a single code block, the remaining blocks of a function, or
+/// all remaining functions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Place(u32),
@@ -79,7 +79,7 @@ pub(super) fn counts_of(slice: &Slice, places: &[Place], is_it: impl Fn(u32) -> 
     of_them.map(|(_, count)| f64::from(count)).sum()
 }
 
-/// Returns a slice's sample counts by place. Skips places that are not in `places`.
+/// Returns a slice's sample counts by code block. Skips blocks that are not in `places`.
 fn counts<'a>(slice: &'a Slice, places: &'a [Place]) -> impl Iterator<Item = (usize, u32)> + 'a {
     let listed = |&(place, count): &(u32, u32)| {
         let place = place as usize;

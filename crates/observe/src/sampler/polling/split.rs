@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Divides places into those that only the work enters, those that only the poll loop enters, and
-//! shared ones, and estimates the cost of a packet from this division.
+//! Classifies code blocks as work-only, poll-only or shared, depending on whether the work, the
+//! poll loop or both execute them, and estimates the cost of a packet from this classification.
 
 use super::Load;
 use super::fit::{Axis, Line};
 use super::places::Group;
 
-/// CPU time per packet in seconds, between two bounds that depend on what shared places do.
+/// CPU time per packet in seconds, between two bounds that depend on what the shared code blocks
+/// do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cost {
-    /// Lower bound: the cost if the shared places whose share does not fall with load are another
-    /// job of the thread.
+    /// Lower bound: the cost if the shared blocks whose share does not fall with load belong to
+    /// another job of the thread.
     pub(super) least: f64,
-    /// Upper bound: the cost if those places are part of the poll loop.
+    /// Upper bound: the cost if the shared blocks whose share does not fall with load are part of
+    /// the poll loop.
     pub(super) most: f64,
 }
 
@@ -25,18 +27,21 @@ impl Cost {
 
 /// Number of standard errors up to which an intercept counts as 0.
 const NO_INTERCEPT: f64 = 1.5;
-/// Maximum standard error of an intercept that counts as 0, as a fraction of the place's share.
-/// With a larger error, the intercept is unknown.
+/// Maximum standard error of an intercept that counts as 0, as a fraction of the code block's
+/// share. With a larger error, the intercept is unknown.
 const MAX_ERROR: f64 = 0.5;
-/// Number of standard errors above which a falling place is shared. A lower limit takes noise for
-/// work and makes the cost too high; a higher limit overlooks work and makes it too low.
+/// If the work in a block whose share falls with load exceeds 0 by more than this number of
+/// standard errors, the block is shared. A lower limit mistakes noise for work and makes the cost
+/// too high; a higher limit overlooks work and makes the cost too low.
 const SHARED: f64 = 1.3;
-/// Number of standard errors below which a shared place may be another job.
+/// If the slope of a shared block is less than this number of standard errors below 0, the block
+/// may belong to another job of the thread.
 const NOT_FALLING: f64 = 1.5;
-/// Minimum share of the poll-only places at zero load. With less, their trend is mostly noise.
+/// Minimum share of the poll-only blocks at zero load. Below this share, their trend is mostly
+/// noise.
 const MIN_POLL_ONLY: f64 = 0.15;
 
-/// A place's share of the samples.
+/// A code block's share of the samples.
 #[derive(Clone, Copy)]
 struct Trend {
     /// The share as a function of load.
@@ -57,8 +62,8 @@ impl Trend {
     }
 }
 
-/// Places divided by whether the work, the poll loop or both enter them. The shares of all places
-/// sum to 1.
+/// Code blocks, classified by whether the work, the poll loop or both execute them. The shares of
+/// all blocks sum to 1.
 struct Split {
     work_only: Vec<Trend>,
     poll_only: Vec<Trend>,
@@ -92,16 +97,16 @@ fn shares(trends: &[Trend]) -> f64 {
 }
 
 impl Split {
-    /// Divides places by the signs of their slopes and intercepts.
+    /// Classifies code blocks by the signs of their slopes and intercepts.
     fn of_signs(trends: impl Iterator<Item = Trend>, rate: f64) -> Self {
         let (work_only, others): (Vec<_>, Vec<_>) = trends.partition(Trend::is_work_only);
         let (poll_only, shared) = others.into_iter().partition(|trend| trend.line.slope < 0.0);
         Self { work_only, poll_only, shared, rate }
     }
 
-    /// Moves work-only places to the shared ones until their summed intercept counts as 0. Many
-    /// intercepts can be significant together although each one is not. A significantly negative
-    /// one must not hide the others.
+    /// Reclassifies work-only blocks as shared until the summed intercept of the remaining
+    /// work-only blocks counts as 0. Many intercepts can be significant together even if none is
+    /// significant alone. A significantly negative intercept must not hide the others.
     fn limit_work_only(&mut self) {
         self.work_only.sort_by(|a, b| a.errors_of_intercept().total_cmp(&b.errors_of_intercept()));
         let square = |trend: &Trend| trend.line.intercept_error.powi(2);
@@ -118,9 +123,9 @@ impl Split {
         }
     }
 
-    /// Moves falling places that the work enters significantly to the shared ones, the most
-    /// significant first, as long as enough of the poll loop is left. Each move increases the cost,
-    /// and with it the work found in the remaining places.
+    /// Reclassifies poll-only blocks as shared if the work's share in them is significant, the most
+    /// significant block first, as long as enough of the poll loop remains. Each reclassification
+    /// raises the estimated cost per packet, and with it the work found in the remaining blocks.
     fn find_shared(&mut self) {
         loop {
             let cost = self.cost().most;

@@ -116,7 +116,8 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
     is_there.then(|| row(Layer::Protocol, "UDP and TCP", packets, counter, losses))
 }
 
-/// Returns the packets that queueing disciplines dropped, which IP counts as discarded too.
+/// Returns the number of packets that queueing disciplines dropped. IP also counts these packets as
+/// discarded.
 fn dropped_by_qdiscs(observation: &Observation) -> u64 {
     let qdiscs = observation.interfaces.iter().flat_map(|interface| &interface.qdiscs);
     qdiscs.map(|qdisc| qdisc.drops).sum()
