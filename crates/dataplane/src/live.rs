@@ -7,6 +7,7 @@
 //! interface, so workers share nothing; the kernel distributes arriving packets over the queues by
 //! flow.
 
+pub(crate) mod limit;
 pub(crate) mod receive;
 mod segments;
 pub(crate) mod transmit;

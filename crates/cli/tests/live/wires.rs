@@ -113,6 +113,32 @@ fn two_queues_keep_the_order_of_each_flow_and_every_packet_is_explained() {
 }
 
 #[test]
+fn a_packet_limit_ends_a_run_whose_second_queue_gets_nothing() {
+    const PACKETS: u64 = 1_000;
+    let Some(scene) = Scene::new(&[]) else { return };
+    let mut writer = linerate_dataplane::capture::PcapWriter::new(Vec::new()).expect("memory");
+    writer.write(0, &frame(0, 0)).expect("memory");
+    let capture = writer.finish().expect("memory");
+    fs::write(scene.folder.path().join("flow.pcap"), capture).expect("it can be written");
+    let parse = "[[stage]]\nkind = \"parse\"\n";
+    let receiver = format!(
+        "[source]\nkind = \"interface\"\nname = \"p0\"\n\n{parse}\n[run]\npackets = \
+         {PACKETS}\n\n[mapping]\nworkers = [{{ stages = [\"parse\"], replicas = 2 }}]\n"
+    );
+    let sender = format!(
+        "[source]\nkind = \"capture\"\nfile = \"flow.pcap\"\n\n[sink]\nkind = \"interface\"\nname \
+         = \"a0\"\n\n{parse}\n[run]\ntime = \"60s\"\nrate = \"2kpps\"\n"
+    );
+    let receiver = scene.start("f", &scene.path("f.toml", &receiver), &[]);
+    let sender = scene.start("a", &scene.path("a.toml", &sender), &[]);
+    let report = receiver.report();
+    sender.end();
+    assert_reconciled(&report);
+    let taken = report.workers.iter().map(|worker| worker.stages[0].packets);
+    assert_eq!(taken.sum::<u64>(), PACKETS);
+}
+
+#[test]
 fn a_tap_interface_receives_and_sends() {
     let Some(scene) = Scene::new(&[]) else { return };
     if !std::path::Path::new("/dev/net/tun").exists() {

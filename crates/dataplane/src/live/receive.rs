@@ -13,6 +13,7 @@
 //!
 //! [decision 0301]: ../../../../docs/decisions/0301-joined-segments-are-cut-again.md
 
+use super::limit::Limit;
 use super::segments::Segments;
 use super::{Ports, Receiver};
 use crate::bucket::flow_bucket;
@@ -29,7 +30,6 @@ use linerate_record::run::{CutSegments, Tally};
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Number of consecutive empty polls (a few milliseconds) after which the state of the ports is
@@ -40,11 +40,14 @@ const IDLE_POLLS: u32 = 1 << 14;
 const ADDRESSES_BYTES: usize = 12;
 
 /// Drop causes, in the order of `Counts::drops`.
-const CAUSES: [&str; 4] = [cause::TOO_LONG, cause::CUT_SHORT, "unknown_offload", cause::RING_FULL];
+const CAUSES: [&str; 5] =
+    [cause::TOO_LONG, cause::CUT_SHORT, "unknown_offload", cause::RING_FULL, "run_ended"];
 const TOO_LONG: usize = 0;
 const CUT_SHORT: usize = 1;
 const UNKNOWN_OFFLOAD: usize = 2;
 const RING_FULL: usize = 3;
+/// Taken from an interface, but not delivered before the run ended.
+const RUN_ENDED: usize = 4;
 
 /// A port that a queue receives from.
 pub(crate) struct PortQueue {
@@ -94,8 +97,8 @@ pub(crate) struct Rules<'a> {
     pub(crate) cuts: bool,
     /// The stages' steering, in order.
     pub(crate) steers: Vec<Arc<dyn Steer>>,
-    /// Number of packets that all queues together may still take; `None` for no limit.
-    pub(crate) left: Option<&'a AtomicU64>,
+    /// Limits the packets that all queues together deliver; `None` for no limit.
+    pub(crate) limit: Option<&'a Limit>,
     /// Index of this queue, and the number of queues.
     pub(crate) queue: [u64; 2],
 }
@@ -145,9 +148,15 @@ impl<'a> LiveQueue<'a> {
         most: usize,
         now: u64,
     ) -> Poll {
-        let Some(reserved) = self.reserve(most) else { return Poll::Finished };
-        let is_out_of_buffers = self.fill(stock, burst, reserved);
-        self.give_back(reserved - burst.len());
+        // Other queues take packets meanwhile: what this one took is claimed afterwards.
+        let left = self.rules.limit.map_or(u64::MAX, Limit::left);
+        if left == 0 {
+            return Poll::Finished;
+        }
+        let is_out_of_buffers = self.fill(stock, burst, left.min(most as u64) as usize);
+        if !burst.is_empty() && !self.claim(stock, burst) {
+            return Poll::Finished;
+        }
         if let Some(first) = burst.packets.first_mut() {
             first.meta_mut().born_ticks = now;
             self.idle_polls = 0;
@@ -163,21 +172,20 @@ impl<'a> LiveQueue<'a> {
         }
     }
 
-    /// Reserves up to `most` packets of the packet limit; `None` if the limit is reached. Relaxed
-    /// ordering suffices because the queues share nothing but this number.
+    /// Claims the packets of a burst from the limit, if there is one, and drops those beyond it.
+    /// Returns whether the burst still has packets.
     #[inline]
-    fn reserve(&self, most: usize) -> Option<usize> {
-        let Some(left) = self.rules.left else { return Some(most) };
-        let take = |left: u64| left.checked_sub(left.min(most as u64));
-        let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
-        (before > 0).then_some(before.min(most as u64) as usize)
-    }
-
-    #[inline]
-    fn give_back(&self, unused: usize) {
-        if let Some(left) = self.rules.left.filter(|_| unused > 0) {
-            left.fetch_add(unused as u64, Ordering::Relaxed);
+    fn claim<'p>(&mut self, stock: &mut Stock<'p>, burst: &mut Burst<'p>) -> bool {
+        let Some(limit) = self.rules.limit else { return true };
+        let claimed = limit.claim(burst.len() as u64) as usize;
+        for packet in burst.packets.drain(claimed..) {
+            let bytes = packet.length() as u64;
+            stock.taken.packets -= 1;
+            stock.taken.bytes -= bytes;
+            self.counts.drop(RUN_ENDED, bytes);
+            stock.free.push(packet);
         }
+        claimed > 0
     }
 
     /// Takes packets from the ports. Returns whether the buffers ran out.
