@@ -223,9 +223,12 @@ pub(crate) fn interface<'r>(report: &'r RunReport, name: &str) -> &'r InterfaceR
     found.unwrap_or_else(|| panic!("no {name} in {:?}", report.interfaces))
 }
 
-/// Requires that every packet of every interface is explained.
+/// Requires that every packet of every interface is explained, from counters that could be read.
 pub(crate) fn assert_reconciled(report: &RunReport) {
     for interface in &report.interfaces {
+        let received = interface.received.as_ref().map(|received| received.interface);
+        let sent = interface.sent.as_ref().map(|sent| sent.interface);
+        assert!(received != Some(None) && sent != Some(None), "{interface:#?}");
         assert_eq!(interface.unexplained(), 0, "{interface:#?}");
     }
 }
