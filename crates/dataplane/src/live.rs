@@ -10,18 +10,22 @@
 pub(crate) mod limit;
 pub(crate) mod receive;
 mod segments;
+pub(crate) mod start;
 pub(crate) mod transmit;
 
 use linerate_linux as linux;
 use linerate_linux::network::{Link, Network};
 use linerate_linux::port::{
     PacketReceiver, PacketSender, PortState, ReceiveRules, Received, Sent, TapReceiver, TapSender,
-    XdpReceiver, XdpSender, interface_index, open_tap, open_xdp,
+    XdpCounts, XdpReceiver, XdpSender, interface_index, open_tap, open_xdp,
 };
 use linerate_path::model::{Io, Mapping, Path, Port};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
+
+/// Frames that the kernel dropped because they did not fit in an AF_XDP socket's memory.
+pub(crate) const XDP_TOO_LONG: &str = "xdp_too_long";
 
 /// A receive queue of an interface.
 #[derive(Debug)]
@@ -29,6 +33,14 @@ pub(crate) enum Receiver {
     Packet(PacketReceiver),
     Xdp(XdpReceiver),
     Tap(TapReceiver),
+}
+
+/// Counts of an AF_XDP socket when its queue stopped receiving.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct XdpEnd {
+    /// Frames that were in the receive ring.
+    pub(crate) waiting: u64,
+    pub(crate) lost: XdpCounts,
 }
 
 /// A transmit queue of an interface.
@@ -76,23 +88,23 @@ impl Receiver {
     pub(crate) fn start(&mut self) -> Result<(), linux::Error> {
         match self {
             Self::Packet(queue) => queue.start()?,
-            Self::Xdp(queue) => while queue.receive().is_some() {},
+            Self::Xdp(queue) => queue.start(),
             Self::Tap(_) => {}
         }
         Ok(())
     }
 
     /// Stops receiving on an AF_PACKET socket. Failing to stop is not an error: frames that still
-    /// arrive are counted as waiting. An AF_XDP socket cannot be stopped, so the number of frames
-    /// waiting in it is returned; for other sockets, 0.
-    fn stop(&self) -> u64 {
+    /// arrive are counted as waiting. An AF_XDP socket cannot be stopped, so its counts at this
+    /// moment are returned.
+    fn stop(&self) -> Option<XdpEnd> {
         match self {
             Self::Packet(queue) => {
                 let _ = queue.stop();
-                0
+                None
             }
-            Self::Xdp(queue) => queue.waiting(),
-            Self::Tap(_) => 0,
+            Self::Xdp(queue) => Some(XdpEnd { waiting: queue.waiting(), lost: queue.counts() }),
+            Self::Tap(_) => None,
         }
     }
 }

@@ -174,6 +174,14 @@ impl Running {
         self.report()
     }
 
+    /// Sends a signal to the program, which timeout(1) would not pass on.
+    pub(crate) fn signal(&self, name: &str) {
+        let timeout = self.0.as_ref().expect("it runs").id();
+        let children = fs::read_to_string(format!("/proc/{timeout}/task/{timeout}/children"));
+        let program = children.expect("timeout runs");
+        done(&run(Command::new("kill").args([&format!("-{name}"), program.trim()])));
+    }
+
     /// Waits for the end of the path, which must be a success; returns its report.
     pub(crate) fn report(self) -> RunReport {
         let output = self.output();

@@ -112,30 +112,66 @@ fn two_queues_keep_the_order_of_each_flow_and_every_packet_is_explained() {
     }
 }
 
-#[test]
-fn a_packet_limit_ends_a_run_whose_second_queue_gets_nothing() {
-    const PACKETS: u64 = 1_000;
-    let Some(scene) = Scene::new(&[]) else { return };
+/// Writes a path that sends packets of one flow from host a; `run` holds its run settings.
+fn flood(scene: &Scene, io: &str, run: &str) -> String {
     let mut writer = linerate_dataplane::capture::PcapWriter::new(Vec::new()).expect("memory");
     writer.write(0, &frame(0, 0)).expect("memory");
     let capture = writer.finish().expect("memory");
     fs::write(scene.folder.path().join("flow.pcap"), capture).expect("it can be written");
+    let text = format!(
+        "[source]\nkind = \"capture\"\nfile = \"flow.pcap\"\n\n[sink]\nkind = \"interface\"\nname \
+         = \"a0\"\nio = \"{io}\"\n\n[[stage]]\nkind = \"parse\"\n\n[run]\n{run}\n"
+    );
+    scene.path("flood.toml", &text)
+}
+
+#[test]
+fn a_packet_limit_ends_a_run_whose_second_queue_gets_nothing() {
+    const PACKETS: u64 = 1_000;
+    let Some(scene) = Scene::new(&[]) else { return };
     let parse = "[[stage]]\nkind = \"parse\"\n";
     let receiver = format!(
         "[source]\nkind = \"interface\"\nname = \"p0\"\n\n{parse}\n[run]\npackets = \
          {PACKETS}\n\n[mapping]\nworkers = [{{ stages = [\"parse\"], replicas = 2 }}]\n"
     );
-    let sender = format!(
-        "[source]\nkind = \"capture\"\nfile = \"flow.pcap\"\n\n[sink]\nkind = \"interface\"\nname \
-         = \"a0\"\n\n{parse}\n[run]\ntime = \"60s\"\nrate = \"2kpps\"\n"
-    );
     let receiver = scene.start("f", &scene.path("f.toml", &receiver), &[]);
-    let sender = scene.start("a", &scene.path("a.toml", &sender), &[]);
+    let endless = "time = \"60s\"\nrate = \"2kpps\"";
+    let sender = scene.start("a", &flood(&scene, "af_packet", endless), &[]);
     let report = receiver.report();
     sender.end();
     assert_reconciled(&report);
     let taken = report.workers.iter().map(|worker| worker.stages[0].packets);
     assert_eq!(taken.sum::<u64>(), PACKETS);
+}
+
+#[test]
+fn frames_that_an_xdp_socket_loses_are_counted_once_and_by_cause() {
+    // More than the receive ring and the fill ring hold.
+    const PACKETS: u64 = 5_000;
+    let Some(scene) = Scene::new(&[]) else { return };
+    for interface in [("a", "a0"), ("f", "p0")] {
+        scene.ip(interface.0, &["link", "set", interface.1, "mtu", "5000"]);
+    }
+    let text = "[source]\nkind = \"interface\"\nname = \"p0\"\nio = \"af_xdp\"\n\n\
+                [[stage]]\nkind = \"parse\"\n";
+    let receiver = scene.start("f", &scene.path("xdp.toml", text), &["--time", "80s"]);
+    scene.run("f", &["sh", "-c", "until ip link show p0 | grep -q xdp; do sleep 0.05; done"]);
+    scene.run("f", &["sleep", "1"]);
+    receiver.signal("STOP");
+    let run = format!("packets = {PACKETS}\nrate = \"50kpps\"");
+    let sent = scene.start("a", &flood(&scene, "af_packet", &run), &[]).report();
+    receiver.signal("CONT");
+    let silence = "ping -n -q -i 0.05 -c 7 -W 1 -s 4500 192.0.2.2; [ $? = 1 ]";
+    scene.run("a", &["sh", "-c", silence]);
+    let report = receiver.end();
+    assert_reconciled(&sent);
+    assert_reconciled(&report);
+    let accepted = interface(&sent, "a0").sent.as_ref().map_or(0, |counts| counts.accepted);
+    let received = interface(&report, "p0").received.as_ref().expect("it receives");
+    assert!(received.ring_full > 0, "{received:?}");
+    assert!(received.taken + received.ring_full >= accepted, "{received:?}");
+    assert_eq!(drops(&report, "source", "rx_ring_full"), received.ring_full);
+    assert_eq!(drops(&report, "source", "xdp_too_long"), 7);
 }
 
 #[test]

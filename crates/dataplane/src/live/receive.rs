@@ -15,7 +15,7 @@
 
 use super::limit::Limit;
 use super::segments::Segments;
-use super::{Ports, Receiver};
+use super::{Ports, Receiver, XdpEnd};
 use crate::bucket::flow_bucket;
 use crate::burst::Burst;
 use crate::capture::repair::complete;
@@ -24,7 +24,7 @@ use crate::source::Poll;
 use crate::stage::Steer;
 use crate::stock::Stock;
 use linerate_kernels::Sum;
-use linerate_linux::port::{Offload, PortState, Received, Segmentation};
+use linerate_linux::port::{Offload, PortState, Received, Segmentation, XdpCounts};
 use linerate_record::input::cause;
 use linerate_record::run::{CutSegments, Tally};
 use std::collections::BTreeMap;
@@ -40,14 +40,21 @@ const IDLE_POLLS: u32 = 1 << 14;
 const ADDRESSES_BYTES: usize = 12;
 
 /// Drop causes, in the order of `Counts::drops`.
-const CAUSES: [&str; 5] =
-    [cause::TOO_LONG, cause::CUT_SHORT, "unknown_offload", cause::RING_FULL, "run_ended"];
+const CAUSES: [&str; 6] = [
+    cause::TOO_LONG,
+    cause::CUT_SHORT,
+    "unknown_offload",
+    cause::RING_FULL,
+    "run_ended",
+    super::XDP_TOO_LONG,
+];
 const TOO_LONG: usize = 0;
 const CUT_SHORT: usize = 1;
 const UNKNOWN_OFFLOAD: usize = 2;
 const RING_FULL: usize = 3;
 /// Taken from an interface, but not delivered before the run ended.
 const RUN_ENDED: usize = 4;
+const XDP_TOO_LONG: usize = 5;
 
 /// A port that a queue receives from.
 pub(crate) struct PortQueue {
@@ -58,8 +65,8 @@ pub(crate) struct PortQueue {
     is_gone: bool,
     /// The interface's packet counter just before and just after this queue stopped receiving.
     pub(crate) stopped: [Option<u64>; 2],
-    /// Frames that were waiting at the end, if the queue cannot be stopped.
-    pub(crate) waiting: u64,
+    /// The queue's counts when it should have stopped; `None` if it could be stopped.
+    pub(crate) end: Option<XdpEnd>,
 }
 
 /// What a queue counts in addition to the packets that it delivers.
@@ -77,6 +84,12 @@ pub(crate) struct Counts {
 impl Counts {
     fn drop(&mut self, cause: usize, bytes: u64) {
         self.drops[cause].add(1, bytes);
+    }
+
+    /// Adds frames that the kernel dropped. Their sizes are unknown.
+    pub(crate) fn add_kernel_drops(&mut self, lost: XdpCounts) {
+        self.drops[RING_FULL].add(lost.ring_full, 0);
+        self.drops[XDP_TOO_LONG].add(lost.too_long, 0);
     }
 
     /// Returns the statistics of coalesced frames; `None` if there were none.
@@ -125,7 +138,7 @@ impl<'a> LiveQueue<'a> {
             went_down: 0,
             is_gone: false,
             stopped: [None; 2],
-            waiting: 0,
+            end: None,
         };
         Self {
             open,
@@ -269,18 +282,13 @@ impl<'a> LiveQueue<'a> {
     pub(crate) fn retire(&mut self) {
         let before = self.open.received(self.ports.len());
         for port in &mut self.ports {
-            port.waiting = port.receiver.stop();
+            port.end = port.receiver.stop();
         }
         let after = self.open.received(self.ports.len());
         for (index, port) in self.ports.iter_mut().enumerate() {
             port.stopped = [before[index], after[index]];
             port.went_down += u64::from(port.receiver.state() == PortState::WentDown);
         }
-    }
-
-    /// Adds frames that the kernel dropped because a ring was full. Their sizes are unknown.
-    pub(crate) fn add_ring_drops(&mut self, frames: u64) {
-        self.counts.drops[RING_FULL].add(frames, 0);
     }
 
     /// Returns the packets that reached a socket but not the path, keyed by cause.

@@ -48,6 +48,8 @@ pub struct XdpReceiver {
     filled: Ring,
     /// Frame returned by the last call. The next call gives it back to the kernel.
     taken: Option<u64>,
+    /// The kernel's counters at the start.
+    counted: XdpCounts,
     queue: Arc<Queue>,
 }
 
@@ -60,15 +62,37 @@ pub struct XdpSender {
     queue: Arc<Queue>,
 }
 
-/// A receiver's counters since it was opened (`xdp_statistics`).
+/// Frames that the kernel dropped before a receiver could take them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpCounts {
-    /// Frames dropped because they were too long, or for other reasons in the kernel.
-    pub dropped: u64,
-    /// Frames dropped because the receive ring was full.
+    /// Frames dropped because the receive ring was full or the fill ring was empty.
     pub ring_full: u64,
-    /// Frames dropped because the fill ring was empty.
-    pub fill_empty: u64,
+    /// Frames dropped because they did not fit in a frame of the UMEM.
+    pub too_long: u64,
+}
+
+impl XdpCounts {
+    /// Decodes `xdp_statistics`: six 64-bit numbers, of which `rx_dropped` counts every frame for
+    /// which there was no room in the UMEM. Those for which the fill ring was empty are counted in
+    /// `rx_fill_ring_empty_descs` too; the rest were too long. `rx_ring_full` counts other frames.
+    fn decode(words: &[u32; 12]) -> Self {
+        let number = |index: usize| {
+            let [a, b, c, d] = words[2 * index].to_ne_bytes();
+            let [e, f, g, h] = words[2 * index + 1].to_ne_bytes();
+            u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+        };
+        let (dropped, ring_full, fill_empty) = (number(0), number(3), number(4));
+        let too_long = dropped.saturating_sub(fill_empty);
+        Self { ring_full: ring_full + dropped - too_long, too_long }
+    }
+
+    /// Returns the frames dropped since `earlier`.
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            ring_full: self.ring_full.saturating_sub(earlier.ring_full),
+            too_long: self.too_long.saturating_sub(earlier.too_long),
+        }
+    }
 }
 
 /// Opens the first `queues` queues of an interface. Only the first `receiving` of them receive the
@@ -134,7 +158,8 @@ fn open_queue(
     bind(&socket, name, interface, number)?;
     program.map_or(Ok(()), |program| program.add(number, &socket))?;
     let queue = Arc::new(Queue { socket, memory, _program: program.cloned(), interface });
-    let receiver = XdpReceiver { fill, filled, taken: None, queue: Arc::clone(&queue) };
+    let counted = XdpCounts::default();
+    let receiver = XdpReceiver { fill, filled, taken: None, counted, queue: Arc::clone(&queue) };
     let free = (FRAMES..2 * FRAMES).map(frame).collect();
     Ok((receiver, XdpSender { send, sent, free, queue }))
 }
@@ -213,19 +238,22 @@ impl XdpReceiver {
         }
     }
 
-    /// Returns the kernel's counters since the queue was opened.
+    /// Starts receiving: discards frames received earlier, and counts losses from now on.
+    pub fn start(&mut self) {
+        while self.receive().is_some() {}
+        self.counted = self.count();
+    }
+
+    /// Returns the frames that the kernel dropped since the start.
     pub fn counts(&self) -> XdpCounts {
-        // `xdp_statistics`: six 64-bit numbers.
+        self.count().since(self.counted)
+    }
+
+    /// Returns the frames that the kernel dropped since the queue was opened.
+    fn count(&self) -> XdpCounts {
         let mut words = [0; 12];
         let read = get_at(&self.queue.socket, libc::SOL_XDP, libc::XDP_STATISTICS, &mut words);
-        let number =
-            |index: usize| u64::from(words[2 * index]) | u64::from(words[2 * index + 1]) << 32;
-        match read {
-            Some(()) if cfg!(target_endian = "little") => {
-                XdpCounts { dropped: number(0), ring_full: number(3), fill_empty: number(4) }
-            }
-            _ => XdpCounts::default(),
-        }
+        read.map_or_else(XdpCounts::default, |()| XdpCounts::decode(&words))
     }
 
     /// Returns the number of frames received but not yet taken.
@@ -290,5 +318,26 @@ impl XdpSender {
         let status =
             unsafe { libc::sendto(socket, std::ptr::null(), 0, flags, std::ptr::null(), 0) };
         (status < 0).then(SendRefusal::last).filter(|refusal| *refusal != SendRefusal::Full)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_two_counters_count_is_one_loss() {
+        let mut words = [0; 12];
+        // Dropped, ring full, fill ring empty, in native byte order; other counters are at 9.
+        let numbers = [7u64, 9, 9, 3, 5, 9];
+        for (index, number) in numbers.iter().enumerate() {
+            let bytes = number.to_ne_bytes();
+            let half = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
+            (words[2 * index], words[2 * index + 1]) = (half(0), half(4));
+        }
+        let counts = XdpCounts::decode(&words);
+        assert_eq!(counts, XdpCounts { ring_full: 8, too_long: 2 });
+        let earlier = XdpCounts { ring_full: 6, too_long: 2 };
+        assert_eq!(counts.since(earlier), XdpCounts { ring_full: 2, too_long: 0 });
     }
 }
