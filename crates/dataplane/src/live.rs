@@ -118,6 +118,16 @@ impl Sender {
             Self::Tap(queue) => queue.send(frames),
         }
     }
+
+    /// Sends frames that the kernel accepted but has left in an AF_XDP socket's ring. Returns
+    /// whether none are left.
+    #[inline]
+    fn flush(&mut self) -> bool {
+        match self {
+            Self::Xdp(queue) => queue.flush(),
+            Self::Packet(_) | Self::Tap(_) => true,
+        }
+    }
 }
 
 /// An interface of the path.

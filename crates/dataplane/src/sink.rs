@@ -90,6 +90,11 @@ impl Sink {
         self.live.as_mut().map_or_else(Tally::default, |live| live.send(packets))
     }
 
+    /// Ends sending.
+    pub(crate) fn close(&mut self) {
+        self.live.iter_mut().for_each(|live| live.close());
+    }
+
     /// Returns the packets that could not be sent, by cause.
     pub(crate) fn drops(&self) -> BTreeMap<String, Tally> {
         self.live.as_ref().map(|live| live.drops()).unwrap_or_default()

@@ -3,11 +3,12 @@
 //! through its stages, and passes them to its tail (sink or rings).
 
 pub(crate) mod bypass;
+mod control;
 
 use crate::burst::{Burst, MAX_BURST};
 use crate::context::StageContext;
 use crate::idle::wake::{Slept, Waker};
-use crate::idle::{LONGEST, Rest, Step, wait_slowly};
+use crate::idle::{LONGEST, Rest, Step};
 use crate::meter::{Clock, Meter, Work};
 use crate::packet::Packet;
 use crate::queue::{Origin, SourceQueue};
@@ -16,62 +17,16 @@ use crate::sink::Sink;
 use crate::source::Poll;
 use crate::stage::{BUCKETS, Stage};
 use bypass::{Branch, Bypass};
-use linerate_linux as linux;
+pub(crate) use control::Control;
 use linerate_path::model::{FullRing, IdlePolicy};
 use linerate_record::run::Tally;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Bins in a ring occupancy histogram: one for an empty ring, then one for each tenth of its
 /// capacity.
 pub(crate) const OCCUPANCY_STEPS: usize = 11;
-
-/// Control flags shared by all workers.
-pub(crate) struct Control<'a> {
-    /// Ends the run: sources stop, and packets in flight are drained.
-    pub(crate) stop: &'a AtomicBool,
-    /// Makes all workers exit, because one of them failed.
-    pub(crate) abort: &'a AtomicBool,
-    /// Whether workers share CPUs. If so, they yield while waiting.
-    pub(crate) yields: bool,
-    /// Ticks per second of the workers' clocks.
-    pub(crate) ticks_per_s: f64,
-    /// Whether to recount bytes after every stage.
-    pub(crate) audit: bool,
-}
-
-impl Control<'_> {
-    #[inline]
-    fn relax(&self) {
-        if self.yields {
-            linux::yield_now();
-        } else {
-            std::hint::spin_loop();
-        }
-    }
-
-    /// Performs one step of slow polling, or yields if workers share CPUs.
-    #[inline]
-    fn wait_slowly(&self, step: u32) {
-        if self.yields {
-            linux::yield_now();
-        } else {
-            wait_slowly(step);
-        }
-    }
-
-    /// Returns whether the run is ending, early or on time.
-    pub(crate) fn is_ending(&self) -> bool {
-        self.is_aborted() || self.stop.load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    fn is_aborted(&self) -> bool {
-        // Relaxed ordering suffices: the flag only requests an exit and publishes no data.
-        self.abort.load(Ordering::Relaxed)
-    }
-}
 
 /// An input ring, with its consumer's statistics.
 pub(crate) struct Inlet<'p> {
@@ -162,6 +117,7 @@ impl<'p> Worker<'_, 'p> {
                 Poll::Finished => break,
                 Poll::Starved => {
                     meter.starved();
+                    self.tail.flush();
                     self.rest(meter, control);
                 }
                 Poll::Blocked => {
@@ -402,16 +358,29 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Marks the worker's source queue, if any, as finished, and closes its output rings.
+    /// Marks the worker's source queue, if any, as finished, and closes its sink or output rings.
     pub(crate) fn close(&mut self) {
         if let Head::Source(queue) = &mut self.head {
             queue.retire();
         }
-        if let Tail::Rings { outlets, .. } = &mut self.tail {
-            for outlet in outlets {
-                outlet.ring.close();
-                outlet.notify();
+        match &mut self.tail {
+            Tail::Sink(sink) => sink.close(),
+            Tail::Rings { outlets, .. } => {
+                for outlet in outlets {
+                    outlet.ring.close();
+                    outlet.notify();
+                }
             }
+        }
+    }
+}
+
+impl Tail<'_> {
+    /// Sends frames that the kernel has left in a ring, if the tail is a sink that sends.
+    #[inline]
+    fn flush(&mut self) {
+        if let Self::Sink(Sink { live: Some(live), .. }) = self {
+            live.flush();
         }
     }
 }

@@ -175,6 +175,18 @@ fn frames_that_an_xdp_socket_loses_are_counted_once_and_by_cause() {
 }
 
 #[test]
+fn an_xdp_socket_sends_all_of_a_burst() {
+    // The kernel sends 32 frames of an AF_XDP socket per call.
+    const PACKETS: u64 = 256;
+    let Some(scene) = Scene::new(&[]) else { return };
+    let run = format!("packets = {PACKETS}\nburst = {PACKETS}");
+    let sent = scene.start("a", &flood(&scene, "af_xdp", &run), &[]).report();
+    assert_reconciled(&sent);
+    let counts = interface(&sent, "a0").sent.as_ref().expect("it sends");
+    assert_eq!(counts.accepted, PACKETS);
+}
+
+#[test]
 fn a_tap_interface_receives_and_sends() {
     let Some(scene) = Scene::new(&[]) else { return };
     if !std::path::Path::new("/dev/net/tun").exists() {

@@ -101,6 +101,23 @@ impl LiveSink {
         lost
     }
 
+    /// Sends frames that the kernel has left in a ring. Returns whether none are left.
+    #[inline]
+    pub(crate) fn flush(&mut self) -> bool {
+        self.ports.iter_mut().fold(true, |is_done, port| port.sender.flush() && is_done)
+    }
+
+    /// Sends all frames that the kernel has left in a ring, unless the interface stays full. The
+    /// interface's counters show how many it did not send.
+    pub(crate) fn close(&mut self) {
+        for _ in 0..RETRIES {
+            if self.flush() {
+                break;
+            }
+            yield_now();
+        }
+    }
+
     /// Returns the dropped packets, keyed by cause.
     pub(crate) fn drops(&self) -> BTreeMap<String, Tally> {
         let drops = CAUSES.iter().zip(self.drops).filter(|(_, tally)| tally.packets > 0);

@@ -29,6 +29,9 @@ const FRAME_BYTES: usize = 4096;
 const FRAMES: u32 = 2048;
 
 const RIGHT: &str = "AF_XDP needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root";
+/// Frames that the kernel sends per call in copy mode (`TX_BATCH_SIZE`).
+const SENT_PER_CALL: u32 = 32;
+
 const BUSY: &str = "another program uses this queue; stop that program, or use io = \"af_packet\"";
 
 /// State shared by the two halves of a queue.
@@ -59,6 +62,8 @@ pub struct XdpSender {
     send: Ring,
     sent: Ring,
     free: Vec<u64>,
+    /// Whether the transmit ring still had frames after the last call.
+    is_behind: bool,
     queue: Arc<Queue>,
 }
 
@@ -161,7 +166,7 @@ fn open_queue(
     let counted = XdpCounts::default();
     let receiver = XdpReceiver { fill, filled, taken: None, counted, queue: Arc::clone(&queue) };
     let free = (FRAMES..2 * FRAMES).map(frame).collect();
-    Ok((receiver, XdpSender { send, sent, free, queue }))
+    Ok((receiver, XdpSender { send, sent, free, is_behind: false, queue }))
 }
 
 fn bind(socket: &OwnedFd, name: &str, interface: u32, number: u32) -> Result<(), Error> {
@@ -310,14 +315,37 @@ impl XdpSender {
         self.sent.release();
     }
 
-    /// Makes the kernel send the frames in the transmit ring.
-    fn kick(&self) -> Option<SendRefusal> {
+    /// Makes the kernel send frames that earlier calls left in the transmit ring, if any. Returns
+    /// whether the ring is empty now.
+    #[inline]
+    pub fn flush(&mut self) -> bool {
+        if self.is_behind {
+            self.collect();
+            self.kick();
+        }
+        !self.is_behind
+    }
+
+    /// Makes the kernel send the frames in the transmit ring, with no more calls than it needs for
+    /// them. A call ends early if the interface is full or drops a frame, or if the socket's send
+    /// buffer is full; the remaining frames are left to the next send or flush. Whether a call sent
+    /// something cannot be determined: before Linux 6.17, the kernel does not publish its progress
+    /// until the ring is empty.
+    fn kick(&mut self) -> Option<SendRefusal> {
         let socket = self.queue.socket.as_raw_fd();
         let flags = libc::MSG_DONTWAIT;
-        // SAFETY: no data, no address.
-        let status =
-            unsafe { libc::sendto(socket, std::ptr::null(), 0, flags, std::ptr::null(), 0) };
-        (status < 0).then(SendRefusal::last).filter(|refusal| *refusal != SendRefusal::Full)
+        let mut refusal = None;
+        for _ in 0..self.send.unread().div_ceil(SENT_PER_CALL) {
+            // SAFETY: no data, no address.
+            let status =
+                unsafe { libc::sendto(socket, std::ptr::null(), 0, flags, std::ptr::null(), 0) };
+            refusal = (status < 0).then(SendRefusal::last);
+            if !matches!(refusal, None | Some(SendRefusal::Full)) || self.send.unread() == 0 {
+                break;
+            }
+        }
+        self.is_behind = self.send.unread() > 0;
+        refusal.filter(|refusal| *refusal != SendRefusal::Full)
     }
 }
 
