@@ -53,10 +53,13 @@ ALWAYS_INLINE uint32_t sum_blocks(uint32_t sum, const uint8_t *src, size_t bytes
 	return sum;
 }
 
+/* The caller's bytes, read as an aligned word; they may belong to objects of any type. */
+typedef uint32_t __attribute__((may_alias)) aligned_word;
+
 /* Sums 16 bytes, aligned to 4. */
 ALWAYS_INLINE uint32_t add_16(uint32_t sum, uint8_t *dst, const uint8_t *src, const int copy)
 {
-	const uint32_t *const words = __builtin_assume_aligned(src, 4);
+	const aligned_word *const words = __builtin_assume_aligned(src, 4);
 	const uint32_t a = words[0], b = words[1], c = words[2], d = words[3];
 	if (copy) {
 		store32(dst, a);
