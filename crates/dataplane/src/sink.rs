@@ -84,9 +84,10 @@ impl Sink {
         Self { live: Some(Box::new(live)), ..Self::keeping(0) }
     }
 
-    /// Sends a burst, if this sink has interfaces; returns the packets that were dropped.
+    /// Sends a burst, if this sink has interfaces; returns the packets that were dropped, whose
+    /// birth it sets to 0.
     #[inline]
-    pub(crate) fn send(&mut self, packets: &[Packet<'_>]) -> Tally {
+    pub(crate) fn send(&mut self, packets: &mut [Packet<'_>]) -> Tally {
         self.live.as_mut().map_or_else(Tally::default, |live| live.send(packets))
     }
 
