@@ -210,6 +210,13 @@ impl Ports {
         Ok(Some(Self { interfaces, queues: Mutex::new(queues), network }))
     }
 
+    /// Returns no interfaces at all.
+    #[cfg(test)]
+    fn none() -> Result<Self, linux::Error> {
+        let queues = Mutex::new(Queues::default());
+        Ok(Self { interfaces: Vec::new(), queues, network: Network::own()? })
+    }
+
     /// Returns the names of the interfaces in promiscuous mode.
     pub fn promiscuous(&self) -> impl Iterator<Item = &str> {
         let all = self.interfaces.iter().filter(|interface| interface.port.promiscuous);

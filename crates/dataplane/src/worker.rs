@@ -94,6 +94,12 @@ pub(crate) struct Worker<'a, 'p> {
     pub(crate) overflow: Tally,
 }
 
+/// Returns the index after `index` of `count` in a cycle, without a division.
+#[inline]
+pub(crate) fn following(index: usize, count: usize) -> usize {
+    if index + 1 < count { index + 1 } else { 0 }
+}
+
 impl<'p> Worker<'_, 'p> {
     /// Runs until the input ends or the run is aborted.
     pub(crate) fn run<const ON: bool, C: Clock>(
@@ -226,13 +232,13 @@ impl<'p> Worker<'_, 'p> {
             }
             Head::Rings { inlets, turn } => {
                 let count = inlets.len();
-                for step in 0..count {
-                    let inlet = &mut inlets[(*turn + step) % count];
+                for _ in 0..count {
+                    let inlet = &mut inlets[*turn];
+                    *turn = following(*turn, count);
                     if meter.is_sampling() {
                         inlet.poll();
                     }
                     if inlet.ring.pop_into(&mut self.burst.packets, self.burst_size) > 0 {
-                        *turn = (*turn + step + 1) % count;
                         self.burst.packets.iter().for_each(Packet::prefetch);
                         return Poll::Ready;
                     }
@@ -291,6 +297,7 @@ impl<'p> Worker<'_, 'p> {
             Tail::Sink(sink) => {
                 let delivered = packets.len() as u64 - sink.send(packets).packets;
                 let mut arrival = None;
+                // The sink has set the birth of packets that it could not send to 0.
                 for packet in packets.iter() {
                     let born = packet.meta().born_ticks;
                     if born != 0 {

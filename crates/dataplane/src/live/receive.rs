@@ -23,6 +23,7 @@ use crate::packet::Packet;
 use crate::source::Poll;
 use crate::stage::Steer;
 use crate::stock::Stock;
+use crate::worker::following;
 use linerate_kernels::Sum;
 use linerate_linux::port::{Offload, PortState, Received, Segmentation, XdpCounts};
 use linerate_record::input::cause;
@@ -125,6 +126,8 @@ pub(crate) struct LiveQueue<'a> {
     first: usize,
     segments: Segments,
     position: u64,
+    /// Number of consecutive empty polls since the last one that queried the ports: less than
+    /// `IDLE_POLLS`.
     idle_polls: u32,
     pub(crate) counts: Counts,
 }
@@ -179,10 +182,13 @@ impl<'a> LiveQueue<'a> {
             return Poll::Blocked;
         }
         self.idle_polls += 1;
-        match self.idle_polls.is_multiple_of(IDLE_POLLS) && self.are_gone() {
-            true => Poll::Finished,
-            false => Poll::Starved,
+        if self.idle_polls == IDLE_POLLS {
+            self.idle_polls = 0;
+            if self.are_gone() {
+                return Poll::Finished;
+            }
         }
+        Poll::Starved
     }
 
     /// Claims the packets of a burst from the limit, if there is one, and drops those beyond it.
@@ -205,8 +211,8 @@ impl<'a> LiveQueue<'a> {
     #[inline]
     fn fill<'p>(&mut self, stock: &mut Stock<'p>, burst: &mut Burst<'p>, most: usize) -> bool {
         let count = self.ports.len();
-        for step in 0..count {
-            let port = (self.first + step) % count;
+        let mut port = self.first;
+        for _ in 0..count {
             while burst.len() < most {
                 if stock.free.is_empty() {
                     return true;
@@ -230,8 +236,9 @@ impl<'a> LiveQueue<'a> {
                     push(packet, burst, &mut self.position, &self.rules);
                 }
             }
+            port = following(port, count);
         }
-        self.first = (self.first + 1) % count.max(1);
+        self.first = following(self.first, count);
         false
     }
 
@@ -278,8 +285,13 @@ impl<'a> LiveQueue<'a> {
         self.idle_polls = IDLE_POLLS - 1;
     }
 
-    /// Stops receiving, and reads the interfaces' counters just before and just after.
+    /// Stops receiving, and reads the interfaces' counters just before and just after. Drops the
+    /// segments of a coalesced frame that have not been delivered.
     pub(crate) fn retire(&mut self) {
+        while let Some(bytes) = self.segments.next_bytes() {
+            self.counts.drop(RUN_ENDED, bytes as u64);
+            self.segments.skip();
+        }
         let before = self.open.received(self.ports.len());
         for port in &mut self.ports {
             port.end = port.receiver.stop();
@@ -419,3 +431,6 @@ fn finish_checksum(
     frame.get_mut(field..field + 2)?.copy_from_slice(&sum.to_be_bytes());
     Some(())
 }
+
+#[cfg(test)]
+mod tests;
