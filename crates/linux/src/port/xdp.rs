@@ -28,10 +28,10 @@ const FRAME_BYTES: usize = 4096;
 /// Frames per receiver and per sender, and entries per ring: a power of two.
 const FRAMES: u32 = 2048;
 
-const RIGHT: &str = "AF_XDP needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root";
 /// Frames that the kernel sends per call in copy mode (`TX_BATCH_SIZE`).
 const SENT_PER_CALL: u32 = 32;
 
+const RIGHT: &str = "AF_XDP needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root";
 const BUSY: &str = "another program uses this queue; stop that program, or use io = \"af_packet\"";
 
 /// State shared by the two halves of a queue.
@@ -51,8 +51,8 @@ pub struct XdpReceiver {
     filled: Ring,
     /// Frame returned by the last call. The next call gives it back to the kernel.
     taken: Option<u64>,
-    /// The kernel's counters at the start.
-    counted: XdpCounts,
+    /// The kernel's counts at the start.
+    at_start: XdpCounts,
     queue: Arc<Queue>,
 }
 
@@ -163,8 +163,8 @@ fn open_queue(
     bind(&socket, name, interface, number)?;
     program.map_or(Ok(()), |program| program.add(number, &socket))?;
     let queue = Arc::new(Queue { socket, memory, _program: program.cloned(), interface });
-    let counted = XdpCounts::default();
-    let receiver = XdpReceiver { fill, filled, taken: None, counted, queue: Arc::clone(&queue) };
+    let at_start = XdpCounts::default();
+    let receiver = XdpReceiver { fill, filled, taken: None, at_start, queue: Arc::clone(&queue) };
     let free = (FRAMES..2 * FRAMES).map(frame).collect();
     Ok((receiver, XdpSender { send, sent, free, is_behind: false, queue }))
 }
@@ -245,17 +245,22 @@ impl XdpReceiver {
 
     /// Starts receiving: discards frames received earlier, and counts losses from now on.
     pub fn start(&mut self) {
-        while self.receive().is_some() {}
-        self.counted = self.count();
+        // Frames may arrive faster than they are discarded; the earlier ones all fit in the ring.
+        for _ in 0..FRAMES {
+            if self.receive().is_none() {
+                break;
+            }
+        }
+        self.at_start = self.read_counts();
     }
 
     /// Returns the frames that the kernel dropped since the start.
     pub fn counts(&self) -> XdpCounts {
-        self.count().since(self.counted)
+        self.read_counts().since(self.at_start)
     }
 
     /// Returns the frames that the kernel dropped since the queue was opened.
-    fn count(&self) -> XdpCounts {
+    fn read_counts(&self) -> XdpCounts {
         let mut words = [0; 12];
         let read = get_at(&self.queue.socket, libc::SOL_XDP, libc::XDP_STATISTICS, &mut words);
         read.map_or_else(XdpCounts::default, |()| XdpCounts::decode(&words))
