@@ -7,6 +7,7 @@ mod control;
 
 use crate::burst::{Burst, MAX_BURST};
 use crate::context::StageContext;
+use crate::cycle::following;
 use crate::idle::wake::{Slept, Waker};
 use crate::idle::{LONGEST, Rest, Step};
 use crate::meter::{Clock, Meter, Work};
@@ -92,12 +93,6 @@ pub(crate) struct Worker<'a, 'p> {
     /// `input.packets` and `output.packets` at the start and end of the measurement.
     pub(crate) measured: [[u64; 2]; 2],
     pub(crate) overflow: Tally,
-}
-
-/// Returns the index after `index` of `count` in a cycle, without a division.
-#[inline]
-pub(crate) fn following(index: usize, count: usize) -> usize {
-    if index + 1 < count { index + 1 } else { 0 }
 }
 
 impl<'p> Worker<'_, 'p> {
