@@ -8,7 +8,9 @@ use crate::idle::cost::wake_up_ticks;
 use crate::idle::wake::Waker;
 use crate::job::Job;
 use crate::layout::{Pace, Place, Placed};
+use crate::live::start::{Ticket, line_up};
 use crate::meter::{Meter, Setup, Span, ThisThread};
+use crate::reconcile::{self, Begun};
 use crate::replay::{Replayed, replay};
 use crate::worker::{Control, Head, Worker};
 use linerate_linux as linux;
@@ -17,8 +19,8 @@ use linerate_machine::ticks::ticks;
 use linerate_path::model::{IdlePolicy, RunLength};
 use linerate_trial::Watch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
@@ -65,7 +67,8 @@ impl Start {
     }
 }
 
-/// Starts the workers, waits for them, and stops them when their time is up.
+/// Starts the workers, waits for them, and stops them when their time is up. Also returns the
+/// interfaces' counters at the start of reception, if the path has interfaces.
 ///
 /// # Errors
 /// Returns an error if a thread cannot be started or pinned, after all other threads have ended.
@@ -74,7 +77,7 @@ pub(crate) fn execute<'g, const ON: bool>(
     watch: &Watch<'_>,
     pace: Pace<'_>,
     mut workers: Vec<Placed<'g>>,
-) -> Result<Vec<Ended<'g>>, RunError> {
+) -> Result<(Vec<Ended<'g>>, Option<Begun>), RunError> {
     let (abort, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     let control = &Control {
         stop: &stop,
@@ -87,11 +90,15 @@ pub(crate) fn execute<'g, const ON: bool>(
     let sleepers = workers.iter().filter_map(|(_, worker)| worker.rest.sleeper.as_ref());
     let wakers: Vec<Arc<Waker>> = sleepers.map(|sleeper| Arc::clone(&sleeper.waker)).collect();
     let start = Start::soon(job, pace);
+    let gate = OnceLock::new();
     std::thread::scope(|scope| {
+        let (line, ticket) = line_up(&gate);
+        let ticket = job.live.map(|_| ticket);
         let mut threads = Vec::with_capacity(workers.len());
         let mut refused = None;
         for (place, worker) in workers {
-            let body = move || worker_main::<ON>(job, control, place, worker, start);
+            let ticket = ticket.clone();
+            let body = move || worker_main::<ON>(job, control, place, worker, start, ticket);
             let name = format!("worker {}", place.name());
             match std::thread::Builder::new().name(name).spawn_scoped(scope, body) {
                 Ok(thread) => threads.push(thread),
@@ -102,12 +109,14 @@ pub(crate) fn execute<'g, const ON: bool>(
                 }
             }
         }
+        drop(ticket);
+        let begun = job.live.map(|ports| reconcile::begin(ports, line));
         wait_for(&threads, job.options.length, watch, control, &wakers);
         let ended = threads
             .into_iter()
             .map(|thread| thread.join().expect("a worker does not panic outside its stages"));
         let ended = ended.collect::<Result<_, _>>()?;
-        refused.map_or(Ok(ended), Err)
+        refused.map_or(Ok((ended, begun)), Err)
     })
 }
 
@@ -189,13 +198,14 @@ impl Drop for AbortOnPanic<'_> {
     }
 }
 
-/// Body of a worker's thread.
+/// Body of a worker's thread; `ticket` is its part in the start of reception.
 fn worker_main<'g, const ON: bool>(
     job: &Job<'_>,
     control: &Control<'_>,
     place: Place,
     mut worker: Worker<'g, 'g>,
     start: Start,
+    ticket: Option<Ticket<'_>>,
 ) -> Result<Ended<'g>, RunError> {
     let _abort = AbortOnPanic(control.abort);
     if let Err(error) = linux::pin_current_thread(place.cpu) {
@@ -221,6 +231,11 @@ fn worker_main<'g, const ON: bool>(
     let (yields, logs) = (job.oversubscribe, job.replays());
     let setup = Setup { span: start.span, parts, seed, yields, logs, counter };
     let mut meter = Meter::<ON>::new(ThisThread, setup);
+    let started = ticket.map_or(Ok(()), |ticket| ticket.start(|| reconcile::start(&mut worker)));
+    if let Err(error) = started {
+        control.abort.store(true, Ordering::Relaxed);
+        return Err(RunError::System(error));
+    }
     let cpu_ns = linux::thread_cpu_time_ns();
     let result = catch_unwind(AssertUnwindSafe(|| worker.run(&mut meter, control)));
     let panic = result.err().map(|payload| {

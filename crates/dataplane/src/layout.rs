@@ -20,6 +20,7 @@ use crate::error::RunError;
 use crate::idle::Rest;
 use crate::idle::wake::{Sleeper, Waker};
 use crate::job::{Job, find, steering};
+use crate::live::limit::Limit;
 use crate::live::receive::{LiveQueue, Rules};
 use crate::live::transmit::LiveSink;
 use crate::packet::Packet;
@@ -36,7 +37,6 @@ use crate::worker::{Head, Inlet, OCCUPANCY_STEPS, Outlet, Part, Tail, Worker};
 use linerate_path::model::{Mapping, Path, RunLength, RunOptions, Sink as SinkSpec, Source};
 use linerate_record::run::Tally;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 /// A worker's position in the mapping (segment and replica), and its CPU.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +59,8 @@ pub(crate) struct Ground {
     progress: Progress,
     /// Buffer pools, one per source queue.
     pools: Vec<Pool>,
-    /// Number of packets that the run may still receive from its interfaces.
-    left: AtomicU64,
+    /// Limits the packets that the run receives from interfaces; `None` for no limit.
+    limit: Option<Limit>,
 }
 
 impl Ground {
@@ -75,7 +75,7 @@ impl Ground {
             ticks_per_s,
             progress: Progress::new(queues),
             pools: (0..queues).map(|_| Pool::new(slots, buffer)).collect(),
-            left: AtomicU64::new(limit(&job.options).unwrap_or(0)),
+            limit: limit(&job.options).map(Limit::new),
         }
     }
 }
@@ -99,7 +99,7 @@ pub(crate) fn lay_out<'g>(
     job: &Job<'g>,
     ground: &'g mut Ground,
 ) -> Result<(Pace<'g>, Vec<Placed<'g>>), RunError> {
-    let Ground { timetable, ticks_per_s, progress, pools, left } = ground;
+    let Ground { timetable, ticks_per_s, progress, pools, limit: live } = ground;
     let pace = Pace { timetable: timetable.as_ref(), ticks_per_s: *ticks_per_s };
     let feed = Feed {
         traffic: job.traffic,
@@ -108,7 +108,7 @@ pub(crate) fn lay_out<'g>(
         limit: limit(&job.options).unwrap_or(u64::MAX),
         pass_ns: job.traffic.duration_ns() + 1,
     };
-    Ok((pace, workers(job, feed, left, pools)?))
+    Ok((pace, workers(job, feed, live.as_ref(), pools)?))
 }
 
 /// Returns the number of packets to offer; `None` for no limit.
@@ -122,7 +122,7 @@ fn limit(options: &RunOptions) -> Option<u64> {
 fn workers<'g>(
     job: &Job<'g>,
     feed: Feed<'g>,
-    left: &'g AtomicU64,
+    limit: Option<&'g Limit>,
     pools: &'g mut [Pool],
 ) -> Result<Vec<Placed<'g>>, RunError> {
     let places = places(job);
@@ -142,7 +142,7 @@ fn workers<'g>(
     for (index, place) in places.iter().enumerate() {
         let head = if place.segment == 0 {
             let (queue, pool) = pools.next().expect("there is one pool per replica of segment 0");
-            let origin = match live_queue(job, queue, left)? {
+            let origin = match live_queue(job, queue, limit)? {
                 Some(live) => Origin::Live(Box::new(live)),
                 None => Origin::Replay(Replay::new(feed, queue, order(job, &tables[0], queue))),
             };
@@ -208,7 +208,7 @@ fn rest(job: &Job<'_>, place: Place, head: &Head<'_, '_>, waker: Option<&Arc<Wak
 fn live_queue<'g>(
     job: &Job<'g>,
     queue: usize,
-    left: &'g AtomicU64,
+    limit: Option<&'g Limit>,
 ) -> Result<Option<LiveQueue<'g>>, RunError> {
     let (Source::Interface(live), Some(ports)) = (&job.path.source, job.live) else {
         return Ok(None);
@@ -217,7 +217,7 @@ fn live_queue<'g>(
         buffer_bytes: live.buffer_bytes as usize,
         cuts: live.cut_segments,
         steers: steering(job.path, job.kinds)?,
-        left: limit(&job.options).map(|_| left),
+        limit,
         queue: [queue as u64, job.mapping.segments[0].replicas.into()],
     };
     Ok(Some(LiveQueue::new(ports, ports.take_receivers(queue), rules)))

@@ -7,6 +7,7 @@ pub mod burst;
 pub mod capture;
 pub mod context;
 mod counting;
+mod cycle;
 mod ended;
 mod error;
 mod execute;

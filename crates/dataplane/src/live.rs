@@ -7,20 +7,25 @@
 //! each interface, so workers share nothing. The kernel distributes arriving packets over the
 //! queues by flow.
 
+pub(crate) mod limit;
 pub(crate) mod receive;
 mod segments;
+pub(crate) mod start;
 pub(crate) mod transmit;
 
 use linerate_linux as linux;
 use linerate_linux::network::{Link, Network};
 use linerate_linux::port::{
     PacketReceiver, PacketSender, PortState, ReceiveRules, Received, Sent, TapReceiver, TapSender,
-    XdpReceiver, XdpSender, interface_index, open_tap, open_xdp,
+    XdpCounts, XdpReceiver, XdpSender, interface_index, open_tap, open_xdp,
 };
 use linerate_path::model::{Io, Mapping, Path, Port};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
+
+/// Frames that the kernel dropped because they did not fit in an AF_XDP socket's memory.
+pub(crate) const XDP_TOO_LONG: &str = "xdp_too_long";
 
 /// A receive queue of an interface.
 #[derive(Debug)]
@@ -28,6 +33,14 @@ pub(crate) enum Receiver {
     Packet(PacketReceiver),
     Xdp(XdpReceiver),
     Tap(TapReceiver),
+}
+
+/// Counts of an AF_XDP socket when its queue stopped receiving.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct XdpEnd {
+    /// Frames that were in the receive ring.
+    pub(crate) waiting: u64,
+    pub(crate) lost: XdpCounts,
 }
 
 /// A transmit queue of an interface.
@@ -75,23 +88,23 @@ impl Receiver {
     pub(crate) fn start(&mut self) -> Result<(), linux::Error> {
         match self {
             Self::Packet(queue) => queue.start()?,
-            Self::Xdp(queue) => while queue.receive().is_some() {},
+            Self::Xdp(queue) => queue.start(),
             Self::Tap(_) => {}
         }
         Ok(())
     }
 
-    /// Stops reception on an AF_PACKET socket. A failure is not an error, because frames that still
-    /// arrive are counted as waiting. An AF_XDP socket cannot be stopped. Returns the number of
-    /// frames waiting in an AF_XDP socket; 0 for other sockets.
-    fn stop(&self) -> u64 {
+    /// Stops receiving on an AF_PACKET socket. Failing to stop is not an error: frames that still
+    /// arrive are counted as waiting. An AF_XDP socket cannot be stopped, so its counts at this
+    /// moment are returned.
+    fn stop(&self) -> Option<XdpEnd> {
         match self {
             Self::Packet(queue) => {
                 let _ = queue.stop();
-                0
+                None
             }
-            Self::Xdp(queue) => queue.waiting(),
-            Self::Tap(_) => 0,
+            Self::Xdp(queue) => Some(XdpEnd { waiting: queue.waiting(), lost: queue.counts() }),
+            Self::Tap(_) => None,
         }
     }
 }
@@ -103,6 +116,16 @@ impl Sender {
             Self::Packet(queue) => queue.send(frames),
             Self::Xdp(queue) => queue.send(frames),
             Self::Tap(queue) => queue.send(frames),
+        }
+    }
+
+    /// Sends frames that the kernel accepted but has left in an AF_XDP socket's ring. Returns
+    /// whether none are left.
+    #[inline]
+    fn flush(&mut self) -> bool {
+        match self {
+            Self::Xdp(queue) => queue.flush(),
+            Self::Packet(_) | Self::Tap(_) => true,
         }
     }
 }
@@ -185,6 +208,13 @@ impl Ports {
             interface.index = interface_index(&interface.port.interface)?;
         }
         Ok(Some(Self { interfaces, queues: Mutex::new(queues), network }))
+    }
+
+    /// Returns no interfaces at all.
+    #[cfg(test)]
+    fn none() -> Result<Self, linux::Error> {
+        let queues = Mutex::new(Queues::default());
+        Ok(Self { interfaces: Vec::new(), queues, network: Network::own()? })
     }
 
     /// Returns the names of the interfaces in promiscuous mode.

@@ -2,7 +2,7 @@
 //! Compares the interfaces' own counters with the packets that the path received and sent.
 //!
 //! ```text
-//! begin:  read the counters; start the sockets; read the counters
+//! begin:  read the counters; all workers start their sockets; read the counters
 //! retire (each queue): read the counters; stop the socket; read the counters
 //! finish: once the kernel has handed over the last blocks, read the sockets' counters
 //! ```
@@ -11,13 +11,14 @@
 //! difference between the inner readings, and at most the difference between the outer ones.
 
 use crate::ended::Ended;
-use crate::layout::Placed;
 use crate::live::receive::PortQueue;
-use crate::live::{Interface, Ports, Receiver, is_far_end, received_packets};
+use crate::live::start::Line;
+use crate::live::{Interface, Ports, Receiver, XDP_TOO_LONG, XdpEnd, is_far_end, received_packets};
 use crate::queue::Origin;
-use crate::worker::{Head, Tail};
+use crate::worker::{Head, Tail, Worker};
 use linerate_linux as linux;
 use linerate_linux::network::Link;
+use linerate_linux::port::XdpCounts;
 use linerate_path::model::Port;
 use linerate_record::run::{Bounds, InterfaceChanges, InterfaceReport, ReceivedReport, SentReport};
 use std::collections::BTreeMap;
@@ -31,20 +32,22 @@ const BLOCK_HANDED_OVER: Duration = Duration::from_millis(12);
 /// index.
 pub(crate) struct Begun([BTreeMap<u32, Link>; 2]);
 
-/// Starts reception on the workers' sockets.
+/// Lets the workers start reception when all of them are ready, and reads the counters.
+pub(crate) fn begin(ports: &Ports, line: Line<'_>) -> Begun {
+    Begun(line.open(|| ports.links()))
+}
+
+/// Starts reception on a worker's sockets.
 ///
 /// # Errors
-/// Returns an error if the kernel refuses to start reception on a socket.
-pub(crate) fn begin(ports: &Ports, workers: &mut [Placed<'_>]) -> Result<Begun, linux::Error> {
-    let before = ports.links();
-    for (_, worker) in workers {
-        if let Head::Source(queue) = &mut worker.head
-            && let Origin::Live(live) = &mut queue.origin
-        {
-            live.ports.iter_mut().try_for_each(|port| port.receiver.start())?;
-        }
+/// Returns an error if the kernel forbids it.
+pub(crate) fn start(worker: &mut Worker<'_, '_>) -> Result<(), linux::Error> {
+    if let Head::Source(queue) = &mut worker.head
+        && let Origin::Live(live) = &mut queue.origin
+    {
+        live.ports.iter_mut().try_for_each(|port| port.receiver.start())?;
     }
-    Ok(Begun([before, ports.links()]))
+    Ok(())
 }
 
 /// Totals over the receive queues of one interface.
@@ -52,8 +55,10 @@ pub(crate) fn begin(ports: &Ports, workers: &mut [Placed<'_>]) -> Result<Begun, 
 struct Received {
     report: ReceivedReport,
     went_down: u64,
-    /// Lowest of the interface counter's readings just before a queue stopped, and highest of its
-    /// readings just after a queue stopped.
+    /// Frames that did not fit in an AF_XDP socket's memory.
+    too_long: u64,
+    /// Lowest reading of the interface's counter just before one of its queues stopped, and highest
+    /// reading just after one of them stopped.
     stopped: Option<[u64; 2]>,
 }
 
@@ -75,9 +80,10 @@ pub(crate) fn finish(
         if let Head::Source(queue) = &mut ended.worker.head
             && let Origin::Live(live) = &mut queue.origin
         {
-            let ring_full = live.ports.iter().zip(&mut received).map(|(port, sum)| sum.add(port));
-            let ring_full = ring_full.sum();
-            live.add_ring_drops(ring_full);
+            let live = &mut **live;
+            for (port, sum) in live.ports.iter().zip(&mut received) {
+                live.counts.add_kernel_drops(sum.add(port));
+            }
         }
         if let Tail::Sink(sink) = &ended.worker.tail {
             for (index, port) in sink.live.iter().flat_map(|live| &live.ports).enumerate() {
@@ -97,35 +103,33 @@ pub(crate) fn finish(
 }
 
 impl Received {
-    /// Adds the counts of one receive queue, and returns the number of frames dropped because its
-    /// ring was full.
-    fn add(&mut self, port: &PortQueue) -> u64 {
+    /// Adds what one queue received, and returns the frames that the kernel dropped.
+    fn add(&mut self, port: &PortQueue) -> XdpCounts {
         self.report.taken += port.taken;
         self.went_down = self.went_down.max(port.went_down);
         if let [Some(before), Some(after)] = port.stopped {
             let [least, most] = self.stopped.unwrap_or([before, after]);
             self.stopped = Some([least.min(before), most.max(after)]);
         }
-        match &port.receiver {
-            Receiver::Packet(queue) => {
+        let frames = self.report.frames.unwrap_or(0);
+        let lost = match (&port.receiver, port.end) {
+            (Receiver::Packet(queue), _) => {
                 let counts = queue.counts();
-                *self.report.frames.get_or_insert(0) += counts.frames;
-                self.report.ring_full += counts.drops;
+                self.report.frames = Some(frames + counts.frames);
                 self.report.waiting += queue.waiting();
-                counts.drops
+                XdpCounts { ring_full: counts.drops, too_long: 0 }
             }
-            Receiver::Xdp(queue) => {
-                // The kernel counts dropped frames, but not delivered ones.
-                let counts = queue.counts();
-                let ring_full = counts.ring_full + counts.fill_empty + counts.dropped;
-                self.report.ring_full += ring_full;
-                self.report.waiting += port.waiting;
-                let frames = ring_full + port.taken + port.waiting;
-                *self.report.frames.get_or_insert(0) += frames;
-                ring_full
+            (Receiver::Xdp(_), Some(XdpEnd { waiting, lost })) => {
+                // The kernel counts losses, but not what it delivered.
+                self.report.frames = Some(frames + lost.ring_full + port.taken + waiting);
+                self.report.waiting += waiting;
+                lost
             }
-            Receiver::Tap(_) => 0,
-        }
+            (Receiver::Xdp(_) | Receiver::Tap(_), _) => XdpCounts::default(),
+        };
+        self.report.ring_full += lost.ring_full;
+        self.too_long += lost.too_long;
+        lost
     }
 }
 
@@ -140,7 +144,7 @@ fn report(
     let links = [outer, inner, end].map(|links| links.get(&interface.index));
     let went_down = received.as_ref().map_or(0, |received| received.went_down);
     let was_down = sent.is_some_and(|(_, was_down)| was_down);
-    let received = received.map(|Received { mut report, stopped, .. }| {
+    let received = received.map(|Received { mut report, stopped, too_long, .. }| {
         if let ([Some(outer), Some(inner), _], Some([least, most])) = (links, stopped) {
             report.interface = Some(Bounds {
                 least: least.saturating_sub(received_packets(inner, &interface.port)),
@@ -148,6 +152,9 @@ fn report(
             });
         }
         report.interface_drops = grown(links, receive_drops(&interface.port));
+        // They reached no socket: the interface has dropped them, as far as the path can see.
+        let too_long = (too_long > 0).then(|| (XDP_TOO_LONG.to_owned(), too_long));
+        report.interface_drops.extend(too_long);
         report
     });
     let sent = sent.map(|(accepted, _)| SentReport {

@@ -38,10 +38,8 @@ pub fn run_unmetered(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunErr
 
 fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
     let mut ground = Ground::new(job, ticks_per_s());
-    let (pace, mut workers) = lay_out(job, &mut ground)?;
-    let begun = job.live.map(|ports| reconcile::begin(ports, &mut workers)).transpose();
-    let begun = begun.map_err(RunError::System)?;
-    let mut ended = execute::<ON>(job, watch, pace, workers)?;
+    let (pace, workers) = lay_out(job, &mut ground)?;
+    let (mut ended, begun) = execute::<ON>(job, watch, pace, workers)?;
     let live = job.live.zip(begun);
     let interfaces = live.map(|(ports, begun)| reconcile::finish(ports, &begun, &mut ended));
     gather(job, watch, pace, ended, interfaces.unwrap_or_default())

@@ -84,10 +84,16 @@ impl Sink {
         Self { live: Some(Box::new(live)), ..Self::keeping(0) }
     }
 
-    /// Sends a burst if this sink has interfaces. Returns the number of dropped packets and bytes.
+    /// Sends a burst, if this sink has interfaces; returns the packets that were dropped, whose
+    /// birth it sets to 0.
     #[inline]
-    pub(crate) fn send(&mut self, packets: &[Packet<'_>]) -> Tally {
+    pub(crate) fn send(&mut self, packets: &mut [Packet<'_>]) -> Tally {
         self.live.as_mut().map_or_else(Tally::default, |live| live.send(packets))
+    }
+
+    /// Ends sending.
+    pub(crate) fn close(&mut self) {
+        self.live.iter_mut().for_each(|live| live.close());
     }
 
     /// Returns the packets that could not be sent, by cause.

@@ -3,12 +3,14 @@
 //! through its stages, and passes them to its tail (sink or rings).
 
 pub(crate) mod bypass;
+mod control;
 pub(crate) mod homes;
 
 use crate::burst::{Burst, MAX_BURST};
 use crate::context::StageContext;
+use crate::cycle::following;
 use crate::idle::wake::{Slept, Waker};
-use crate::idle::{LONGEST, Rest, Step, wait_slowly};
+use crate::idle::{LONGEST, Rest, Step};
 use crate::meter::{Clock, Meter, Work};
 use crate::packet::Packet;
 use crate::queue::{Origin, SourceQueue};
@@ -17,63 +19,17 @@ use crate::sink::Sink;
 use crate::source::Poll;
 use crate::stage::{BUCKETS, Stage};
 use bypass::{Branch, Bypass};
+pub(crate) use control::Control;
 use homes::Homes;
-use linerate_linux as linux;
 use linerate_path::model::{FullRing, IdlePolicy};
 use linerate_record::run::Tally;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Bins in a ring occupancy histogram: one for an empty ring, then one for each tenth of its
 /// capacity.
 pub(crate) const OCCUPANCY_STEPS: usize = 11;
-
-/// Control flags shared by all workers.
-pub(crate) struct Control<'a> {
-    /// Set to end the run: sources stop, and packets in flight are drained.
-    pub(crate) stop: &'a AtomicBool,
-    /// Set to make all workers exit after one of them has failed.
-    pub(crate) abort: &'a AtomicBool,
-    /// Whether workers share CPUs. If so, they yield their CPU while waiting.
-    pub(crate) yields: bool,
-    /// Ticks per second of the workers' clocks.
-    pub(crate) ticks_per_s: f64,
-    /// Whether to recount bytes after every stage.
-    pub(crate) audit: bool,
-}
-
-impl Control<'_> {
-    #[inline]
-    fn relax(&self) {
-        if self.yields {
-            linux::yield_now();
-        } else {
-            std::hint::spin_loop();
-        }
-    }
-
-    /// Performs one step of slow polling, or yields if workers share CPUs.
-    #[inline]
-    fn wait_slowly(&self, step: u32) {
-        if self.yields {
-            linux::yield_now();
-        } else {
-            wait_slowly(step);
-        }
-    }
-
-    /// Returns whether the run is ending, whether early or as planned.
-    pub(crate) fn is_ending(&self) -> bool {
-        self.is_aborted() || self.stop.load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    fn is_aborted(&self) -> bool {
-        // Relaxed ordering suffices: the flag only requests an exit and publishes no data.
-        self.abort.load(Ordering::Relaxed)
-    }
-}
 
 /// An input ring, with its consumer's statistics.
 pub(crate) struct Inlet<'p> {
@@ -163,6 +119,7 @@ impl<'p> Worker<'_, 'p> {
                 Poll::Finished => break,
                 Poll::Starved => {
                     meter.starved();
+                    self.tail.flush();
                     self.rest(meter, control);
                 }
                 Poll::Blocked => {
@@ -271,13 +228,13 @@ impl<'p> Worker<'_, 'p> {
             }
             Head::Rings { inlets, turn } => {
                 let count = inlets.len();
-                for step in 0..count {
-                    let inlet = &mut inlets[(*turn + step) % count];
+                for _ in 0..count {
+                    let inlet = &mut inlets[*turn];
+                    *turn = following(*turn, count);
                     if meter.is_sampling() {
                         inlet.poll();
                     }
                     if inlet.ring.pop_into(&mut self.burst.packets, self.burst_size) > 0 {
-                        *turn = (*turn + step + 1) % count;
                         self.burst.packets.iter().for_each(Packet::prefetch);
                         return Poll::Ready;
                     }
@@ -336,6 +293,7 @@ impl<'p> Worker<'_, 'p> {
             Tail::Sink(sink) => {
                 let delivered = packets.len() as u64 - sink.send(packets).packets;
                 let mut arrival = None;
+                // The sink has set the birth of packets that it could not send to 0.
                 for packet in packets.iter() {
                     let born = packet.meta().born_ticks;
                     if born != 0 {
@@ -395,16 +353,29 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Marks the worker's source queue, if any, as finished, and closes its output rings.
+    /// Marks the worker's source queue, if any, as finished, and closes its sink or output rings.
     pub(crate) fn close(&mut self) {
         if let Head::Source(queue) = &mut self.head {
             queue.retire();
         }
-        if let Tail::Rings { outlets, .. } = &mut self.tail {
-            for outlet in outlets {
-                outlet.ring.close();
-                outlet.notify();
+        match &mut self.tail {
+            Tail::Sink(sink) => sink.close(),
+            Tail::Rings { outlets, .. } => {
+                for outlet in outlets {
+                    outlet.ring.close();
+                    outlet.notify();
+                }
             }
+        }
+    }
+}
+
+impl Tail<'_> {
+    /// Sends frames that the kernel has left in a ring, if the tail is a sink that sends.
+    #[inline]
+    fn flush(&mut self) {
+        if let Self::Sink(Sink { live: Some(live), .. }) = self {
+            live.flush();
         }
     }
 }

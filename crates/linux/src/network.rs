@@ -32,8 +32,8 @@ use std::os::fd::{FromRawFd, OwnedFd};
 /// Sockets for querying a network namespace.
 #[derive(Debug)]
 pub struct Network {
-    diag: OwnedFd,
-    route: OwnedFd,
+    diag: netlink::Socket,
+    route: netlink::Socket,
     control: OwnedFd,
 }
 
@@ -79,9 +79,7 @@ impl Network {
     }
 
     fn new(diag: OwnedFd, route: OwnedFd, control: OwnedFd) -> Result<Self, Error> {
-        netlink::prepare(&diag)?;
-        netlink::prepare(&route)?;
-        Ok(Self { diag, route, control })
+        Ok(Self { diag: netlink::prepare(diag)?, route: netlink::prepare(route)?, control })
     }
 }
 

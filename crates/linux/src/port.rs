@@ -66,7 +66,7 @@ impl SendRefusal {
     /// Returns the refusal for an error number.
     fn of(errno: i32) -> Self {
         match errno {
-            libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM => Self::Full,
+            libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM | libc::EBUSY => Self::Full,
             libc::EMSGSIZE | libc::EINVAL => Self::TooLong,
             libc::ENETDOWN | libc::EIO => Self::Down,
             libc::ENXIO | libc::ENODEV | libc::EBADFD => Self::Gone,

@@ -63,6 +63,7 @@ pub(crate) fn check(file: &Fields, mistakes: &mut Vec<Mistake>) {
         let help = "for a single interface, set kind = \"interface\"";
         mistakes.push(Mistake::new(&at, message).help(help));
     }
+    check_io(file, mistakes);
     let uses = source == Some("ports") || sink == Some("ports");
     let Some(sections) = file.sections("port") else {
         if uses && !file.is_given("port") {
@@ -96,6 +97,38 @@ pub(crate) fn check(file: &Fields, mistakes: &mut Vec<Mistake>) {
             seen.push(value);
         }
     }
+}
+
+/// Checks that the source and the sink use the same I/O method on an interface that both use: its
+/// queues are opened once, for both directions.
+fn check_io(file: &Fields, mistakes: &mut Vec<Mistake>) {
+    for (from, name) in interfaces("source", file) {
+        for (to, _) in interfaces("sink", file).filter(|(_, other)| *other == name) {
+            let (Some(receives), Some(sends)) = (from.text("io"), to.text("io")) else { continue };
+            if receives != sends {
+                let message = format!(
+                    "the source uses the interface {} with io = \"{receives}\", the sink with io = \
+                     \"{sends}\"",
+                    shown(name)
+                );
+                let help = "set the same io in both";
+                mistakes.push(Mistake::new(&to.place("io"), message).help(help));
+            }
+        }
+    }
+}
+
+/// Iterates over the interfaces that the source or the sink uses: the fields that configure each,
+/// and its name.
+fn interfaces<'f>(section: &str, file: &'f Fields) -> impl Iterator<Item = (&'f Fields, &'f str)> {
+    let fields = file.section(section);
+    let (key, sections) = match fields.and_then(|fields| fields.variant) {
+        Some("interface") => ("name", fields.map(std::slice::from_ref)),
+        Some("ports") => ("interface", file.sections("port")),
+        _ => ("", None),
+    };
+    let sections = sections.unwrap_or_default().iter();
+    sections.filter_map(move |fields| Some((fields, fields.text(key)?)))
 }
 
 /// Checks the offered rate of a live source.

@@ -19,7 +19,7 @@ pub struct InterfaceReport {
     pub port: String,
     /// Name of the interface at the start of the run.
     pub interface: String,
-    /// How frames were exchanged with the kernel: `af_packet` or `tap`.
+    /// How frames were exchanged with the kernel: `af_packet`, `af_xdp` or `tap`.
     pub io: String,
     /// Whether frames addressed to other stations were received as well.
     pub promiscuous: bool,

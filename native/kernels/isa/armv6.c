@@ -53,7 +53,7 @@ ALWAYS_INLINE uint32_t sum_blocks(uint32_t sum, const uint8_t *src, size_t bytes
 	return sum;
 }
 
-/* A word of a caller's buffer, which the caller may have written with any type. */
+/* The caller's bytes, read as an aligned word; they may belong to objects of any type. */
 typedef uint32_t __attribute__((may_alias)) aligned_word;
 
 /* Sums 16 bytes, aligned to 4. */

@@ -175,7 +175,15 @@ impl Running {
         self.report()
     }
 
-    /// Waits for the path, which must succeed. Returns its report.
+    /// Sends a signal to the program, which timeout(1) would not pass on.
+    pub(crate) fn signal(&self, name: &str) {
+        let timeout = self.0.as_ref().expect("it runs").id();
+        let children = fs::read_to_string(format!("/proc/{timeout}/task/{timeout}/children"));
+        let program = children.expect("timeout runs");
+        done(&run(Command::new("kill").args([&format!("-{name}"), program.trim()])));
+    }
+
+    /// Waits for the end of the path, which must be a success; returns its report.
     pub(crate) fn report(self) -> RunReport {
         let output = self.output();
         done(&output);
@@ -224,9 +232,12 @@ pub(crate) fn interface<'r>(report: &'r RunReport, name: &str) -> &'r InterfaceR
     found.unwrap_or_else(|| panic!("no {name} in {:?}", report.interfaces))
 }
 
-/// Asserts that every packet of every interface is accounted for.
+/// Requires that every packet of every interface is explained, from counters that could be read.
 pub(crate) fn assert_reconciled(report: &RunReport) {
     for interface in &report.interfaces {
+        let received = interface.received.as_ref().map(|received| received.interface);
+        let sent = interface.sent.as_ref().map(|sent| sent.interface);
+        assert!(received != Some(None) && sent != Some(None), "{interface:#?}");
         assert_eq!(interface.unexplained(), 0, "{interface:#?}");
     }
 }

@@ -113,6 +113,94 @@ fn two_queues_keep_the_order_of_each_flow_and_every_packet_is_explained() {
     }
 }
 
+/// Writes a path that sends packets of one flow from host a; `run` holds its run settings.
+fn flood(scene: &Scene, io: &str, run: &str) -> String {
+    let mut writer = linerate_dataplane::capture::PcapWriter::new(Vec::new()).expect("memory");
+    writer.write(0, &frame(0, 0)).expect("memory");
+    let capture = writer.finish().expect("memory");
+    fs::write(scene.folder.path().join("flow.pcap"), capture).expect("it can be written");
+    let text = format!(
+        "[source]\nkind = \"capture\"\nfile = \"flow.pcap\"\n\n[sink]\nkind = \"interface\"\nname \
+         = \"a0\"\nio = \"{io}\"\n\n[[stage]]\nkind = \"parse\"\n\n[run]\n{run}\n"
+    );
+    scene.path("flood.toml", &text)
+}
+
+#[test]
+fn a_packet_limit_ends_a_run_whose_second_queue_gets_nothing() {
+    const PACKETS: u64 = 1_000;
+    let Some(scene) = Scene::new(&[]) else { return };
+    let parse = "[[stage]]\nkind = \"parse\"\n";
+    let receiver = format!(
+        "[source]\nkind = \"interface\"\nname = \"p0\"\n\n{parse}\n[run]\npackets = \
+         {PACKETS}\n\n[mapping]\nworkers = [{{ stages = [\"parse\"], replicas = 2 }}]\n"
+    );
+    let receiver = scene.path("f.toml", &receiver);
+    let endless = "time = \"80s\"\nrate = \"2kpps\"";
+    let _sender = scene.start("a", &flood(&scene, "af_packet", endless), &[]);
+    // Several runs: whether one queue disturbs the other depends on when they poll.
+    for _ in 0..4 {
+        let report = scene.start("f", &receiver, &[]).report();
+        assert_reconciled(&report);
+        let taken = report.workers.iter().map(|worker| worker.stages[0].packets);
+        assert_eq!(taken.sum::<u64>(), PACKETS);
+    }
+}
+
+#[test]
+fn frames_that_an_xdp_socket_loses_are_counted_once_and_by_cause() {
+    // More than the receive ring and the fill ring hold.
+    const PACKETS: u64 = 5_000;
+    let Some(scene) = Scene::new(&[]) else { return };
+    for interface in [("a", "a0"), ("f", "p0")] {
+        scene.ip(interface.0, &["link", "set", interface.1, "mtu", "5000"]);
+    }
+    let text = "[source]\nkind = \"interface\"\nname = \"p0\"\nio = \"af_xdp\"\n\n\
+                [[stage]]\nkind = \"parse\"\n";
+    let receiver = scene.start("f", &scene.path("xdp.toml", text), &["--time", "80s"]);
+    scene.run("f", &["sh", "-c", "until ip link show p0 | grep -q xdp; do sleep 0.05; done"]);
+    scene.run("f", &["sleep", "1"]);
+    receiver.signal("STOP");
+    let run = format!("packets = {PACKETS}\nrate = \"50kpps\"");
+    let sent = scene.start("a", &flood(&scene, "af_packet", &run), &[]).report();
+    receiver.signal("CONT");
+    let silence = "ping -n -q -i 0.05 -c 7 -W 1 -s 4500 192.0.2.2; [ $? = 1 ]";
+    scene.run("a", &["sh", "-c", silence]);
+    let report = receiver.end();
+    assert_reconciled(&sent);
+    assert_reconciled(&report);
+    let accepted = interface(&sent, "a0").sent.as_ref().map_or(0, |counts| counts.accepted);
+    let received = interface(&report, "p0").received.as_ref().expect("it receives");
+    assert!(received.ring_full > 0, "{received:?}");
+    assert!(received.taken + received.ring_full >= accepted, "{received:?}");
+    assert_eq!(drops(&report, "source", "rx_ring_full"), received.ring_full);
+    assert_eq!(drops(&report, "source", "xdp_too_long"), 7);
+}
+
+#[test]
+fn an_xdp_socket_sends_all_of_a_burst() {
+    // The kernel sends 32 frames of an AF_XDP socket per call.
+    const PACKETS: u64 = 256;
+    let Some(scene) = Scene::new(&[]) else { return };
+    let run = format!("packets = {PACKETS}\nburst = {PACKETS}");
+    let sent = scene.start("a", &flood(&scene, "af_xdp", &run), &[]).report();
+    assert_reconciled(&sent);
+    let counts = interface(&sent, "a0").sent.as_ref().expect("it sends");
+    assert_eq!(counts.accepted, PACKETS);
+}
+
+#[test]
+fn packets_that_could_not_be_sent_have_no_latency() {
+    const PACKETS: u64 = 2_000;
+    let Some(scene) = Scene::new(&[]) else { return };
+    scene.ip("a", &["link", "set", "a0", "down"]);
+    let run = format!("packets = {PACKETS}\nrate = \"50kpps\"");
+    let report = scene.start("a", &flood(&scene, "af_packet", &run), &[]).report();
+    let lost = drops(&report, "sink", "tx_down") + drops(&report, "source", "rx_missed");
+    assert_eq!(lost, PACKETS);
+    assert_eq!(report.latency.p50.as_number(), None);
+}
+
 #[test]
 fn a_tap_interface_receives_and_sends() {
     let Some(scene) = Scene::new(&[]) else { return };

@@ -13,23 +13,24 @@
 //!
 //! [decision 0301]: ../../../../docs/decisions/0301-joined-segments-are-cut-again.md
 
+use super::limit::Limit;
 use super::segments::Segments;
-use super::{Ports, Receiver};
+use super::{Ports, Receiver, XdpEnd};
 use crate::bucket::flow_bucket;
 use crate::burst::Burst;
 use crate::capture::repair::complete;
+use crate::cycle::following;
 use crate::packet::Packet;
 use crate::source::Poll;
 use crate::stage::Steer;
 use crate::stock::Stock;
 use linerate_kernels::Sum;
-use linerate_linux::port::{Offload, PortState, Received, Segmentation};
+use linerate_linux::port::{Offload, PortState, Received, Segmentation, XdpCounts};
 use linerate_record::input::cause;
 use linerate_record::run::{CutSegments, Tally};
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Number of consecutive empty polls (a few milliseconds) after which the state of the ports is
@@ -40,11 +41,21 @@ const IDLE_POLLS: u32 = 1 << 14;
 const ADDRESSES_BYTES: usize = 12;
 
 /// Drop causes, in the order of `Counts::drops`.
-const CAUSES: [&str; 4] = [cause::TOO_LONG, cause::CUT_SHORT, "unknown_offload", cause::RING_FULL];
+const CAUSES: [&str; 6] = [
+    cause::TOO_LONG,
+    cause::CUT_SHORT,
+    "unknown_offload",
+    cause::RING_FULL,
+    "run_ended",
+    super::XDP_TOO_LONG,
+];
 const TOO_LONG: usize = 0;
 const CUT_SHORT: usize = 1;
 const UNKNOWN_OFFLOAD: usize = 2;
 const RING_FULL: usize = 3;
+/// Taken from an interface, but not delivered before the run ended.
+const RUN_ENDED: usize = 4;
+const XDP_TOO_LONG: usize = 5;
 
 /// A port that a queue receives from.
 pub(crate) struct PortQueue {
@@ -55,8 +66,8 @@ pub(crate) struct PortQueue {
     is_gone: bool,
     /// The interface's packet counter just before and just after this queue stopped receiving.
     pub(crate) stopped: [Option<u64>; 2],
-    /// Frames that were waiting at the end of the run, if the queue cannot be stopped.
-    pub(crate) waiting: u64,
+    /// The queue's counts when it should have stopped; `None` if it could be stopped.
+    pub(crate) end: Option<XdpEnd>,
 }
 
 /// Counts of a queue other than the number of delivered packets.
@@ -74,6 +85,12 @@ pub(crate) struct Counts {
 impl Counts {
     fn drop(&mut self, cause: usize, bytes: u64) {
         self.drops[cause].add(1, bytes);
+    }
+
+    /// Adds frames that the kernel dropped. Their sizes are unknown.
+    pub(crate) fn add_kernel_drops(&mut self, lost: XdpCounts) {
+        self.drops[RING_FULL].add(lost.ring_full, 0);
+        self.drops[XDP_TOO_LONG].add(lost.too_long, 0);
     }
 
     /// Returns the statistics of coalesced frames; `None` if there were none.
@@ -94,8 +111,8 @@ pub(crate) struct Rules<'a> {
     pub(crate) cuts: bool,
     /// The stages' steering, in order.
     pub(crate) steers: Vec<Arc<dyn Steer>>,
-    /// Number of packets that all queues together may still receive; `None` for no limit.
-    pub(crate) left: Option<&'a AtomicU64>,
+    /// Limits the packets that all queues together deliver; `None` for no limit.
+    pub(crate) limit: Option<&'a Limit>,
     /// Index of this queue, and the number of queues.
     pub(crate) queue: [u64; 2],
 }
@@ -109,6 +126,8 @@ pub(crate) struct LiveQueue<'a> {
     first: usize,
     segments: Segments,
     position: u64,
+    /// Number of consecutive empty polls since the last one that queried the ports: less than
+    /// `IDLE_POLLS`.
     idle_polls: u32,
     pub(crate) counts: Counts,
 }
@@ -122,7 +141,7 @@ impl<'a> LiveQueue<'a> {
             went_down: 0,
             is_gone: false,
             stopped: [None; 2],
-            waiting: 0,
+            end: None,
         };
         Self {
             open,
@@ -145,9 +164,15 @@ impl<'a> LiveQueue<'a> {
         most: usize,
         now: u64,
     ) -> Poll {
-        let Some(reserved) = self.reserve(most) else { return Poll::Finished };
-        let is_out_of_buffers = self.fill(stock, burst, reserved);
-        self.give_back(reserved - burst.len());
+        // Other queues take packets meanwhile: what this one took is claimed afterwards.
+        let left = self.rules.limit.map_or(u64::MAX, Limit::left);
+        if left == 0 {
+            return Poll::Finished;
+        }
+        let is_out_of_buffers = self.fill(stock, burst, left.min(most as u64) as usize);
+        if !burst.is_empty() && !self.claim(stock, burst) {
+            return Poll::Finished;
+        }
         if let Some(first) = burst.packets.first_mut() {
             first.meta_mut().born_ticks = now;
             self.idle_polls = 0;
@@ -157,35 +182,37 @@ impl<'a> LiveQueue<'a> {
             return Poll::Blocked;
         }
         self.idle_polls += 1;
-        match self.idle_polls.is_multiple_of(IDLE_POLLS) && self.are_gone() {
-            true => Poll::Finished,
-            false => Poll::Starved,
+        if self.idle_polls == IDLE_POLLS {
+            self.idle_polls = 0;
+            if self.are_gone() {
+                return Poll::Finished;
+            }
         }
+        Poll::Starved
     }
 
-    /// Reserves up to `most` packets of the packet limit; `None` if the limit is reached. Relaxed
-    /// ordering suffices because the queues share nothing but this number.
+    /// Claims the packets of a burst from the limit, if there is one, and drops those beyond it.
+    /// Returns whether the burst still has packets.
     #[inline]
-    fn reserve(&self, most: usize) -> Option<usize> {
-        let Some(left) = self.rules.left else { return Some(most) };
-        let take = |left: u64| left.checked_sub(left.min(most as u64));
-        let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
-        (before > 0).then_some(before.min(most as u64) as usize)
-    }
-
-    #[inline]
-    fn give_back(&self, unused: usize) {
-        if let Some(left) = self.rules.left.filter(|_| unused > 0) {
-            left.fetch_add(unused as u64, Ordering::Relaxed);
+    fn claim<'p>(&mut self, stock: &mut Stock<'p>, burst: &mut Burst<'p>) -> bool {
+        let Some(limit) = self.rules.limit else { return true };
+        let claimed = limit.claim(burst.len() as u64) as usize;
+        for packet in burst.packets.drain(claimed..) {
+            let bytes = packet.length() as u64;
+            stock.taken.packets -= 1;
+            stock.taken.bytes -= bytes;
+            self.counts.drop(RUN_ENDED, bytes);
+            stock.free.push(packet);
         }
+        claimed > 0
     }
 
     /// Fills the burst with packets from the ports. Returns whether the free buffers ran out.
     #[inline]
     fn fill<'p>(&mut self, stock: &mut Stock<'p>, burst: &mut Burst<'p>, most: usize) -> bool {
         let count = self.ports.len();
-        for step in 0..count {
-            let port = (self.first + step) % count;
+        let mut port = self.first;
+        for _ in 0..count {
             while burst.len() < most {
                 if stock.free.is_empty() {
                     return true;
@@ -209,8 +236,9 @@ impl<'a> LiveQueue<'a> {
                     push(packet, burst, &mut self.position, &self.rules);
                 }
             }
+            port = following(port, count);
         }
-        self.first = (self.first + 1) % count.max(1);
+        self.first = following(self.first, count);
         false
     }
 
@@ -257,11 +285,16 @@ impl<'a> LiveQueue<'a> {
         self.idle_polls = IDLE_POLLS - 1;
     }
 
-    /// Stops reception, and reads the interfaces' counters just before and just after.
+    /// Stops receiving, and reads the interfaces' counters just before and just after. Drops the
+    /// segments of a coalesced frame that have not been delivered.
     pub(crate) fn retire(&mut self) {
+        while let Some(bytes) = self.segments.next_bytes() {
+            self.counts.drop(RUN_ENDED, bytes as u64);
+            self.segments.skip();
+        }
         let before = self.open.received(self.ports.len());
         for port in &mut self.ports {
-            port.waiting = port.receiver.stop();
+            port.end = port.receiver.stop();
         }
         let after = self.open.received(self.ports.len());
         for (index, port) in self.ports.iter_mut().enumerate() {
@@ -270,12 +303,7 @@ impl<'a> LiveQueue<'a> {
         }
     }
 
-    /// Adds frames that the kernel dropped because a ring was full. Their sizes are unknown.
-    pub(crate) fn add_ring_drops(&mut self, frames: u64) {
-        self.counts.drops[RING_FULL].add(frames, 0);
-    }
-
-    /// Returns the packets that reached a socket but not the path, by cause.
+    /// Returns the packets that reached a socket but not the path, keyed by cause.
     pub(crate) fn drops(&self) -> BTreeMap<String, Tally> {
         let drops = CAUSES.iter().zip(self.counts.drops).filter(|(_, tally)| tally.packets > 0);
         drops.map(|(cause, tally)| ((*cause).to_owned(), tally)).collect()
@@ -403,3 +431,6 @@ fn finish_checksum(
     frame.get_mut(field..field + 2)?.copy_from_slice(&sum.to_be_bytes());
     Some(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -74,14 +74,14 @@ impl Segments {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use linerate_kernels::Sum;
     use linerate_kernels::checksum::reference;
 
     /// Returns UDP datagrams over IPv4 with 2500 payload bytes in total, coalesced as by
     /// segmentation offload.
-    fn coalesced() -> Vec<u8> {
+    pub(crate) fn coalesced() -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
         frame.extend([0x45, 0, 0x09, 0xe0, 0, 7, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
         frame.extend([0, 7, 0, 9, 0x09, 0xcc, 0x12, 0x34]);

@@ -64,9 +64,10 @@ impl LiveSink {
         Self { ports, full, drops: [Tally::default(); CAUSES.len()], order }
     }
 
-    /// Sends a burst. Returns the dropped packets.
+    /// Sends a burst. Returns the dropped packets, which from then on have no birth: they are not
+    /// among those whose latency is measured.
     #[inline]
-    pub(crate) fn send(&mut self, packets: &[Packet<'_>]) -> Tally {
+    pub(crate) fn send(&mut self, packets: &mut [Packet<'_>]) -> Tally {
         let Self { ports, full, drops, order } = self;
         let mut retries = if *full == FullRing::Wait { RETRIES } else { 0 };
         let mut lost = Tally::default();
@@ -91,7 +92,9 @@ impl LiveSink {
                     continue;
                 }
                 let refused = rest.first().copied().unwrap_or(next);
-                let bytes = packets[usize::from(refused)].length() as u64;
+                let refused = &mut packets[usize::from(refused)];
+                refused.meta_mut().born_ticks = 0;
+                let bytes = refused.length() as u64;
                 drops[cause(refusal)].add(1, bytes);
                 lost.add(1, bytes);
                 port.was_down |= refusal == SendRefusal::Down;
@@ -101,7 +104,28 @@ impl LiveSink {
         lost
     }
 
-    /// Returns the packets that the sink dropped, by cause.
+    /// Sends frames that the kernel has left in a ring. Returns whether none are left.
+    #[inline]
+    pub(crate) fn flush(&mut self) -> bool {
+        let mut is_done = true;
+        for port in &mut self.ports {
+            is_done &= port.sender.flush();
+        }
+        is_done
+    }
+
+    /// Sends all frames that the kernel has left in a ring, unless the interface stays full. The
+    /// interface's counters show how many it did not send.
+    pub(crate) fn close(&mut self) {
+        for _ in 0..RETRIES {
+            if self.flush() {
+                break;
+            }
+            yield_now();
+        }
+    }
+
+    /// Returns the dropped packets, keyed by cause.
     pub(crate) fn drops(&self) -> BTreeMap<String, Tally> {
         let drops = CAUSES.iter().zip(self.drops).filter(|(_, tally)| tally.packets > 0);
         drops.map(|(cause, tally)| ((*cause).to_owned(), tally)).collect()

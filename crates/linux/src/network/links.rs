@@ -146,6 +146,25 @@ mod tests {
         assert!(links.iter().any(|link| link.name == "lo" && link.mtu.is_some()), "{links:?}");
     }
 
+    #[test]
+    fn threads_that_ask_at_the_same_time_get_their_own_answers() {
+        let Ok(network) = Network::own() else {
+            println!("SKIP: netlink may not be used here");
+            return;
+        };
+        let ask = || {
+            for _ in 0..200 {
+                let links = network.links().expect("the kernel answers");
+                assert!(links.iter().any(|link| link.name == "lo"), "{links:?}");
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(ask);
+            }
+        });
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig {
             failure_persistence: None,

@@ -4,6 +4,7 @@
 use super::u32_at;
 use crate::Error;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 /// Length of `nlmsghdr`: length, type, flags, sequence number, port ID.
 const HEADER: usize = 16;
@@ -80,8 +81,12 @@ pub(super) fn put(body: &mut Vec<u8>, kind: u16, bytes: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
+/// A netlink socket. A reply goes to whichever thread reads it first, so one thread at a time sends
+/// a request and reads the reply.
+pub(super) type Socket = Mutex<OwnedFd>;
+
 /// Sets a socket's timeouts.
-pub(super) fn prepare(socket: &OwnedFd) -> Result<(), Error> {
+pub(super) fn prepare(socket: OwnedFd) -> Result<Socket, Error> {
     for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
         // SAFETY: the option value is a `timeval` that is valid during the call.
         let status = unsafe {
@@ -98,13 +103,13 @@ pub(super) fn prepare(socket: &OwnedFd) -> Result<(), Error> {
             return Err(Error::last("setsockopt", "timeout".to_owned(), advice));
         }
     }
-    Ok(())
+    Ok(Mutex::new(socket))
 }
 
 /// Requests all objects of a kind. Calls `each` with the type and body of every message in the
 /// reply.
 pub(super) fn dump(
-    socket: &OwnedFd,
+    socket: &Socket,
     kind: u16,
     body: &[u8],
     mut each: impl FnMut(u16, &[u8]),
@@ -114,7 +119,7 @@ pub(super) fn dump(
 
 /// Requests one object and calls `each` with the reply.
 pub(super) fn get(
-    socket: &OwnedFd,
+    socket: &Socket,
     kind: u16,
     body: &[u8],
     mut each: impl FnMut(u16, &[u8]),
@@ -123,7 +128,7 @@ pub(super) fn get(
 }
 
 /// Changes an object in the socket's namespace.
-pub(super) fn change(socket: &OwnedFd, kind: u16, flags: u16, body: &[u8]) -> Result<(), Error> {
+pub(super) fn change(socket: &Socket, kind: u16, flags: u16, body: &[u8]) -> Result<(), Error> {
     let changed = ask(socket, kind, REQUEST | ACKNOWLEDGE | flags, body, &mut |_, _| {});
     changed.map_err(|error| match error {
         Error::Call { call, value, errno, .. } => {
@@ -137,7 +142,7 @@ pub(super) fn change(socket: &OwnedFd, kind: u16, flags: u16, body: &[u8]) -> Re
 const ADVICE: &str = "load the kernel module (inet_diag, udp_diag or af_packet_diag)";
 
 fn ask(
-    socket: &OwnedFd,
+    socket: &Socket,
     kind: u16,
     flags: u16,
     body: &[u8],
@@ -145,6 +150,7 @@ fn ask(
 ) -> Result<(), Error> {
     let failed = |call| Error::last(call, format!("netlink message {kind}"), ADVICE);
     let question = question(kind, flags, body);
+    let socket = socket.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: `question` is valid for reading during the call.
     let sent =
         unsafe { libc::send(socket.as_raw_fd(), question.as_ptr().cast(), question.len(), 0) };

@@ -28,6 +28,9 @@ const FRAME_BYTES: usize = 4096;
 /// Frames per receiver and per sender, and entries per ring: a power of two.
 const FRAMES: u32 = 2048;
 
+/// Frames that the kernel sends per call in copy mode (`TX_BATCH_SIZE`).
+const SENT_PER_CALL: u32 = 32;
+
 const RIGHT: &str = "AF_XDP needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root";
 const BUSY: &str = "another program uses this queue; stop that program, or use io = \"af_packet\"";
 
@@ -48,6 +51,8 @@ pub struct XdpReceiver {
     filled: Ring,
     /// Frame returned by the last call. The next call returns its memory to the kernel.
     taken: Option<u64>,
+    /// The kernel's counts at the start.
+    at_start: XdpCounts,
     queue: Arc<Queue>,
 }
 
@@ -57,18 +62,42 @@ pub struct XdpSender {
     send: Ring,
     sent: Ring,
     free: Vec<u64>,
+    /// Whether the transmit ring still had frames after the last call.
+    is_behind: bool,
     queue: Arc<Queue>,
 }
 
-/// A receiver's counters since it was opened (`xdp_statistics`).
+/// Frames that the kernel dropped before a receiver could take them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpCounts {
-    /// Frames dropped because they were too long, or for other reasons in the kernel.
-    pub dropped: u64,
-    /// Frames dropped because the receive ring was full.
+    /// Frames dropped because the receive ring was full or the fill ring was empty.
     pub ring_full: u64,
-    /// Frames dropped because the fill ring was empty.
-    pub fill_empty: u64,
+    /// Frames dropped because they did not fit in a frame of the UMEM.
+    pub too_long: u64,
+}
+
+impl XdpCounts {
+    /// Decodes `xdp_statistics`: six 64-bit numbers, of which `rx_dropped` counts every frame for
+    /// which there was no room in the UMEM. Those for which the fill ring was empty are counted in
+    /// `rx_fill_ring_empty_descs` too; the rest were too long. `rx_ring_full` counts other frames.
+    fn decode(words: &[u32; 12]) -> Self {
+        let number = |index: usize| {
+            let [a, b, c, d] = words[2 * index].to_ne_bytes();
+            let [e, f, g, h] = words[2 * index + 1].to_ne_bytes();
+            u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+        };
+        let (dropped, ring_full, fill_empty) = (number(0), number(3), number(4));
+        let too_long = dropped.saturating_sub(fill_empty);
+        Self { ring_full: ring_full + dropped - too_long, too_long }
+    }
+
+    /// Returns the frames dropped since `earlier`.
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            ring_full: self.ring_full.saturating_sub(earlier.ring_full),
+            too_long: self.too_long.saturating_sub(earlier.too_long),
+        }
+    }
 }
 
 /// Opens the first `queues` queues of an interface. Only the first `receiving` of them receive the
@@ -134,9 +163,10 @@ fn open_queue(
     bind(&socket, name, interface, number)?;
     program.map_or(Ok(()), |program| program.add(number, &socket))?;
     let queue = Arc::new(Queue { socket, memory, _program: program.cloned(), interface });
-    let receiver = XdpReceiver { fill, filled, taken: None, queue: Arc::clone(&queue) };
+    let at_start = XdpCounts::default();
+    let receiver = XdpReceiver { fill, filled, taken: None, at_start, queue: Arc::clone(&queue) };
     let free = (FRAMES..2 * FRAMES).map(frame).collect();
-    Ok((receiver, XdpSender { send, sent, free, queue }))
+    Ok((receiver, XdpSender { send, sent, free, is_behind: false, queue }))
 }
 
 fn bind(socket: &OwnedFd, name: &str, interface: u32, number: u32) -> Result<(), Error> {
@@ -213,19 +243,27 @@ impl XdpReceiver {
         }
     }
 
-    /// Returns the kernel's counters since the queue was opened.
+    /// Starts receiving: discards frames received earlier, and counts losses from now on.
+    pub fn start(&mut self) {
+        // Frames may arrive faster than they are discarded; the earlier ones all fit in the ring.
+        for _ in 0..FRAMES {
+            if self.receive().is_none() {
+                break;
+            }
+        }
+        self.at_start = self.read_counts();
+    }
+
+    /// Returns the frames that the kernel dropped since the start.
     pub fn counts(&self) -> XdpCounts {
-        // `xdp_statistics`: six 64-bit numbers.
+        self.read_counts().since(self.at_start)
+    }
+
+    /// Returns the frames that the kernel dropped since the queue was opened.
+    fn read_counts(&self) -> XdpCounts {
         let mut words = [0; 12];
         let read = get_at(&self.queue.socket, libc::SOL_XDP, libc::XDP_STATISTICS, &mut words);
-        let number =
-            |index: usize| u64::from(words[2 * index]) | u64::from(words[2 * index + 1]) << 32;
-        match read {
-            Some(()) if cfg!(target_endian = "little") => {
-                XdpCounts { dropped: number(0), ring_full: number(3), fill_empty: number(4) }
-            }
-            _ => XdpCounts::default(),
-        }
+        read.map_or_else(XdpCounts::default, |()| XdpCounts::decode(&words))
     }
 
     /// Returns the number of frames received but not yet taken.
@@ -282,13 +320,57 @@ impl XdpSender {
         self.sent.release();
     }
 
-    /// Makes the kernel send the frames in the transmit ring.
-    fn kick(&self) -> Option<SendRefusal> {
+    /// Makes the kernel send frames that earlier calls left in the transmit ring, if any. Returns
+    /// whether the ring is empty now.
+    #[inline]
+    pub fn flush(&mut self) -> bool {
+        if self.is_behind {
+            self.collect();
+            self.kick();
+        }
+        !self.is_behind
+    }
+
+    /// Makes the kernel send the frames in the transmit ring, with no more calls than it needs for
+    /// them. A call ends early if the interface is full or drops a frame, or if the socket's send
+    /// buffer is full; the remaining frames are left to the next send or flush. Whether a call sent
+    /// something cannot be determined: before Linux 6.17, the kernel does not publish its progress
+    /// until the ring is empty.
+    fn kick(&mut self) -> Option<SendRefusal> {
         let socket = self.queue.socket.as_raw_fd();
         let flags = libc::MSG_DONTWAIT;
-        // SAFETY: the call passes neither data nor an address.
-        let status =
-            unsafe { libc::sendto(socket, std::ptr::null(), 0, flags, std::ptr::null(), 0) };
-        (status < 0).then(SendRefusal::last).filter(|refusal| *refusal != SendRefusal::Full)
+        let mut refusal = None;
+        for _ in 0..self.send.unread().div_ceil(SENT_PER_CALL) {
+            // SAFETY: no data, no address.
+            let status =
+                unsafe { libc::sendto(socket, std::ptr::null(), 0, flags, std::ptr::null(), 0) };
+            refusal = (status < 0).then(SendRefusal::last);
+            if !matches!(refusal, None | Some(SendRefusal::Full)) || self.send.unread() == 0 {
+                break;
+            }
+        }
+        self.is_behind = self.send.unread() > 0;
+        refusal.filter(|refusal| *refusal != SendRefusal::Full)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_two_counters_count_is_one_loss() {
+        let mut words = [0; 12];
+        // Dropped, ring full, fill ring empty, in native byte order; other counters are at 9.
+        let numbers = [7u64, 9, 9, 3, 5, 9];
+        for (index, number) in numbers.iter().enumerate() {
+            let bytes = number.to_ne_bytes();
+            let half = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
+            (words[2 * index], words[2 * index + 1]) = (half(0), half(4));
+        }
+        let counts = XdpCounts::decode(&words);
+        assert_eq!(counts, XdpCounts { ring_full: 8, too_long: 2 });
+        let earlier = XdpCounts { ring_full: 6, too_long: 2 };
+        assert_eq!(counts.since(earlier), XdpCounts { ring_full: 2, too_long: 0 });
     }
 }

@@ -79,6 +79,23 @@ fn ports_and_their_use_agree() {
 }
 
 #[test]
+fn both_directions_of_an_interface_use_the_same_io() {
+    let end = |section: &str, io: &str| {
+        format!("[{section}]\nkind = 'interface'\nname = 'v0'\nio = '{io}'\n")
+    };
+    path(&format!("{}{}{PARSE}", end("source", "af_xdp"), end("sink", "af_xdp")));
+    assert_eq!(
+        messages(&format!("{}{}{PARSE}", end("source", "af_xdp"), end("sink", "af_packet"))),
+        "8:6: the source uses the interface 'v0' with io = \"af_xdp\", the sink with io = \
+         \"af_packet\"; set the same io in both"
+    );
+    // The first port is a TAP interface.
+    let ports = format!("{TWO}[source]\nkind = 'ports'\n{PARSE}");
+    let refused = messages(&format!("{ports}{}", end("sink", "af_packet")));
+    assert!(refused.contains("with io = \"tap\", the sink with io = \"af_packet\""), "{refused}");
+}
+
+#[test]
 fn live_packets_have_no_rate_and_no_state_in_a_replicated_first_worker() {
     let source = "[source]\nkind = 'interface'\nname = 'v0'\n";
     let rated = format!("{source}{PARSE}[run]\nrate = '1Mpps'\n");

@@ -6,7 +6,7 @@
 //! return redirect_map(sockets, frame.rx_queue_index, otherwise XDP_PASS)
 //! ```
 
-use super::BUSY;
+use super::{BUSY, RIGHT};
 use crate::Error;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -30,8 +30,6 @@ const GENERIC: u32 = 2;
 const RX_QUEUE: u64 = 16;
 const REDIRECT_MAP: u64 = 51;
 const PASS: u64 = 2;
-
-const RIGHT: &str = "AF_XDP needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root";
 
 /// Size of the attributes passed to bpf(2), in 32-bit words: enough for the commands used here.
 /// Unused words are 0.

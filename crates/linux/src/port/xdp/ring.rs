@@ -151,6 +151,13 @@ impl Ring {
         self.memory.atomic(self.producer).load(Ordering::Acquire).wrapping_sub(self.next)
     }
 
+    /// Returns the number of published entries that the kernel has not read yet, as far as it has
+    /// published that.
+    pub(super) fn unread(&self) -> u32 {
+        // Relaxed: only a count; what the kernel has sent is read from the completion ring.
+        self.next.wrapping_sub(self.memory.atomic(self.consumer).load(Ordering::Relaxed))
+    }
+
     /// Returns whether the kernel needs a wakeup before it uses this ring.
     pub(super) fn needs_wakeup(&self) -> bool {
         self.memory.atomic(self.flags).load(Ordering::Relaxed) & NEED_WAKEUP != 0

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The common start of reception: no socket receives before every worker is about to poll.
+//! Otherwise, rings would overflow while threads start, clocks are measured and counters are
+//! opened, and the loss would look like that of a slow worker.
+//!
+//! ```text
+//! worker:          prepare; ready; wait for the gate; start its sockets; started; poll
+//! calling thread:  wait until all are ready; read the counters; open the gate;
+//!                  wait until all have started; read the counters
+//! ```
+//!
+//! A worker is ready or started when it drops its end of a channel that carries no messages, so a
+//! worker that fails or panics before is not waited for.
+
+use std::convert::Infallible;
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// A worker's part in the start.
+#[derive(Clone)]
+pub(crate) struct Ticket<'g> {
+    gate: &'g OnceLock<()>,
+    ready: Sender<Infallible>,
+    started: Sender<Infallible>,
+}
+
+/// The calling thread's part in the start.
+pub(crate) struct Line<'g> {
+    gate: &'g OnceLock<()>,
+    ready: Receiver<Infallible>,
+    started: Receiver<Infallible>,
+}
+
+/// Returns the line of a start behind `gate`, and the ticket to clone for each worker.
+pub(crate) fn line_up(gate: &OnceLock<()>) -> (Line<'_>, Ticket<'_>) {
+    let ((ready, all_ready), (started, all_started)) = (channel(), channel());
+    let line = Line { gate, ready: all_ready, started: all_started };
+    (line, Ticket { gate, ready, started })
+}
+
+impl Ticket<'_> {
+    /// Waits until the gate opens, then starts a worker's sockets.
+    pub(crate) fn start<R>(self, start: impl FnOnce() -> R) -> R {
+        let Self { gate, ready, started } = self;
+        drop(ready);
+        gate.wait();
+        let result = start();
+        drop(started);
+        result
+    }
+}
+
+impl Line<'_> {
+    /// Opens the gate when all workers are ready. Returns what `read` returned before that, and
+    /// when all workers had started.
+    pub(crate) fn open<R>(self, read: impl Fn() -> R) -> [R; 2] {
+        // These end with an error: when the last ticket is dropped.
+        let _ = self.ready.recv();
+        let before = read();
+        let _ = self.gate.set(());
+        let _ = self.started.recv();
+        [before, read()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn counters_are_read_before_the_first_and_after_the_last_start() {
+        let (gate, log) = (OnceLock::new(), Mutex::new(Vec::new()));
+        let note = |event: &'static str| log.lock().unwrap().push(event);
+        std::thread::scope(|scope| {
+            let (line, ticket) = line_up(&gate);
+            for _ in 0..3 {
+                let ticket = ticket.clone();
+                scope.spawn(move || {
+                    note("ready");
+                    ticket.start(|| note("start"));
+                });
+            }
+            let failed = ticket;
+            scope.spawn(move || {
+                note("ready");
+                drop(failed);
+            });
+            line.open(|| note("read"));
+        });
+        let expected = [&["ready"; 4][..], &["read"], &["start"; 3], &["read"]].concat();
+        assert_eq!(log.into_inner().unwrap(), expected);
+    }
+}

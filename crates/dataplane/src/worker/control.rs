@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How a run controls its workers, and how they wait.
+
+use crate::idle::wait_slowly;
+use linerate_linux as linux;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Control flags shared by all workers.
+pub(crate) struct Control<'a> {
+    /// Ends the run: sources stop, and packets in flight are drained.
+    pub(crate) stop: &'a AtomicBool,
+    /// Makes all workers exit, because one of them failed.
+    pub(crate) abort: &'a AtomicBool,
+    /// Whether workers share CPUs. If so, they yield while waiting.
+    pub(crate) yields: bool,
+    /// Ticks per second of the workers' clocks.
+    pub(crate) ticks_per_s: f64,
+    /// Whether to recount bytes after every stage.
+    pub(crate) audit: bool,
+}
+
+impl Control<'_> {
+    /// Waits a moment, or yields if workers share CPUs.
+    #[inline]
+    pub(super) fn relax(&self) {
+        if self.yields {
+            linux::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Performs one step of slow polling, or yields if workers share CPUs.
+    #[inline]
+    pub(super) fn wait_slowly(&self, step: u32) {
+        if self.yields {
+            linux::yield_now();
+        } else {
+            wait_slowly(step);
+        }
+    }
+
+    /// Returns whether the run is ending, early or on time.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_aborted() || self.stop.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn is_aborted(&self) -> bool {
+        // Relaxed ordering suffices: the flag only requests an exit and publishes no data.
+        self.abort.load(Ordering::Relaxed)
+    }
+}
