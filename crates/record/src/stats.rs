@@ -20,8 +20,10 @@
 //! far.
 
 pub mod coverage;
+mod quantiles;
 mod shares;
 
+pub use quantiles::{normal_quantile, student_quantile};
 pub use shares::{sampled_share, share_interval};
 
 use crate::random::Random;
@@ -195,6 +197,11 @@ pub fn paired_ratio(baseline: &[f64], candidate: &[f64], confidence: f64) -> Est
 /// through the quantiles of the series (Woodruff, 1952). For how resampling works and its limits,
 /// see [`block_bootstrap_ratio`].
 ///
+/// The interval ends at the extremes of the series at most, and even if the samples were
+/// independent, the median would be beyond those of n samples with probability `2^(1-n)`. The
+/// interval is infinite if this is more than `1 - confidence`: with fewer than 5 samples for 90 %
+/// confidence, and fewer than 6 for 95 %.
+///
 /// The value is NaN if the series is empty or contains a non-finite sample.
 pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Estimate {
     let unknown = unknown_of(series.len(), confidence);
@@ -212,7 +219,9 @@ pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Est
     };
     let cells = series.iter().map(|&x| Cell { above: below(x), under: 1.0 }).collect();
     let at = |share: f64| quantile_of_sorted(&sorted, share.clamp(0.0, 1.0));
+    let is_beyond_extremes = 0.5_f64.powf(series.len() as f64 - 1.0);
     match resampled_interval(cells, confidence, seed) {
+        _ if is_beyond_extremes > 1.0 - confidence => Estimate { value, ..unknown },
         Some((low, high)) => Estimate { value, low: at(low), high: at(high), ..unknown },
         None => Estimate { value, ..unknown },
     }
@@ -367,12 +376,11 @@ fn resample(cells: &[Cell], length: usize, blocks: usize, seed: u64) -> Vec<f64>
 
 /// Returns the factor by which an interval from `blocks` blocks must be wider than one from
 /// infinitely many blocks. The spread is estimated with `blocks - 1` degrees of freedom, so for k
-/// blocks the factor is `sqrt(k / (k-1)) * t / z`, with t expanded about z to first order
-/// (Abramowitz and Stegun, 26.7.5).
+/// blocks the factor is `sqrt(k / (k-1)) * t / z`. Below 50 % confidence, where t and z are near 0,
+/// the factor is that of 50 %.
 fn student_factor(blocks: usize, tail: f64) -> f64 {
-    let (blocks, freedom) = (blocks as f64, (blocks - 1) as f64);
-    let z = normal_quantile(tail);
-    (blocks / freedom).sqrt() * (1.0 + (z * z + 1.0) / (4.0 * freedom))
+    let (blocks, freedom, tail) = (blocks as f64, (blocks - 1) as f64, tail.min(0.25));
+    (blocks / freedom).sqrt() * student_quantile(freedom, tail) / normal_quantile(tail)
 }
 
 /// Returns the factor by which to widen an interval when the correlation length is not small
@@ -383,13 +391,6 @@ fn student_factor(blocks: usize, tail: f64) -> f64 {
 /// unaffected.
 fn memory_factor(length: usize, n: usize) -> f64 {
     1.0 + 3.0 * (length - 1) as f64 / n as f64
-}
-
-/// Returns the value that a standard normal variable exceeds with probability `tail`, 0 to 0.5,
-/// accurate to 0.003 (Abramowitz and Stegun, 26.2.22).
-fn normal_quantile(tail: f64) -> f64 {
-    let t = (-2.0 * tail.ln()).sqrt();
-    t - (2.30753 + 0.27061 * t) / (1.0 + 0.99229 * t + 0.04481 * t * t)
 }
 
 /// Computes the block length from the autocorrelation of the series, following Politis and White
