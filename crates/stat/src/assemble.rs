@@ -394,3 +394,24 @@ impl Runs<'_> {
         self.runs.iter().map(|run| run.elapsed_ns as f64 / 1e9).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A count without variation is as comparable with a baseline as any other.
+    #[test]
+    fn equal_counts_of_several_runs_have_an_interval_of_no_width() {
+        let figure = |runs: usize, tier| {
+            over_runs("events", &vec![Estimate::exactly(120.0); runs], tier, "counted")
+        };
+        let six = figure(6, Tier::Sw);
+        assert_eq!((six.low, six.high, six.confidence), (Some(120.0), Some(120.0), Some(0.95)));
+        assert_eq!((six.as_number(), six.n), (Some(120.0), 6));
+        let five = figure(5, Tier::Sw);
+        assert_eq!((five.low, five.high, five.confidence), (None, None, Some(0.95)));
+        for exact in [figure(1, Tier::Sw), figure(6, Tier::Sim)] {
+            assert_eq!((exact.low, exact.high, exact.confidence), (None, None, None));
+        }
+    }
+}

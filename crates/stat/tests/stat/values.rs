@@ -203,22 +203,6 @@ fn several_runs_give_a_median_with_its_interval() {
     assert_eq!(faults.raw.unwrap() as f64, number(&faults.count));
 }
 
-/// A count without variation is as comparable with a baseline as any other count.
-#[test]
-fn equal_counts_of_several_runs_have_an_interval_of_no_width() {
-    let request = || events(command(&["true"]), &["emulation_faults"]);
-    let outcome = run(&Request { repeat: 6, per: Some(Per::Units(2.0)), ..request() });
-    check_figures(&outcome);
-    for name in ["emulation_faults", "emulation_faults_per_unit"] {
-        let figure = figure(&outcome, name);
-        assert_eq!((number(figure), figure.low, figure.high), (0.0, Some(0.0), Some(0.0)));
-        assert_eq!((figure.n, figure.confidence), (6, Some(0.95)));
-    }
-    let once = run(&request());
-    let figure = figure(&once, "emulation_faults");
-    assert_eq!((figure.low, figure.high, figure.confidence), (None, None, None));
-}
-
 #[test]
 fn a_count_of_some_runs_says_of_how_many() {
     let is_lost = Cell::new(false);
