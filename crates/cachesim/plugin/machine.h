@@ -20,9 +20,9 @@
 enum writes {
 	/* a miss fetches the line */
 	ALLOCATE,
-	/* a miss continues to the next level, without a line in L1D */
+	/* a miss continues to the next level, which keeps the line, without a line in L1D */
 	AROUND,
-	/* as AROUND, and a hit also continues to the next level */
+	/* as AROUND, and a hit also continues to the next level; not with an L2 of victims */
 	THROUGH,
 };
 
