@@ -6,6 +6,7 @@
 //! | samples | estimate |
 //! |---|---|
 //! | independent (latencies of sampled packets) | [`quantile_interval`], [`median_interval`] |
+//! | independent: the fastest of several passes | [`minimum_interval`] |
 //! | rounds in each of which a baseline and a candidate ran | [`paired_ratio`] |
 //! | consecutive windows of one run (autocorrelated): median | [`block_bootstrap_median`] |
 //! | consecutive windows: a cost per packet, ticks over packets | [`block_bootstrap_ratio`] |
@@ -127,6 +128,44 @@ pub fn quantile_interval(samples: &[f64], q: f64, confidence: f64) -> Estimate {
     let end = |rank: Option<usize>| rank.map(|rank| sorted[rank]);
     let n = sorted.len() as u64;
     Estimate { confidence, ..Estimate::of_ends(value, end(low), end(high), n) }
+}
+
+/// Returns the minimum of independent samples and an interval for the minimum that as many other
+/// samples would have, that is, for the median of such minima. For 95 %, it takes 3 samples.
+///
+/// No sample is below the floor that interference adds to, so resampling these samples would only
+/// show that the minimum might be higher. The interval therefore extends as far below the minimum as
+/// above it, by its distance from the `k`-th smallest sample. If the excess over the floor is
+/// exponential, the distance from the `i`-th to the next of `n` samples is exponential with mean
+/// `1 / (n - i)`, and independent of the others. The minimum is above the median of minima by more
+/// than its distance from the `k`-th with probability
+///
+/// ```text
+/// 1/2 (n-1)/(2n-1) (n-2)/(2n-2) ... (n-k+1)/(2n-k+1)
+/// ```
+///
+/// and below it by as much hardly ever. The interval uses the first `k` for which this is at most
+/// `1 - confidence`; without one, it is infinite.
+///
+/// The value is NaN if `samples` is empty or contains NaN.
+pub fn minimum_interval(samples: &[f64], confidence: f64) -> Estimate {
+    let unknown = unknown_of(samples.len(), confidence);
+    let Some(sorted) = sorted(samples) else {
+        return unknown;
+    };
+    let (n, value) = (sorted.len() as f64, sorted[0]);
+    let mut miss = 0.5;
+    let is_far = |i: &usize| {
+        miss *= (n - *i as f64) / (2.0 * n - *i as f64);
+        miss <= 1.0 - confidence
+    };
+    match (1..sorted.len()).find(is_far) {
+        Some(i) => {
+            let half = sorted[i] - value;
+            Estimate { value, low: value - half, high: value + half, ..unknown }
+        }
+        None => Estimate { value, ..unknown },
+    }
 }
 
 /// Returns the estimate for samples that do not determine a value: NaN with an infinite interval.

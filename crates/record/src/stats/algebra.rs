@@ -90,10 +90,12 @@ impl Estimate {
         Self { low: quotient.low.max(0.0), ..quotient }
     }
 
-    /// Clamps the value and both ends to at least 0, for nonnegative quantities.
+    /// Clamps the value and both ends to at least 0, for nonnegative quantities. An unknown value
+    /// (NaN) stays unknown.
     #[must_use]
     pub fn at_least_zero(self) -> Self {
-        let [value, low, high] = [self.value, self.low, self.high].map(|end| end.max(0.0));
+        let clamp = |end: f64| if end < 0.0 { 0.0 } else { end };
+        let [value, low, high] = [self.value, self.low, self.high].map(clamp);
         Self { value, low, high, ..self }
     }
 
@@ -183,5 +185,6 @@ mod tests {
         let ratio = closed.over(open);
         assert_eq!((ratio.low, ratio.high), (0.0, f64::INFINITY));
         assert_eq!(ends(open.scale(0.0)), (0.0, 0.0, 0.0));
+        assert!(median_interval(&[], CONFIDENCE).at_least_zero().value.is_nan());
     }
 }

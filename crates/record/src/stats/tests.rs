@@ -167,6 +167,29 @@ fn the_median_of_independent_samples_is_covered_at_any_size() {
     }
 }
 
+/// The excess over the floor is exponential, or a mixture of little and much interference.
+#[test]
+fn the_minimum_of_other_passes_is_covered() {
+    let excess: [fn(&mut Draw) -> f64; 2] = [
+        |d| -(1.0 - d.0.uniform()).ln(),
+        |d| -(1.0 - d.0.uniform()).ln() * if d.0.uniform() < 0.2 { 30.0 } else { 1.0 },
+    ];
+    for n in [3, 4, 6, 24] {
+        for one in excess {
+            let mut draw = Draw(Random::new(3));
+            let mut least = || samples(n, || 50.0 + one(&mut draw)).into_iter().reduce(f64::min);
+            let minima: Vec<f64> = (0..2000).filter_map(|_| least()).collect();
+            let truth = median(&minima).unwrap();
+            let found =
+                coverage(truth, |d, _| minimum_interval(&samples(n, || 50.0 + one(d)), CONFIDENCE));
+            assert_within(91.0..=99.5, found);
+        }
+    }
+    let two = minimum_interval(&[2.0, 1.0], CONFIDENCE);
+    assert_eq!((two.value, two.low, two.high), (1.0, f64::NEG_INFINITY, f64::INFINITY));
+    assert!(minimum_interval(&[], CONFIDENCE).value.is_nan());
+}
+
 #[test]
 fn a_high_quantile_of_independent_samples_is_covered() {
     // 2.326 is the 99th percentile of the standard normal distribution.
