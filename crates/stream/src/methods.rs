@@ -64,9 +64,12 @@ impl Method {
     }
 }
 
+/// Tests of a method, by round; `None` for a failed test.
+pub(crate) type Rounds = Vec<Option<Visit>>;
+
 /// Compares the methods. `visits` contains the tests of each method, by the method's index in
 /// [`METHODS`].
-pub(crate) fn compared(visits: &[Vec<Visit>], skipped: &[Skipped]) -> Vec<StreamMethod> {
+pub(crate) fn compared(visits: &[Rounds], skipped: &[Skipped]) -> Vec<StreamMethod> {
     let points: Vec<Option<StreamPoint>> =
         METHODS.iter().zip(visits).map(|(method, visits)| figures(method, visits)).collect();
     let mut all = Vec::new();
@@ -101,7 +104,8 @@ pub(crate) fn compared(visits: &[Vec<Visit>], skipped: &[Skipped]) -> Vec<Stream
     all
 }
 
-fn figures(method: &Method, visits: &[Visit]) -> Option<StreamPoint> {
+fn figures(method: &Method, visits: &[Option<Visit>]) -> Option<StreamPoint> {
+    let visits: Vec<Visit> = visits.iter().flatten().cloned().collect();
     let point =
         Point { send_buffer: None, receive_buffer: None, message: method.message, connections: 1 };
     let context = Context {
@@ -110,30 +114,31 @@ fn figures(method: &Method, visits: &[Visit]) -> Option<StreamPoint> {
         has_same_machine: true,
         paced_bits_per_s: None,
     };
-    (!visits.is_empty()).then(|| assemble::point(&point, visits, &context))
+    (!visits.is_empty()).then(|| assemble::point(&point, &visits, &context))
 }
 
 /// Compares two methods in pairs of tests from the same round, because a disturbance affects both
 /// tests of a pair.
 fn compare(
-    base: &[Visit],
-    visits: &[Visit],
+    base: &[Option<Visit>],
+    visits: &[Option<Visit>],
     of: fn(&Visit) -> f64,
     method: &str,
     reason: &str,
 ) -> Figure {
-    let rounds = base.len().min(visits.len());
-    if rounds == 0 {
+    let pairs =
+        base.iter().zip(visits).filter_map(|(base, visit)| base.as_ref().zip(visit.as_ref()));
+    let (base, visits): (Vec<f64>, Vec<f64>) =
+        pairs.map(|(base, visit)| (of(base), of(visit))).unzip();
+    if base.is_empty() {
         return Figure::absent("ratio", Tier::Sw, method, reason);
     }
-    let values = |visits: &[Visit]| visits[..rounds].iter().map(of).collect::<Vec<f64>>();
-    let ratio = paired_ratio(&values(base), &values(visits), CONFIDENCE);
-    Figure::number("ratio", ratio, Tier::Sw, method)
+    Figure::number("ratio", paired_ratio(&base, &visits, CONFIDENCE), Tier::Sw, method)
 }
 
 /// Returns a note if the kernel copied most of the data sent with MSG_ZEROCOPY.
-fn note(visits: &[Visit]) -> Option<String> {
-    let threads = || visits.iter().flat_map(|visit| &visit.sender.threads);
+fn note(visits: &[Option<Visit>]) -> Option<String> {
+    let threads = || visits.iter().flatten().flat_map(|visit| &visit.sender.threads);
     let lent: u64 = threads().map(|thread| thread.lent).sum();
     let copied: u64 = threads().map(|thread| thread.lent_copied).sum();
     (lent > 0 && 2 * copied > lent).then(|| {
@@ -154,13 +159,7 @@ impl Visit {
         let (bytes, ns) = self.received();
         bytes / ns
     }
-
-    /// Returns the CPU time of both sides per byte received.
-    fn demand(&self) -> f64 {
-        let cpu = |threads: &[crate::account::Thread]| {
-            threads.iter().map(|thread| thread.cpu_ns).sum::<u64>() as f64
-        };
-        let (bytes, _) = self.received();
-        (cpu(&self.sender.threads) + cpu(&self.receiver.threads)) / bytes.max(1.0)
-    }
 }
+
+#[cfg(test)]
+mod tests;
