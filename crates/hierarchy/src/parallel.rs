@@ -32,9 +32,11 @@ const CLEAR: f64 = 1.25;
 const NOISE: f64 = 1.1;
 
 /// Computes the memory-level parallelism: the number of outstanding loads beyond which more chains
-/// do not help. The high end is infinite if loads were still getting faster at the largest number of
-/// chains. `None` without points for both one chain and more than one, or if loads take longer with
-/// the next larger number of chains than with one chain.
+/// do not help. The high end is infinite if loads were still getting faster at the largest number
+/// of chains.
+///
+/// `None` without points for both one chain and more than one, or if loads take longer with the
+/// next larger number of chains than with one chain.
 ///
 /// The least time is the median over the points beyond the knee, because the minimum of many is
 /// biased low. The interval comes from resampled passes. It is widened to include the results for

@@ -134,8 +134,8 @@ pub fn quantile_interval(samples: &[f64], q: f64, confidence: f64) -> Estimate {
 /// samples would have, that is, for the median of such minima. For 95 %, it takes 3 samples.
 ///
 /// No sample is below the floor that interference adds to, so resampling these samples would only
-/// show that the minimum might be higher. The interval therefore extends as far below the minimum as
-/// above it, by its distance from the `k`-th smallest sample. If the excess over the floor is
+/// show that the minimum might be higher. The interval therefore extends as far below the minimum
+/// as above it, by its distance from the `k`-th smallest sample. If the excess over the floor is
 /// exponential, the distance from the `i`-th to the next of `n` samples is exponential with mean
 /// `1 / (n - i)`, and independent of the others. The minimum is above the median of minima by more
 /// than its distance from the `k`-th with probability

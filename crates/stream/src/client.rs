@@ -6,8 +6,8 @@ use crate::StreamError;
 use crate::account::Account;
 use crate::assemble::{self, Visit};
 use crate::child::{Network, Server};
+use crate::compare;
 use crate::line::Line;
-use crate::methods;
 use crate::path;
 use crate::peer;
 use crate::protocol::{Hello, Order, Reply, Test, VERSION, Way};
@@ -143,7 +143,7 @@ struct Session<'a> {
     /// Indexed by point.
     visits: Vec<Vec<Visit>>,
     /// Indexed by method.
-    others: Vec<methods::Rounds>,
+    others: Vec<compare::Rounds>,
     skipped: Vec<Skipped>,
     qdisc_rate: Option<u64>,
 }
@@ -317,7 +317,7 @@ impl Session<'_> {
                 points.push(assemble::point(point, visits, &context));
             }
         }
-        let methods = methods::compared(&self.others, &self.skipped);
+        let methods = compare::compared(&self.others, &self.skipped);
         let mut report = StreamReport {
             mode: request.mode,
             path,
