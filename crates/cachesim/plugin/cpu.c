@@ -89,37 +89,51 @@ static void fill(struct cpu *c, int level, uint64_t block)
 	evicted_to(c, level + 1, leaves);
 }
 
-/* Fetches the line at an address from `level`, from a level beyond it, or from memory. */
+/* Whether a level beyond L1 has a block, counted. */
+static bool look_up(struct cpu *c, int level, uint64_t block)
+{
+	c->counts[level == 1 ? L2_ACCESSES : L3_ACCESSES]++;
+	if (array_use(&c->data[level], block))
+		return true;
+	c->counts[level == 1 ? L2_MISSES : L3_MISSES]++;
+	return false;
+}
+
+/* Brings the line at an address from `level` or beyond, and from memory at last. */
 static void fetch_from(struct cpu *c, int level, uint64_t address)
 {
 	const bool exists = level < LEVELS && array_exists(&c->data[level]);
 	const struct cache *const shape = &c->machine.data[exists ? level : 0];
 	const uint64_t block = address >> shape->shift;
-	struct array *const a = &c->data[exists ? level : 0];
 
 	if (!exists) {
 		c->counts[MEMORY_READS]++;
 		return;
 	}
-	c->counts[level == 1 ? L2_ACCESSES : L3_ACCESSES]++;
-	if (array_use(a, block)) {
+	if (look_up(c, level, block)) {
 		if (shape->contents == EXCLUSIVE)
-			array_remove(a, block);
+			array_remove(&c->data[level], block);
 		return;
 	}
-	c->counts[level == 1 ? L2_MISSES : L3_MISSES]++;
 	fetch_from(c, level + 1, address);
 	if (shape->contents <= INCLUSIVE)
 		fill(c, level, block);
 }
 
-/* Passes a store that L1D does not keep to L2, as a lookup like any other, or to memory. */
+/*
+ * A store that L1D does not keep: L2 does, whatever else it contains, and fetches the line if it
+ * must.
+ */
 static void write_beyond(struct cpu *c, uint64_t address)
 {
-	if (array_exists(&c->data[1]))
-		fetch_from(c, 1, address);
-	else
+	const uint64_t block = address >> c->machine.data[1].shift;
+
+	if (!array_exists(&c->data[1])) {
 		c->counts[MEMORY_WRITES]++;
+	} else if (!look_up(c, 1, block)) {
+		fetch_from(c, 2, address);
+		fill(c, 1, block);
+	}
 }
 
 /* Looks up a page in the first-level and then the second-level TLB, and counts the misses. */

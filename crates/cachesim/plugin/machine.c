@@ -120,6 +120,8 @@ const char *machine_check(const struct machine *m)
 		return "an L3 needs an L2";
 	if (m->tlb2.ways && !m->itlb.ways && !m->dtlb.ways)
 		return "a second TLB level needs a first one";
+	if (m->writes == THROUGH && m->data[1].ways && m->data[1].contents > INCLUSIVE)
+		return "an L1D that writes through needs an L2 that is not filled by its victims";
 	if (m->page_shift < m->l1i.shift || m->page_shift < m->data[0].shift)
 		return "a page must not be shorter than a cache line";
 	for (int level = 1; level < LEVELS && m->data[level].ways; level++) {

@@ -20,9 +20,9 @@
 enum writes {
 	/* write-allocate: a miss fetches the line */
 	ALLOCATE,
-	/* no-write-allocate: a miss continues to the next level, and L1D does not get the line */
+	/* a miss continues to the next level, which keeps the line, without a line in L1D */
 	AROUND,
-	/* write-through: like AROUND, but a hit continues to the next level too */
+	/* as AROUND, and a hit also continues to the next level; not with an L2 of victims */
 	THROUGH,
 };
 

@@ -25,32 +25,24 @@ pub struct Point {
     pub passes: Vec<f64>,
 }
 
-/// Memory-level parallelism.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Overlap {
-    /// Number of outstanding loads beyond which more chains do not help. The high end is infinite
-    /// if loads were still getting faster at the largest number of chains.
-    pub outstanding: Estimate,
-    /// Time per load with `outstanding` loads in flight, in the unit of the points. The low end is
-    /// 0 if more chains might be faster.
-    pub time: Estimate,
-}
-
 /// Minimum ratio of chains to outstanding loads at which a point is clear of the rounded knee.
 const CLEAR: f64 = 1.25;
 
 /// Maximum ratio of load times, several chains to one chain, that noise can explain.
 const NOISE: f64 = 1.1;
 
-/// Computes the memory-level parallelism: how many independent loads overlap. `None` without points
-/// for both one chain and more than one, or if loads take longer with the next larger number of
-/// chains than with one chain.
+/// Computes the memory-level parallelism: the number of outstanding loads beyond which more chains
+/// do not help. The high end is infinite if loads were still getting faster at the largest number
+/// of chains.
+///
+/// `None` without points for both one chain and more than one, or if loads take longer with the
+/// next larger number of chains than with one chain.
 ///
 /// The least time is the median over the points beyond the knee, because the minimum of many is
 /// biased low. The interval comes from resampled passes. It is widened to include the results for
 /// the quartiles of the passes, because resampling does not show interference that affects all
 /// passes at a point.
-pub fn overlap(points: &[Point], confidence: f64, seed: u64) -> Option<Overlap> {
+pub fn outstanding(points: &[Point], confidence: f64, seed: u64) -> Option<Estimate> {
     let points: Vec<Point> = points
         .iter()
         .map(|point| {
@@ -63,30 +55,21 @@ pub fn overlap(points: &[Point], confidence: f64, seed: u64) -> Option<Overlap> 
     let usual = curve(&points, |passes| median(passes).unwrap_or(f64::NAN));
     let found = knee(&usual).filter(|_| is_possible(&usual))?;
     let mut random = fastrand::Rng::with_seed(seed);
-    let replicates: Vec<Knee> = (0..REPLICATES)
+    let replicates: Vec<f64> = (0..REPLICATES)
         .filter_map(|_| knee(&curve(&points, |passes| redrawn_median(&mut random, passes))))
+        .map(|knee| knee.outstanding)
         .collect();
     let at = |q| knee(&curve(&points, |passes| quantile(passes, q).unwrap_or(f64::NAN)));
-    let quartiles: Vec<Knee> = [0.25, 0.75].into_iter().filter_map(at).collect();
-    let of = |value, part: fn(&Knee) -> f64| {
-        let parts: Vec<f64> = replicates.iter().map(part).collect();
-        let tail = (1.0 - confidence) / 2.0;
-        let end = |q| quantile(&parts, q).unwrap_or(value);
-        let quartiles = quartiles.iter().map(part);
-        let low = quartiles.clone().fold(end(tail).min(value), f64::min);
-        let high = quartiles.fold(end(1.0 - tail).max(value), f64::max);
-        Estimate { value, low, high, confidence, n }
+    let quartiles = [0.25, 0.75].into_iter().filter_map(at).map(|knee| knee.outstanding);
+    let (value, tail) = (found.outstanding, (1.0 - confidence) / 2.0);
+    let end = |q| quantile(&replicates, q).unwrap_or(value);
+    let low = quartiles.clone().fold(end(tail).min(value), f64::min);
+    let high = match found.is_beyond {
+        true => quartiles.fold(end(1.0 - tail).max(value), f64::max),
+        false => f64::INFINITY,
     };
-    let mut outstanding = of(found.outstanding, |knee| knee.outstanding);
-    let mut time = of(found.time, |knee| knee.time);
     // A single chain has one outstanding load, whatever the noise.
-    outstanding.low = outstanding.low.max(1.0);
-    time.low = time.low.max(0.0);
-    if !found.is_beyond {
-        outstanding.high = f64::INFINITY;
-        time.low = 0.0;
-    }
-    Some(Overlap { outstanding, time })
+    Some(Estimate { value, low: low.max(1.0), high, confidence, n })
 }
 
 /// Returns pairs of chain count and time per load.
@@ -105,7 +88,6 @@ fn is_possible(curve: &[(f64, f64)]) -> bool {
 
 struct Knee {
     outstanding: f64,
-    time: f64,
     /// Whether there were enough chains to reveal the knee.
     is_beyond: bool,
 }
@@ -120,7 +102,7 @@ fn knee(curve: &[(f64, f64)]) -> Option<Knee> {
     let beyond: Vec<f64> = beyond.map(|(_, time)| *time).collect();
     // Far beyond the knee, chains slow each other down, which must not affect the result.
     let time = median(&beyond).unwrap_or(fastest).min(alone);
-    Some(Knee { outstanding: alone / time, time, is_beyond: !beyond.is_empty() })
+    Some(Knee { outstanding: alone / time, is_beyond: !beyond.is_empty() })
 }
 
 #[cfg(test)]

@@ -14,16 +14,7 @@ use linerate_record::memory::Bin;
 use linerate_record::stats::{Estimate, median, quantile};
 use std::collections::BTreeMap;
 
-/// A line fitted to the time of a chain as a function of its number of loads.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
-    /// Time per additional load, in the unit of the samples.
-    pub slope: Estimate,
-    /// Time without loads: the timing overhead.
-    pub intercept: Estimate,
-}
-
-/// A peak in the distribution of load times.
+/// A peak in the distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
     /// Position in the unit of the bins: the mean of the samples in the peak, accurate to half a
@@ -108,9 +99,8 @@ fn greatest_divisor(a: u64, b: u64) -> u64 {
 /// remove the signal, the few loads that miss a cache.
 const TRIMMED: f64 = 0.01;
 
-/// Returns the time per load and the timing overhead from `samples` of (loads in a chain, time of
-/// the chain), with many samples per length; `None` with fewer than two lengths. Times are in the
-/// unit of the samples.
+/// Returns the time per load from `samples` of (loads in a chain, time of the chain), with many
+/// samples per length, in the unit of the samples; `None` with fewer than two lengths.
 ///
 /// The slope is the weighted median of the slopes between any two lengths (Theil, 1950; Sen, 1968).
 /// It is robust against the first load after a pause, which is slower on some processors. Lengths
@@ -118,7 +108,7 @@ const TRIMMED: f64 = 0.01;
 /// be distinguished from slow loads.
 ///
 /// The interval follows from the errors of the means, widened if they deviate from a straight line.
-pub fn slope(samples: &[(u32, f64)], confidence: f64, seed: u64) -> Option<Line> {
+pub fn slope(samples: &[(u32, f64)], confidence: f64, seed: u64) -> Option<Estimate> {
     let mut lengths = BTreeMap::<u32, Vec<f64>>::new();
     for &(loads, time) in samples.iter().filter(|(_, time)| time.is_finite()) {
         lengths.entry(loads).or_default().push(time);
@@ -135,13 +125,9 @@ pub fn slope(samples: &[(u32, f64)], confidence: f64, seed: u64) -> Option<Line>
     };
     let replicates = (0..REPLICATES).filter_map(|_| {
         let drawn: Vec<Mean> = means.iter().map(&mut redraw).collect();
-        line(&drawn)
+        line(&drawn).map(|(slope, _)| slope)
     });
-    let (slopes, intercepts): (Vec<f64>, Vec<f64>) = replicates.unzip();
-    Some(Line {
-        slope: interval(slope, &slopes, confidence, n),
-        intercept: interval(intercept, &intercepts, confidence, n),
-    })
+    Some(interval(slope, &replicates.collect::<Vec<f64>>(), confidence, n))
 }
 
 /// Mean time for one chain length.

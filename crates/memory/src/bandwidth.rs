@@ -22,8 +22,8 @@ pub use loaded::loaded;
 
 use crate::Watch;
 use crate::arena::Arena;
-use crate::curve::least;
-use crate::parallel::{GRAIN, working_sets};
+use crate::curve::{least, of_passes};
+use crate::parallel::{GRAIN, far_beyond, working_sets};
 use crate::window::Windows;
 use linerate_machine::topology::{CacheKind, Topology};
 use linerate_record::memory::{Bandwidth, MemoryLevel, Operation};
@@ -68,7 +68,7 @@ pub fn measure(
     levels: &[MemoryLevel],
     request: &Request<'_>,
 ) -> Vec<Bandwidth> {
-    let sets = working_sets(levels, arena.bytes());
+    let sets = working_sets(levels, arena.bytes(), far_beyond);
     let threads = request.cpus.len();
     let mut records = Vec::new();
     windows.progress("single-thread bandwidth");
@@ -204,7 +204,7 @@ fn record(
                         "at least one thread was preempted in every window: the time was too \
                          short, or the machine too busy; {more}"
                     )),
-                    passes => Figure::number(UNIT, inverse(least(&passes)), Tier::Sw, method),
+                    passes => of_passes(UNIT, inverse(least(&passes)), method),
                 }
             }
         }
@@ -253,7 +253,7 @@ mod tests {
 
     fn of_each(kib: &[Option<f64>], sharers: &[usize], most: usize) -> Vec<Option<usize>> {
         let levels = levels(kib);
-        let sets = working_sets(&levels, 1 << 30);
+        let sets = working_sets(&levels, 1 << 30, far_beyond);
         let bytes = bytes_of_each(&levels, &sets, sharers, most * KIB);
         bytes.into_iter().map(|bytes| bytes.ok().map(|bytes| bytes / KIB)).collect()
     }

@@ -30,7 +30,7 @@ use fastrand::Rng;
 use linerate_hierarchy::steps::{Options, Sample, detect, refine};
 use linerate_machine::core_clock;
 use linerate_record::memory::{Curve, CurvePoint, Order, PageKind};
-use linerate_record::stats::{CONFIDENCE, Estimate, median};
+use linerate_record::stats::{CONFIDENCE, Estimate, median, minimum_interval};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -249,22 +249,9 @@ impl Point {
     }
 }
 
-/// Returns the minimum of `passes` (at least one) with its bootstrap interval. The minimum of n
-/// values resampled from these n exceeds the k-th smallest with probability ((n-k)/n)^n; the
-/// interval ends at the first k for which this is at most 5 %.
+/// Returns the minimum of `passes` (at least one), which are times, with its interval.
 pub(crate) fn least(passes: &[f64]) -> Estimate {
-    let mut sorted = passes.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let n = sorted.len() as f64;
-    let is_rare = |k: &usize| ((n - *k as f64) / n).powf(n) <= 0.05;
-    let last = (1..=sorted.len()).find(is_rare).unwrap_or(sorted.len());
-    Estimate {
-        value: sorted[0],
-        low: sorted[0],
-        high: sorted[last - 1],
-        confidence: CONFIDENCE,
-        n: sorted.len() as u64,
-    }
+    minimum_interval(passes, CONFIDENCE).at_least_zero()
 }
 
 /// Returns the median of `passes` (at least one), with their minimum and maximum as its interval.

@@ -14,7 +14,7 @@ use crate::arena::Arena;
 use crate::chase::{Chain, Cursor, Layout};
 use crate::curve::{LEAST_PASSES, middle, of_passes};
 use crate::window::{Plan, Windows};
-use linerate_hierarchy::parallel::{Overlap, Point, overlap};
+use linerate_hierarchy::parallel::{Point, outstanding};
 use linerate_record::memory::{ChainsPoint, MemoryLevel, Order, Parallelism};
 use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
@@ -81,7 +81,7 @@ pub fn measure(
     levels: &[MemoryLevel],
     request: &Request,
 ) -> Vec<Measured> {
-    let sizes = working_sets(levels, arena.bytes());
+    let sizes = working_sets(levels, arena.bytes(), far_beyond);
     let mut measured = Vec::with_capacity(levels.len());
     for (index, (level, bytes)) in levels.iter().zip(sizes).enumerate() {
         windows.progress(&format!("parallel loads, {}", level.name));
@@ -111,12 +111,16 @@ pub fn measure(
 
 /// For each of `levels`, returns the size of a chain that fits this level but not the previous one,
 /// in an arena of `most` bytes: the geometric mean of both level sizes, half the size for the
-/// nearest level, or several times the cache size for memory. `None` if no size qualifies, because
-/// levels are too close together or too large.
+/// nearest level, or, for memory, `in_memory` of the cache size, but no more than the arena. `None`
+/// if no size qualifies, because levels are too close together or too large.
 ///
 /// A working set slightly larger than a level already misses: in a circular walk, LRU has evicted
 /// each line by the time it is needed. A factor of two leaves room for other replacement policies.
-pub(crate) fn working_sets(levels: &[MemoryLevel], most: usize) -> Vec<Option<usize>> {
+pub(crate) fn working_sets(
+    levels: &[MemoryLevel],
+    most: usize,
+    in_memory: fn(f64) -> f64,
+) -> Vec<Option<usize>> {
     let mut before: Option<f64> = None;
     let set = |level: &MemoryLevel| {
         let size = level.size_bytes.as_number();
@@ -125,7 +129,7 @@ pub(crate) fn working_sets(levels: &[MemoryLevel], most: usize) -> Vec<Option<us
             (None, Some(size)) => Some(size / 2.0),
             (Some(before), Some(size)) if size < 1.96 * before => None,
             (Some(before), Some(size)) => Some(f64::sqrt(before * size)),
-            (Some(before), None) => Some((16.0_f64 * before).max(64e6).min(most as f64)),
+            (Some(before), None) => Some(in_memory(before).min(most as f64)),
         };
         let fits = bytes.filter(|&bytes| bytes <= most as f64);
         // A working set of less than twice the cache capacity does not count as memory.
@@ -134,6 +138,11 @@ pub(crate) fn working_sets(levels: &[MemoryLevel], most: usize) -> Vec<Option<us
         fits.map(|bytes| bytes as usize & !(GRAIN - 1)).filter(|&bytes| bytes >= GRAIN)
     };
     levels.iter().map(set).collect()
+}
+
+/// Size of a chain in memory whose loads hardly ever find their lines in caches of `caches` bytes.
+pub(crate) fn far_beyond(caches: f64) -> f64 {
+    (16.0 * caches).max(64e6)
 }
 
 /// Working set granularity in bytes.
@@ -297,8 +306,7 @@ fn record(
     };
     let alone = alone.map(|ns| Point { chains: 1, passes: vec![ns] });
     let all: Vec<Point> = alone.into_iter().chain(points.iter().cloned()).collect();
-    let overlap = overlap(&all, CONFIDENCE, seed);
-    let outstanding = overlap.map(|Overlap { outstanding, .. }| outstanding);
+    let outstanding = outstanding(&all, CONFIDENCE, seed);
     let absent = |reason: &str| Figure::absent("loads", Tier::Sw, method, reason);
     let passes = points.iter().map(|point| point.passes.len() as u64).max().unwrap_or(0);
     let figure = match (outstanding, bytes) {

@@ -23,6 +23,7 @@ pub use stopwatch::Stopwatch;
 use crate::arena::Arena;
 use crate::bench::Bench;
 use crate::chase::{Chain, Cursor, Layout};
+use crate::parallel::working_sets;
 use fastrand::Rng;
 use interval::{Address, MOST_WRITTEN};
 use linerate_hierarchy::single;
@@ -95,7 +96,11 @@ impl Stopwatch {
         if !self.is_fine_enough() {
             return Vec::new();
         }
-        let sizes = sizes_within(levels, arena.bytes());
+        // Longer chains in memory would take too long to build.
+        let sets = working_sets(levels, arena.bytes(), |caches| 8.0 * caches);
+        let sets = levels.iter().zip(sets);
+        let sizes: Vec<(&MemoryLevel, usize)> =
+            sets.filter_map(|(level, bytes)| Some((level, bytes?))).collect();
         let mut all: Vec<Samples> = sizes.iter().map(|_| Samples::default()).collect();
         let visits =
             (0..VISITS).flat_map(|visit| sizes.iter().enumerate().map(move |s| (visit, s)));
@@ -201,7 +206,7 @@ impl Stopwatch {
         let modes = modes.collect();
         let method = "slope of the time against the number of loads (1, 2, 4, ...)";
         let slope_ns = match single::slope(&chains, CONFIDENCE, seed) {
-            Some(line) => Figure::number("ns", line.slope.scale(unit), Tier::Sw, method),
+            Some(slope) => Figure::number("ns", slope.scale(unit), Tier::Sw, method),
             None => Figure::absent(
                 "ns",
                 Tier::Sw,
@@ -305,32 +310,6 @@ fn trimmed_mean(values: &[f64], step: f64) -> Option<f64> {
     let most = 2.0 * (quantile(values, 0.5)? + step);
     let kept: Vec<f64> = values.iter().copied().filter(|&value| value <= most).collect();
     Some(kept.iter().sum::<f64>() / kept.len() as f64)
-}
-
-/// Returns, for each level, a chain size in bytes that is well within it: half the level's size for
-/// the first level, and the geometric mean of its size and the previous level's for the others. For
-/// the last level, the chain is eight times as large as the previous level. If the arena is smaller
-/// than that, the chain fills it, provided that it is at least twice as large as the previous
-/// level.
-fn sizes_within(levels: &[MemoryLevel], most: usize) -> Vec<(&MemoryLevel, usize)> {
-    let mut before: Option<f64> = None;
-    let mut sizes = Vec::new();
-    for level in levels {
-        let own = level.size_bytes.as_number();
-        let size = match (before, own) {
-            (None, Some(own)) => own / 2.0,
-            (Some(before), Some(own)) => (before * own).sqrt(),
-            (Some(before), None) => (8.0 * before).min(most as f64),
-            (None, None) => most as f64,
-        };
-        let is_beyond = before.is_none_or(|before| size >= 1.2 * before);
-        let is_deep = own.is_some() || before.is_none_or(|before| size >= 2.0 * before);
-        if is_beyond && is_deep && size <= most as f64 {
-            sizes.push((level, size as usize));
-        }
-        before = own.or(before);
-    }
-    sizes
 }
 
 /// Returns the level that served a single load of `ns`, timed by a clock with this step: the only

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random draws from an estimate.
 
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{Estimate, normal_quantile};
 
 /// Relative half-width assumed for an interval with an unknown end. Wider than the repeatability of
 /// service times in windows without preemption (2-3 %), so that a figure of unknown spread never
@@ -37,15 +37,10 @@ pub(crate) fn bounded(e: Estimate) -> Estimate {
 /// Returns the half-width of the central interval that contains a standard normal variable with
 /// probability `confidence`.
 ///
-/// Uses formula 26.2.23 of Abramowitz and Stegun, with an error below 4.5e-4. Confidence is clamped
-/// to 0.5 to 0.999, so that an odd value in a record neither causes a division by 0 nor collapses
-/// the interval to a point.
+/// Confidence is clamped to 0.5 to 0.999, so that an odd value in a record neither causes a
+/// division by 0 nor collapses the interval to a point.
 fn half_width(confidence: f64) -> f64 {
-    let tail = (1.0 - confidence.clamp(0.5, 0.999)) / 2.0;
-    let t = (-2.0 * tail.ln()).sqrt();
-    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
-    let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
-    t - above / below
+    normal_quantile((1.0 - confidence.clamp(0.5, 0.999)) / 2.0)
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ pub struct StreamPoint {
     pub connections: u64,
     /// Payload received, in gigabits per second.
     pub gbps: Figure,
-    /// Service demand: CPU time of sender and receiver, in microseconds per 1024 bytes of payload.
+    /// Service demand: CPU time of both sides, in microseconds per 1024 bytes received.
     pub cpu_us_per_kb: Figure,
     /// Requests answered per second; absent unless requests were sent.
     pub requests_per_s: Figure,

@@ -18,7 +18,7 @@
 //!     next = packets + N
 //! ```
 //!
-//! An event's total has no interval if fewer than two slices counted it.
+//! An event's total has no interval if fewer than four slices counted it.
 
 use crate::regions::Regions;
 use crate::tree::Outcome;
@@ -115,9 +115,9 @@ struct Turn {
 
 const METHOD: &str = "counters read every N packets, with event sets in random order; value per \
                       packet times the number of packets";
-/// Method stated for an event that has no interval because only one slice counted it.
-const ONE_SLICE_METHOD: &str = "counters read every N packets; no interval, because the event was \
-                                counted in only one slice";
+/// Method stated for an event that has no interval because too few slices counted it.
+const FEW_SLICES_METHOD: &str = "counters read every N packets; no interval, because the event was \
+                                 counted in fewer than four slices";
 const TICKS_METHOD: &str = "time between counter reads, summed over all slices; no interval";
 impl Sampler {
     /// Creates a sampler that counts the calling thread, and opens the counters of all its sets.
@@ -315,10 +315,8 @@ impl Sampler {
                     high: ratio.high * all,
                     ..ratio
                 };
-                let method = match counts.len() {
-                    1 => ONE_SLICE_METHOD,
-                    _ => METHOD,
-                };
+                let has_interval = ratio.low.is_finite() && ratio.high.is_finite();
+                let method = if has_interval { METHOD } else { FEW_SLICES_METHOD };
                 Figure::number(event.unit, scaled, tier, method)
             }
         };

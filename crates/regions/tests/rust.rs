@@ -288,6 +288,27 @@ fn a_sampler_scales_to_all_packets() {
 }
 
 #[test]
+fn a_total_without_interval_says_why() {
+    for rounds in 1..=4 {
+        let regions = counting(&[]);
+        let mut sampler = Sampler::new(&regions, "rx", schedule(&[&["page_faults"]], 10, rounds));
+        let mut packets = 0;
+        while !sampler.update(packets) {
+            packets += 1;
+        }
+        sampler.dump();
+        let report = regions.report();
+        let faults = &named(&report.regions, "rx").events[0].count;
+        if faults.as_number().is_none() {
+            return println!("SKIP: no software events here: {:?}", faults.reason);
+        }
+        let has_interval = faults.low.is_some() && faults.high.is_some();
+        assert_eq!(has_interval, rounds >= 4, "{faults:?}");
+        assert_eq!(faults.method.contains("no interval"), !has_interval, "{faults:?}");
+    }
+}
+
+#[test]
 fn a_sampler_without_sets_counts_nothing_and_says_nothing() {
     let regions = counting(&[]);
     let mut sampler = Sampler::new(&regions, "rx", schedule(&[], 1, 1));

@@ -31,11 +31,25 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// Builds a figure from an estimate, without an interval if the ends of the interval coincide.
-fn estimated(unit: &str, estimate: Estimate, tier: Tier, method: &str) -> Figure {
-    match estimate.low == estimate.high {
-        true => Figure { n: estimate.n, ..Figure::exact(unit, estimate.value, tier, method) },
-        false => Figure::number(unit, estimate, tier, method),
+/// Combines the values of one or more runs into a figure. Simulated values that are all equal are
+/// exact. Other values that are all equal have an interval of no width: they might have differed.
+fn over_runs(unit: &str, estimates: &[Estimate], tier: Tier, method: &str) -> Figure {
+    let same = match (estimates, tier) {
+        ([only], _) => Some(*only),
+        ([first, rest @ ..], Tier::Sim) if rest.iter().all(|one| one == first) => {
+            Some(Estimate { n: estimates.len() as u64, ..*first })
+        }
+        _ => None,
+    };
+    match same {
+        Some(exact) if exact.low == exact.high => {
+            Figure { n: exact.n, ..Figure::exact(unit, exact.value, tier, method) }
+        }
+        Some(scaled) => Figure::number(unit, scaled, tier, method),
+        None => {
+            let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
+            Figure::number(unit, median_interval(&values, CONFIDENCE), tier, method)
+        }
     }
 }
 
@@ -132,18 +146,6 @@ impl Runs<'_> {
         }
     }
 
-    /// Combines values from several runs into one. Simulated values that are all equal are exact.
-    fn over_runs(&self, estimates: &[Estimate], tier: Tier) -> Estimate {
-        let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
-        match (estimates, tier) {
-            ([only], _) => *only,
-            ([first, rest @ ..], Tier::Sim) if rest.iter().all(|one| one == first) => {
-                Estimate { n: estimates.len() as u64, ..*first }
-            }
-            _ => median_interval(&values, CONFIDENCE),
-        }
-    }
-
     /// Returns the counts of all events, in the requested order.
     pub(crate) fn events(&self) -> Vec<EventCount> {
         (0..self.asked.events.len()).map(|place| self.event(place)).collect()
@@ -185,8 +187,7 @@ impl Runs<'_> {
             [only] if self.runs.len() == 1 => counted(unit, only, tier),
             _ => {
                 let estimates: Vec<Estimate> = tallies.iter().map(|tally| tally.estimate).collect();
-                let method = self.method(estimates.len());
-                estimated(unit, self.over_runs(&estimates, tier), tier, &method)
+                over_runs(unit, &estimates, tier, &self.method(estimates.len()))
             }
         }
     }
@@ -215,7 +216,7 @@ impl Runs<'_> {
             1 => "computed from counts".to_owned(),
             runs => self.method(runs),
         };
-        Some(estimated(unit, self.over_runs(&estimates, tier), tier, &method))
+        Some(over_runs(unit, &estimates, tier, &method))
     }
 
     /// Returns the name of the unit of work.
@@ -391,5 +392,26 @@ impl Runs<'_> {
     /// Returns the total elapsed time of all runs in seconds.
     pub(crate) fn elapsed_s(&self) -> f64 {
         self.runs.iter().map(|run| run.elapsed_ns as f64 / 1e9).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A count without variation is as comparable with a baseline as any other.
+    #[test]
+    fn equal_counts_of_several_runs_have_an_interval_of_no_width() {
+        let figure = |runs: usize, tier| {
+            over_runs("events", &vec![Estimate::exactly(120.0); runs], tier, "counted")
+        };
+        let six = figure(6, Tier::Sw);
+        assert_eq!((six.low, six.high, six.confidence), (Some(120.0), Some(120.0), Some(0.95)));
+        assert_eq!((six.as_number(), six.n), (Some(120.0), 6));
+        let five = figure(5, Tier::Sw);
+        assert_eq!((five.low, five.high, five.confidence), (None, None, Some(0.95)));
+        for exact in [figure(1, Tier::Sw), figure(6, Tier::Sim)] {
+            assert_eq!((exact.low, exact.high, exact.confidence), (None, None, None));
+        }
     }
 }

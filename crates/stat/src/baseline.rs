@@ -225,6 +225,10 @@ mod tests {
         assert_eq!(verdict(before(), spread(1030.0, 1010.5, 1050.0)), Some(false));
         assert_eq!(verdict(before(), spread(1030.0, 1009.0, 1050.0)), Some(false));
         assert_eq!(verdict(before(), spread(500.0, 490.0, 510.0)), Some(false));
+        // Counts that were equal in all runs.
+        let equal = |count| spread(count, count, count);
+        assert_eq!(verdict(equal(120.0), equal(240.0)), Some(true));
+        assert_eq!(verdict(equal(120.0), equal(120.0)), Some(false));
     }
 
     #[test]

@@ -36,7 +36,6 @@ pub(crate) fn point(point: &Point, visits: &[Visit], context: &Context) -> Strea
     let is_request = context.mode == StreamMode::Request;
     let sender = side(visits, true);
     let receiver = side(visits, false);
-    let demand = demand(&sender, &receiver);
     let only = |figure: Figure| match is_request {
         true => figure,
         false => Figure::absent(&figure.unit, Tier::Sw, &figure.method, "no requests were sent"),
@@ -47,7 +46,7 @@ pub(crate) fn point(point: &Point, visits: &[Visit], context: &Context) -> Strea
         message_bytes: point.message.into(),
         connections: point.connections.into(),
         gbps: gbps(visits),
-        cpu_us_per_kb: demand,
+        cpu_us_per_kb: demand(visits),
         requests_per_s: only(requests_per_s(visits)),
         round_trip_us: only(round_trip_us(visits)),
         machine: machine(visits, context, &sender, &receiver),
@@ -71,39 +70,52 @@ impl Visit {
     }
 }
 
-/// Returns the sum of the connections' rates. A connection's rate is the sum of `above` over its
-/// slices, divided by the sum of `under`. Its interval comes from the spread of the slices.
-fn rate(
-    visits: &[Visit],
-    is_sender: bool,
-    above: impl Fn(&Slice) -> f64,
-    under: impl Fn(&Slice) -> f64,
-) -> Estimate {
-    let of = |visit: &Visit| visit.side(is_sender).threads.len();
-    let connections = visits.iter().map(of).min().unwrap_or(0);
-    let one = |connection: usize| {
-        let slices: Vec<&Slice> = visits
-            .iter()
-            .filter_map(|visit| visit.side(is_sender).threads.get(connection))
-            .flat_map(|thread| &thread.slices)
-            .collect();
-        let (above, under): (Vec<f64>, Vec<f64>) =
-            slices.iter().map(|slice| (above(slice), under(slice))).unzip();
-        block_bootstrap_ratio(&above, &under, CONFIDENCE, SEED)
-    };
-    let sum = (0..connections).map(one).reduce(Estimate::plus_independent);
-    // A rate cannot be negative, however wide the spread of the slices.
-    sum.map(Estimate::at_least_zero).unwrap_or(Estimate { n: 0, ..Estimate::exactly(f64::NAN) })
+/// Returns the sum over `threads` of a rate per nanosecond, in each of `windows` equal parts of the
+/// measurement. Slices of different threads end at different times, so each slice is spread evenly
+/// over the parts that it covers.
+fn rates(threads: &[Thread], windows: usize, of: impl Fn(&Slice) -> f64) -> Vec<f64> {
+    let ns = |slice: &Slice| slice.ns.max(1) as f64;
+    let mut rates = vec![0.0; windows];
+    for thread in threads {
+        let window_ns = thread.slices.iter().map(ns).sum::<f64>() / windows as f64;
+        let mut begin = 0.0;
+        for slice in &thread.slices {
+            let end = begin + ns(slice) / window_ns;
+            for (window, rate) in rates.iter_mut().enumerate() {
+                let window = window as f64;
+                let covered = (end.min(window + 1.0) - begin.max(window)).max(0.0);
+                *rate += of(slice) / ns(slice) * covered;
+            }
+            begin = end;
+        }
+    }
+    rates
+}
+
+/// Returns the smallest number of slices of any thread.
+fn windows<'a>(threads: impl Iterator<Item = &'a Thread>) -> usize {
+    threads.map(|thread| thread.slices.len()).min().unwrap_or(0)
+}
+
+/// Returns the sum of the connections' rates per nanosecond. The connections share the path, so the
+/// interval comes from the spread of their sum over time.
+fn rate(visits: &[Visit], is_sender: bool, of: impl Fn(&Slice) -> f64) -> Estimate {
+    let sums: Vec<f64> = visits
+        .iter()
+        .map(|visit| &visit.side(is_sender).threads)
+        .flat_map(|threads| rates(threads, windows(threads.iter()), &of))
+        .collect();
+    // A rate cannot be negative, however wide the spread of the windows.
+    block_bootstrap_ratio(&sums, &vec![1.0; sums.len()], CONFIDENCE, SEED).at_least_zero()
 }
 
 fn gbps(visits: &[Visit]) -> Figure {
-    // Bits per nanosecond.
-    let rate = rate(visits, false, |slice| 8.0 * slice.bytes as f64, |slice| slice.ns as f64);
+    let rate = rate(visits, false, |slice| 8.0 * slice.bytes as f64);
     Figure::number("Gb/s", rate, Tier::Sw, "payload read by the receiver, per time slice")
 }
 
 fn requests_per_s(visits: &[Visit]) -> Figure {
-    let rate = rate(visits, true, |slice| slice.requests as f64, |slice| slice.ns as f64 / 1e9);
+    let rate = rate(visits, true, |slice| slice.requests as f64).scale(1e9);
     Figure::number("1/s", rate, Tier::Sw, "replies read by the client, per time slice")
 }
 
@@ -115,16 +127,35 @@ fn round_trip_us(visits: &[Visit]) -> Figure {
     Figure::number("us", median, Tier::Sw, "median of the time slices' medians")
 }
 
-/// Returns the service demand: CPU time of both sides per KB of payload.
-fn demand(sender: &StreamSide, receiver: &StreamSide) -> Figure {
-    const METHOD: &str = "CPU time of both sides' threads per KB";
-    let both = sender.cpu_us_per_kb.estimate().zip(receiver.cpu_us_per_kb.estimate());
-    match both {
-        Some((one, other)) => {
-            Figure::number("us/KB", one.plus_independent(other), Tier::Sw, METHOD)
-        }
-        None => Figure::absent("us/KB", Tier::Sw, METHOD, "one side moved no payload"),
+impl Visit {
+    /// Returns the rates whose quotient is the service demand in microseconds per KB received, by
+    /// window: CPU time of both sides, and payload that the receiver read.
+    fn demand_rates(&self) -> (Vec<f64>, Vec<f64>) {
+        let (sender, receiver) = (&self.sender.threads, &self.receiver.threads);
+        let windows = windows(sender.iter().chain(receiver));
+        let cpu = |threads: &[Thread]| rates(threads, windows, |slice| slice.cpu_ns as f64 / 1e3);
+        let both = cpu(sender).into_iter().zip(cpu(receiver)).map(|(one, other)| one + other);
+        (both.collect(), rates(receiver, windows, |slice| slice.bytes as f64 / KB))
     }
+
+    /// Returns the service demand of this test, in microseconds per KB received.
+    pub(crate) fn demand(&self) -> f64 {
+        let (cpu_us, kb) = self.demand_rates();
+        cpu_us.iter().sum::<f64>() / kb.iter().sum::<f64>()
+    }
+}
+
+/// Service demand of both sides.
+fn demand(visits: &[Visit]) -> Figure {
+    const METHOD: &str = "CPU clock of both sides' threads per KB received, by time slice";
+    let all = visits.iter().map(Visit::demand_rates);
+    let (cpu_us, kb): (Vec<Vec<f64>>, Vec<Vec<f64>>) = all.unzip();
+    let (cpu_us, kb) = (cpu_us.concat(), kb.concat());
+    if kb.iter().sum::<f64>() == 0.0 {
+        return Figure::absent("us/KB", Tier::Sw, METHOD, "no payload was received");
+    }
+    let ratio = block_bootstrap_ratio(&cpu_us, &kb, CONFIDENCE, SEED).at_least_zero();
+    Figure::number("us/KB", ratio, Tier::Sw, METHOD)
 }
 
 fn side(visits: &[Visit], is_sender: bool) -> StreamSide {
@@ -136,7 +167,7 @@ fn side(visits: &[Visit], is_sender: bool) -> StreamSide {
     let elapsed = (elapsed / connections.max(1) as f64).max(1.0);
     let bytes = sum(|thread| thread.bytes);
     let per_mb = |count: f64| if bytes > 0.0 { count / (bytes / MB) } else { 0.0 };
-    let cpu = rate(visits, is_sender, |slice| slice.cpu_ns as f64, |slice| slice.ns as f64);
+    let cpu = rate(visits, is_sender, |slice| slice.cpu_ns as f64);
     let waiting: Option<u64> = all().map(|thread| thread.waiting_ns).sum();
     let mut cpus: Vec<u32> = all().flat_map(|thread| thread.cpus.iter().copied()).collect();
     cpus.sort_unstable();
@@ -167,6 +198,9 @@ fn per_kb(visits: &[Visit], is_sender: bool) -> Figure {
     let slices = threads(visits, is_sender).flat_map(|thread| &thread.slices);
     let (cpu_us, kb): (Vec<f64>, Vec<f64>) =
         slices.map(|slice| (slice.cpu_ns as f64 / 1e3, slice.bytes as f64 / KB)).unzip();
+    if kb.iter().sum::<f64>() == 0.0 {
+        return Figure::absent("us/KB", Tier::Sw, METHOD, "this side moved no payload");
+    }
     let ratio = block_bootstrap_ratio(&cpu_us, &kb, CONFIDENCE, SEED).at_least_zero();
     Figure::number("us/KB", ratio, Tier::Sw, METHOD)
 }
@@ -249,3 +283,6 @@ fn udp(visits: &[Visit], context: &Context) -> StreamUdp {
         paced_bits_per_s: context.paced_bits_per_s,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -94,7 +94,7 @@ impl Server {
             }
         };
         let token = format!("{:016x}{:016x}", nonce()?, nonce()?);
-        let seconds = (time + MORE).as_secs() as u32;
+        let seconds = u32::try_from(time.saturating_add(MORE).as_secs()).unwrap_or(u32::MAX);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C must reach only the parent, which then ends the child.
         command.process_group(0);

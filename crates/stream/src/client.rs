@@ -6,13 +6,13 @@ use crate::StreamError;
 use crate::account::Account;
 use crate::assemble::{self, Visit};
 use crate::child::{Network, Server};
+use crate::compare;
 use crate::line::Line;
-use crate::methods;
 use crate::path;
 use crate::peer;
 use crate::protocol::{Hello, Order, Reply, Test, VERSION, Way};
 use crate::request::{Point, Request, default_message};
-use crate::side::Side;
+use crate::side::{GRACE, Side};
 use linerate_record::kernels::Skipped;
 use linerate_record::stream::{StreamMode, StreamPath, StreamPathKind, StreamReport};
 use linerate_trial::{Watch, orders};
@@ -70,9 +70,7 @@ pub fn measure(
     let (server, address, token, kind) = match target {
         Target::Here(network) => {
             let command = program().map_err(|e| StreamError::Child { what: e.to_string() })?;
-            // Each visit may take a few seconds longer than it measures.
-            let time = 4 * request.time + Duration::from_secs(120);
-            let server = Server::start(command, network, time)?;
+            let server = Server::start(command, network, limit(request))?;
             let kind = match network {
                 Network::Loopback => StreamPathKind::Loopback,
                 Network::New | Network::Named(_) => StreamPathKind::Namespaces,
@@ -103,6 +101,13 @@ pub fn measure(
     let error = session.measure(watch).err();
     let path = path::describe(address.ip(), kind);
     Ok(session.report(path, error, watch))
+}
+
+/// Returns the longest time that all tests may take: each message before, during and after a test
+/// may be as late as allowed.
+fn limit(request: &Request) -> Duration {
+    let visit = WARM_UP + request.visit() + GRACE + 3 * ANSWER;
+    visit.saturating_mul(u32::try_from(request.visits()).unwrap_or(u32::MAX))
 }
 
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, StreamError> {
@@ -138,7 +143,7 @@ struct Session<'a> {
     /// Indexed by point.
     visits: Vec<Vec<Visit>>,
     /// Indexed by method.
-    others: Vec<Vec<Visit>>,
+    others: Vec<compare::Rounds>,
     skipped: Vec<Skipped>,
     qdisc_rate: Option<u64>,
 }
@@ -148,15 +153,11 @@ impl Session<'_> {
     /// fails, the results of its completed tests are kept.
     fn measure(&mut self, watch: &Watch<'_>) -> Result<(), StreamError> {
         let request = self.request;
-        let methods: &[methods::Method] = match request.compare {
-            true => methods::METHODS,
-            false => &[],
-        };
+        let methods = request.methods();
         self.others = methods.iter().map(|_| Vec::new()).collect();
         let points = request.points.len();
-        let all = points + methods.len();
-        let mut next = orders(all, request.seed);
-        let visits = all as u64 * request.rounds;
+        let mut next = orders(points + methods.len(), request.seed);
+        let visits = request.visits();
         let mut done = 0;
         for _ in 0..request.rounds {
             for index in next() {
@@ -171,11 +172,12 @@ impl Session<'_> {
                 done += 1;
                 let is_method = index >= points;
                 match self.visit(&test, watch) {
-                    Ok(Some(visit)) if is_method => self.others[index - points].push(visit),
+                    Ok(Some(visit)) if is_method => self.others[index - points].push(Some(visit)),
                     Ok(Some(visit)) => self.visits[index].push(visit),
                     Ok(None) => return Ok(()),
                     // The kernel may lack this method: skip it.
                     Err(StreamError::Failed { reason }) if is_method => {
+                        self.others[index - points].push(None);
                         self.skip(name, &reason);
                     }
                     Err(error) => return Err(error),
@@ -264,10 +266,14 @@ impl Session<'_> {
         self.line.send(&Order::Sent)?;
         let theirs = match theirs {
             Some(account) => account,
-            None => match self.reply("after a test")? {
-                Reply::Account(account) => *account,
-                other => return Err(unexpected(&other)),
-            },
+            None => {
+                // If this side failed early, the other one may still be measuring.
+                let wait = test.warm_up + test.measured + GRACE + ANSWER;
+                match self.reply_within(wait, "after a test")? {
+                    Reply::Account(account) => *account,
+                    other => return Err(unexpected(&other)),
+                }
+            }
         };
         if let Some(reason) = ours.error.as_ref().or(theirs.error.as_ref()) {
             return Err(StreamError::Failed { reason: reason.clone() });
@@ -280,7 +286,11 @@ impl Session<'_> {
 
     /// Waits for a reply; a failed or refused test is an error.
     fn reply(&mut self, during: &'static str) -> Result<Reply, StreamError> {
-        match self.line.receive(Instant::now() + ANSWER, during)? {
+        self.reply_within(ANSWER, during)
+    }
+
+    fn reply_within(&mut self, wait: Duration, during: &'static str) -> Result<Reply, StreamError> {
+        match self.line.receive(Instant::now() + wait, during)? {
             Reply::Failed { reason } => Err(StreamError::Failed { reason }),
             Reply::Refused { reason } => Err(StreamError::Refused { reason }),
             other => Ok(other),
@@ -307,7 +317,7 @@ impl Session<'_> {
                 points.push(assemble::point(point, visits, &context));
             }
         }
-        let methods = methods::compared(&self.others, &self.skipped);
+        let methods = compare::compared(&self.others, &self.skipped);
         let mut report = StreamReport {
             mode: request.mode,
             path,

@@ -24,6 +24,7 @@ mod account;
 mod assemble;
 mod child;
 mod client;
+mod compare;
 mod error;
 mod line;
 mod meter;

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares methods of sending and receiving with plain calls that are measured in the same rounds.
+//! The methods of sending and receiving that are compared with plain calls.
 
-use crate::assemble::{self, Context, Visit};
 use crate::protocol::{Test, Way};
-use crate::request::Point;
-use linerate_record::kernels::Skipped;
-use linerate_record::stats::{CONFIDENCE, paired_ratio};
-use linerate_record::stream::{StreamMethod, StreamMode, StreamPoint};
-use linerate_record::{Figure, Tier};
+use linerate_record::stream::StreamMode;
 
 /// A method, and the plain method that it is compared with.
 #[derive(Debug)]
 pub(crate) struct Method {
     pub(crate) name: &'static str,
-    plain: &'static str,
-    mode: StreamMode,
+    pub(crate) plain: &'static str,
+    pub(crate) mode: StreamMode,
     way: Way,
-    message: u32,
+    pub(crate) message: u32,
 }
 
 /// Message sizes. TCP messages are large, so that the copy dominates the cost. UDP datagrams fit in
@@ -61,106 +56,5 @@ impl Method {
             writes: 1,
             ..like
         }
-    }
-}
-
-/// Compares the methods. `visits` contains the tests of each method, by the method's index in
-/// [`METHODS`].
-pub(crate) fn compared(visits: &[Vec<Visit>], skipped: &[Skipped]) -> Vec<StreamMethod> {
-    let points: Vec<Option<StreamPoint>> =
-        METHODS.iter().zip(visits).map(|(method, visits)| figures(method, visits)).collect();
-    let mut all = Vec::new();
-    for (index, (method, point)) in METHODS.iter().zip(&points).enumerate() {
-        let plain = METHODS.iter().position(|other| other.name == method.plain);
-        let is_plain = plain == Some(index);
-        let base = plain.and_then(|plain| visits.get(plain));
-        let reason = skipped.iter().find(|skipped| skipped.what == method.name);
-        let reason = reason.map_or("too few visits", |skipped| skipped.reason.as_str());
-        let ratio = |of: fn(&Visit) -> f64, method: &str| match base {
-            Some(base) if !is_plain => compare(base, &visits[index], of, method, reason),
-            _ => Figure::absent("ratio", Tier::Sw, method, "this method is the baseline"),
-        };
-        let absent = |unit: &str| Figure::absent(unit, Tier::Sw, "", reason);
-        all.push(StreamMethod {
-            name: method.name.to_owned(),
-            compared_with: (!is_plain).then(|| method.plain.to_owned()),
-            message_bytes: method.message.into(),
-            gbps: point.as_ref().map_or_else(|| absent("Gb/s"), |point| point.gbps.clone()),
-            cpu_us_per_kb: point
-                .as_ref()
-                .map_or_else(|| absent("us/KB"), |point| point.cpu_us_per_kb.clone()),
-            speed: ratio(Visit::rate, "throughput relative to the plain method, paired by round"),
-            demand: ratio(
-                Visit::demand,
-                "service demand relative to the plain method, paired by \
-                                          round",
-            ),
-            note: visits.get(index).and_then(|visits| note(visits)),
-        });
-    }
-    all
-}
-
-fn figures(method: &Method, visits: &[Visit]) -> Option<StreamPoint> {
-    let point =
-        Point { send_buffer: None, receive_buffer: None, message: method.message, connections: 1 };
-    let context = Context {
-        mode: method.mode,
-        is_client_sender: true,
-        has_same_machine: true,
-        paced_bits_per_s: None,
-    };
-    (!visits.is_empty()).then(|| assemble::point(&point, visits, &context))
-}
-
-/// Compares two methods in pairs of tests from the same round, because a disturbance affects both
-/// tests of a pair.
-fn compare(
-    base: &[Visit],
-    visits: &[Visit],
-    of: fn(&Visit) -> f64,
-    method: &str,
-    reason: &str,
-) -> Figure {
-    let rounds = base.len().min(visits.len());
-    if rounds == 0 {
-        return Figure::absent("ratio", Tier::Sw, method, reason);
-    }
-    let values = |visits: &[Visit]| visits[..rounds].iter().map(of).collect::<Vec<f64>>();
-    let ratio = paired_ratio(&values(base), &values(visits), CONFIDENCE);
-    Figure::number("ratio", ratio, Tier::Sw, method)
-}
-
-/// Returns a note if the kernel copied most of the data sent with MSG_ZEROCOPY.
-fn note(visits: &[Visit]) -> Option<String> {
-    let threads = || visits.iter().flat_map(|visit| &visit.sender.threads);
-    let lent: u64 = threads().map(|thread| thread.lent).sum();
-    let copied: u64 = threads().map(|thread| thread.lent_copied).sum();
-    (lent > 0 && 2 * copied > lent).then(|| {
-        "the kernel copied the data anyway, as it does when the receiver is on this machine; \
-         zero-copy pays off only with a physical interface"
-            .to_owned()
-    })
-}
-
-impl Visit {
-    fn received(&self) -> (f64, f64) {
-        let threads = &self.receiver.threads;
-        let bytes = threads.iter().map(|thread| thread.bytes).sum::<u64>() as f64;
-        (bytes, threads.first().map_or(1, |thread| thread.elapsed_ns.max(1)) as f64)
-    }
-
-    fn rate(&self) -> f64 {
-        let (bytes, ns) = self.received();
-        bytes / ns
-    }
-
-    /// Returns the CPU time of both sides per byte received.
-    fn demand(&self) -> f64 {
-        let cpu = |threads: &[crate::account::Thread]| {
-            threads.iter().map(|thread| thread.cpu_ns).sum::<u64>() as f64
-        };
-        let (bytes, _) = self.received();
-        (cpu(&self.sender.threads) + cpu(&self.receiver.threads)) / bytes.max(1.0)
     }
 }

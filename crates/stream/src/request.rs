@@ -2,7 +2,8 @@
 //! What to measure: the points of a sweep and the time to spend on them.
 
 use crate::StreamError;
-use crate::protocol::{MAX_BUFFER, MAX_CONNECTIONS, MAX_DATAGRAM, MAX_MESSAGE};
+use crate::methods::{METHODS, Method};
+use crate::protocol::{MAX_BUFFER, MAX_CONNECTIONS, MAX_DATAGRAM, MAX_MESSAGE, MAX_TIME};
 use linerate_record::stream::StreamMode;
 use std::time::Duration;
 
@@ -119,10 +120,24 @@ pub fn sweep(
 }
 
 impl Request {
-    /// Returns the measurement time of one test of a point.
+    /// Methods to compare.
+    pub(crate) fn methods(&self) -> &'static [Method] {
+        if self.compare { METHODS } else { &[] }
+    }
+
+    /// Tests per round: each point and each method.
+    fn tests(&self) -> u64 {
+        (self.points.len() + self.methods().len()) as u64
+    }
+
+    /// Number of visits: the tests of all rounds.
+    pub(crate) fn visits(&self) -> u64 {
+        self.tests().saturating_mul(self.rounds)
+    }
+
+    /// Measurement time of one visit.
     pub(crate) fn visit(&self) -> Duration {
-        let visits = self.points.len().max(1) as u64 * self.rounds.max(1);
-        self.time.div_f64(visits as f64)
+        self.time.div_f64(self.visits().max(1) as f64)
     }
 
     /// Checks the limits that the server enforces, so that violations are reported before anything
@@ -153,13 +168,24 @@ impl Request {
         const LEAST: Duration = Duration::from_millis(20);
         if self.points.is_empty() || self.visit() < LEAST {
             return invalid(format!(
-                "{} points in {} rounds leave only {:.0} ms per visit in {:.1} s; a visit takes at \
-                 least {} ms: increase --time or measure fewer points",
-                self.points.len(),
+                "{} tests in each of {} rounds leave only {:.0} ms per visit in {:.1} s; a visit \
+                 takes at least {} ms: increase --time or measure fewer points",
+                self.tests(),
                 self.rounds,
                 self.visit().as_secs_f64() * 1e3,
                 self.time.as_secs_f64(),
                 LEAST.as_millis(),
+            ));
+        }
+        if self.visit() > MAX_TIME {
+            return invalid(format!(
+                "{} tests in each of {} rounds take {:.0} s per visit in {:.1} s; a server \
+                 measures for at most {} s per visit: decrease --time or increase --rounds",
+                self.tests(),
+                self.rounds,
+                self.visit().as_secs_f64(),
+                self.time.as_secs_f64(),
+                MAX_TIME.as_secs(),
             ));
         }
         Ok(())
@@ -180,5 +206,44 @@ mod tests {
         assert_eq!(some[11].connections, 2);
         assert_eq!(sweep(StreamMode::Request, &[], &[], &[]).len(), 1);
         assert_eq!(sweep(StreamMode::Udp, &[Some(9)], &[], &[])[0].message, DATAGRAM);
+    }
+
+    fn request(time: Duration) -> Request {
+        Request {
+            mode: StreamMode::Request,
+            points: sweep(StreamMode::Request, &[], &[], &[]),
+            time,
+            rounds: 3,
+            seed: 1,
+            reverse: false,
+            nodelay: false,
+            rate_bits_per_s: None,
+            write_pause: Duration::ZERO,
+            read_pause: Duration::ZERO,
+            writes: 1,
+            cpus: None,
+            compare: false,
+        }
+    }
+
+    #[test]
+    fn compared_methods_share_the_time_with_the_points() {
+        let alone = request(Duration::from_secs(60));
+        let compared = Request { compare: true, ..alone.clone() };
+        assert_eq!((alone.visits(), alone.visit()), (3, Duration::from_secs(20)));
+        assert_eq!(compared.visits(), 3 * (1 + METHODS.len() as u64));
+        assert_eq!(compared.visit() * compared.visits() as u32, compared.time);
+    }
+
+    #[test]
+    fn visits_have_a_shortest_and_a_longest_time() {
+        let longest = 3 * MAX_TIME;
+        assert!(request(longest).check().is_ok());
+        let error = |request: Request| request.check().unwrap_err().to_string();
+        let long = error(request(longest + Duration::from_secs(3)));
+        assert!(long.contains("61 s per visit") && long.contains("--rounds"), "{long}");
+        let short = Request { compare: true, ..request(Duration::from_millis(90)) };
+        assert!(error(short).contains("10 tests in each of 3 rounds"));
+        assert!(request(Duration::from_millis(90)).check().is_ok());
     }
 }

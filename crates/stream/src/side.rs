@@ -12,7 +12,7 @@ use crate::protocol::Test;
 use linerate_linux::{pin_current_thread, socket};
 use linerate_record::stream::StreamMode;
 use std::io;
-use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Shutdown, TcpStream, UdpSocket};
 use std::time::Duration;
 
 /// How long a call may block before the loop checks the time.
@@ -22,7 +22,7 @@ pub(crate) const STEP: Duration = Duration::from_millis(100);
 /// later, can complete its own.
 const TAIL: Duration = Duration::from_millis(30);
 /// How long a receiver waits for the end of the stream after its measurement.
-const GRACE: Duration = Duration::from_secs(3);
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 /// A connection of a test.
 #[derive(Debug)]
@@ -89,6 +89,10 @@ impl Side<'_> {
             },
         };
         meter.finish();
+        if let (Err(_), Connection::Tcp(stream)) = (&done, connection) {
+            // The other side must not wait for bytes that never arrive. It may have ended already.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
         let memory = connection.memory();
         meter.thread.buffer_bytes = memory.map(|memory| {
             u64::from(if self.is_sender { memory.send_buffer } else { memory.receive_buffer })

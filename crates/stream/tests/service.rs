@@ -154,7 +154,8 @@ fn requests_are_answered_one_at_a_time() {
 #[test]
 fn methods_are_compared_with_plain_calls() {
     let server = Running::start("127.0.0.1:0").expect("a server");
-    let request = Request { compare: true, rounds: 1, ..request(StreamMode::Tcp, 1000) };
+    let time = Duration::from_secs(1);
+    let request = Request { compare: true, rounds: 1, time, ..request(StreamMode::Tcp, 1000) };
     let report = server.report(&request);
     let names: Vec<&str> = report.methods.iter().map(|method| method.name.as_str()).collect();
     let expected = [
@@ -172,6 +173,25 @@ fn methods_are_compared_with_plain_calls() {
     for method in &report.methods {
         let has_reason = method.gbps.reason.is_some();
         assert!(has_reason || method.gbps.as_number() > Some(0.0), "{method:?}");
+    }
+}
+
+/// The client fails before it sends the first byte; the server must not wait for the bytes until
+/// the client has given up.
+#[test]
+fn a_client_that_fails_at_once_ends_the_test_with_its_reason() {
+    let server = Running::start("127.0.0.1:0").expect("a server");
+    let cpu = linerate_linux::allowed_cpus().expect("CPUs")[0];
+    for (mode, reverse) in [(StreamMode::Tcp, false), (StreamMode::Tcp, true)] {
+        // The client's CPU does not exist.
+        let (cpus, time) = (Some([60_000, cpu]), Duration::from_secs(60));
+        let outcome = server.measure(&Request { cpus, time, reverse, ..request(mode, 1000) });
+        let error = outcome.expect("an outcome").error;
+        let is_own = |error: &StreamError| match error {
+            StreamError::Failed { reason } => reason.contains("60000"),
+            _ => false,
+        };
+        assert!(error.as_ref().is_some_and(is_own), "{error:?}");
     }
 }
 

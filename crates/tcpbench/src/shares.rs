@@ -27,7 +27,7 @@ use crate::routines::{Activity, Reading, Tallies, Tally, empty_call_ticks};
 use crate::sampling::{Counts, Sampler};
 use crate::session::{Session, Slice};
 use linerate_machine::ticks::ticks_per_s;
-use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE};
+use linerate_record::stats::{CONFIDENCE, Estimate, sampled_share};
 use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpSeam};
 use linerate_record::{Figure, Tier};
 use linerate_trial::{Length, Machine, Rules, Samples, Watch, rounds};
@@ -57,8 +57,7 @@ const METHOD_TIMED: &str = "time per frame spent in calls to the routines, divid
                             timestamp counter, less the cost of timing an empty call; midpoint of \
                             serializing and non-serializing reads, medians over rounds";
 const METHOD_SAMPLED: &str = "the running routine, sampled at random times from another CPU, in \
-                              slices that were not preempted; normal-approximation interval of a \
-                              proportion";
+                              slices that were not preempted; Wilson's interval of a proportion";
 const METHOD_ALONE: &str = "bytes checksummed by calls to the routines and inline in headers, \
                             divided by the payload of the same slices";
 
@@ -216,11 +215,8 @@ fn looked(counts: &Counts, what: Activity) -> Figure {
         );
         return Figure::absent("1", Tier::Sw, METHOD_SAMPLED, &reason);
     }
-    let (share, n) = (counts[what as usize] as f64 / run as f64, run as f64);
-    let half = NORMAL_QUANTILE * (share * (1.0 - share) / n).sqrt();
-    let (low, high) = ((share - half).max(0.0), (share + half).min(1.0));
-    let estimate = Estimate { value: share, low, high, confidence: CONFIDENCE, n: run };
-    Figure::number("1", estimate, Tier::Sw, METHOD_SAMPLED)
+    let share = sampled_share(counts[what as usize], run);
+    Figure::number("1", share, Tier::Sw, METHOD_SAMPLED)
 }
 
 fn alone(tallies: &Tallies, bytes: u64) -> Figure {
@@ -269,9 +265,16 @@ mod tests {
         let expected = LOOKED[Activity::Checksum as usize] as f64 / 1000.0;
         assert_eq!((share.as_number(), share.n), (Some(expected), 1000));
         let (low, high) = (share.low.expect("an end"), share.high.expect("an end"));
-        // 1.96 standard deviations of a share from 1,000 samples.
+        // 1.96 standard deviations of a share from 1,000 samples; Wilson's interval is shifted
+        // towards one half.
         let half = 1.96 * (expected * (1.0 - expected) / 1000.0).sqrt();
-        assert!((expected - low - half).abs() < 1e-4 && (high - expected - half).abs() < 1e-4);
+        assert!((expected - low - half).abs() < 2e-3 && (high - expected - half).abs() < 2e-3);
+        // An activity that no sample hit may still take some time.
+        let mut unseen = LOOKED;
+        unseen[Activity::Checksum as usize] = 0;
+        let none = looked(&unseen, Activity::Checksum);
+        assert_eq!((none.as_number(), none.low), (Some(0.0), Some(0.0)));
+        assert!(none.high > Some(0.003) && none.high < Some(0.006), "{none:?}");
         let few = looked(&LOOKED.map(|count| count / 2), Activity::Checksum);
         assert_eq!(few.as_number(), None);
         assert!(few.reason.is_some_and(|reason| reason.starts_with("only 500 samples")));

@@ -188,10 +188,27 @@ impl Reference {
             if is_store && (goes_on || self.writes == Writes::Through) {
                 match self.levels.len() {
                     1 => self.counts.0[MEMORY_WRITES] += 1,
-                    _ => self.bring(1, address),
+                    _ => self.write(address),
                 }
             }
         }
+    }
+
+    /// Writes a line that L1D does not keep to L2.
+    fn write(&mut self, address: u64) {
+        let (array, contents) = &mut self.levels[1];
+        let (contents, block) = (*contents, array.block(address));
+        self.counts.0[BEYOND[0].0] += 1;
+        if array.use_block(block) {
+            return;
+        }
+        self.counts.0[BEYOND[0].1] += 1;
+        self.bring(2, address);
+        let leaves = self.levels[1].0.insert(block);
+        if contents == Contents::Inclusive {
+            self.remove_before(1, leaves);
+        }
+        self.keep_victim(2, leaves);
     }
 
     fn bring(&mut self, level: usize, address: u64) {

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const AFTER: &str = "\
-Without options, linerate measures TCP over loopback: it sends to a child process and sweeps the
-socket buffer and message sizes, which takes 15 s. Service demand is the CPU time of both sides per
-KB (1024 bytes). Examples:
+Without options, linerate measures TCP over loopback in 15 s: it sends to a child process and sweeps
+the socket buffer and message sizes. Service demand is the CPU time of both sides per KB (1024
+bytes) received. Examples:
 
   linerate stream
   linerate stream --netns --buffer auto,16K,64K,256K --message 64K --svg plots

@@ -3,7 +3,10 @@
 
 use super::sums::{SetSums, Variance};
 use super::{AlwaysCount, Plan, Slices, Whole};
-use linerate_record::stats::{CONFIDENCE, Estimate};
+use linerate_record::stats::{CONFIDENCE, Estimate, student_quantile};
+
+/// Probability that the true value is beyond one end of an interval.
+pub(super) const TAIL: f64 = (1.0 - CONFIDENCE) / 2.0;
 
 /// Raw count and estimate of one event.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -255,10 +258,10 @@ impl Scaling {
         if raw > 0 {
             return Some(raw as f64 * (1.0 - self.duty) * self.factor * self.factor);
         }
-        let most = ((1.0 - CONFIDENCE) / 2.0).ln() / (-self.duty).ln_1p();
+        let most = TAIL.ln() / (-self.duty).ln_1p();
         let nothing = vec![0.0; self.events.len() + 1];
         let freedom = self.sums.variance(&nothing, self.duty)?.freedom;
-        Some((most / student(freedom)).powi(2))
+        Some((most / student_quantile(freedom, TAIL)).powi(2))
     }
 }
 
@@ -283,7 +286,7 @@ fn unbounded(value: f64, n: u64) -> Estimate {
 /// enough even if an event was by chance counted less often than expected, which lowers both its
 /// estimate and its variance.
 fn interval(value: f64, variance: Variance, is_never_negative: bool, n: u64) -> Estimate {
-    let half = student(variance.freedom) * variance.value.sqrt();
+    let half = student_quantile(variance.freedom, TAIL) * variance.value.sqrt();
     let (low, high) = match (is_never_negative, value > 0.0) {
         (true, true) => {
             let factor = (half / value).exp();
@@ -293,31 +296,4 @@ fn interval(value: f64, variance: Variance, is_never_negative: bool, n: u64) -> 
         (false, _) => (value - half, value + half),
     };
     Estimate { value, low, high, confidence: CONFIDENCE, n }
-}
-
-/// Returns the 97.5 % quantile of Student's t for this many degrees of freedom. The usual table is
-/// interpolated linearly in the reciprocal, which is accurate to 1 %.
-pub(super) fn student(freedom: f64) -> f64 {
-    const TABLE: [(f64, f64); 15] = [
-        (1.0, 12.706),
-        (1.2, 8.649),
-        (1.5, 6.017),
-        (2.0, 4.303),
-        (2.5, 3.575),
-        (3.0, 3.182),
-        (4.0, 2.776),
-        (5.0, 2.571),
-        (6.0, 2.447),
-        (8.0, 2.306),
-        (12.0, 2.179),
-        (20.0, 2.086),
-        (40.0, 2.021),
-        (120.0, 1.980),
-        (f64::INFINITY, 1.960),
-    ];
-    let freedom = freedom.max(1.0);
-    let above = TABLE.iter().position(|&(df, _)| freedom <= df).unwrap_or(TABLE.len() - 1).max(1);
-    let ((df0, t0), (df1, t1)) = (TABLE[above - 1], TABLE[above]);
-    let share = (1.0 / df0 - 1.0 / freedom) / (1.0 / df0 - 1.0 / df1);
-    t0 + share * (t1 - t0)
 }

@@ -8,14 +8,14 @@
 //! window would be the least loaded one.
 
 use super::sweep::{LOT, Piece, Sweeper};
-use super::team::{self, spin_until};
+use super::team::{self, Finally, spin_until};
 use super::{Request, UNIT};
 use crate::arena::Arena;
 use crate::chase::{Chain, Cursor, Layout};
 use crate::window::Windows;
 use linerate_linux::monotonic_ns;
 use linerate_record::memory::{LoadedLatency, MemoryLevel, Operation, Order};
-use linerate_record::stats::{CONFIDENCE, median_interval};
+use linerate_record::stats::{CONFIDENCE, median, median_interval};
 use linerate_record::{Figure, Tier};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -73,6 +73,7 @@ struct Count(AtomicU64);
 /// A window of the chase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sample {
+    pass: u32,
     ns_per_load: f64,
     gb_per_s: f64,
 }
@@ -115,9 +116,8 @@ pub fn loaded(
         others,
         pieces,
         |_| {
-            let samples = chase(windows, &chain, &orders, &loads, request.deadline);
-            orders.is_over.store(true, Ordering::Relaxed);
-            samples
+            let _over = Finally(|| orders.is_over.store(true, Ordering::Relaxed));
+            chase(windows, &chain, &orders, &loads, request.deadline)
         },
         |member, piece| read_by_orders(&orders, member.number, piece),
     );
@@ -180,7 +180,7 @@ fn chase(
 ) -> Vec<Vec<Sample>> {
     let mut samples = vec![Vec::new(); loads.len()];
     let mut cursor = Cursor::default();
-    for _ in 0..MOST_PASSES {
+    for pass in 0..MOST_PASSES {
         if loads.iter().zip(&samples).all(|(load, all)| as_meant(load, all).len() >= ENOUGH) {
             break;
         }
@@ -194,20 +194,20 @@ fn chase(
                 if windows.is_stopped() || Instant::now() >= deadline {
                     break;
                 }
-                samples.extend(window(windows, chain, &mut cursor, orders, in_window));
+                samples.extend(window(windows, chain, &mut cursor, orders, (pass, in_window)));
             }
         }
     }
     samples
 }
 
-/// Measures a window of `loads` loads; `None` if the chasing thread was preempted.
+/// Measures a window of `loads` loads in `pass`; `None` if the chasing thread was preempted.
 fn window(
     windows: &Windows<'_>,
     chain: &Chain<'_>,
     cursor: &mut Cursor,
     orders: &Orders,
-    loads: u64,
+    (pass, loads): (u32, u64),
 ) -> Option<Sample> {
     let (mut made, mut lots) = (0, 0);
     let window = windows.time(|| {
@@ -216,7 +216,7 @@ fn window(
         lots = orders.lots() - before;
     });
     let gb_per_s = (lots * LOT as u64) as f64 / window.ns;
-    window.kept.then_some(Sample { ns_per_load: window.ns / made as f64, gb_per_s })
+    window.kept.then_some(Sample { pass, ns_per_load: window.ns / made as f64, gb_per_s })
 }
 
 impl Orders {
@@ -247,10 +247,18 @@ fn as_meant(load: &Load, samples: &[Sample]) -> Vec<Sample> {
     samples.iter().copied().filter(is_meant).collect()
 }
 
-const LATENCY: &str = "pointer chase over half of the memory: median of the windows in \
-                       which the readers were not preempted";
+const LATENCY: &str = "pointer chase over half of the memory: median over passes of the median \
+                       window in which the readers were not preempted";
 
-const RATE: &str = "bandwidth from the readers' counts, median over the chase windows";
+const RATE: &str = "bandwidth from the readers' counts, median over passes of the median chase \
+                    window";
+
+/// Returns the median of each pass. The windows of a pass follow one another, so only passes are
+/// independent.
+fn medians(samples: &[Sample], part: fn(&Sample) -> f64) -> Vec<f64> {
+    let passes = samples.chunk_by(|a, b| a.pass == b.pass);
+    passes.filter_map(|pass| median(&pass.iter().map(part).collect::<Vec<f64>>())).collect()
+}
 
 /// Converts the samples at one load level to a record. `more` is advice on how to allow more
 /// measuring time.
@@ -258,7 +266,7 @@ fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
     let seen = samples.len();
     let samples = as_meant(load, samples);
     let figure = |unit, method, part: fn(&Sample) -> f64| {
-        let values: Vec<f64> = samples.iter().map(part).collect();
+        let values = medians(&samples, part);
         let absent = match (seen, load.threads) {
             (0, _) => format!(
                 "the chase was preempted in every window: the time was too short, or the machine \
@@ -298,8 +306,8 @@ fn unknown(reason: &str) -> LoadedLatency {
 mod tests {
     use super::*;
 
-    fn sample(ns_per_load: f64, gb_per_s: f64) -> Sample {
-        Sample { ns_per_load, gb_per_s }
+    fn sample(pass: u32, ns_per_load: f64, gb_per_s: f64) -> Sample {
+        Sample { pass, ns_per_load, gb_per_s }
     }
 
     #[test]
@@ -315,8 +323,8 @@ mod tests {
     /// Windows in which the readers did not run are faster and must not count.
     #[test]
     fn windows_with_less_load_than_meant_do_not_count() {
-        let away = (0..30).map(|k| sample(100.0, f64::from(k) / 2.0));
-        let there = (0..11).map(|k| sample(200.0 + f64::from(k), 20.0));
+        let away = (0..30).map(|k| sample(k, 100.0, f64::from(k) / 2.0));
+        let there = (30..41).map(|k| sample(k, 170.0 + f64::from(k), 20.0));
         let point =
             record(&Load { threads: 1, duty: 50 }, &away.chain(there).collect::<Vec<_>>(), "");
         assert_eq!(point.latency_ns.as_number(), Some(205.0));
@@ -324,10 +332,21 @@ mod tests {
         assert_eq!((point.threads, point.duty), (1, 0.5));
     }
 
+    /// Passes differ, but the windows of a pass are alike: 24 windows know no more than six passes.
+    #[test]
+    fn windows_of_one_pass_are_not_independent() {
+        let passes = (0..).zip([104.0, 101.0, 106.0, 102.0, 105.0, 103.0]);
+        let windows = passes.flat_map(|(pass, ns)| [sample(pass, ns, 20.0); WINDOWS as usize]);
+        let point = record(&Load { threads: 1, duty: 100 }, &windows.collect::<Vec<_>>(), "");
+        let latency = point.latency_ns;
+        assert_eq!((latency.as_number(), latency.n), (Some(103.5), 6));
+        assert_eq!((latency.low, latency.high), (Some(101.0), Some(106.0)));
+    }
+
     /// If the readers never ran, there is no latency under load.
     #[test]
     fn a_load_that_never_was_is_absent() {
-        let samples: Vec<Sample> = (1..=9).map(|k| sample(f64::from(k), 0.0)).collect();
+        let samples: Vec<Sample> = (1..=9).map(|k| sample(k, f64::from(k), 0.0)).collect();
         let point = record(&Load { threads: 1, duty: 100 }, &samples, "");
         assert_eq!((point.latency_ns.as_number(), point.gb_per_s.as_number()), (None, None));
         assert!(point.gb_per_s.reason.is_some_and(|reason| reason.contains("readers")));
@@ -335,14 +354,14 @@ mod tests {
 
     #[test]
     fn without_readers_all_windows_count() {
-        let samples: Vec<Sample> = (1..=9).map(|k| sample(f64::from(k), 0.0)).collect();
+        let samples: Vec<Sample> = (1..=9).map(|k| sample(k, f64::from(k), 0.0)).collect();
         assert_eq!(record(&Load { threads: 0, duty: 0 }, &samples, "").latency_ns.n, 9);
         // A window with a reader that finished late must not count as unloaded.
-        let late = samples.iter().copied().chain([sample(50.0, 0.1), sample(60.0, 20.0)]);
+        let late = samples.iter().copied().chain([sample(10, 50.0, 0.1), sample(10, 60.0, 20.0)]);
         let point = record(&Load { threads: 0, duty: 0 }, &late.collect::<Vec<_>>(), "");
         assert_eq!((point.latency_ns.n, point.latency_ns.as_number()), (9, Some(5.0)));
         assert_eq!(point.gb_per_s.as_number(), Some(0.0));
-        let all_late = record(&Load { threads: 0, duty: 0 }, &[sample(50.0, 0.1)], "");
+        let all_late = record(&Load { threads: 0, duty: 0 }, &[sample(0, 50.0, 0.1)], "");
         assert!(
             all_late.latency_ns.reason.is_some_and(|reason| reason.contains("without readers"))
         );

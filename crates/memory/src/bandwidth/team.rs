@@ -50,22 +50,45 @@ impl Crew {
     }
 }
 
+/// Ends all meetings if its thread panics, which would otherwise leave the other members waiting.
+struct Abandoning<'a>(&'a Crew);
+
+impl Drop for Abandoning<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.last.store(0, Ordering::Relaxed);
+            // Pairs with the acquiring load of a waiting member.
+            self.0.met.store(usize::MAX, Ordering::Release);
+        }
+    }
+}
+
+/// Runs a closure when it is dropped, be it by a panic.
+pub(super) struct Finally<F: FnMut()>(pub(super) F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 impl Member<'_> {
-    /// Waits until all members have arrived. Member 0's `go_on` decides whether the team continues;
-    /// all members get the same answer.
+    /// Waits until all members have arrived. Member 0's `go_on` decides whether the crew continues;
+    /// all members get the same answer. After a panic of one member, no other waits or continues.
     pub(super) fn ready(&mut self, go_on: bool) -> bool {
         self.meetings += 1;
         let crew = self.crew;
         if self.number == 0 && !go_on {
-            // The answer is stored before this barrier completes, so that every member sees it by
-            // then. Members compare it with the barrier number, so a thread still leaving the
-            // previous barrier does not mistake it for that barrier's answer.
-            crew.last.store(self.meetings, Ordering::Relaxed);
+            // The answer is stored before this meeting completes, so that every member sees it by
+            // then. Members compare it with the meeting number, so a thread still leaving the
+            // previous meeting does not mistake it for that meeting's answer.
+            crew.last.fetch_min(self.meetings, Ordering::Relaxed);
         }
         let size = crew.size.load(Ordering::Relaxed);
         if crew.arrived.fetch_add(1, Ordering::AcqRel) + 1 == size {
             crew.arrived.store(0, Ordering::Relaxed);
-            crew.met.store(self.meetings, Ordering::Release);
+            // Not a store: the crew may have been abandoned.
+            crew.met.fetch_max(self.meetings, Ordering::Release);
         } else {
             spin_until(|| crew.met.load(Ordering::Acquire) >= self.meetings);
         }
@@ -110,6 +133,7 @@ pub(super) fn run<R, P: Send, T: Send>(
         let mut refusal = None;
         for (number, (&cpu, part)) in (1..).zip(others.iter().zip(parts)) {
             let work = move || -> Result<Option<T>, Error> {
+                let _abandoning = Abandoning(crew);
                 let member = crew.join(number, cpu)?;
                 Ok(member.map(|member| theirs(member, part)))
             };
@@ -123,6 +147,7 @@ pub(super) fn run<R, P: Send, T: Send>(
         let is_complete = is_there();
         let size = if is_complete { others.len() + 1 } else { GIVEN_UP };
         crew.size.store(size, Ordering::Release);
+        let _abandoning = Abandoning(crew);
         let result = is_complete.then(|| own(Member { crew, number: 0, meetings: 0 }));
         let mut results = Vec::with_capacity(others.len());
         for thread in threads {
@@ -187,6 +212,22 @@ mod tests {
         let parts = run(&others(), vec![3, 1, 4], |member| member.number, theirs);
         assert_eq!(parts, Ok((0, vec![(1, 3), (2, 1), (3, 4)])));
         assert_eq!(run(&[], vec![], |_| 5, theirs), Ok((5, vec![])));
+    }
+
+    /// The others must not wait for a member that is gone.
+    #[test]
+    fn a_panic_of_one_ends_all() {
+        for gone in [0, 2] {
+            let program = |mut member: Member<'_>| {
+                let mut steps = 0;
+                while member.ready(true) {
+                    steps += 1;
+                    assert!(member.number != gone || steps < 5, "as intended");
+                }
+            };
+            let all = || run(&others(), vec![(); 3], program, |member, ()| program(member));
+            assert!(std::panic::catch_unwind(all).is_err(), "{gone}");
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ const KIB: usize = 1024;
 
 fn kib(sizes: &[Option<f64>], most: usize) -> Vec<Option<usize>> {
     let sizes: Vec<_> = sizes.iter().map(|size| size.map(|kib| kib * 1024.0)).collect();
-    let sets = working_sets(&levels(&sizes), most * KIB);
+    let sets = working_sets(&levels(&sizes), most * KIB, far_beyond);
     sets.iter().map(|set| set.map(|bytes| bytes / KIB)).collect()
 }
 
@@ -44,6 +44,9 @@ fn working_sets_lie_between_the_levels() {
     assert_eq!(kib(&usual, 64 << 10)[3], Some(64 << 10));
     assert_eq!(kib(&usual, 12 << 10)[3], None, "less than twice what caches hold");
     assert_eq!(kib(&usual, 1 << 10), [Some(16), Some(128), None, None]);
+    let usual = levels(&usual.map(|kib| kib.map(|kib| kib * KIB as f64)));
+    let nearer = working_sets(&usual, 1 << 30, |caches| 8.0 * caches);
+    assert_eq!(nearer[3], Some(64 << 20));
 }
 
 #[test]
@@ -55,7 +58,7 @@ fn levels_too_near_each_other_have_no_working_set() {
 #[test]
 fn without_caches_everything_is_memory() {
     assert_eq!(kib(&[None], 1024), [Some(1024)]);
-    assert_eq!(working_sets(&[], 1 << 20), []);
+    assert_eq!(working_sets(&[], 1 << 20, far_beyond), []);
 }
 
 fn with_windows<T>(is_stopped: bool, look: impl FnOnce(&Windows<'_>) -> T) -> T {

@@ -32,26 +32,6 @@ fn machine() -> [MemoryLevel; 4] {
 }
 
 #[test]
-fn sizes_lie_well_within_their_levels() {
-    let sizes_of = |levels: &[MemoryLevel], most| -> Vec<(String, usize)> {
-        let sizes = sizes_within(levels, most);
-        sizes.into_iter().map(|(level, size)| (level.name.clone(), size >> 10)).collect()
-    };
-    let named = |names: [&str; 4], sizes: [usize; 4]| -> Vec<(String, usize)> {
-        names.map(str::to_owned).into_iter().zip(sizes).collect()
-    };
-    let all = named(["L1", "L2", "L3", "memory"], [16, 181, 5792, 256 << 10]);
-    assert_eq!(sizes_of(&machine(), 1 << 30), all);
-    // An arena of 48 MiB does not reach into memory, but one of 80 MiB does. An arena of 4 MiB ends
-    // within L3.
-    assert_eq!(sizes_of(&machine(), 48 << 20), all[..3]);
-    assert_eq!(sizes_of(&machine(), 80 << 20)[3].1, 80 << 10);
-    assert_eq!(sizes_of(&machine(), 4 << 20), all[..2]);
-    assert_eq!(sizes_of(&machine()[3..], 4 << 20), [("memory".to_owned(), 4096)]);
-    assert_eq!(sizes_of(&[], 4 << 20), []);
-}
-
-#[test]
 fn a_mode_is_named_by_the_level_it_must_be() {
     let levels = machine();
     let name = |ns, own: usize, step| name_of(ns, &levels[own], &levels, step);

@@ -123,6 +123,31 @@ fn the_seed_alone_decides() {
     assert_ne!(by(1), by(2));
 }
 
+/// The median of the process is beyond all 5 samples in 1 of 16 repetitions.
+#[test]
+fn the_extremes_of_few_windows_do_not_bound_the_median() {
+    let ends = |n: usize, confidence| {
+        let series = Draw(Random::new(n as u64)).autoregressive(n, 0.0, 0.0);
+        let found = block_bootstrap_median(&series, confidence, 1);
+        (found.low.is_finite(), found.high.is_finite())
+    };
+    assert_eq!((ends(5, CONFIDENCE), ends(6, CONFIDENCE)), ((false, false), (true, true)));
+    assert_eq!((ends(4, 0.9), ends(5, 0.9)), ((false, false), (true, true)));
+}
+
+/// With 3 degrees of freedom, the 95 % interval of a mean has 3.182 standard errors on each side.
+#[test]
+fn few_independent_windows_have_the_interval_of_student() {
+    assert!((student_factor(4, 0.025) / (4.0_f64 / 3.0).sqrt() * 1.960 - 3.182).abs() < 0.01);
+    for n in [4, 5, 8] {
+        let covered = coverage(10.0, |d, seed| {
+            let ticks = samples(n, || 10.0 + d.normal());
+            block_bootstrap_ratio(&ticks, &vec![1.0; n], CONFIDENCE, seed)
+        });
+        assert_within(92.0..=98.5, covered);
+    }
+}
+
 /// Distributions with median 0: well-behaved, skewed with a heavy tail, and contaminated with
 /// outliers.
 const DISTRIBUTIONS: [fn(&mut Draw) -> f64; 3] =
@@ -140,6 +165,29 @@ fn the_median_of_independent_samples_is_covered_at_any_size() {
             assert_within(88.0..=96.0, covered);
         }
     }
+}
+
+/// The excess over the floor is exponential, or a mixture of little and much interference.
+#[test]
+fn the_minimum_of_other_passes_is_covered() {
+    let excess: [fn(&mut Draw) -> f64; 2] = [
+        |d| -(1.0 - d.0.uniform()).ln(),
+        |d| -(1.0 - d.0.uniform()).ln() * if d.0.uniform() < 0.2 { 30.0 } else { 1.0 },
+    ];
+    for n in [3, 4, 6, 24] {
+        for one in excess {
+            let mut draw = Draw(Random::new(3));
+            let mut least = || samples(n, || 50.0 + one(&mut draw)).into_iter().reduce(f64::min);
+            let minima: Vec<f64> = (0..2000).filter_map(|_| least()).collect();
+            let truth = median(&minima).unwrap();
+            let found =
+                coverage(truth, |d, _| minimum_interval(&samples(n, || 50.0 + one(d)), CONFIDENCE));
+            assert_within(91.0..=99.5, found);
+        }
+    }
+    let two = minimum_interval(&[2.0, 1.0], CONFIDENCE);
+    assert_eq!((two.value, two.low, two.high), (1.0, f64::NEG_INFINITY, f64::INFINITY));
+    assert!(minimum_interval(&[], CONFIDENCE).value.is_nan());
 }
 
 #[test]
@@ -261,13 +309,6 @@ fn a_long_series_costs_no_more_and_is_as_narrow() {
     // Variance of the median: pi/2 (1 + 4/pi sum of asin(0.5^k)) / n = (0.00602)^2.
     let width = 2.0 * 1.645 * 0.00602;
     assert!(((estimate.high - estimate.low) / width - 1.0).abs() < 0.3, "{estimate:?}");
-}
-
-#[test]
-fn the_normal_quantile_is_that_of_the_table() {
-    for (tail, z) in [(0.05, 1.6449), (0.025, 1.9600), (0.005, 2.5758)] {
-        assert!((normal_quantile(tail) - z).abs() < 0.003, "{tail}");
-    }
 }
 
 proptest! {
