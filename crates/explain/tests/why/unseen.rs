@@ -2,13 +2,15 @@
 //! Programs whose observation shows too little to conclude that nothing is wrong. A user who knew
 //! the causes found them.
 
-use crate::example::{cpu, observation, packets, poller, privileged, socket, testpmd, thread};
+use crate::example::{
+    cpu, dropped, observation, packets, poller, privileged, socket, testpmd, thread,
+};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
-    FullDescriptors, KernelEvent, Observation, PeerActivity, RanInstead, RequestCounts, SleepTime,
-    SocketCounts, SocketKind, TcpCounts, ThreadActivity, WhyFinding,
+    FullDescriptors, Observation, PeerActivity, RanInstead, RequestCounts, SleepTime, SocketCounts,
+    SocketKind, TcpCounts, ThreadActivity, WhyFinding,
 };
 use linerate_record::{Figure, Tier};
 
@@ -364,13 +366,8 @@ fn packets_lost_on_output_or_without_a_free_entry_are_named() {
     seen.protocols.remove("Conntrack.drop");
     seen.protocols.insert("Ip.OutDiscards".to_owned(), 120);
     assert_eq!(first(&seen).cause, CannotTell, "{}", first(&seen).sentence);
-    let mut seen = privileged(seen);
-    seen.events = vec![KernelEvent {
-        event: "skb:kfree_skb".to_owned(),
-        filter: Some("reason NETFILTER_DROP".to_owned()),
-        is_of_watched: false,
-        count: 120,
-    }];
+    seen.events = vec![dropped(Some("NETFILTER_DROP"), 120)];
+    let seen = privileged(seen);
     assert_eq!(first(&seen).cause, FirewallDrop, "{}", first(&seen).sentence);
 }
 
