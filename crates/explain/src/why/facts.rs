@@ -3,6 +3,7 @@
 //! `None` if its data could not be read, because a rule without evidence does not hold.
 
 mod bursts;
+mod cpus;
 mod readers;
 
 use super::functions::{Group, is_nameless, is_of_crypto_library};
@@ -472,27 +473,5 @@ impl<'a> Facts<'a> {
             (Some(lost), None) => lost > 0,
             (None, _) => false,
         }
-    }
-
-    /// Returns how many CPUs a thread may run on.
-    pub fn allowed(thread: &ThreadActivity) -> usize {
-        thread.allowed.len().max(1)
-    }
-
-    /// Returns the number of CPUs for which data was read.
-    pub fn cpus(&self) -> usize {
-        self.observation.cpus.len()
-    }
-
-    /// Returns the total idle time of all CPUs, in CPUs.
-    pub fn idle_cpus(&self) -> Option<f64> {
-        let cpus = &self.observation.cpus;
-        (!cpus.is_empty()).then(|| cpus.iter().map(|cpu| cpu.idle).sum())
-    }
-
-    /// Returns the total CPU time of all threads, in CPUs.
-    pub fn used_cpus(&self) -> f64 {
-        let threads = self.observation.threads.iter();
-        threads.map(|thread| thread.share_of(ThreadState::is_on_cpu)).sum()
     }
 }

@@ -274,7 +274,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} does all the work and is busy {busy} of the time, while \
                    {idle_cpus} CPUs are idle.{idle_twins}{functions}",
         fix: "Let more threads or processes share the work (worker_processes, SO_REUSEPORT, RSS \
-              queues), or find out where the thread's time goes: linerate profile {pid}",
+              queues), or find out where the thread's time goes: linerate profile {pid}{confined}",
         workaround: None,
         wrong_if: "with a second thread, the rate rises by less than 10 %",
         measure: "samples of the thread, to separate work from polling",
