@@ -5,7 +5,7 @@ use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::functions::Group;
 use super::super::losses::{bad_checksums, discarded, fragmented, vanished};
 use super::Measure;
-use super::counts::{bytes_per_packet, bytes_per_transmit, is_off, opened};
+use super::counts::{at_least_this, bytes_per_packet, bytes_per_transmit, is_off, opened};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketCounts, SocketKind};
 
@@ -27,7 +27,12 @@ impl Measure {
             }
             (Self::SocketLoss, Subject::Socket(socket)) => {
                 let drops = socket.buffer_drops(facts.observation)?;
-                counted(drops, (drops + facts.packets()?).max(1) as f64)
+                let of = |packets: u64| counted(drops, (drops + packets).max(1) as f64);
+                match facts.packets() {
+                    Some(packets) => of(packets),
+                    // The program received some of them.
+                    None => of(facts.shared_datagrams()?).map(at_least_this),
+                }
             }
             (Self::QueueWaits, Subject::Socket(socket)) => {
                 Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?))
