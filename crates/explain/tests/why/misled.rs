@@ -2,7 +2,9 @@
 //! Programs whose symptoms are those of another cause.
 
 use crate::example::{observation, packets, socket, thread};
-use crate::seeds::{cpu_contention, interrupt_load, receive_window, socket_buffer};
+use crate::seeds::{
+    connection_setup, cpu_contention, interrupt_load, receive_window, socket_buffer,
+};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
@@ -102,6 +104,47 @@ fn a_sender_on_loopback_is_not_disturbed_by_its_own_datagrams() {
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
     // The finding states where the datagrams were lost.
     assert!(finding.sentence.contains("dropped 1,100,000 datagrams"), "{}", finding.sentence);
+}
+
+#[test]
+fn datagrams_of_other_programs_do_not_dilute_a_loss() {
+    let mut seen = socket_buffer();
+    seen.sockets[0].drops = Some(500);
+    let counts = [("Udp.InDatagrams", 1_000_000), ("Udp.RcvbufErrors", 500)];
+    seen.protocols = counts.map(|(name, count)| (name.to_owned(), count)).into();
+    seen.packets = None;
+    assert_eq!(explain(&seen)[0].cause, NothingWrong);
+    seen.unread.push(unread("udp_datagrams"));
+    let finding = &explain(&seen)[0];
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("500 packets were lost"), "{}", finding.sentence);
+    // A program without TCP sockets handles none of the namespace's segments.
+    seen.unread.pop();
+    seen.protocols.insert("Udp.InDatagrams".to_owned(), 5_000);
+    seen.protocols.insert("Tcp.InSegs".to_owned(), 10_000_000);
+    assert_eq!(explain(&seen)[0].cause, SocketBuffer);
+}
+
+#[test]
+fn connections_that_other_programs_open_are_not_the_programs() {
+    let first = |change: fn(&mut Observation)| {
+        let mut seen = connection_setup();
+        change(&mut seen);
+        explain(&seen).remove(0).cause
+    };
+    assert_eq!(first(|_| ()), ConnectionSetup);
+    // Neither a listening socket nor a connection that ended within the window.
+    assert_ne!(first(|seen| seen.sockets.retain(|s| s.kind == SocketKind::Tcp)), ConnectionSetup);
+    assert_ne!(first(|seen| seen.sockets.clear()), ConnectionSetup);
+    // Too few system calls, or too little time in the kernel.
+    assert_ne!(first(|seen| seen.threads[0].system_calls = Some(9_000)), ConnectionSetup);
+    assert_ne!(
+        first(|seen| {
+            let worker = thread("solver", 100, &[(User, 0.93), (Kernel, 0.02), (Asleep, 0.05)]);
+            seen.threads = vec![worker];
+        }),
+        ConnectionSetup
+    );
 }
 
 #[test]

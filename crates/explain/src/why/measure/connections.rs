@@ -3,7 +3,7 @@
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::roles::is_accepted;
-use super::counts::{bytes, flows, opened, peer_window};
+use super::counts::{bytes, flows, own_opened, peer_window};
 use super::{Measure, costs};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketCounts, TcpCounts};
@@ -49,13 +49,13 @@ impl Measure {
                 let (bytes, segments) = sums(facts, |tcp| (tcp.bytes_acked, tcp.segments_out));
                 (segments > 0).then(|| Estimate::exactly(bytes as f64 / segments as f64))
             }
-            (Self::ConnectionsPerSecond, _) => counted(opened(facts)?, elapsed),
+            (Self::ConnectionsPerSecond, _) => counted(own_opened(facts)?, elapsed),
             (Self::SegmentsPerConnection, _) => {
-                let opened = opened(facts).filter(|opened| *opened > 0)?;
+                let opened = own_opened(facts).filter(|opened| *opened > 0)?;
                 counted(facts.protocol("Tcp.InSegs")?, opened as f64)
             }
             (Self::BytesPerConnection, _) => {
-                let opened = opened(facts)?.max(facts.connections().count() as u64).max(1);
+                let opened = own_opened(facts)?.max(facts.connections().count() as u64).max(1);
                 Some(Estimate::exactly(bytes(facts)? as f64 / opened as f64))
             }
             (Self::Answers, _) => {

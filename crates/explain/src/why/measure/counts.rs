@@ -6,7 +6,7 @@ use super::super::one_cpu::one_cpu;
 use super::super::requests;
 use super::super::roles::on_servers;
 use super::super::waits::{Wait, is_at_mutex, time_in};
-use super::Measure;
+use super::{Measure, costs};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
     InterfaceCounts, RanInstead, SleepTime, SocketCounts, SocketKind, ThreadActivity, ThreadState,
@@ -213,6 +213,38 @@ pub(super) fn bytes(facts: &Facts<'_>) -> Option<u64> {
 pub(super) fn opened(facts: &Facts<'_>) -> Option<u64> {
     let [passive, active] = ["Tcp.PassiveOpens", "Tcp.ActiveOpens"].map(|n| facts.protocol(n));
     Some(passive?.max(active?))
+}
+
+/// Like [`opened`], if these connections may be the program's: it has a listening socket, or
+/// connections that do not outlast the window, and it made enough system calls and spent enough
+/// time in the kernel to set them up. `None` otherwise, because other programs opened them.
+pub(super) fn own_opened(facts: &Facts<'_>) -> Option<u64> {
+    /// Minimum number of system calls per connection: accept or connect, and close.
+    const CALLS: u64 = 2;
+    let opened = opened(facts)?;
+    let sockets = &facts.observation.sockets;
+    let is_of = |kind| move |socket: &&SocketCounts| socket.kind == kind;
+    let most = sockets.iter().filter_map(|socket| socket.reads).max();
+    let mut connections = sockets.iter().filter(is_of(SocketKind::Tcp));
+    let may_open = facts.is_unread("tcp_segments")
+        || sockets.iter().any(|socket| socket.kind == SocketKind::TcpListen)
+        || connections.any(|socket| socket.reads.is_none() || socket.reads < most);
+    // Threads that were not observed may have set them up.
+    let is_whole = facts.observation.threads_left_out == 0 && ended_cpus(facts) < VISIBLE_CPUS;
+    let calls = system_calls(facts).and_then(|(_, most)| most).filter(|_| is_whole);
+    let has_called = calls.is_none_or(|calls| calls >= CALLS * opened);
+    let has_time = !is_whole || costs::has_time_for(facts, opened);
+    (may_open && has_called && has_time).then_some(opened)
+}
+
+/// Minimum CPU time of unobserved threads for them to matter, in CPUs.
+const VISIBLE_CPUS: f64 = 0.02;
+
+/// Returns the CPU time of threads and child processes that ended before they were observed, in
+/// CPUs.
+fn ended_cpus(facts: &Facts<'_>) -> f64 {
+    let ended = [facts.observation.ended_threads_cpus, facts.observation.ended_children_cpus];
+    ended.into_iter().flatten().sum()
 }
 
 /// Returns the number of flows that the program could distribute over threads: its connections,
