@@ -71,6 +71,9 @@ impl Measure {
             }
             Self::FaultTime => ("time in page faults / CPU time, estimated", "ratio"),
             Self::CpuInterrupts => ("this CPU's time in interrupts and softirqs", "ratio"),
+            Self::ReceiverInterrupts => {
+                ("largest time in interrupts and softirqs of a receiving CPU", "ratio")
+            }
             Self::CpuUsed => ("this CPU's non-idle time", "ratio"),
             Self::FirewallOfUsed => {
                 ("share of this CPU's non-idle time in firewall rules", "ratio")
@@ -173,6 +176,7 @@ impl Measure {
             Self::Corked => ("readings with data held back (TCP_CORK)", "ratio"),
             Self::OfPacingLimit => ("rate relative to the program's pacing limit", "ratio"),
             Self::ReceiveBuffer => ("receive buffer", "bytes"),
+            Self::ReceiveBufferOfRate => ("receive buffer / bandwidth-delay product", "ratio"),
             Self::ReceivedBytes => ("received", "bytes/s"),
             Self::OwnTraffic => ("bytes sent by the program / bytes through the qdisc", "ratio"),
             Self::FifoBehind => ("no queueing discipline does fair queueing", "1 = yes"),

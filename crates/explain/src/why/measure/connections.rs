@@ -3,7 +3,7 @@
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::roles::is_accepted;
-use super::counts::{bytes, flows, own_opened, peer_window};
+use super::counts::{bytes, flows, of_rate, own_opened, peer_window};
 use super::{Measure, costs};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketCounts, TcpCounts};
@@ -42,6 +42,11 @@ impl Measure {
             (Self::ReceiveBuffer, Subject::Socket(socket)) => {
                 Some(Estimate::exactly(socket.receive_buffer? as f64))
             }
+            (Self::ReceiveBufferOfRate, Subject::Socket(socket)) => {
+                let tcp = socket.tcp.as_ref()?;
+                let rate = tcp.bytes_received as f64 / elapsed;
+                Some(of_rate(socket.receive_buffer? as f64, rate, tcp))
+            }
             (Self::ReceivedBytes, Subject::Socket(socket)) => {
                 counted(socket.tcp.as_ref()?.bytes_received, elapsed)
             }
@@ -71,7 +76,7 @@ impl Measure {
                 Some(costs::at_most_all(parts))
             }
             (Self::ConnectionTime, _) => costs::connections(facts),
-            (Self::Flows, _) => flows(facts).map(|flows| Estimate::exactly(flows as f64)),
+            (Self::Flows, _) => flows(facts),
             (Self::ClientsPerServer, _) => {
                 let clients = facts.connections().filter(|s| is_accepted(facts, s)).count();
                 let servers = facts.connections().count() - clients;

@@ -9,7 +9,8 @@ use super::super::waits::{Wait, is_at_mutex, time_in};
 use super::{Measure, costs};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
-    InterfaceCounts, RanInstead, SleepTime, SocketCounts, SocketKind, ThreadActivity, ThreadState,
+    InterfaceCounts, RanInstead, SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadActivity,
+    ThreadState,
 };
 use std::collections::BTreeMap;
 
@@ -79,14 +80,8 @@ pub(super) fn system_calls(facts: &Facts<'_>) -> Option<(u64, Option<u64>)> {
 /// Returns the peer's receive window relative to the bandwidth-delay product (rate times minimum
 /// RTT), for the sending connection that transferred the most bytes.
 pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
-    /// Minimum round-trip time under load, in seconds: 23 to 36 us were measured over a veth pair,
-    /// of which 3 to 5 us are due to the path.
-    const SHORTEST_S: f64 = 50e-6;
     /// Ratio reported for a window that is always full; larger than any real ratio.
     const ALWAYS_FULL: f64 = 1e9;
-    /// Error factor of the ratio: the RTT is longer under load, and the window may have shrunk by
-    /// the time it is read.
-    const FACTOR: f64 = 2.0;
     let stopped = facts.connections().filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
     let stopped = stopped.filter(|(_, tcp)| tcp.rwnd_limited_s > 0.0);
     let (socket, most) = stopped.max_by_key(|(_, tcp)| tcp.bytes_acked)?;
@@ -100,9 +95,21 @@ pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
     if most.peer_window_max? < most.mss.into() {
         return None;
     }
-    let needed = most.bytes_acked as f64 / facts.elapsed() * most.min_rtt_s.max(SHORTEST_S);
-    let over = most.peer_window_max? as f64 / needed.max(1.0);
-    Some(Estimate { low: over / FACTOR, high: over * FACTOR, ..Estimate::exactly(over) })
+    let rate = most.bytes_acked as f64 / facts.elapsed();
+    Some(of_rate(most.peer_window_max? as f64, rate, most))
+}
+
+/// Returns a number of bytes relative to the bandwidth-delay product of a connection that carries
+/// `rate` bytes per second.
+pub(super) fn of_rate(bytes: f64, rate: f64, tcp: &TcpCounts) -> Estimate {
+    /// Minimum round-trip time under load, in seconds: 23 to 36 us were measured over a veth pair,
+    /// of which 3 to 5 us are due to the path.
+    const SHORTEST_S: f64 = 50e-6;
+    /// Error factor of the ratio: the RTT is longer under load, and the window may have shrunk by
+    /// the time it is read.
+    const FACTOR: f64 = 2.0;
+    let over = bytes / (rate * tcp.min_rtt_s.max(SHORTEST_S)).max(1.0);
+    Estimate { low: over / FACTOR, high: over * FACTOR, ..Estimate::exactly(over) }
 }
 
 /// Like [`on_servers`]; `None` if the calls could not be read.
@@ -247,20 +254,24 @@ fn ended_cpus(facts: &Facts<'_>) -> f64 {
     ended.into_iter().flatten().sum()
 }
 
-/// Returns the number of flows that the program could distribute over threads: its connections,
-/// plus two for each UDP socket that receives from any peer, since it may have several flows.
-/// Unknown for packet rings.
-pub(super) fn flows(facts: &Facts<'_>) -> Option<usize> {
+/// Returns the number of flows that the program could distribute over threads: its connections and,
+/// for each UDP socket that receives from any peer, an unknown number of flows, most likely several.
+/// Together, these sockets have at least one. `None` for packet rings.
+pub(super) fn flows(facts: &Facts<'_>) -> Option<Estimate> {
     let sockets = &facts.observation.sockets;
     if sockets.iter().any(|s| matches!(s.kind, SocketKind::Packet | SocketKind::Xdp)) {
         return None;
     }
-    let is_open = |s: &&SocketCounts| s.kind == SocketKind::Udp && s.remote.is_none();
-    let connections = facts.connections().count();
-    let connected =
-        sockets.iter().filter(|s| s.kind == SocketKind::Udp && s.remote.is_some()).count();
-    let flows = connections + connected + 2 * sockets.iter().filter(is_open).count();
-    (flows > 0).then_some(flows)
+    let udp = sockets.iter().filter(|socket| socket.kind == SocketKind::Udp);
+    let (connected, open): (Vec<_>, Vec<_>) = udp.partition(|socket| socket.remote.is_some());
+    let known = (facts.connections().count() + connected.len()) as f64;
+    match open.len() {
+        0 => (known > 0.0).then(|| Estimate::exactly(known)),
+        open => {
+            let value = known + 2.0 * open as f64;
+            Some(Estimate { low: known + 1.0, ..at_least_this(Estimate::exactly(value)) })
+        }
+    }
 }
 
 /// Returns whether all offloads in `names` are off on an interface; `None` if it reports none of

@@ -56,6 +56,12 @@ impl Measure {
             (Self::CardLoss, Subject::Interface(of)) => {
                 counted(of.rx_missed, (of.rx_missed + of.rx_packets).max(1) as f64)
             }
+            (Self::ReceiverInterrupts, _) => {
+                // The CPU that receives from a queue is not recorded. If one of them is full, its
+                // queue may be the one that overflows.
+                let cpus = facts.observation.cpus.iter().filter(|cpu| cpu.net_rx > 0);
+                cpus.map(|cpu| cpu.interrupts).max_by(f64::total_cmp).map(share)
+            }
             (Self::SentBytes, Subject::Interface(of)) => counted(of.tx_bytes, facts.elapsed()),
             (Self::ChecksumOff, Subject::Interface(of)) => {
                 let off = is_off(of, &["tx-checksum-ip-generic", "tx-checksum-ipv4"])?;

@@ -47,21 +47,21 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::CardLoss, LOST, LOST_SOURCE),
             at_most(
-                M::CpuInterrupts,
+                M::ReceiverInterrupts,
                 0.8,
                 "a CPU that spends all its time receiving is itself the bottleneck",
             ),
         ],
-        symptoms: 0,
+        symptoms: 1,
         explained_by: &[Cause::OneReceiveCpu],
         gain: GainModel::LossRecovered(M::CardLoss),
         then_limited_by: Next::Is("the offered load"),
         sentence: "The NIC of {interface} dropped {card_lost} packets for lack of free ring \
-                   descriptors, although the receiving CPU has headroom.",
+                   descriptors, although all receiving CPUs have headroom.",
         fix: "{as_root} ethtool -G {interface} rx 4096 (ethtool -g shows the maximum)",
         workaround: Some("spread the packets over more queues: ethtool -L {interface} combined N"),
         wrong_if: "with a larger ring, rx_missed_errors grows as before",
-        measure: "rx_missed_errors of the interface",
+        measure: "how busy the receiving CPUs are (%soft in mpstat -P ALL)",
     },
     Rule {
         cause: Cause::SocketBuffer,

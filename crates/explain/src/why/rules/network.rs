@@ -65,6 +65,12 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::ReceivedBytes, BUSY_BYTES, BUSY_BYTES_SOURCE),
             at_most(M::ReceiveBuffer, 65_536.0, "no room for one TSO segment (64 KiB)"),
+            at_most(
+                M::ReceiveBufferOfRate,
+                WINDOW,
+                "measured ratios of the window, which is half of the buffer, are 0.8 to 1; far \
+                 above that, the sender offers no more",
+            ),
             at_most(M::Demand, 0.9, "the receiver has headroom"),
         ],
         symptoms: 0,
