@@ -208,6 +208,26 @@ fn an_unrelated_program_in_short_time_slices_is_contention() {
     assert!(gain < 20.0, "{gain}");
 }
 
+/// Of a program's 2000 threads, only some are observed.
+#[test]
+fn threads_of_the_program_that_were_not_observed_are_not_strangers() {
+    let mut seen = privileged(idle_server());
+    seen.cpus = vec![cpu(0, 0.5, 0.4, 0.05), cpu(1, 0.5, 0.4, 0.05)];
+    let found = |seen: &Observation| explain(seen).iter().any(|one| one.cause == CpuContention);
+    let instead = |pid: Option<u32>| {
+        let mut thread = preempted(100);
+        (thread.ran_instead[0].tid, thread.ran_instead[0].pid) = (Some(5000), pid);
+        vec![thread]
+    };
+    seen.threads = instead(Some(900));
+    assert!(found(&seen));
+    seen.threads = instead(Some(100));
+    assert!(!found(&seen));
+    // A thread that has ended may have been one of them.
+    seen.threads = instead(None);
+    assert!(!found(&seen));
+}
+
 #[test]
 fn the_clients_of_a_server_are_the_generator() {
     let mut seen = idle_server();

@@ -283,18 +283,27 @@ pub(super) fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool
 }
 
 /// Returns the fraction of time that a thread waited while other programs' threads ran on its CPU,
-/// excluding kernel threads that process its packets.
+/// excluding kernel threads that process its packets. Threads whose process is unknown, because they
+/// have ended, may be the program's own, so only the upper end of the interval includes them.
 pub(super) fn others_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
     if facts.is_unread("tracepoints") || facts.is_unread("scheduler") {
         return None;
     }
-    let threads = &facts.observation.threads;
-    let is_own = |tid: u32| threads.iter().any(|thread| thread.tid == tid);
+    let observation = facts.observation;
+    let is_observed = |tid: u32| observation.threads.iter().any(|thread| thread.tid == tid);
+    let is_own = |one: &RanInstead| {
+        one.tid.is_some_and(is_observed)
+            || one.pid.is_some_and(|pid| observation.watched.pids.contains(&pid))
+    };
     let others = thread.ran_instead.iter().filter(|one| {
-        !one.tid.is_some_and(is_own) && !SOFTIRQ_THREADS.iter().any(|n| one.name.starts_with(n))
+        !is_own(one) && !SOFTIRQ_THREADS.iter().any(|name| one.name.starts_with(name))
     });
-    let seconds: f64 = others.map(|one| one.seconds).sum();
-    Some(share(seconds / thread.elapsed_s.max(1e-9)))
+    let (known, unknown): (Vec<_>, Vec<_>) = others.partition(|one| one.pid.is_some());
+    let of_time = |ran: Vec<&RanInstead>| {
+        ran.iter().map(|one| one.seconds).sum::<f64>() / thread.elapsed_s.max(1e-9)
+    };
+    let others = share(of_time(known));
+    Some(Estimate { high: others.high + of_time(unknown), ..others })
 }
 
 /// Like [`others_instead`], but without the program's peers.
@@ -303,7 +312,9 @@ pub(super) fn strangers_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> O
     let of_peers = thread.ran_instead.iter().filter(|one| one.pid.is_some_and(is_peer));
     let seconds: f64 = of_peers.map(|one| one.seconds).sum();
     let others = others_instead(facts, thread)?;
-    Some(share(others.value - seconds / thread.elapsed_s.max(1e-9)))
+    let strangers = share(others.value - seconds / thread.elapsed_s.max(1e-9));
+    let unknown = others.high - share(others.value).high;
+    Some(Estimate { high: strangers.high + unknown, ..strangers })
 }
 
 fn waited_s(thread: &ThreadActivity) -> f64 {
@@ -357,7 +368,7 @@ pub(in super::super) fn share_of_strangers(facts: &Facts<'_>, thread: &ThreadAct
     if all > 0.0 {
         // Only the threads that ran longest are listed.
         let all = all.max(waited_s(thread));
-        return seconds(&|one| !one.pid.is_some_and(is_peer)) / all;
+        return seconds(&|one| one.pid.is_some_and(|pid| !is_peer(pid))) / all;
     }
     // The peers of datagram sockets are not known.
     let has_datagrams =
