@@ -183,6 +183,15 @@ pub(super) fn datagrams(facts: &Facts<'_>, name: &str) -> u64 {
     counts.into_iter().flatten().sum()
 }
 
+/// Returns how many packets of new connections were dropped because the connection tracking table
+/// was full; `None` if its counters were not read. A packet whose connection is added by another
+/// packet at the same time (two DNS queries from one port) also counts as dropped if it cannot be
+/// assigned to that connection, but as a failed insertion too (nf_ct_resolve_clash).
+pub(super) fn table_full(facts: &Facts<'_>) -> Option<u64> {
+    let clashes = facts.protocol("Conntrack.insert_failed")?;
+    Some(facts.protocol("Conntrack.drop")?.saturating_sub(clashes))
+}
+
 /// Datagrams that arrive in fragments.
 pub(super) struct Fragmented {
     /// Reassembled datagrams.

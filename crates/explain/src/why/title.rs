@@ -152,7 +152,9 @@ impl Measure {
             Self::QueueWaits => ("readings with a non-empty receive queue", "ratio"),
             Self::FirewallLoss => ("packets dropped by firewall rules", "ratio"),
             Self::OutputFirewallLoss => ("packets dropped by firewall rules on output", "ratio"),
-            Self::ConntrackLoss => ("packets dropped by connection tracking", "ratio"),
+            Self::ConntrackLoss => {
+                ("packets dropped because the connection tracking table was full", "ratio")
+            }
             Self::ReversePathLoss => ("packets without a route back to their source", "ratio"),
             Self::ChecksumLoss => ("packets with a wrong checksum", "ratio"),
             Self::ReassemblyLoss => ("fragmented datagrams that were not reassembled", "ratio"),

@@ -383,6 +383,10 @@ fn packets_lost_on_output_or_without_a_free_entry_are_named() {
     assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
     seen.protocols.insert("Conntrack.drop".to_owned(), 20);
     assert_eq!(first(&seen).cause, ConntrackFull, "{}", first(&seen).sentence);
+    // Pairs of packets of one new connection, while the table has room.
+    seen.protocols.insert("Conntrack.insert_failed".to_owned(), 20);
+    assert_ne!(first(&seen).cause, ConntrackFull, "{}", first(&seen).sentence);
+    seen.protocols.remove("Conntrack.insert_failed");
     seen.protocols.remove("Conntrack.drop");
     seen.protocols.insert("Ip.OutDiscards".to_owned(), 120);
     assert_eq!(first(&seen).cause, CannotTell, "{}", first(&seen).sentence);

@@ -3,7 +3,7 @@
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::functions::Group;
-use super::super::losses::{bad_checksums, discarded, fragmented, vanished};
+use super::super::losses::{bad_checksums, discarded, fragmented, table_full, vanished};
 use super::Measure;
 use super::counts::{at_least_this, bytes_per_packet, bytes_per_transmit, is_off, opened};
 use linerate_record::stats::Estimate;
@@ -109,7 +109,7 @@ impl Measure {
                 counted(discarded.by_firewall?, discarded.sent.max(1) as f64)
             }
             Self::ConntrackLoss => {
-                let drops = facts.protocol("Conntrack.drop")?;
+                let drops = table_full(facts)?;
                 let received = facts.protocol("Ip.InReceives")?;
                 counted(drops, received.max(drops).max(1) as f64)
             }

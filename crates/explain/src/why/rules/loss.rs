@@ -210,8 +210,9 @@ pub(super) const RULES: &[Rule] = &[
             "shorter timeouts (net.netfilter.nf_conntrack_tcp_timeout_time_wait and others) free \
              entries sooner",
         ),
-        wrong_if: "with a larger table, `drop` in `conntrack -S` still grows",
-        measure: "`drop` in `conntrack -S`",
+        wrong_if: "net.netfilter.nf_conntrack_count is far below nf_conntrack_max, or with a larger \
+                   table, `drop` in `conntrack -S` still grows faster than `insert_failed`",
+        measure: "`drop` and `insert_failed` in `conntrack -S`",
     },
     Rule {
         cause: Cause::ReversePathFilter,
