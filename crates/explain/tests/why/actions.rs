@@ -160,3 +160,14 @@ fn a_second_thread_needs_a_cpu_that_it_may_use() {
     seen.threads[0].allowed = vec![1];
     assert!(fix(&seen).contains("more CPUs than 1, where they have no room"), "{}", fix(&seen));
 }
+
+/// A thread that never sleeps would starve the kernel's threads on its CPU.
+#[test]
+fn only_a_thread_that_sleeps_is_given_a_real_time_priority() {
+    let workaround = |seen: &Observation| first(seen, CpuContention).workaround.unwrap();
+    let mut seen = cpu_contention();
+    assert!(workaround(&seen).starts_with("sudo renice -n -10 -p 101"), "{}", workaround(&seen));
+    let works = [(User, 0.3), (Kernel, 0.1), (Waiting, 0.49), (Asleep, 0.11)];
+    seen.threads[0].time = thread("dpdk-worker1", 101, &works).time;
+    assert!(workaround(&seen).starts_with("sudo chrt -f -p 1 101"), "{}", workaround(&seen));
+}

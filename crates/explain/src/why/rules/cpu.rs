@@ -65,10 +65,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} waited {waiting} of the time for CPU {cpu}, {mean_wait} at a \
                    time; {who}.{losses}",
         fix: "Keep other threads off CPU {cpu}: {move_others}{reserve_cpu}",
-        workaround: Some(
-            "sudo chrt -f -p 1 {tid} gives the thread priority over others, which then wait; a \
-             larger ring or buffer absorbs {longest}, but adds latency",
-        ),
+        workaround: Some("{prefer}; a larger ring or buffer absorbs {longest}, but adds latency"),
         wrong_if: STILL_WAITS,
         measure: "what ran instead, with scheduler tracepoints (as root)",
     },
@@ -125,7 +122,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} waited {waiting} of the time for CPU {cpu}, {mean_wait} at a \
                    time; {who}.",
         fix: "Keep other threads off CPU {cpu}: {move_others}",
-        workaround: Some("sudo chrt -f -p 1 {tid} gives the thread priority over others"),
+        workaround: Some("{prefer}"),
         wrong_if: STILL_WAITS,
         measure: "what ran instead, with scheduler tracepoints (as root)",
     },

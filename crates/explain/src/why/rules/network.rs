@@ -261,8 +261,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the thread's CPU, or the path"),
         sentence: "The {qdisc} qdisc on {interface} limits the rate to {limit}, and held packets \
                    back {overlimits} times; the program is at {of_limit} of that limit.",
-        fix: "Raise the rate of the qdisc, or remove the qdisc: {as_root} tc qdisc del dev \
-              {interface} root; if the limit is intended, pass it as the line rate: linerate why \
+        fix: "Raise the rate of the qdisc, or remove the qdisc: {remove_qdisc}; if the limit is \
+              intended, pass it as the line rate: linerate why \
               {line_option}",
         workaround: None,
         wrong_if: "without the limit, the rate rises by less than 10 %",

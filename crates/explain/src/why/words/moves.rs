@@ -3,20 +3,21 @@
 
 use super::super::facts::Facts;
 use linerate_record::units::ranges;
-use linerate_record::why::{RanInstead, SchedulingPolicy, ThreadActivity};
+use linerate_record::why::{RanInstead, SchedulingPolicy, ThreadActivity, ThreadState};
 use std::collections::BTreeSet;
 
 /// Name prefixes of kernel threads that are bound to a CPU and cannot be moved.
 const BOUND: [&str; 5] = ["ksoftirqd/", "kworker/", "migration/", "napi/", "rcu_"];
 
 /// Placeholders of this module.
-pub(super) const NAMES: &[&str] = &["move_others", "reserve_cpu", "confined"];
+pub(super) const NAMES: &[&str] = &["move_others", "reserve_cpu", "confined", "prefer"];
 
 pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     match name {
         "move_others" => command(facts, thread),
         "reserve_cpu" => Some(reserve(facts, thread).unwrap_or_default()),
         "confined" => Some(confined(facts, thread)),
+        "prefer" => Some(prefer(thread)),
         _ => None,
     }
 }
@@ -33,6 +34,22 @@ fn reserve(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
          {cpu} {})",
         thread.tid
     ))
+}
+
+/// Returns the command that gives a thread priority over others on its CPU.
+fn prefer(thread: &ThreadActivity) -> String {
+    /// Minimum fraction of time asleep, larger than the error of kernel accounting.
+    const SLEEPS: f64 = 0.05;
+    let tid = thread.tid;
+    match thread.share_of(|state| state == ThreadState::Asleep) >= SLEEPS {
+        true => format!(
+            "sudo chrt -f -p 1 {tid} gives the thread priority over others, which then wait"
+        ),
+        false => format!(
+            "sudo renice -n -10 -p {tid} gives the thread a larger part of the CPU (do not use \
+             SCHED_FIFO: a thread that never sleeps would starve the kernel's threads there)"
+        ),
+    }
 }
 
 /// Returns the command that keeps other threads off a thread's CPU. The command moves the thread
