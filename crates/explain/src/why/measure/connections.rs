@@ -64,10 +64,8 @@ impl Measure {
                 Some(Estimate::exactly(bytes(facts)? as f64 / opened as f64))
             }
             (Self::Answers, _) => {
-                let carries_both = |socket: &&SocketCounts| {
-                    socket.tcp.as_ref().is_some_and(|t| t.bytes_received > 0 && t.bytes_acked > 0)
-                };
-                let answers = facts.connections().any(|socket| carries_both(&socket));
+                let mut tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
+                let answers = tcps.any(|tcp| tcp.bytes_received > 0 && tcp.bytes_acked > 0);
                 Some(Estimate::exactly(f64::from(answers)))
             }
             (Self::SegmentTime, _) => costs::segments(facts),

@@ -25,15 +25,7 @@ impl Measure {
                 let (lost, received) = facts.ring_loss()?;
                 counted(lost, (lost + received).max(1) as f64)
             }
-            (Self::SocketLoss, Subject::Socket(socket)) => {
-                let drops = socket.buffer_drops(facts.observation)?;
-                let of = |packets: u64| counted(drops, (drops + packets).max(1) as f64);
-                match facts.packets() {
-                    Some(packets) => of(packets),
-                    // The program received some of them.
-                    None => of(facts.shared_datagrams()?).map(at_least_this),
-                }
-            }
+            (Self::SocketLoss, Subject::Socket(socket)) => socket_loss(facts, socket),
             (Self::QueueWaits, Subject::Socket(socket)) => {
                 Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?))
             }
@@ -179,6 +171,17 @@ impl Measure {
             }
             _ => None,
         }
+    }
+}
+
+/// Returns the fraction of packets that a socket dropped because its buffer was full. If it is
+/// unknown how many of the namespace's datagrams the program received, this is a lower bound.
+fn socket_loss(facts: &Facts<'_>, socket: &SocketCounts) -> Option<Estimate> {
+    let drops = socket.buffer_drops(facts.observation)?;
+    let of = |packets: u64| counted(drops, (drops + packets).max(1) as f64);
+    match facts.packets() {
+        Some(packets) => of(packets),
+        None => of(facts.shared_datagrams()?).map(at_least_this),
     }
 }
 
