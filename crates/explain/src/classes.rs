@@ -120,14 +120,16 @@ mod tests {
     /// Names from /proc/kallsyms of Linux 6.18 and 6.1.
     #[test]
     fn functions_of_the_kernel_have_their_kind() {
-        let real: [(CostClass, &[&str]); 14] = [
+        let real: [(CostClass, &[&str]); 16] = [
             (Copy, &["_copy_to_iter", "rep_movs_alternative", "copyout", "_copy_from_user"]),
+            (Copy, &["copy_page_to_iter", "copy_page_from_iter", "copy_page_from_iter_atomic"]),
             (Checksum, &["csum_partial", "skb_checksum", "csum_partial_copy_generic", "do_csum"]),
             (Allocation, &["kmem_cache_free", "kmem_cache_alloc_noprof", "__slab_alloc.isra.0"]),
             (Allocation, &["skb_release_data", "get_page_from_freelist", "page_pool_put_page"]),
             (Lock, &["native_queued_spin_lock_slowpath", "_raw_spin_lock_bh", "futex_wake"]),
             (SystemCallEntry, &["entry_SYSCALL_64_after_hwframe", "do_syscall_64", "x64_sys_call"]),
             (PageFault, &["clear_page_erms", "asm_exc_page_fault", "filemap_map_pages"]),
+            (PageFault, &["copy_page", "copy_page_rep", "copy_page_range"]),
             (
                 Filter,
                 &["nft_do_chain", "nf_conntrack_in", "__nf_conntrack_find_get", "nf_hook_slow"],

@@ -120,6 +120,20 @@ fn windows_and_buffers_limit() {
 }
 
 #[test]
+fn each_connection_has_its_own_bandwidth_delay_product() {
+    let sentence = |connections| {
+        let report = with(|_, point| {
+            point.connections = connections;
+            point.tcp.as_mut().expect("TCP").sndbuf_limited = 0.5;
+        });
+        findings(&report, &report.points[0])[0].sentence.clone()
+    };
+    // 10 Gb/s times 50 us.
+    assert!(sentence(1).ends_with("product of a connection is 61 KiB."), "{}", sentence(1));
+    assert!(sentence(4).ends_with("product of a connection is 15.3 KiB."), "{}", sentence(4));
+}
+
+#[test]
 fn pauses_limit() {
     is(with(|_, point| point.sender.paused = 0.8), "timer_sleep", "sender_pause");
     let reader = with(|_, point| {

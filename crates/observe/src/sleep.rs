@@ -66,6 +66,13 @@ struct Count {
 }
 
 impl Count {
+    fn add(&mut self, other: &Self) {
+        self.samples += other.samples;
+        for (&holder, samples) in &other.holders {
+            *self.holders.entry(holder).or_default() += samples;
+        }
+    }
+
     /// Returns the thread that held the mutex in most samples; `None` if no thread held it in at
     /// least half of the samples.
     fn holder(&self) -> Option<u32> {
@@ -155,21 +162,20 @@ impl Sleepers {
     ) -> Vec<SleepTime> {
         let Some(samples) = self.samples.get(&(thread.pid, thread.tid)) else { return Vec::new() };
         let all: u64 = samples.asleep.values().map(|count| count.samples).sum();
-        let mut counts: BTreeMap<(String, Option<String>), (u64, Option<u32>)> = BTreeMap::new();
+        // Several objects may have the same description.
+        let mut counts: BTreeMap<(String, Option<String>), Count> = BTreeMap::new();
         for (place, count) in &samples.asleep {
             let object = place.object.as_ref().map(&describe);
-            let (samples, holder) = counts.entry((place.on.clone(), object)).or_default();
-            *samples += count.samples;
-            *holder = count.holder();
+            counts.entry((place.on.clone(), object)).or_default().add(count);
         }
         let share = |count: u64| asleep.max(0.0) * count as f64 / all as f64;
         let mut times: Vec<SleepTime> = counts
             .into_iter()
-            .map(|((on, object), (samples, holder))| SleepTime {
+            .map(|((on, object), count)| SleepTime {
                 on,
-                share: share(samples),
+                share: share(count.samples),
                 object,
-                holder,
+                holder: count.holder(),
             })
             .collect();
         times.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -313,6 +319,18 @@ mod tests {
         assert_eq!(of(&pipe), format!("fifo {}", pipe.display()));
         assert_eq!(of(&file), file.to_string_lossy());
         assert_eq!(of(&place.path().join("gone")), place.path().join("gone").to_string_lossy());
+    }
+
+    #[test]
+    fn the_holder_of_objects_with_one_description_is_that_of_most_samples() {
+        let held = |samples, holder| Count { samples, holders: [(holder, samples)].into() };
+        let mut all = Count::default();
+        all.add(&held(20, 7));
+        all.add(&held(3, 8));
+        all.add(&Count { samples: 2, ..Count::default() });
+        assert_eq!((all.samples, all.holder()), (25, Some(7)));
+        all.add(&held(20, 8));
+        assert_eq!(all.holder(), Some(8));
     }
 
     #[test]

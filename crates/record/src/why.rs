@@ -243,7 +243,7 @@ impl PacketCount {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unread {
-    /// Keyword for what is missing: `drop_reasons`, `kernel_samples`, `tcp_info`, ...
+    /// Keyword for what is missing: `kernel_samples`, `tracepoints`, `udp_datagrams`, ...
     pub what: String,
     /// Why it could not be read, as a sentence.
     pub reason: String,

@@ -313,7 +313,7 @@ pub const RULES: &[Rule] = &[
         explained_by: STOPS,
         is_swept: true,
         sentence: "The send buffer ({send_buffer}) limited the sender {send_buffer_limited} of the \
-                   time; the bandwidth-delay product is {bdp}.",
+                   time; the bandwidth-delay product of a connection is {bdp}.",
         fix: "Leave SO_SNDBUF unset and raise the maximum of net.ipv4.tcp_wmem, or set SO_SNDBUF \
               to at least twice the bandwidth-delay product",
         wrong_if: "with a buffer four times as large, sndbuf_limited in `ss -ti` stays the same",
@@ -325,8 +325,8 @@ pub const RULES: &[Rule] = &[
         explained_by: STOPS,
         is_swept: true,
         sentence: "The receiver's window (at most {window}, buffer {receive_buffer}) kept the \
-                   sender waiting {window_limited} of the time; the bandwidth-delay product is \
-                   {bdp}.",
+                   sender waiting {window_limited} of the time; the bandwidth-delay product of a \
+                   connection is {bdp}.",
         fix: "At the receiver, leave SO_RCVBUF unset and raise the maximum of net.ipv4.tcp_rmem, \
               or set SO_RCVBUF to at least twice the bandwidth-delay product",
         wrong_if: "with a larger receive buffer, rwnd_limited in `ss -ti` stays the same",

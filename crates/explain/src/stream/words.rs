@@ -130,9 +130,11 @@ fn of_path(name: &str, facts: &Facts<'_>) -> Option<String> {
         "retransmitted" => share(Measure::Retransmitted),
         "window" => Some(memory_size(tcp?.peer_window_bytes? as f64)),
         "rtt" => Some(format!("{} us", three_digits(tcp?.min_rtt_us))),
-        // Gb/s are bits per nanosecond; the round-trip time is in microseconds.
+        // Of one connection, since each has its own buffers. Gb/s are bits per nanosecond; the
+        // round-trip time is in microseconds.
         "bdp" => {
-            let best = facts.fastest_alike()?.gbps.as_number()?;
+            let fastest = facts.fastest_alike()?;
+            let best = fastest.gbps.as_number()? / fastest.connections as f64;
             Some(memory_size(best * tcp?.rtt_us * 1e3 / 8.0))
         }
         "pacing" => Some(BitsPerSecond(facts.pacing()?).to_string()),

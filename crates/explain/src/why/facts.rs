@@ -3,6 +3,7 @@
 //! `None` if its data could not be read, because a rule without evidence does not hold.
 
 mod bursts;
+mod cpus;
 mod readers;
 
 use super::functions::{Group, is_nameless, is_of_crypto_library};
@@ -369,16 +370,23 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns how many packets the program received. For a program that only uses UDP and has no
-    /// counters, these are the datagrams of its network namespace; for others, the packets it
-    /// handled.
+    /// counters, these are the datagrams of its network namespace, unless other programs receive
+    /// datagrams there too; for others, the packets it handled.
     pub fn packets(&self) -> Option<u64> {
         let program = self.observation.program.as_ref();
         let takes = |kind| self.observation.sockets.iter().any(|socket| socket.kind == kind);
         let is_udp = takes(SocketKind::Udp) && self.connections().next().is_none();
+        let is_udp = is_udp && !self.is_unread("udp_datagrams");
         let datagrams = self.protocol("Udp.InDatagrams").filter(|count| is_udp && *count > 0);
         let program = program.and_then(ProgramCounts::of_packets);
         let received = program.and_then(|program| program.received).or(datagrams);
         received.or_else(|| self.observation.packets.as_ref().map(|count| count.packets))
+    }
+
+    /// Returns the datagrams of the network namespace if it is unknown how many of them the program
+    /// received, because other programs receive datagrams there too.
+    pub fn shared_datagrams(&self) -> Option<u64> {
+        self.protocol("Udp.InDatagrams").filter(|_| self.is_unread("udp_datagrams"))
     }
 
     /// Returns a protocol counter: 0 if unchanged, `None` if protocol counters were not read.
@@ -462,37 +470,20 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns whether packets of the program are lost, beyond the difference expected between
-    /// counters that are read at slightly different times.
+    /// counters that are read at slightly different times. If it is unknown how many of the
+    /// namespace's datagrams are the program's, any drop at its own sockets counts.
     pub fn is_lossy(&self) -> bool {
-        match (self.ledger.lost(), self.packets()) {
-            (Some(lost), Some(packets)) => {
-                let of_all = self.protocol("Tcp.InSegs").unwrap_or(0).max(packets);
-                lost as f64 > LOST * (lost + of_all) as f64
-            }
-            (Some(lost), None) => lost > 0,
-            (None, _) => false,
+        let Some(lost) = self.ledger.lost() else { return false };
+        let sockets = &self.observation.sockets;
+        let is_tcp =
+            |one: &SocketCounts| matches!(one.kind, SocketKind::Tcp | SocketKind::TcpListen);
+        let has_tcp = sockets.is_empty() || sockets.iter().any(is_tcp);
+        let segments = self.protocol("Tcp.InSegs").filter(|_| has_tcp).unwrap_or(0);
+        let drops_own = sockets.iter().any(|one| !is_tcp(one) && one.drops > Some(0));
+        let shared = self.shared_datagrams().filter(|_| !drops_own);
+        match self.packets().or(shared) {
+            Some(packets) => lost as f64 > LOST * (lost + packets.max(segments)) as f64,
+            None => lost > 0,
         }
-    }
-
-    /// Returns how many CPUs a thread may run on.
-    pub fn allowed(thread: &ThreadActivity) -> usize {
-        thread.allowed.len().max(1)
-    }
-
-    /// Returns the number of CPUs for which data was read.
-    pub fn cpus(&self) -> usize {
-        self.observation.cpus.len()
-    }
-
-    /// Returns the total idle time of all CPUs, in CPUs.
-    pub fn idle_cpus(&self) -> Option<f64> {
-        let cpus = &self.observation.cpus;
-        (!cpus.is_empty()).then(|| cpus.iter().map(|cpu| cpu.idle).sum())
-    }
-
-    /// Returns the total CPU time of all threads, in CPUs.
-    pub fn used_cpus(&self) -> f64 {
-        let threads = self.observation.threads.iter();
-        threads.map(|thread| thread.share_of(ThreadState::is_on_cpu)).sum()
     }
 }

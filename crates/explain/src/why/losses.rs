@@ -3,7 +3,7 @@
 //! between IP and the sockets, or in queueing disciplines of other network namespaces.
 
 use super::facts::Facts;
-use linerate_record::why::{InterfaceCounts, SocketCounts, SocketKind};
+use linerate_record::why::{InterfaceCounts, KernelEvent, SocketCounts, SocketKind};
 
 /// Minimum fraction of the missing packets that the drops with one drop reason must explain. Below
 /// it, something else dropped packets too, and the counted drops may be from other namespaces.
@@ -69,7 +69,7 @@ pub(super) fn before_ip<'a>(facts: &Facts<'a>) -> Option<BeforeIp<'a>> {
     let explains = |dropped: u64| (MOST..=AT_MOST).contains(&(dropped as f64 / lost as f64));
     let reason =
         REASONS.into_iter().find(|reason| dropped_for(facts, reason).is_some_and(explains));
-    let is_lost = reason.is_some() || facts.is_unread("drop_reasons") && !is_merged;
+    let is_lost = reason.is_some() || !has_drop_reasons(facts) && !is_merged;
     is_lost.then_some(BeforeIp { interface: &interface.name, received, lost, reason })
 }
 
@@ -185,6 +185,15 @@ pub(super) fn datagrams(facts: &Facts<'_>, name: &str) -> u64 {
     counts.into_iter().flatten().sum()
 }
 
+/// Returns how many packets of new connections were dropped because the connection tracking table
+/// was full; `None` if its counters were not read. A packet whose connection is added by another
+/// packet at the same time (two DNS queries from one port) also counts as dropped if it cannot be
+/// assigned to that connection, but as a failed insertion too (nf_ct_resolve_clash).
+pub(super) fn table_full(facts: &Facts<'_>) -> Option<u64> {
+    let clashes = facts.protocol("Conntrack.insert_failed")?;
+    Some(facts.protocol("Conntrack.drop")?.saturating_sub(clashes))
+}
+
 /// Datagrams that arrive in fragments.
 pub(super) struct Fragmented {
     /// Reassembled datagrams.
@@ -226,8 +235,19 @@ pub(super) fn bad_checksums(facts: &Facts<'_>) -> Option<(u64, u64)> {
 /// namespaces; `None` if drop reasons were not read.
 pub(super) fn dropped_for(facts: &Facts<'_>, reason: &str) -> Option<u64> {
     let is_reason = |filter: &str| filter.strip_prefix("reason ") == Some(reason);
-    let drops = facts.observation.events.iter().filter(|event| event.event == "skb:kfree_skb");
-    let of_reason = drops.filter(|event| event.filter.as_deref().is_some_and(is_reason));
+    let of_reason = drops(facts).filter(|event| event.filter.as_deref().is_some_and(is_reason));
     let count = of_reason.map(|event| event.count).sum();
-    (!facts.is_unread("drop_reasons")).then_some(count)
+    has_drop_reasons(facts).then_some(count)
+}
+
+/// Returns whether drop reasons were read. Without permission, no drops are counted; kernels before
+/// 5.17 count them, but give no reasons.
+fn has_drop_reasons(facts: &Facts<'_>) -> bool {
+    let has_reasons = drops(facts).any(|event| event.filter.is_some());
+    drops(facts).any(|event| event.filter.is_none() && (has_reasons || event.count == 0))
+}
+
+/// Iterates over the counts of dropped packets: all of them, and those for each reason.
+fn drops<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a KernelEvent> {
+    facts.observation.events.iter().filter(|event| event.event == "skb:kfree_skb")
 }

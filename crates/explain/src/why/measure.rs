@@ -213,6 +213,8 @@ pub enum Measure {
     ReceivedHere,
     /// Fraction of this CPU's time spent in interrupts and softirqs.
     CpuInterrupts,
+    /// Largest fraction of time in interrupts and softirqs, over the CPUs that receive packets.
+    ReceiverInterrupts,
     /// Fraction of time that this CPU is not idle.
     CpuUsed,
     /// Fraction of this CPU's non-idle time spent on firewall rules.
@@ -246,6 +248,9 @@ pub enum Measure {
     OfPacingLimit,
     /// Receive buffer of a connection, in bytes.
     ReceiveBuffer,
+    /// Receive buffer of a connection relative to the bandwidth-delay product (rate times minimum
+    /// RTT).
+    ReceiveBufferOfRate,
     /// Bytes received per second on a connection.
     ReceivedBytes,
     /// Rate through a queueing discipline relative to its limit.

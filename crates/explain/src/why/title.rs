@@ -71,15 +71,15 @@ impl Measure {
             }
             Self::FaultTime => ("time in page faults / CPU time, estimated", "ratio"),
             Self::CpuInterrupts => ("this CPU's time in interrupts and softirqs", "ratio"),
+            Self::ReceiverInterrupts => {
+                ("largest time in interrupts and softirqs of a receiving CPU", "ratio")
+            }
             Self::CpuUsed => ("this CPU's non-idle time", "ratio"),
             Self::FirewallOfUsed => {
                 ("share of this CPU's non-idle time in firewall rules", "ratio")
             }
             Self::IdleElsewhere => ("idle time of the most idle other CPU", "ratio"),
             Self::IdleCpus => ("idle CPUs", "CPUs"),
-            Self::InsteadKnown => ("CPU time of threads that ran instead / time waiting", "ratio"),
-            Self::LockWait => ("time waiting for kernel locks", "ratio"),
-            Self::LockWaitOfRun => ("time waiting for kernel locks / CPU time", "ratio"),
             Self::Observer => ("CPU time of the observer", "ratio"),
             _ => return None,
         })
@@ -87,6 +87,12 @@ impl Measure {
 
     fn title_of_waits(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
+            Self::MajorFaultsPerSecond => ("page faults that read from a disk", "1/s"),
+            Self::AsleepInFaults => ("time asleep in page faults that read from a disk", "ratio"),
+            Self::FaultsPerSecond => ("page faults", "1/s"),
+            Self::InsteadKnown => ("CPU time of threads that ran instead / time waiting", "ratio"),
+            Self::LockWait => ("time waiting for kernel locks", "ratio"),
+            Self::LockWaitOfRun => ("time waiting for kernel locks / CPU time", "ratio"),
             Self::AsleepOnFutex => ("time asleep on futexes", "ratio"),
             Self::AsleepInSend => ("time asleep sending on TCP connections", "ratio"),
             Self::RequestsUnread => ("readings with unread data on a connection", "ratio"),
@@ -128,9 +134,6 @@ impl Measure {
 
     fn title_of_packets(self) -> (&'static str, &'static str) {
         match self {
-            Self::MajorFaultsPerSecond => ("page faults that read from disk", "1/s"),
-            Self::AsleepInFaults => ("time asleep in page faults that read from disk", "ratio"),
-            Self::FaultsPerSecond => ("page faults", "1/s"),
             Self::ForeignPackets => ("other programs' packets on the thread's CPU", "ratio"),
             Self::BytesPerConnection => ("bytes per connection", "bytes"),
             Self::CallsPerPacket => ("system calls per packet", "calls"),
@@ -151,7 +154,7 @@ impl Measure {
             Self::QueueWaits => ("readings with a non-empty receive queue", "ratio"),
             Self::FirewallLoss => ("packets dropped by firewall rules", "ratio"),
             Self::OutputFirewallLoss => ("packets dropped by firewall rules on output", "ratio"),
-            Self::ConntrackLoss => ("packets dropped by connection tracking", "ratio"),
+            Self::ConntrackLoss => ("packets dropped by a full connection tracking table", "ratio"),
             Self::ReversePathLoss => ("packets without a route back to their source", "ratio"),
             Self::ChecksumLoss => ("packets with a wrong checksum", "ratio"),
             Self::ReassemblyLoss => ("fragmented datagrams that were not reassembled", "ratio"),
@@ -175,6 +178,7 @@ impl Measure {
             Self::Corked => ("readings with data held back (TCP_CORK)", "ratio"),
             Self::OfPacingLimit => ("rate relative to the program's pacing limit", "ratio"),
             Self::ReceiveBuffer => ("receive buffer", "bytes"),
+            Self::ReceiveBufferOfRate => ("receive buffer / bandwidth-delay product", "ratio"),
             Self::ReceivedBytes => ("received", "bytes/s"),
             Self::OwnTraffic => ("bytes sent by the program / bytes through the qdisc", "ratio"),
             Self::FifoBehind => ("no queueing discipline does fair queueing", "1 = yes"),

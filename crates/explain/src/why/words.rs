@@ -19,7 +19,7 @@ use super::rules::{Bound, Rule};
 use super::waits::{self, Wait, longest_in};
 use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, grouped, three_digits};
-use linerate_record::why::{RanInstead, ThreadActivity};
+use linerate_record::why::{InterfaceCounts, QdiscCounts, RanInstead, ThreadActivity};
 
 /// Returns `text` with every `{name}` replaced by its value, or by `-` if it has none.
 pub(super) fn fill<'a>(text: &str, facts: &Facts<'a>, subject: Subject<'a>) -> String {
@@ -45,6 +45,7 @@ pub(super) const NAMES: &[&str] = &[
     "cpu",
     "interface",
     "qdisc",
+    "remove_qdisc",
     "limit",
     "socket",
     "drops",
@@ -101,6 +102,7 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
         ("interface", Subject::Interface(of) | Subject::Qdisc(of, _)) => Some(of.name.clone()),
         ("card_lost", Subject::Interface(of)) => Some(grouped(of.rx_missed)),
         ("qdisc", Subject::Qdisc(_, qdisc)) => Some(qdisc.kind.clone()),
+        ("remove_qdisc", Subject::Qdisc(of, qdisc)) => Some(remove(facts, of, qdisc)),
         ("limit", Subject::Qdisc(_, qdisc)) => {
             Some(BitsPerSecond(qdisc.rate_bits_per_s?).to_string())
         }
@@ -225,6 +227,19 @@ fn as_root(facts: &Facts<'_>) -> String {
     match watched.pids.first() {
         Some(pid) if watched.is_in_other_namespace => format!("sudo nsenter -t {pid} -n"),
         _ => "sudo".to_owned(),
+    }
+}
+
+/// Returns the command that removes a queueing discipline. If the interface has several, any of them
+/// may be the root.
+fn remove(facts: &Facts<'_>, interface: &InterfaceCounts, qdisc: &QdiscCounts) -> String {
+    let (as_root, name, handle) = (as_root(facts), &interface.name, &qdisc.handle);
+    match interface.qdiscs.iter().filter(|one| !one.is_filter()).count() {
+        1 => format!("{as_root} tc qdisc del dev {name} root"),
+        _ => format!(
+            "{as_root} tc qdisc del dev {name} parent PARENT handle {handle}, or root instead of \
+             parent PARENT (tc qdisc show dev {name} shows which)"
+        ),
     }
 }
 

@@ -2,8 +2,10 @@
 //! What findings tell the user to do, and which limit comes next.
 
 use crate::example::{cpu, in_kernel, observation, privileged, share, thread};
-use crate::seeds::socket_buffer;
-use crate::seeds::{cpu_contention, no_segmentation, ring_overflow, short_interruptions};
+use crate::seeds::{
+    cpu_contention, no_segmentation, ring_overflow, short_interruptions, single_thread,
+    socket_buffer,
+};
 use linerate_explain::why::{Facts, Measure, Subject, explain};
 use linerate_record::why::Cause::{self, CannotTell, CpuContention, NoSegmentation, SlowReceiver};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
@@ -130,4 +132,42 @@ fn own_threads_that_fill_all_cpus_do_not_contend_with_others() {
     assert_ne!(with(100, false), CpuContention);
     // If another CPU is idle, the threads share one CPU by mistake.
     assert_eq!(with(100, true), CpuContention);
+}
+
+/// Eight busy threads may use two of eight CPUs.
+#[test]
+fn an_affinity_mask_or_cpuset_is_the_limit_if_only_other_cpus_are_idle() {
+    let mut seen = privileged(cpu_contention());
+    seen.watched.pids = vec![100];
+    seen.cpus = (0..8).map(|n| cpu(n, if n < 2 { 1.0 } else { 0.0 }, 0.0, 0.0)).collect();
+    seen.threads[0].ran_instead =
+        vec![RanInstead { tid: Some(102), ..instead("worker", 100, 2.4) }];
+    seen.threads
+        .extend((102..110).map(|tid| thread("worker", tid, &[(User, 0.2), (Waiting, 0.8)])));
+    let fix = |seen: &Observation| first(seen, CpuContention).fix.unwrap();
+    let confined = "affinity mask or cpuset allows (0,1), while others are idle: taskset -acp 0-7";
+    assert!(fix(&seen).contains(confined), "{}", fix(&seen));
+    // The other worker may use idle CPUs, but not all of them.
+    seen.threads.iter_mut().for_each(|thread| thread.allowed = (0..6).collect());
+    assert!(fix(&seen).contains("taskset -cp 0,2-5 102 moves worker"), "{}", fix(&seen));
+}
+
+#[test]
+fn a_second_thread_needs_a_cpu_that_it_may_use() {
+    let mut seen = single_thread();
+    let fix = |seen: &Observation| first(seen, Cause::SingleThread).fix.unwrap();
+    assert!(!fix(&seen).contains("cpuset"), "{}", fix(&seen));
+    seen.threads[0].allowed = vec![1];
+    assert!(fix(&seen).contains("more CPUs than 1, where they have no room"), "{}", fix(&seen));
+}
+
+/// A thread that never sleeps would starve the kernel's threads on its CPU.
+#[test]
+fn only_a_thread_that_sleeps_is_given_a_real_time_priority() {
+    let workaround = |seen: &Observation| first(seen, CpuContention).workaround.unwrap();
+    let mut seen = cpu_contention();
+    assert!(workaround(&seen).starts_with("sudo renice -n -10 -p 101"), "{}", workaround(&seen));
+    let works = [(User, 0.3), (Kernel, 0.1), (Waiting, 0.49), (Asleep, 0.11)];
+    seen.threads[0].time = thread("dpdk-worker1", 101, &works).time;
+    assert!(workaround(&seen).starts_with("sudo chrt -f -p 1 101"), "{}", workaround(&seen));
 }

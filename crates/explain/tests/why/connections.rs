@@ -74,6 +74,34 @@ fn a_large_window_that_is_full_is_the_readers_fault() {
 }
 
 #[test]
+fn a_small_buffer_that_is_never_full_holds_no_sender_up() {
+    let with = |bytes_per_s: u64, min_rtt_s: f64| {
+        let mut reader = thread("reader", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
+        let object = Some("tcp 10.0.0.1:80 to 10.0.0.2:4000".to_owned());
+        reader.asleep_on =
+            vec![SleepTime { on: "read".to_owned(), share: 0.9, object, holder: None }];
+        let bytes_received = 5 * bytes_per_s;
+        let tcp = TcpCounts {
+            bytes_received,
+            segments_in: bytes_received / 1448,
+            min_rtt_s,
+            ..TcpCounts::default()
+        };
+        let mut connection = socket(SocketKind::Tcp, "10.0.0.1:80", Some("10.0.0.2:4000"));
+        (connection.receive_buffer, connection.tcp) = (Some(65_536), Some(tcp));
+        let seen = observation(vec![reader]);
+        let packets = packets(bytes_received / 1448, bytes_received);
+        let sockets = vec![socket(SocketKind::TcpListen, "10.0.0.1:80", None), connection];
+        first(&Observation { sockets, packets, ..seen }).cause
+    };
+    // Over a veth pair, and over a path with a round trip of 20 ms.
+    assert_eq!(with(400_000_000, 30e-6), ReceiveWindow);
+    assert_eq!(with(1_500_000, 0.02), ReceiveWindow);
+    // A paced stream of 12 Mb/s on a LAN: the window allows 160 MB/s.
+    assert_eq!(with(1_500_000, 2e-4), NothingWrong);
+}
+
+#[test]
 fn the_programs_own_pacing_is_a_limiter() {
     let limited = |limit| TcpCounts {
         busy_s: 5.0,

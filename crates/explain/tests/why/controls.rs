@@ -149,6 +149,10 @@ fn commands_run_where_the_interface_is() {
     let fix = |seen: &Observation| explain(seen)[0].fix.clone().unwrap();
     assert!(fix(&here).contains("the qdisc: sudo tc qdisc del dev v1 root"), "{}", fix(&here));
     assert!(fix(&here).contains("linerate why --line 300Mb/s"), "{}", fix(&here));
+    // With another queueing discipline, either may be the root.
+    let mut classful = here.clone();
+    classful.interfaces[0].qdiscs.push(qdisc("htb", 1000, 0, 0.0));
+    assert!(fix(&classful).contains("del dev v1 parent PARENT handle 8001:"), "{}", fix(&classful));
     let mut there = here;
     there.watched.is_in_other_namespace = true;
     assert!(fix(&there).contains(": sudo nsenter -t 100 -n tc qdisc del"), "{}", fix(&there));

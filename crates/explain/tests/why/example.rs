@@ -4,8 +4,9 @@
 use linerate_record::stats::Estimate;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
-    CpuCounts, FunctionTime, InterfaceCounts, Observation, PacketCount, ProgramCounts, QdiscCounts,
-    SocketCounts, SocketKind, TcpCounts, ThreadActivity, ThreadState, ThreadTime, Unread, Watched,
+    CpuCounts, FunctionTime, InterfaceCounts, KernelEvent, Observation, PacketCount, ProgramCounts,
+    QdiscCounts, SocketCounts, SocketKind, TcpCounts, ThreadActivity, ThreadState, ThreadTime,
+    Unread, Watched,
 };
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
@@ -72,7 +73,7 @@ pub(crate) fn unprivileged() -> Vec<Unread> {
         reason: "perf_event_paranoid is 2".to_owned(),
         fix: Some("sysctl kernel.perf_event_paranoid=1".to_owned()),
     };
-    ["kernel_samples", "drop_reasons", "scheduler"].map(one).to_vec()
+    ["cpu_samples", "kernel_samples", "tracepoints"].map(one).to_vec()
 }
 
 /// Returns an observation of a program with these threads and no packets, on idle CPUs, observed by
@@ -117,10 +118,23 @@ pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
     }
 }
 
-/// Returns the same observation as made by root.
+/// Returns the same observation as made by root, with no packet dropped except in the events that
+/// it already has.
 pub(crate) fn privileged(mut observation: Observation) -> Observation {
     observation.unread = Vec::new();
+    let counted: u64 = observation.events.iter().map(|event| event.count).sum();
+    observation.events.insert(0, dropped(None, counted));
     observation
+}
+
+/// Returns a count of dropped packets: all of them, or those with a drop reason.
+pub(crate) fn dropped(reason: Option<&str>, count: u64) -> KernelEvent {
+    KernelEvent {
+        event: "skb:kfree_skb".to_owned(),
+        filter: reason.map(|reason| format!("reason {reason}")),
+        is_of_watched: false,
+        count,
+    }
 }
 
 pub(crate) fn packets(packets: u64, bytes: u64) -> Option<PacketCount> {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs whose symptoms are those of another cause.
 
-use crate::example::{observation, packets, socket, thread};
-use crate::seeds::{cpu_contention, interrupt_load, receive_window, socket_buffer};
+use crate::example::{cpu, interface, observation, packets, socket, thread};
+use crate::seeds::{
+    connection_setup, cpu_contention, interrupt_load, receive_window, single_thread, socket_buffer,
+};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
-    Observation, PeerActivity, SleepTime, SocketCounts, SocketKind, TcpCounts, Unread,
+    CpuCounts, InterfaceCounts, Observation, PeerActivity, SleepTime, SocketCounts, SocketKind,
+    TcpCounts, Unread,
 };
 
 fn sleep(on: &str, object: Option<&str>, share: f64) -> SleepTime {
@@ -102,6 +105,47 @@ fn a_sender_on_loopback_is_not_disturbed_by_its_own_datagrams() {
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
     // The finding states where the datagrams were lost.
     assert!(finding.sentence.contains("dropped 1,100,000 datagrams"), "{}", finding.sentence);
+}
+
+#[test]
+fn datagrams_of_other_programs_do_not_dilute_a_loss() {
+    let mut seen = socket_buffer();
+    seen.sockets[0].drops = Some(500);
+    let counts = [("Udp.InDatagrams", 1_000_000), ("Udp.RcvbufErrors", 500)];
+    seen.protocols = counts.map(|(name, count)| (name.to_owned(), count)).into();
+    seen.packets = None;
+    assert_eq!(explain(&seen)[0].cause, NothingWrong);
+    seen.unread.push(unread("udp_datagrams"));
+    let finding = &explain(&seen)[0];
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("500 packets were lost"), "{}", finding.sentence);
+    // A program without TCP sockets handles none of the namespace's segments.
+    seen.unread.pop();
+    seen.protocols.insert("Udp.InDatagrams".to_owned(), 5_000);
+    seen.protocols.insert("Tcp.InSegs".to_owned(), 10_000_000);
+    assert_eq!(explain(&seen)[0].cause, SocketBuffer);
+}
+
+#[test]
+fn connections_that_other_programs_open_are_not_the_programs() {
+    let first = |change: fn(&mut Observation)| {
+        let mut seen = connection_setup();
+        change(&mut seen);
+        explain(&seen).remove(0).cause
+    };
+    assert_eq!(first(|_| ()), ConnectionSetup);
+    // Neither a listening socket nor a connection that ended within the window.
+    assert_ne!(first(|seen| seen.sockets.retain(|s| s.kind == SocketKind::Tcp)), ConnectionSetup);
+    assert_ne!(first(|seen| seen.sockets.clear()), ConnectionSetup);
+    // Too few system calls, or too little time in the kernel.
+    assert_ne!(first(|seen| seen.threads[0].system_calls = Some(9_000)), ConnectionSetup);
+    assert_ne!(
+        first(|seen| {
+            let worker = thread("solver", 100, &[(User, 0.93), (Kernel, 0.02), (Asleep, 0.05)]);
+            seen.threads = vec![worker];
+        }),
+        ConnectionSetup
+    );
 }
 
 #[test]
@@ -233,4 +277,45 @@ fn a_window_below_a_segment_may_be_a_small_buffer_or_a_slow_reader() {
     for cause in ["receive_window", "slow_receiver"] {
         assert!(finding.sentence.contains(cause), "{}", finding.sentence);
     }
+}
+
+/// Returns a receiver at 5 % of its CPU on an interface that loses a fifth of its packets, next to
+/// a CPU that receives, and spends this fraction of its time doing so.
+fn full_card(interrupts: f64) -> Observation {
+    let mut seen = socket_buffer();
+    seen.sockets.clear();
+    seen.threads = vec![thread("sink", 100, &[(User, 0.05), (Asleep, 0.95)])];
+    let eth0 = interface("eth0", 800_000);
+    seen.interfaces = vec![InterfaceCounts { rx_missed: 200_000, ..eth0 }];
+    let receiver = cpu(0, 0.0, 0.0, interrupts);
+    seen.cpus = vec![CpuCounts { net_rx: 300_000, ..receiver }, cpu(1, 0.05, 0.0, 0.0)];
+    seen
+}
+
+#[test]
+fn a_full_cpu_that_receives_explains_a_full_ring_of_the_card() {
+    assert_eq!(explain(&full_card(0.3))[0].cause, RingOverflow);
+    assert_ne!(explain(&full_card(0.97))[0].cause, RingOverflow);
+    // An interface is observed without threads.
+    let of_interface = |interrupts| {
+        let mut seen = full_card(interrupts);
+        seen.threads.clear();
+        seen.watched.interface = Some("eth0".to_owned());
+        explain(&seen).remove(0).cause
+    };
+    assert_eq!(of_interface(0.3), RingOverflow);
+    assert_ne!(of_interface(0.97), RingOverflow);
+}
+
+#[test]
+fn one_udp_socket_may_carry_a_single_flow() {
+    let mut seen = single_thread();
+    seen.threads = vec![thread("openvpn", 100, &[(User, 0.95), (Kernel, 0.03), (Waiting, 0.02)])];
+    seen.sockets = vec![socket(SocketKind::Udp, "0.0.0.0:1194", None)];
+    seen.protocols = [("Udp.InDatagrams".to_owned(), 400_000)].into();
+    let finding = &explain(&seen)[0];
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("flows 1 flows or more"), "{}", finding.sentence);
+    seen.sockets.push(socket(SocketKind::Udp, "0.0.0.0:1194", Some("10.0.0.2:1194")));
+    assert_eq!(explain(&seen)[0].cause, SingleThread);
 }

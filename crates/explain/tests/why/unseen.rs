@@ -2,13 +2,15 @@
 //! Programs whose observation shows too little to conclude that nothing is wrong. A user who knew
 //! the causes found them.
 
-use crate::example::{cpu, observation, packets, poller, privileged, socket, testpmd, thread};
+use crate::example::{
+    cpu, dropped, observation, packets, poller, privileged, socket, testpmd, thread,
+};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
-    FullDescriptors, KernelEvent, Observation, PeerActivity, RanInstead, RequestCounts, SleepTime,
-    SocketCounts, SocketKind, TcpCounts, ThreadActivity, WhyFinding,
+    FullDescriptors, Observation, PeerActivity, RanInstead, RequestCounts, SleepTime, SocketCounts,
+    SocketKind, TcpCounts, ThreadActivity, WhyFinding,
 };
 use linerate_record::{Figure, Tier};
 
@@ -206,6 +208,26 @@ fn an_unrelated_program_in_short_time_slices_is_contention() {
     assert!(gain < 20.0, "{gain}");
 }
 
+/// Of a program's 2000 threads, only some are observed.
+#[test]
+fn threads_of_the_program_that_were_not_observed_are_not_strangers() {
+    let mut seen = privileged(idle_server());
+    seen.cpus = vec![cpu(0, 0.5, 0.4, 0.05), cpu(1, 0.5, 0.4, 0.05)];
+    let found = |seen: &Observation| explain(seen).iter().any(|one| one.cause == CpuContention);
+    let instead = |pid: Option<u32>| {
+        let mut thread = preempted(100);
+        (thread.ran_instead[0].tid, thread.ran_instead[0].pid) = (Some(5000), pid);
+        vec![thread]
+    };
+    seen.threads = instead(Some(900));
+    assert!(found(&seen));
+    seen.threads = instead(Some(100));
+    assert!(!found(&seen));
+    // A thread that has ended may have been one of them.
+    seen.threads = instead(None);
+    assert!(!found(&seen));
+}
+
 #[test]
 fn the_clients_of_a_server_are_the_generator() {
     let mut seen = idle_server();
@@ -361,16 +383,15 @@ fn packets_lost_on_output_or_without_a_free_entry_are_named() {
     assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
     seen.protocols.insert("Conntrack.drop".to_owned(), 20);
     assert_eq!(first(&seen).cause, ConntrackFull, "{}", first(&seen).sentence);
+    // Pairs of packets of one new connection, while the table has room.
+    seen.protocols.insert("Conntrack.insert_failed".to_owned(), 20);
+    assert_ne!(first(&seen).cause, ConntrackFull, "{}", first(&seen).sentence);
+    seen.protocols.remove("Conntrack.insert_failed");
     seen.protocols.remove("Conntrack.drop");
     seen.protocols.insert("Ip.OutDiscards".to_owned(), 120);
     assert_eq!(first(&seen).cause, CannotTell, "{}", first(&seen).sentence);
-    let mut seen = privileged(seen);
-    seen.events = vec![KernelEvent {
-        event: "skb:kfree_skb".to_owned(),
-        filter: Some("reason NETFILTER_DROP".to_owned()),
-        is_of_watched: false,
-        count: 120,
-    }];
+    seen.events = vec![dropped(Some("NETFILTER_DROP"), 120)];
+    let seen = privileged(seen);
     assert_eq!(first(&seen).cause, FirewallDrop, "{}", first(&seen).sentence);
 }
 

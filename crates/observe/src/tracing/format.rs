@@ -8,20 +8,24 @@ use std::collections::BTreeMap;
 pub(super) struct Field {
     offset: usize,
     bytes: usize,
+    is_signed: bool,
 }
 
 impl Field {
-    /// Returns the field as a number; 0 if the record is too short. Fields of 4 or 8 bytes are
-    /// signed, shorter ones unsigned.
+    /// Returns the field as a number; 0 if the record is too short. Unsigned fields of 8 bytes keep
+    /// their bits.
     pub(super) fn number(self, record: &[u8]) -> i64 {
         let Some(bytes) = record.get(self.offset..self.offset + self.bytes) else {
             return 0;
         };
-        match *bytes {
-            [a] => i64::from(a),
-            [a, b] => i64::from(u16::from_ne_bytes([a, b])),
-            [a, b, c, d] => i64::from(i32::from_ne_bytes([a, b, c, d])),
-            [a, b, c, d, e, f, g, h] => i64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+        match (bytes, self.is_signed) {
+            (&[a], false) => i64::from(a),
+            (&[a], true) => i64::from(i8::from_ne_bytes([a])),
+            (&[a, b], false) => i64::from(u16::from_ne_bytes([a, b])),
+            (&[a, b], true) => i64::from(i16::from_ne_bytes([a, b])),
+            (&[a, b, c, d], false) => i64::from(u32::from_ne_bytes([a, b, c, d])),
+            (&[a, b, c, d], true) => i64::from(i32::from_ne_bytes([a, b, c, d])),
+            (&[a, b, c, d, e, f, g, h], _) => i64::from_ne_bytes([a, b, c, d, e, f, g, h]),
             _ => 0,
         }
     }
@@ -71,16 +75,18 @@ impl Format {
 fn field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.split(';').map(str::trim);
     let name = parts.next()?.split('[').next()?.rsplit(' ').next()?.to_owned();
-    let (mut offset, mut bytes) = (None, None);
+    let (mut offset, mut bytes, mut is_signed) = (None, None, false);
     for part in parts {
         match part.split_once(':') {
             Some(("offset", number)) => offset = number.parse().ok(),
             Some(("size", number)) => bytes = number.parse().ok(),
+            Some(("signed", number)) => is_signed = number == "1",
             _ => {}
         }
     }
     let (offset, bytes): (usize, usize) = (offset?, bytes?);
-    (offset <= MAX_BYTES && bytes <= MAX_BYTES).then_some((name, Field { offset, bytes }))
+    (offset <= MAX_BYTES && bytes <= MAX_BYTES)
+        .then_some((name, Field { offset, bytes, is_signed }))
 }
 
 /// Returns the pairs `{ number, "name" }` in a string.
@@ -102,6 +108,7 @@ mod tests {
         \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
         \tfield:void * skbaddr;\toffset:8;\tsize:8;\tsigned:0;\n\
         \tfield:char comm[4];\toffset:16;\tsize:4;\tsigned:0;\n\
+        \tfield:pid_t next_pid;\toffset:36;\tsize:4;\tsigned:1;\n\
         \tfield:enum skb_drop_reason reason;\toffset:36;\tsize:4;\tsigned:0;\n\n\
         print fmt: \"reason: %s\", __print_symbolic(REC->reason, { 3, \"NO_SOCKET\" }, \
         { 6, \"SOCKET_RCVBUFF\" })\n";
@@ -116,6 +123,9 @@ mod tests {
         assert_eq!(format.field("reason").unwrap().number(&record), 6);
         assert_eq!(format.field("comm").unwrap().text(&record), "ab");
         assert_eq!(format.field("reason").unwrap().number(&record[..38]), 0);
+        record[36..40].fill(0xff);
+        assert_eq!(format.field("reason").unwrap().number(&record), i64::from(u32::MAX));
+        assert_eq!(format.field("next_pid").unwrap().number(&record), -1);
         assert_eq!(format.names[&6], "SOCKET_RCVBUFF");
         assert_eq!(format.field("nothing"), None);
     }

@@ -3,7 +3,7 @@
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::roles::is_accepted;
-use super::counts::{bytes, flows, opened, peer_window};
+use super::counts::{bytes, flows, of_rate, own_opened, peer_window};
 use super::{Measure, costs};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketCounts, TcpCounts};
@@ -42,6 +42,11 @@ impl Measure {
             (Self::ReceiveBuffer, Subject::Socket(socket)) => {
                 Some(Estimate::exactly(socket.receive_buffer? as f64))
             }
+            (Self::ReceiveBufferOfRate, Subject::Socket(socket)) => {
+                let tcp = socket.tcp.as_ref()?;
+                let rate = tcp.bytes_received as f64 / elapsed;
+                Some(of_rate(socket.receive_buffer? as f64, rate, tcp))
+            }
             (Self::ReceivedBytes, Subject::Socket(socket)) => {
                 counted(socket.tcp.as_ref()?.bytes_received, elapsed)
             }
@@ -49,20 +54,18 @@ impl Measure {
                 let (bytes, segments) = sums(facts, |tcp| (tcp.bytes_acked, tcp.segments_out));
                 (segments > 0).then(|| Estimate::exactly(bytes as f64 / segments as f64))
             }
-            (Self::ConnectionsPerSecond, _) => counted(opened(facts)?, elapsed),
+            (Self::ConnectionsPerSecond, _) => counted(own_opened(facts)?, elapsed),
             (Self::SegmentsPerConnection, _) => {
-                let opened = opened(facts).filter(|opened| *opened > 0)?;
+                let opened = own_opened(facts).filter(|opened| *opened > 0)?;
                 counted(facts.protocol("Tcp.InSegs")?, opened as f64)
             }
             (Self::BytesPerConnection, _) => {
-                let opened = opened(facts)?.max(facts.connections().count() as u64).max(1);
+                let opened = own_opened(facts)?.max(facts.connections().count() as u64).max(1);
                 Some(Estimate::exactly(bytes(facts)? as f64 / opened as f64))
             }
             (Self::Answers, _) => {
-                let carries_both = |socket: &&SocketCounts| {
-                    socket.tcp.as_ref().is_some_and(|t| t.bytes_received > 0 && t.bytes_acked > 0)
-                };
-                let answers = facts.connections().any(|socket| carries_both(&socket));
+                let mut tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
+                let answers = tcps.any(|tcp| tcp.bytes_received > 0 && tcp.bytes_acked > 0);
                 Some(Estimate::exactly(f64::from(answers)))
             }
             (Self::SegmentTime, _) => costs::segments(facts),
@@ -71,7 +74,7 @@ impl Measure {
                 Some(costs::at_most_all(parts))
             }
             (Self::ConnectionTime, _) => costs::connections(facts),
-            (Self::Flows, _) => flows(facts).map(|flows| Estimate::exactly(flows as f64)),
+            (Self::Flows, _) => flows(facts),
             (Self::ClientsPerServer, _) => {
                 let clients = facts.connections().filter(|s| is_accepted(facts, s)).count();
                 let servers = facts.connections().count() - clients;

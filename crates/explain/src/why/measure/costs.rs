@@ -3,8 +3,8 @@
 //! as its lowest, most likely and highest value. Unless stated otherwise, costs were measured on
 //! Linux 6.18 under KVM (EPYC), in runs with and without the events.
 
-use super::super::facts::{Facts, counted};
-use super::counts::{bytes, opened};
+use super::super::facts::{Facts, counted, share};
+use super::counts::{bytes, own_opened};
 use linerate_record::Figure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{ThreadActivity, ThreadState};
@@ -91,10 +91,7 @@ pub(super) fn faults(facts: &Facts<'_>) -> Option<Estimate> {
     /// time.
     const ERROR: f64 = 0.1;
     let cost = of_used(facts, super::counts::faults(facts), fault_s(facts))?;
-    let threads = facts.observation.threads.iter();
-    let in_kernel = |s| matches!(s, ThreadState::Kernel | ThreadState::Interrupts);
-    let kernel: f64 = threads.map(|thread| thread.share_of(in_kernel)).sum();
-    let most = kernel / facts.used_cpus() + ERROR;
+    let most = in_kernel(facts) / facts.used_cpus() + ERROR;
     let Estimate { value, low, high, .. } = cost;
     Some(Estimate { value: value.min(most), low: low.min(most), high: high.min(most), ..cost })
 }
@@ -130,7 +127,20 @@ pub(super) fn checksums(facts: &Facts<'_>) -> Option<Estimate> {
 
 /// Returns the cost of establishing connections.
 pub(super) fn connections(facts: &Facts<'_>) -> Option<Estimate> {
-    of_used(facts, opened(facts)?, CONNECTION_S)
+    of_used(facts, own_opened(facts)?, CONNECTION_S)
+}
+
+/// Returns whether the program's time in the kernel suffices to set up this many connections, given
+/// the error of kernel accounting.
+pub(super) fn has_time_for(facts: &Facts<'_>, connections: u64) -> bool {
+    let (least, ..) = CONNECTION_S;
+    share(in_kernel(facts)).high * facts.elapsed() >= connections as f64 * least
+}
+
+/// Returns the time that the program's threads spend in the kernel and in softirqs, in CPUs.
+fn in_kernel(facts: &Facts<'_>) -> f64 {
+    let in_kernel = |s| matches!(s, ThreadState::Kernel | ThreadState::Interrupts);
+    facts.observation.threads.iter().map(|thread| thread.share_of(in_kernel)).sum()
 }
 
 /// Returns the share of a thread's CPU time that is spent in the kernel. The lower bound comes from

@@ -6,10 +6,11 @@ use super::super::one_cpu::one_cpu;
 use super::super::requests;
 use super::super::roles::on_servers;
 use super::super::waits::{Wait, is_at_mutex, time_in};
-use super::Measure;
+use super::{Measure, costs};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
-    InterfaceCounts, RanInstead, SleepTime, SocketCounts, SocketKind, ThreadActivity, ThreadState,
+    InterfaceCounts, RanInstead, SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadActivity,
+    ThreadState,
 };
 use std::collections::BTreeMap;
 
@@ -79,14 +80,8 @@ pub(super) fn system_calls(facts: &Facts<'_>) -> Option<(u64, Option<u64>)> {
 /// Returns the peer's receive window relative to the bandwidth-delay product (rate times minimum
 /// RTT), for the sending connection that transferred the most bytes.
 pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
-    /// Minimum round-trip time under load, in seconds: 23 to 36 us were measured over a veth pair,
-    /// of which 3 to 5 us are due to the path.
-    const SHORTEST_S: f64 = 50e-6;
     /// Ratio reported for a window that is always full; larger than any real ratio.
     const ALWAYS_FULL: f64 = 1e9;
-    /// Error factor of the ratio: the RTT is longer under load, and the window may have shrunk by
-    /// the time it is read.
-    const FACTOR: f64 = 2.0;
     let stopped = facts.connections().filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
     let stopped = stopped.filter(|(_, tcp)| tcp.rwnd_limited_s > 0.0);
     let (socket, most) = stopped.max_by_key(|(_, tcp)| tcp.bytes_acked)?;
@@ -100,9 +95,21 @@ pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
     if most.peer_window_max? < most.mss.into() {
         return None;
     }
-    let needed = most.bytes_acked as f64 / facts.elapsed() * most.min_rtt_s.max(SHORTEST_S);
-    let over = most.peer_window_max? as f64 / needed.max(1.0);
-    Some(Estimate { low: over / FACTOR, high: over * FACTOR, ..Estimate::exactly(over) })
+    let rate = most.bytes_acked as f64 / facts.elapsed();
+    Some(of_rate(most.peer_window_max? as f64, rate, most))
+}
+
+/// Returns a number of bytes relative to the bandwidth-delay product of a connection that carries
+/// `rate` bytes per second.
+pub(super) fn of_rate(bytes: f64, rate: f64, tcp: &TcpCounts) -> Estimate {
+    /// Minimum round-trip time under load, in seconds: 23 to 36 us were measured over a veth pair,
+    /// of which 3 to 5 us are due to the path.
+    const SHORTEST_S: f64 = 50e-6;
+    /// Error factor of the ratio: the RTT is longer under load, and the window may have shrunk by
+    /// the time it is read.
+    const FACTOR: f64 = 2.0;
+    let over = bytes / (rate * tcp.min_rtt_s.max(SHORTEST_S)).max(1.0);
+    Estimate { low: over / FACTOR, high: over * FACTOR, ..Estimate::exactly(over) }
 }
 
 /// Like [`on_servers`], but `None` if the thread's system calls could not be read.
@@ -215,20 +222,56 @@ pub(super) fn opened(facts: &Facts<'_>) -> Option<u64> {
     Some(passive?.max(active?))
 }
 
-/// Returns the number of flows that the program could distribute over threads: its connections,
-/// plus two for each UDP socket that receives from any peer, since it may have several flows.
-/// Unknown for packet rings.
-pub(super) fn flows(facts: &Facts<'_>) -> Option<usize> {
+/// Like [`opened`], if these connections may be the program's: it has a listening socket, or
+/// connections that do not outlast the window, and it made enough system calls and spent enough
+/// time in the kernel to set them up. `None` otherwise, because other programs opened them.
+pub(super) fn own_opened(facts: &Facts<'_>) -> Option<u64> {
+    /// Minimum number of system calls per connection: accept or connect, and close.
+    const CALLS: u64 = 2;
+    let opened = opened(facts)?;
+    let sockets = &facts.observation.sockets;
+    let is_of = |kind| move |socket: &&SocketCounts| socket.kind == kind;
+    let most = sockets.iter().filter_map(|socket| socket.reads).max();
+    let mut connections = sockets.iter().filter(is_of(SocketKind::Tcp));
+    let may_open = facts.is_unread("tcp_segments")
+        || sockets.iter().any(|socket| socket.kind == SocketKind::TcpListen)
+        || connections.any(|socket| socket.reads.is_none() || socket.reads < most);
+    // Threads that were not observed may have set them up.
+    let is_whole = facts.observation.threads_left_out == 0 && ended_cpus(facts) < VISIBLE_CPUS;
+    let calls = system_calls(facts).and_then(|(_, most)| most).filter(|_| is_whole);
+    let has_called = calls.is_none_or(|calls| calls >= CALLS * opened);
+    let has_time = !is_whole || costs::has_time_for(facts, opened);
+    (may_open && has_called && has_time).then_some(opened)
+}
+
+/// Minimum CPU time of unobserved threads for them to matter, in CPUs.
+const VISIBLE_CPUS: f64 = 0.02;
+
+/// Returns the CPU time of threads and child processes that ended before they were observed, in
+/// CPUs.
+fn ended_cpus(facts: &Facts<'_>) -> f64 {
+    let ended = [facts.observation.ended_threads_cpus, facts.observation.ended_children_cpus];
+    ended.into_iter().flatten().sum()
+}
+
+/// Returns the number of flows that the program could distribute over threads: its connections and,
+/// for each UDP socket that receives from any peer, an unknown number of flows, most likely several.
+/// Together, these sockets have at least one. `None` for packet rings.
+pub(super) fn flows(facts: &Facts<'_>) -> Option<Estimate> {
     let sockets = &facts.observation.sockets;
     if sockets.iter().any(|s| matches!(s.kind, SocketKind::Packet | SocketKind::Xdp)) {
         return None;
     }
-    let is_open = |s: &&SocketCounts| s.kind == SocketKind::Udp && s.remote.is_none();
-    let connections = facts.connections().count();
-    let connected =
-        sockets.iter().filter(|s| s.kind == SocketKind::Udp && s.remote.is_some()).count();
-    let flows = connections + connected + 2 * sockets.iter().filter(is_open).count();
-    (flows > 0).then_some(flows)
+    let udp = sockets.iter().filter(|socket| socket.kind == SocketKind::Udp);
+    let (connected, open): (Vec<_>, Vec<_>) = udp.partition(|socket| socket.remote.is_some());
+    let known = (facts.connections().count() + connected.len()) as f64;
+    match open.len() {
+        0 => (known > 0.0).then(|| Estimate::exactly(known)),
+        open => {
+            let value = known + 2.0 * open as f64;
+            Some(Estimate { low: known + 1.0, ..at_least_this(Estimate::exactly(value)) })
+        }
+    }
 }
 
 /// Returns whether all offloads in `names` are off on an interface; `None` if it reports none of
@@ -240,18 +283,27 @@ pub(super) fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool
 }
 
 /// Returns the fraction of time that a thread waited while other programs' threads ran on its CPU,
-/// excluding kernel threads that process its packets.
+/// excluding kernel threads that process its packets. Threads whose process is unknown, because they
+/// have ended, may be the program's own, so only the upper end of the interval includes them.
 pub(super) fn others_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
     if facts.is_unread("tracepoints") || facts.is_unread("scheduler") {
         return None;
     }
-    let threads = &facts.observation.threads;
-    let is_own = |tid: u32| threads.iter().any(|thread| thread.tid == tid);
+    let observation = facts.observation;
+    let is_observed = |tid: u32| observation.threads.iter().any(|thread| thread.tid == tid);
+    let is_own = |one: &RanInstead| {
+        one.tid.is_some_and(is_observed)
+            || one.pid.is_some_and(|pid| observation.watched.pids.contains(&pid))
+    };
     let others = thread.ran_instead.iter().filter(|one| {
-        !one.tid.is_some_and(is_own) && !SOFTIRQ_THREADS.iter().any(|n| one.name.starts_with(n))
+        !is_own(one) && !SOFTIRQ_THREADS.iter().any(|name| one.name.starts_with(name))
     });
-    let seconds: f64 = others.map(|one| one.seconds).sum();
-    Some(share(seconds / thread.elapsed_s.max(1e-9)))
+    let (known, unknown): (Vec<_>, Vec<_>) = others.partition(|one| one.pid.is_some());
+    let of_time = |ran: Vec<&RanInstead>| {
+        ran.iter().map(|one| one.seconds).sum::<f64>() / thread.elapsed_s.max(1e-9)
+    };
+    let others = share(of_time(known));
+    Some(Estimate { high: others.high + of_time(unknown), ..others })
 }
 
 /// Like [`others_instead`], but without the program's peers.
@@ -260,7 +312,9 @@ pub(super) fn strangers_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> O
     let of_peers = thread.ran_instead.iter().filter(|one| one.pid.is_some_and(is_peer));
     let seconds: f64 = of_peers.map(|one| one.seconds).sum();
     let others = others_instead(facts, thread)?;
-    Some(share(others.value - seconds / thread.elapsed_s.max(1e-9)))
+    let strangers = share(others.value - seconds / thread.elapsed_s.max(1e-9));
+    let unknown = others.high - share(others.value).high;
+    Some(Estimate { high: strangers.high + unknown, ..strangers })
 }
 
 fn waited_s(thread: &ThreadActivity) -> f64 {
@@ -313,7 +367,7 @@ pub(in super::super) fn share_of_strangers(facts: &Facts<'_>, thread: &ThreadAct
     if all > 0.0 {
         // Only the threads that ran longest are listed.
         let all = all.max(waited_s(thread));
-        return seconds(&|one| !one.pid.is_some_and(is_peer)) / all;
+        return seconds(&|one| one.pid.is_some_and(|pid| !is_peer(pid))) / all;
     }
     // The peers of datagram sockets are not known.
     let has_datagrams =

@@ -3,9 +3,9 @@
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::functions::Group;
-use super::super::losses::{bad_checksums, discarded, fragmented, vanished};
+use super::super::losses::{bad_checksums, discarded, fragmented, table_full, vanished};
 use super::Measure;
-use super::counts::{bytes_per_packet, bytes_per_transmit, is_off, opened};
+use super::counts::{at_least_this, bytes_per_packet, bytes_per_transmit, is_off, opened};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketCounts, SocketKind};
 
@@ -25,10 +25,7 @@ impl Measure {
                 let (lost, received) = facts.ring_loss()?;
                 counted(lost, (lost + received).max(1) as f64)
             }
-            (Self::SocketLoss, Subject::Socket(socket)) => {
-                let drops = socket.buffer_drops(facts.observation)?;
-                counted(drops, (drops + facts.packets()?).max(1) as f64)
-            }
+            (Self::SocketLoss, Subject::Socket(socket)) => socket_loss(facts, socket),
             (Self::QueueWaits, Subject::Socket(socket)) => {
                 Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?))
             }
@@ -50,6 +47,12 @@ impl Measure {
             }
             (Self::CardLoss, Subject::Interface(of)) => {
                 counted(of.rx_missed, (of.rx_missed + of.rx_packets).max(1) as f64)
+            }
+            (Self::ReceiverInterrupts, _) => {
+                // The CPU that receives from a queue is not recorded. If one of them is full, its
+                // queue may be the one that overflows.
+                let cpus = facts.observation.cpus.iter().filter(|cpu| cpu.net_rx > 0);
+                cpus.map(|cpu| cpu.interrupts).max_by(f64::total_cmp).map(share)
             }
             (Self::SentBytes, Subject::Interface(of)) => counted(of.tx_bytes, facts.elapsed()),
             (Self::ChecksumOff, Subject::Interface(of)) => {
@@ -98,7 +101,7 @@ impl Measure {
                 counted(discarded.by_firewall?, discarded.sent.max(1) as f64)
             }
             Self::ConntrackLoss => {
-                let drops = facts.protocol("Conntrack.drop")?;
+                let drops = table_full(facts)?;
                 let received = facts.protocol("Ip.InReceives")?;
                 counted(drops, received.max(drops).max(1) as f64)
             }
@@ -168,6 +171,17 @@ impl Measure {
             }
             _ => None,
         }
+    }
+}
+
+/// Returns the fraction of packets that a socket dropped because its buffer was full. If it is
+/// unknown how many of the namespace's datagrams the program received, this is a lower bound.
+fn socket_loss(facts: &Facts<'_>, socket: &SocketCounts) -> Option<Estimate> {
+    let drops = socket.buffer_drops(facts.observation)?;
+    let of = |packets: u64| counted(drops, (drops + packets).max(1) as f64);
+    match facts.packets() {
+        Some(packets) => of(packets),
+        None => of(facts.shared_datagrams()?).map(at_least_this),
     }
 }
 

@@ -65,10 +65,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} waited {waiting} of the time for CPU {cpu}, {mean_wait} at a \
                    time; {who}.{losses}",
         fix: "Keep other threads off CPU {cpu}: {move_others}{reserve_cpu}",
-        workaround: Some(
-            "sudo chrt -f -p 1 {tid} gives the thread priority over others, which then wait; a \
-             larger ring or buffer absorbs {longest}, but adds latency",
-        ),
+        workaround: Some("{prefer}; a larger ring or buffer absorbs {longest}, but adds latency"),
         wrong_if: STILL_WAITS,
         measure: "what ran instead, with scheduler tracepoints (as root)",
     },
@@ -125,7 +122,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} waited {waiting} of the time for CPU {cpu}, {mean_wait} at a \
                    time; {who}.",
         fix: "Keep other threads off CPU {cpu}: {move_others}",
-        workaround: Some("sudo chrt -f -p 1 {tid} gives the thread priority over others"),
+        workaround: Some("{prefer}"),
         wrong_if: STILL_WAITS,
         measure: "what ran instead, with scheduler tracepoints (as root)",
     },
@@ -274,7 +271,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} does all the work and is busy {busy} of the time, while \
                    {idle_cpus} CPUs are idle.{idle_twins}{functions}",
         fix: "Let more threads or processes share the work (worker_processes, SO_REUSEPORT, RSS \
-              queues), or find out where the thread's time goes: linerate profile {pid}",
+              queues), or find out where the thread's time goes: linerate profile {pid}{confined}",
         workaround: None,
         wrong_if: "with a second thread, the rate rises by less than 10 %",
         measure: "samples of the thread, to separate work from polling",

@@ -47,21 +47,22 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::CardLoss, LOST, LOST_SOURCE),
             at_most(
-                M::CpuInterrupts,
+                M::ReceiverInterrupts,
                 0.8,
                 "a CPU that spends all its time receiving is itself the bottleneck",
             ),
         ],
-        symptoms: 0,
+        symptoms: 1,
         explained_by: &[Cause::OneReceiveCpu],
         gain: GainModel::LossRecovered(M::CardLoss),
         then_limited_by: Next::Is("the offered load"),
         sentence: "The NIC of {interface} dropped {card_lost} packets for lack of free ring \
-                   descriptors, although the receiving CPU has headroom.",
-        fix: "{as_root} ethtool -G {interface} rx 4096 (ethtool -g shows the maximum)",
+                   descriptors, although all receiving CPUs have headroom.",
+        fix: "Enlarge the ring: ethtool -g {interface} shows its size and the maximum, and {as_root} \
+              ethtool -G {interface} rx N sets it (many drivers reset the link)",
         workaround: Some("spread the packets over more queues: ethtool -L {interface} combined N"),
         wrong_if: "with a larger ring, rx_missed_errors grows as before",
-        measure: "rx_missed_errors of the interface",
+        measure: "how busy the receiving CPUs are (%soft in mpstat -P ALL)",
     },
     Rule {
         cause: Cause::SocketBuffer,
@@ -78,8 +79,9 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "{socket} dropped {drops} packets because its receive buffer ({buffer}) was \
                    full, although its thread {thread} sleeps {asleep_for_packets} of the \
                    time.{meanwhile_waits}",
-        fix: "Raise SO_RCVBUF in the program; sudo sysctl net.core.rmem_max=8388608 raises its \
-              cap{or_move_others}",
+        fix: "Raise SO_RCVBUF in the program, for example to twice its value, and its cap if that is \
+              lower (sysctl net.core.rmem_max shows the cap; sudo sysctl -w raises \
+              it){or_move_others}",
         workaround: Some("receive in batches (recvmmsg), which empties the buffer faster"),
         wrong_if: "with a buffer four times as large, the loss stays the same",
         measure: "the socket's drop counter in sock_diag",
@@ -210,8 +212,9 @@ pub(super) const RULES: &[Rule] = &[
             "shorter timeouts (net.netfilter.nf_conntrack_tcp_timeout_time_wait and others) free \
              entries sooner",
         ),
-        wrong_if: "with a larger table, `drop` in `conntrack -S` still grows",
-        measure: "`drop` in `conntrack -S`",
+        wrong_if: "net.netfilter.nf_conntrack_count is far below nf_conntrack_max, or with a larger \
+                   table, `drop` in `conntrack -S` still grows faster than `insert_failed`",
+        measure: "`drop` and `insert_failed` in `conntrack -S`",
     },
     Rule {
         cause: Cause::ReversePathFilter,
@@ -324,7 +327,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::LoadOr("the receiving CPU"),
         sentence: "The backlog of CPU {cpu} overflowed: {backlog_lost} packets were dropped while \
                    the CPU had headroom.",
-        fix: "sudo sysctl net.core.netdev_max_backlog=5000, and add more CPUs to rps_cpus",
+        fix: "Raise net.core.netdev_max_backlog, for example to twice its value (sysctl shows it; \
+              sudo sysctl -w sets it), and add more CPUs to rps_cpus",
         workaround: None,
         wrong_if: "with a longer backlog, column 2 of /proc/net/softnet_stat grows as before",
         measure: "column 2 of /proc/net/softnet_stat",
@@ -350,7 +354,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the receiving CPU"),
         sentence: "NAPI on CPU {cpu} ran out of budget or time {squeezed} times per second and \
                    stopped polling with packets left.",
-        fix: "sudo sysctl net.core.netdev_budget=600 net.core.netdev_budget_usecs=8000",
+        fix: "Raise net.core.netdev_budget and net.core.netdev_budget_usecs, for example to twice \
+              their values (sysctl shows them; sudo sysctl -w sets them)",
         workaround: None,
         wrong_if: "with twice the budget, column 3 of /proc/net/softnet_stat grows as before",
         measure: "column 3 of /proc/net/softnet_stat",

@@ -127,15 +127,19 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::CostRemoved(M::MemoryShare, [0.2, 0.6, 1.0]),
+        // Nothing is gained if the thread scans its memory and prefetching hides the misses, which
+        // samples cannot tell from a walk through buffers.
+        gain: GainModel::CostRemoved(M::MemoryShare, [0.0, 0.6, 1.0]),
         then_limited_by: Next::Is("the instructions executed"),
         sentence: "The working set of thread {thread} is {working_set}, {over_cache} times the \
                    last-level cache: {memory_share} of the thread's samples hit cache lines that \
-                   no other sample hit.",
+                   no other sample hit. Unless it scans this memory sequentially, most of these \
+                   accesses are probably cache misses.",
         fix: "Shrink the working set: use fewer buffers (mbufs, descriptors) and reuse them in \
               LIFO order, or use smaller tables; otherwise, prefetch",
         workaround: Some("use huge pages, which reduce TLB misses"),
-        wrong_if: "with a tenth of the buffers, the rate rises by less than 10 %",
+        wrong_if: "with a tenth of the buffers, the rate rises by less than 10 %, or the thread scans \
+                   a large file or buffer from beginning to end, where the CPU prefetches",
         measure: "cache misses, with `linerate stat --pid PID -m cache` on a machine with hardware \
                   counters",
     },

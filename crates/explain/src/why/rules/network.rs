@@ -30,6 +30,7 @@ pub(in super::super) const DELAYED: f64 = 0.3;
 const WINDOW: f64 = 8.0;
 const WINDOW_SOURCE: &str =
     "measured ratios are 0.8 to 1 with small buffers and 200 to 7000 with slow receivers";
+const BUFFER_SOURCE: &str = "as for the window, which is half of the buffer";
 const BUSY_BYTES: f64 = 1e6;
 const BUSY_BYTES_SOURCE: &str = "below 8 Mb/s, the effect is negligible";
 
@@ -65,6 +66,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::ReceivedBytes, BUSY_BYTES, BUSY_BYTES_SOURCE),
             at_most(M::ReceiveBuffer, 65_536.0, "no room for one TSO segment (64 KiB)"),
+            at_most(M::ReceiveBufferOfRate, WINDOW, BUFFER_SOURCE),
             at_most(M::Demand, 0.9, "the receiver has headroom"),
         ],
         symptoms: 0,
@@ -255,8 +257,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the thread's CPU, or the path"),
         sentence: "The {qdisc} qdisc on {interface} limits the rate to {limit}, and held packets \
                    back {overlimits} times; the program is at {of_limit} of that limit.",
-        fix: "Raise the rate of the qdisc, or remove the qdisc: {as_root} tc qdisc del dev \
-              {interface} root; if the limit is intended, pass it as the line rate: linerate why \
+        fix: "Raise the rate of the qdisc, or remove the qdisc: {remove_qdisc}; if the limit is \
+              intended, pass it as the line rate: linerate why \
               {line_option}",
         workaround: None,
         wrong_if: "without the limit, the rate rises by less than 10 %",

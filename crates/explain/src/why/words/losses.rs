@@ -2,7 +2,9 @@
 //! Fills in placeholders about packets lost between the interface and the program.
 
 use super::super::facts::Facts;
-use super::super::losses::{Fragmented, bad_checksums, discarded, fragmented, vanished};
+use super::super::losses::{
+    Fragmented, bad_checksums, discarded, fragmented, table_full, vanished,
+};
 use linerate_record::units::grouped;
 
 /// Placeholders that this module fills in.
@@ -22,7 +24,7 @@ pub(super) fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
     Some(match name {
         "firewall_lost" => grouped(vanished(facts)?.by_firewall?),
         "discarded_lost" => grouped(discarded(facts)?.by_firewall?),
-        "conntrack_lost" => grouped(facts.protocol("Conntrack.drop")?),
+        "conntrack_lost" => grouped(table_full(facts)?),
         "reverse_path_lost" => grouped(facts.protocol("TcpExt.IPReversePathFilter")?),
         "bad_checksums" => grouped(bad_checksums(facts)?.0),
         "reassembly_fails" => grouped(fragmented(facts)?.failures),

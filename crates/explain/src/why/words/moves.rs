@@ -3,18 +3,21 @@
 
 use super::super::facts::Facts;
 use linerate_record::units::ranges;
-use linerate_record::why::{RanInstead, SchedulingPolicy, ThreadActivity};
+use linerate_record::why::{RanInstead, SchedulingPolicy, ThreadActivity, ThreadState};
+use std::collections::BTreeSet;
 
 /// Name prefixes of kernel threads that are bound to a CPU and cannot be moved.
 const BOUND: [&str; 5] = ["ksoftirqd/", "kworker/", "migration/", "napi/", "rcu_"];
 
-/// Placeholders that this module fills in.
-pub(super) const NAMES: &[&str] = &["move_others", "reserve_cpu"];
+/// Placeholders of this module.
+pub(super) const NAMES: &[&str] = &["move_others", "reserve_cpu", "confined", "prefer"];
 
 pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     match name {
         "move_others" => command(facts, thread),
         "reserve_cpu" => Some(reserve(facts, thread).unwrap_or_default()),
+        "confined" => Some(confined(facts, thread)),
+        "prefer" => Some(prefer(thread)),
         _ => None,
     }
 }
@@ -33,10 +36,27 @@ fn reserve(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     ))
 }
 
+/// Returns the command that gives a thread priority over others on its CPU.
+fn prefer(thread: &ThreadActivity) -> String {
+    /// Minimum fraction of time asleep, larger than the error of kernel accounting.
+    const SLEEPS: f64 = 0.05;
+    let tid = thread.tid;
+    match thread.share_of(|state| state == ThreadState::Asleep) >= SLEEPS {
+        true => format!(
+            "sudo chrt -f -p 1 {tid} gives the thread priority over others, which then wait"
+        ),
+        false => format!(
+            "sudo renice -n -10 -p {tid} gives the thread a larger part of the CPU (do not use \
+             SCHED_FIFO: a thread that never sleeps would starve the kernel's threads there)"
+        ),
+    }
+}
+
 /// Returns the command that keeps other threads off a thread's CPU. The command moves the thread
 /// that ran there longest, if that thread is known and may be moved.
 pub(super) fn command(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
-    let Some(to) = other_cpus(facts, *thread.ran_on.first()?) else {
+    let cpu = *thread.ran_on.first()?;
+    let Some(to) = list(all_cpus(facts).into_iter().filter(|other| *other != cpu)) else {
         return Some("the machine has no other CPU to move those threads to".to_owned());
     };
     if let Some(other) = yielding(thread).or_else(|| pinned(facts, thread)) {
@@ -49,21 +69,70 @@ pub(super) fn command(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Stri
     let most = others.max_by(|a, b| a.seconds.total_cmp(&b.seconds));
     let family = &facts.observation.watched.pids;
     Some(match most.and_then(|one| Some((one, one.pid?))) {
-        Some((one, pid)) if family.contains(&pid) && has_room(facts) => {
-            let tid = one.tid.unwrap_or(pid);
-            format!("taskset -cp {to} {tid} moves {}, a thread of the program", one.name)
-        }
-        Some((one, pid)) if family.contains(&pid) => format!(
-            "the program's own threads, such as {}, compete for all CPUs: use fewer of them, give \
-             them less work (garbage collection, logging), or more CPUs",
-            one.name
-        ),
+        Some((one, pid)) if family.contains(&pid) => own(facts, thread, one, pid),
         Some((one, pid)) => format!("sudo taskset -acp {to} {pid} moves {}", one.name),
         None => format!(
             "find them (ps -eLo psr,pcpu,pid,comm --sort -pcpu) and move them (sudo taskset -acp \
              {to} PID)"
         ),
     })
+}
+
+/// Returns the command if a thread of the program itself, `one`, ran instead.
+fn own(facts: &Facts<'_>, thread: &ThreadActivity, one: &RanInstead, pid: u32) -> String {
+    let tid = one.tid.unwrap_or(pid);
+    let threads = &facts.observation.threads;
+    let other = threads.iter().find(|other| other.tid == tid).unwrap_or(thread);
+    let may_use = all_cpus(facts).into_iter().filter(|cpu| {
+        !thread.ran_on.starts_with(&[*cpu])
+            && (other.allowed.is_empty() || other.allowed.contains(cpu))
+    });
+    match list(may_use) {
+        Some(to) if has_room(facts.idle_allowed(other)) => {
+            format!("taskset -cp {to} {tid} moves {}, a thread of the program", one.name)
+        }
+        _ if has_room(facts.idle_cpus()) && !other.allowed.is_empty() => {
+            let all = list(all_cpus(facts)).unwrap_or_default();
+            format!(
+                "the program's own threads, such as {}, compete for the CPUs that their affinity \
+                 mask or cpuset allows ({}), while others are idle: {}",
+                one.name,
+                ranges(&other.allowed, ","),
+                widen(&all, other.pid)
+            )
+        }
+        _ => format!(
+            "the program's own threads, such as {}, compete for all CPUs: use fewer of them, give \
+             them less work (garbage collection, logging), or more CPUs",
+            one.name
+        ),
+    }
+}
+
+/// Returns the command that lets the threads of a process use these CPUs.
+fn widen(cpus: &str, pid: u32) -> String {
+    format!(
+        "taskset -acp {cpus} {pid} widens an affinity mask; a cpuset is widened where it was set \
+         (--cpuset-cpus for a container, AllowedCPUs= in a systemd unit)"
+    )
+}
+
+/// Returns advice for a program whose threads may run only on CPUs that are full; empty if they
+/// have room there, or if no other CPU has room either.
+fn confined(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
+    let threads = facts.observation.threads.iter().filter(|other| other.pid == thread.pid);
+    let may_use: BTreeSet<u32> = threads.flat_map(|other| other.allowed.iter().copied()).collect();
+    let idle = facts.observation.cpus.iter().filter(|cpu| may_use.contains(&cpu.cpu));
+    let idle: f64 = idle.map(|cpu| cpu.idle).sum();
+    if may_use.is_empty() || has_room(Some(idle)) || !has_room(facts.idle_cpus()) {
+        return String::new();
+    }
+    let all = list(all_cpus(facts)).unwrap_or_default();
+    format!(
+        ". First let its threads use more CPUs than {}, where they have no room: {}",
+        ranges(&may_use.into_iter().collect::<Vec<_>>(), ","),
+        widen(&all, thread.pid)
+    )
 }
 
 /// Returns the command for a thread that yields to others by its policy or nice value.
@@ -93,27 +162,28 @@ fn pinned(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     let same = facts.observation.threads.iter().filter(|other| {
         other.pid == thread.pid && other.allowed == thread.allowed && other.demand() >= WORKS
     });
-    let (threads, cpus) = (same.count(), facts.observation.cpus.iter().map(|one| one.cpu));
-    (threads >= 2 && has_room(facts)).then(|| {
+    let (threads, all) = (same.count(), list(all_cpus(facts))?);
+    (threads >= 2 && has_room(facts.idle_cpus())).then(|| {
         format!(
-            "{threads} of the program's own threads may only run on that CPU; taskset -acp {} {} \
-             lets them use all CPUs",
-            ranges(&cpus.collect::<Vec<_>>(), ","),
-            thread.pid
+            "{threads} of the program's own threads may only run on that CPU: {}",
+            widen(&all, thread.pid)
         )
     })
 }
 
-/// Returns whether there is enough idle CPU time to move a thread to another CPU.
-fn has_room(facts: &Facts<'_>) -> bool {
+/// Returns whether this much idle CPU time, in CPUs, has room for a thread that is moved.
+fn has_room(idle: Option<f64>) -> bool {
     /// Minimum idle CPU time, in CPUs.
     const ROOM: f64 = 0.5;
-    facts.idle_cpus().is_none_or(|idle| idle >= ROOM)
+    idle.is_none_or(|idle| idle >= ROOM)
 }
 
-/// Returns all CPUs except `cpu`, as a list for `taskset`; `None` if there is no other CPU.
-fn other_cpus(facts: &Facts<'_>, cpu: u32) -> Option<String> {
-    let cpus = facts.observation.cpus.iter().map(|one| one.cpu).filter(|one| *one != cpu);
-    let cpus: Vec<u32> = cpus.collect();
+fn all_cpus(facts: &Facts<'_>) -> Vec<u32> {
+    facts.observation.cpus.iter().map(|one| one.cpu).collect()
+}
+
+/// Returns CPUs as a list for `taskset`; `None` if there are none.
+fn list(cpus: impl IntoIterator<Item = u32>) -> Option<String> {
+    let cpus: Vec<u32> = cpus.into_iter().collect();
     (!cpus.is_empty()).then(|| ranges(&cpus, ","))
 }

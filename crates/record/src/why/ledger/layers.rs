@@ -83,7 +83,7 @@ const PROTOCOL_LOSSES: [(&str, &str, Whose); 15] = [
     ("Ip.ReasmFails", "fragments not reassembled", Whose::Shared),
     ("Ip6.ReasmFails", "fragments not reassembled", Whose::Shared),
     (OUT_DISCARDS, "discarded by IP on output, for example by a firewall rule", Whose::Shared),
-    ("Conntrack.drop", "connection tracking table full", Whose::Shared),
+    ("Conntrack.drop", "dropped by connection tracking", Whose::Shared),
     ("Ip.OutNoRoutes", "no route", Whose::NoProgram),
     ("Udp.NoPorts", "no socket on the port", Whose::NoProgram),
     ("Udp.InCsumErrors", "bad checksum", Whose::Shared),
