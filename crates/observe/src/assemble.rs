@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Assembles the observation from all readings.
 
-mod ended;
-
 use crate::Request;
 use crate::budget::{Around, budget};
 use crate::cpus::Cpus;
@@ -70,16 +68,16 @@ pub(crate) fn assemble(
     let unix_clients = watching.sockets.unix_clients();
     let mut sockets = watching.sockets.finish(root, &other_ends);
     exclude_deferred(&mut sockets, &found.protocols);
-    let peers = peers(root, &watching.family, &sockets, window.elapsed_s);
-    let ended_children_cpus = ended::children_cpus(root, watching, window);
+    let peers = peers(root, &watching.family, &sockets);
+    let ended = watching.ended_cpus;
     let observation = Observation {
         watched: watched(watching, request, window, &threads),
         elapsed_s: window.elapsed_s,
         slices: watching.wall_s.len() as u32,
         threads,
         threads_left_out,
-        ended_threads_cpus: ended::threads_cpus(root, watching, threads_left_out, window),
-        ended_children_cpus,
+        ended_threads_cpus: ended.threads_cpus.filter(|_| threads_left_out == 0),
+        ended_children_cpus: ended.children_cpus,
         full_descriptors: watching.sockets.descriptors.finish(),
         quotas: watching.quotas.finish(),
         cpus,
@@ -172,16 +170,11 @@ fn activities(watching: &Watching) -> (Vec<ThreadActivity>, u32) {
 }
 
 /// Returns the processes at the other end of connections, most CPU time first.
-fn peers(
-    root: &Root,
-    family: &Family,
-    sockets: &[SocketCounts],
-    elapsed_s: f64,
-) -> Vec<PeerActivity> {
+fn peers(root: &Root, family: &Family, sockets: &[SocketCounts]) -> Vec<PeerActivity> {
     let pids: BTreeSet<u32> = sockets.iter().filter_map(|socket| socket.peer_pid).collect();
     let activity = |pid| {
-        let (name, seconds) = family.cpu_time(root, pid)?;
-        Some(PeerActivity { pid, name, cpus: seconds / elapsed_s, cpu: last_cpu_of(root, pid) })
+        let (name, cpus) = family.cpus(root, pid)?;
+        Some(PeerActivity { pid, name, cpus, cpu: last_cpu_of(root, pid) })
     };
     let mut peers: Vec<PeerActivity> = pids.into_iter().filter_map(activity).collect();
     peers.sort_by(|a, b| b.cpus.total_cmp(&a.cpus).then(a.pid.cmp(&b.pid)));

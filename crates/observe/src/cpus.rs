@@ -44,6 +44,8 @@ fn whole(root: &Root) -> Whole {
 #[derive(Debug)]
 pub(crate) struct Cpus {
     first: Whole,
+    /// Counters at the end of the window, if they have been read.
+    end: Option<Whole>,
     last: BTreeMap<u32, CpuTicks>,
     /// The kernel's softirq threads, and their run time at the last read.
     softirq_threads: BTreeMap<u32, (File, u64)>,
@@ -68,6 +70,7 @@ impl Cpus {
                 .filter_map(open)
                 .collect(),
             first,
+            end: None,
             slices: Vec::new(),
             stat: Reader::open(root, "proc/stat"),
         }
@@ -98,10 +101,15 @@ impl Cpus {
         shares.copied().unwrap_or_default()
     }
 
+    /// Ends the window.
+    pub(crate) fn end(&mut self, root: &Root) {
+        self.end = Some(whole(root));
+    }
+
     /// Returns the counts of every CPU that was online at both ends of the window, and begins the
-    /// next window.
+    /// next window. The window ends now, unless it ended before.
     pub(crate) fn finish(&mut self, root: &Root) -> Vec<CpuCounts> {
-        let last = whole(root);
+        let last = self.end.take().unwrap_or_else(|| whole(root));
         let both = |(cpu, ticks): (&u32, &CpuTicks)| {
             let before = self.first.ticks.get(cpu)?;
             Some(counts(*cpu, &ticks.since(before), &self.first, &last))
@@ -198,6 +206,9 @@ mod tests {
         assert!((shares.stolen - 1.0 / 3.0).abs() < 1e-9, "{shares:?}");
         assert!((shares.stolen_of_all - 0.2).abs() < 1e-9, "{shares:?}");
         assert_eq!(cpus.shares(0, 0), CpuShares::default());
+        cpus.end(&root);
+        // What is counted after the end of the window is not in it.
+        tree(&root, [90, 0, 10, 40, 0, 2, 8, 20], "00000009 3 1 0 0 0 0 0 0 0 0 0 00000001", 40, 9);
         let found = cpus.finish(&root);
         assert_eq!((found[0].cpu, found[0].user, found[0].idle), (1, 0.2, 0.4));
         assert_eq!((found[0].backlog_processed, found[0].backlog_dropped), (5, 2));
@@ -205,7 +216,7 @@ mod tests {
         assert_eq!(found[0].hardware_interrupts["v-input.0"], 4);
         // The next window begins with the last readings.
         let next = cpus.finish(&root);
-        assert_eq!((next[0].backlog_processed, next[0].net_rx, next[0].idle), (0, 0, 0.0));
+        assert_eq!((next[0].backlog_processed, next[0].net_rx, next[0].idle), (6, 10, 0.0));
         assert_eq!(cpus.shares(0, 1), CpuShares::default());
     }
 

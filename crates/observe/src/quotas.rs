@@ -64,6 +64,14 @@ impl Quotas {
         }
     }
 
+    /// Begins the first window.
+    pub(crate) fn begin(&mut self, root: &Root) {
+        for (folder, group) in &mut self.groups {
+            group.first = counts_of(root, folder);
+            group.last = group.first;
+        }
+    }
+
     /// Reads the groups' counters at the end of a slice.
     pub(crate) fn read(&mut self, root: &Root, number: u32) {
         for (folder, group) in &mut self.groups {

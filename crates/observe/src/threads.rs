@@ -316,6 +316,12 @@ impl Threads {
         self.all.push(thread);
     }
 
+    /// Begins the first window. Reads the followed threads, whose times count from now on.
+    pub(crate) fn begin(&mut self, root: &Root, at_ns: u64) {
+        self.read(root, 0, at_ns);
+        self.all.iter_mut().for_each(Thread::begin_window);
+    }
+
     /// Reads the followed threads.
     pub(crate) fn read(&mut self, root: &Root, number: u32, at_ns: u64) {
         let all = &mut self.all;
@@ -439,5 +445,22 @@ mod tests {
         assert!(!threads.all[0].is_stopped(&root));
         threads.begin_window();
         assert_eq!(threads.all[0].execs(), 0);
+    }
+
+    #[test]
+    fn times_count_from_the_start_of_the_window() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        put(&root, "proc/5/task/5/stat", &format!("5 (a) S {}", "0 ".repeat(49)));
+        let set = |run_ns: u64| put(&root, "proc/5/task/5/schedstat", &format!("{run_ns} 0 1\n"));
+        set(100);
+        let mut threads = Threads::default();
+        threads.look(&root, &[5], 0, 0);
+        set(700);
+        threads.begin(&root, 50);
+        set(900);
+        threads.read(&root, 0, 60);
+        let slices: Vec<_> = threads.all[0].slices.iter().map(|s| (s.run_ns, s.wall_ns)).collect();
+        assert_eq!(slices, [(200, 10)]);
     }
 }

@@ -7,6 +7,7 @@ use crate::arrivals::Arrivals;
 use crate::budget::Accounting;
 use crate::command::Running;
 use crate::cpus::Cpus;
+use crate::ended::Ended;
 use crate::event_costs::event_costs;
 use crate::interfaces::{Interfaces, Transport, links, through};
 use crate::namespace::Namespace;
@@ -65,8 +66,12 @@ pub(crate) struct Watching {
     pub(crate) windows: Windows,
     /// Cost of kernel events; `None` if there are many windows.
     pub(crate) event_costs: Option<EventCosts>,
+    /// CPU time of threads and processes that ended within the window.
+    pub(crate) ended_cpus: Ended,
     /// Number of slices read since the start.
     reads: u32,
+    /// Start of the window.
+    began_ns: u64,
     last_ns: u64,
     was_refused: bool,
 }
@@ -104,6 +109,8 @@ impl Watching {
         }
         let mut sockets = Sockets::new(interface.is_some(), namespace.network.as_ref());
         sockets.look(root, &namespace, &family.pids, Moment::Start);
+        let event_costs = (windows == Windows::One).then(event_costs);
+        let transport = Transport::open(root, &namespace);
         let mut watching = Self {
             name: if let Some(interface) = &interface { interface.clone() } else { name },
             threads: Threads::default(),
@@ -115,7 +122,7 @@ impl Watching {
             interfaces: Interfaces::default(),
             links: Vec::new(),
             arrivals: Arrivals::default(),
-            transport: Transport::open(root, &namespace),
+            transport,
             interface,
             family,
             namespace,
@@ -126,25 +133,39 @@ impl Watching {
             program: None,
             accounting: Accounting::of(configuration(root).as_deref()),
             windows,
-            event_costs: (windows == Windows::One).then(event_costs),
+            event_costs,
+            ended_cpus: Ended::default(),
             reads: 0,
+            began_ns: 0,
             last_ns: 0,
             was_refused: false,
         };
-        watching.last_ns = monotonic_ns();
         let pids = watching.family.pids.clone();
-        watching.threads.look(root, &pids, 0, watching.last_ns);
+        watching.threads.look(root, &pids, 0, monotonic_ns());
         watching.profiling = Some(match windows {
             Windows::One => Profiling::start(root, &watching.threads),
             Windows::Many => Profiling::start_live(root, &watching.threads),
         });
         watching.find_program(root);
+        watching.begin(root);
         // Counts of the program and its interfaces are compared, so read them at the same moment.
         let wanted = watching.interface.clone();
         watching.interfaces = Interfaces::start(root, &watching.namespace, wanted.as_deref());
         let counts = watching.count(root);
         watching.counts.push(counts);
         Ok(watching)
+    }
+
+    /// Begins the window. What is divided by its length, or compared, counts from the same moment,
+    /// because what came before (finding sockets, timing the kernel, opening events) may take as
+    /// long as a short window.
+    fn begin(&mut self, root: &Root) {
+        self.began_ns = monotonic_ns();
+        self.last_ns = self.began_ns;
+        self.threads.begin(root, self.began_ns);
+        self.family.begin(root);
+        self.quotas.begin(root);
+        self.cpus = Cpus::start(root, &self.family.softirq_threads);
     }
 
     /// Takes the readings at the end of a slice of the window.
@@ -206,14 +227,23 @@ impl Watching {
         if !links.is_empty() {
             self.links = links;
         }
-        let slice = (self.wall_s.len() as u32).saturating_sub(1);
-        self.threads.finish(root, slice, self.last_ns);
+        self.end(root);
         self.sockets.look(root, &self.namespace, &self.family.pids, Moment::End);
         // Read all connections now, including those skipped in the last slice.
         if let Some(last) = self.counts.last_mut().filter(|last| last.tcp.is_some()) {
             last.tcp = Some((self.sockets.segments(), self.sockets.tcp_bytes()));
         }
         Namespace::note_others(root, &self.family.pids, &mut self.unread);
+    }
+
+    /// Takes the last readings of threads, processes and CPUs, at the same moment. For the threads,
+    /// they end another slice, which is short.
+    fn end(&mut self, root: &Root) {
+        let (slice, now_ns) = (self.wall_s.len() as u32, monotonic_ns());
+        self.threads.read(root, slice, now_ns);
+        self.threads.finish(root, slice, now_ns);
+        self.ended_cpus = Ended::read(root, self, (now_ns - self.began_ns) as f64 / 1e9);
+        self.cpus.end(root);
     }
 
     /// Ends one of several consecutive windows.
