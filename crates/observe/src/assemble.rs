@@ -45,6 +45,8 @@ pub(crate) fn assemble(
 ) -> Observation {
     let mut unread = watching.unread.clone();
     note_unread(&mut unread, &watching.sleepers, &watching.threads.all);
+    let tickless = root.cpu_list("sys/devices/system/cpu/nohz_full").unwrap_or_default();
+    unread.extend(coarse_times(&watching.threads.all, &tickless));
     let (mut threads, threads_left_out) = activities(watching);
     let wanted = watching.interface.as_deref();
     let found = watching.interfaces.finish(root, &watching.namespace, wanted, &watching.links);
@@ -336,19 +338,25 @@ fn around(thread: &Thread, cpus: &Cpus, throttled: &BTreeMap<(u32, u32), f64>) -
 }
 
 /// Returns throttled time per CPU in ns, by process and slice. The kernel sums it over the CPUs on
-/// which the group's threads waited.
+/// which the group's threads waited, whichever process they belong to.
 fn throttled(threads: &[Thread], quotas: &Quotas) -> BTreeMap<(u32, u32), f64> {
-    let mut waited: BTreeMap<(u32, u32), BTreeSet<u32>> = BTreeMap::new();
+    let mut processes: BTreeMap<(u32, u32), Option<(u64, &str)>> = BTreeMap::new();
+    let mut waited: BTreeMap<(&str, u32), BTreeSet<u32>> = BTreeMap::new();
     for thread in threads {
         for slice in thread.slices.iter().filter(|slice| slice.delay_ns > 0) {
-            waited.entry((thread.pid, slice.number)).or_default().insert(slice.cpu);
+            let (pid, number) = (thread.pid, slice.number);
+            let of_process = || quotas.throttled_ns(pid, number);
+            if let Some((_, group)) = processes.entry((pid, number)).or_insert_with(of_process) {
+                waited.entry((group, number)).or_default().insert(slice.cpu);
+            }
         }
     }
-    let per_cpu = |((pid, slice), cpus): ((u32, u32), BTreeSet<u32>)| {
-        let ns = quotas.throttled_ns(pid, slice) as f64 / cpus.len() as f64;
-        (ns > 0.0).then_some(((pid, slice), ns))
+    let per_cpu = |((pid, number), of_process): ((u32, u32), Option<(u64, &str)>)| {
+        let (ns, group) = of_process?;
+        let cpus = waited.get(&(group, number))?.len();
+        Some(((pid, number), ns as f64 / cpus as f64))
     };
-    waited.into_iter().filter_map(per_cpu).collect()
+    processes.into_iter().filter_map(per_cpu).collect()
 }
 
 fn activity(
@@ -394,6 +402,7 @@ fn activity(
         policy: thread.policy(),
         tracer: thread.tracer(),
         execs: Some(thread.execs()),
+        sleep_samples: Some(sleepers.samples(thread)),
     }
 }
 
@@ -452,6 +461,16 @@ fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]
             fix: Some("run as root".to_owned()),
         });
     }
+    if sleepers.left_out() > 0 {
+        unread.push(Unread {
+            what: "sleeps".to_owned(),
+            reason: format!(
+                "{} threads were not sampled while they slept: those that worked most were",
+                sleepers.left_out()
+            ),
+            fix: None,
+        });
+    }
     let has_run = |thread: &Thread| thread.slices.iter().any(|slice| slice.run_ns > 0);
     let has_ticks =
         |thread: &Thread| thread.slices.iter().map(|slice| slice.user_ticks).sum::<u64>() > 5;
@@ -463,6 +482,23 @@ fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]
             fix: None,
         });
     }
+}
+
+/// Reports threads whose run time the kernel updates only once per second, because their CPU has no
+/// timer interrupt while one thread is alone on it (nohz_full).
+fn coarse_times(threads: &[Thread], tickless: &[u32]) -> Option<Unread> {
+    let ran_on: BTreeSet<u32> = threads.iter().flat_map(Thread::ran_on).collect();
+    let cpus: Vec<String> =
+        tickless.iter().filter(|cpu| ran_on.contains(cpu)).map(u32::to_string).collect();
+    (!cpus.is_empty()).then(|| Unread {
+        what: "run_time".to_owned(),
+        reason: format!(
+            "on CPU {}, which is tickless (nohz_full), the kernel updates the run time of a thread \
+             that does not sleep only about once per second: its times may be wrong by up to 1 s",
+            cpus.join(", ")
+        ),
+        fix: Some("observe for at least 30 s (--time 30s)".to_owned()),
+    })
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use linerate_linux::monotonic_ns;
 use linerate_linux::network::Link;
 use linerate_machine::Root;
 use linerate_record::why::{EventCosts, SocketKind, Unread};
+use std::fs::File;
 
 /// Number of slices between searches for new sockets, each of which reads the kernel's entire
 /// socket table.
@@ -166,6 +167,7 @@ impl Watching {
         self.family.begin(root);
         self.quotas.begin(root);
         self.cpus = Cpus::start(root, &self.family.softirq_threads);
+        self.cpus.follow(root, self.threads.cpus());
     }
 
     /// Takes the readings at the end of a slice of the window.
@@ -178,6 +180,7 @@ impl Watching {
         self.wall_s.push(wall_ns as f64 / 1e9);
         self.threads.read(root, slice, now_ns);
         self.cpus.read(wall_ns);
+        self.cpus.follow(root, self.threads.cpus());
         self.quotas.read(root, slice);
         if reads == 0 {
             self.threads.choose(root, slice, now_ns);
@@ -231,9 +234,10 @@ impl Watching {
         self.sockets.look(root, &self.namespace, &self.family.pids, Moment::End);
         // Read all connections now, including those skipped in the last slice.
         if let Some(last) = self.counts.last_mut().filter(|last| last.tcp.is_some()) {
-            last.tcp = Some((self.sockets.segments(), self.sockets.tcp_bytes()));
+            last.tcp = Some(self.sockets.traffic());
         }
         Namespace::note_others(root, &self.family.pids, &mut self.unread);
+        self.unread.extend(no_free_descriptor(File::open("/proc/self/stat").err()));
     }
 
     /// Takes the last readings of threads, processes and CPUs, at the same moment. For the threads,
@@ -292,7 +296,7 @@ impl Watching {
         }
         counts.program = self.program.as_mut().and_then(Program::read);
         counts.at_s = monotonic_ns() as f64 / 1e9;
-        counts.tcp = Some((self.sockets.segments(), self.sockets.tcp_bytes()));
+        counts.tcp = Some(self.sockets.traffic());
         if self.counts.is_empty() {
             self.sockets.restart_packets(self.namespace.network.as_ref());
         }
@@ -337,6 +341,20 @@ impl Watching {
             .get_or_insert_with(|| "ended; only its parent can read its exit status".to_owned());
         true
     }
+}
+
+/// Reports that no file could be opened at the end of the window, because linerate had reached its
+/// limit. What it then could not read may be missing.
+fn no_free_descriptor(error: Option<std::io::Error>) -> Option<Unread> {
+    let is_full = error?.raw_os_error() == Some(linerate_linux::errno::EMFILE);
+    is_full.then(|| Unread {
+        what: "open_files".to_owned(),
+        reason:
+            "linerate reached its limit on open files: threads and sockets that appeared during \
+                 the window may be missing"
+                .to_owned(),
+        fix: Some("raise the hard limit (ulimit -Hn), or observe fewer threads".to_owned()),
+    })
 }
 
 /// Returns the kernel's build configuration, if readable at its usual path in `/boot`.
