@@ -19,7 +19,7 @@ pub(crate) fn open(pid: u32, mapping: &Mapping) -> Result<File, String> {
     let path = mapping.path.strip_suffix(DELETED).unwrap_or(&mapping.path);
     // The mapped file itself, whatever its path refers to now. Requires root or
     // CAP_CHECKPOINT_RESTORE.
-    if let Ok(file) = open_regular_file(&format!("/proc/{pid}/map_files/{start:x}-{end:x}")) {
+    if let Ok(file) = open_regular_file(format!("/proc/{pid}/map_files/{start:x}-{end:x}")) {
         return Ok(file);
     }
     let has_inode = |file: &File| file.metadata().is_ok_and(|meta| meta.ino() == mapping.inode);
@@ -31,7 +31,7 @@ pub(crate) fn open(pid: u32, mapping: &Mapping) -> Result<File, String> {
     {
         return Ok(file);
     }
-    let of_process = open_regular_file(&format!("/proc/{pid}/root{path}"));
+    let of_process = open_regular_file(format!("/proc/{pid}/root{path}"));
     // On some container file systems, inodes in /proc differ from those of stat(2). If the path is
     // still mapped at this address, the file at that path is the right one.
     match of_process {

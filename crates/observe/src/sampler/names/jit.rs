@@ -20,7 +20,7 @@ const LOOK_BACK: usize = 16;
 pub(super) fn open(pid: u32) -> Option<File> {
     let number = number_inside(pid).unwrap_or(pid);
     let path = format!("/tmp/perf-{number}.map");
-    let file = open_regular_file(&format!("/proc/{pid}/root{path}")).ok()?;
+    let file = open_regular_file(format!("/proc/{pid}/root{path}")).ok()?;
     let owner = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
     let writer = file.metadata().ok()?.uid();
     (writer == owner || writer == 0).then_some(file)
