@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Assembles the observation from all readings.
 
+mod around;
+
 use crate::Request;
-use crate::budget::{Around, budget};
-use crate::cpus::Cpus;
+use crate::budget::budget;
 use crate::packets::{Counts, choose, hidden_tunnels};
 use crate::procfs;
 use crate::profiling::{Profiled, Profiling};
-use crate::quotas::Quotas;
 use crate::refusal::as_root;
 use crate::sampler::CpuProfile;
 use crate::sampler::cost;
@@ -16,6 +16,7 @@ use crate::sockets::{Share, Sockets};
 use crate::target::{Family, last_cpu_of};
 use crate::threads::{FOLLOWED_MAX, Thread};
 use crate::watching::{Watching, Windows};
+use around::{around, throttled};
 use linerate_machine::Root;
 use linerate_record::why::{
     CpuCounts, EventCosts, Observation, PacketCount, PeerActivity, SleepTime, SocketCounts,
@@ -325,38 +326,6 @@ fn bound_interfaces(sockets: &Sockets) -> String {
 fn tunnels(sockets: &Sockets) -> String {
     let names: Vec<String> = sockets.descriptors.tunnels().into_iter().collect();
     names.join(", ")
-}
-
-/// Returns, for each slice of a thread, the activity of its CPU and the throttled time of its
-/// process.
-fn around(thread: &Thread, cpus: &Cpus, throttled: &BTreeMap<(u32, u32), f64>) -> Vec<Around> {
-    let of_slice = |slice: &crate::threads::Slice| Around {
-        cpu: cpus.shares(slice.number, slice.cpu),
-        throttled_ns: throttled.get(&(thread.pid, slice.number)).copied().unwrap_or(0.0),
-    };
-    thread.slices.iter().map(of_slice).collect()
-}
-
-/// Returns throttled time per CPU in ns, by process and slice. The kernel sums it over the CPUs on
-/// which the group's threads waited, whichever process they belong to.
-fn throttled(threads: &[Thread], quotas: &Quotas) -> BTreeMap<(u32, u32), f64> {
-    let mut processes: BTreeMap<(u32, u32), Option<(u64, &str)>> = BTreeMap::new();
-    let mut waited: BTreeMap<(&str, u32), BTreeSet<u32>> = BTreeMap::new();
-    for thread in threads {
-        for slice in thread.slices.iter().filter(|slice| slice.delay_ns > 0) {
-            let (pid, number) = (thread.pid, slice.number);
-            let of_process = || quotas.throttled_ns(pid, number);
-            if let Some((_, group)) = processes.entry((pid, number)).or_insert_with(of_process) {
-                waited.entry((group, number)).or_default().insert(slice.cpu);
-            }
-        }
-    }
-    let per_cpu = |((pid, number), of_process): ((u32, u32), Option<(u64, &str)>)| {
-        let (ns, group) = of_process?;
-        let cpus = waited.get(&(group, number))?.len();
-        Some(((pid, number), ns as f64 / cpus as f64))
-    };
-    processes.into_iter().filter_map(per_cpu).collect()
 }
 
 fn activity(

@@ -102,8 +102,8 @@ impl Sleepers {
         }
     }
 
-    /// Begins a rotation. If there are too many threads, chooses those that have run or waited for a
-    /// CPU longest so far.
+    /// Begins a rotation. If there are too many threads, chooses those that have run or waited for
+    /// a CPU longest so far.
     fn choose(&mut self, threads: &Threads) {
         let followed = threads.all.iter().filter(|thread| thread.is_followed());
         let mut followed: Vec<&Thread> = followed.collect();

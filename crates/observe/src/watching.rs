@@ -246,7 +246,8 @@ impl Watching {
         let (slice, now_ns) = (self.wall_s.len() as u32, monotonic_ns());
         self.threads.read(root, slice, now_ns);
         self.threads.finish(root, slice, now_ns);
-        self.ended_cpus = Ended::read(root, self, (now_ns - self.began_ns) as f64 / 1e9);
+        let elapsed_s = (now_ns - self.began_ns) as f64 / 1e9;
+        self.ended_cpus = Ended::read(root, &mut self.family, &self.threads, elapsed_s);
         self.cpus.end(root);
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
 use crate::profiling::tests::thread;
+use crate::quotas::Quotas;
 use crate::threads::Threads;
 use crate::tree::put;
 

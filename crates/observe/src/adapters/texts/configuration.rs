@@ -133,6 +133,11 @@ mod tests {
     use super::*;
     use crate::tree::put;
 
+    /// Writes a file as process 7 sees it.
+    fn put_inside(root: &Root, path: &str, text: &str) {
+        put(root, &seen_by(7, path).display().to_string(), text);
+    }
+
     /// Returns a root with process 7, whose command line names these files after `-f`.
     fn process(folder: &tempfile::TempDir, files: &[&str]) -> Root {
         let root = Root::new(folder.path());
@@ -149,9 +154,9 @@ mod tests {
         assert_eq!(named(), None);
         let text = "global\n stats socket \"/run/a\" level admin\n # stats socket /run/b\n stats \
                     socket ipv4@127.0.0.1:9\nfrontend f\n bind /run/c\n";
-        put(&root, "proc/7/root/etc/a.cfg", text);
-        put(&root, "proc/7/root/etc/more/1.cfg", "global\n  stats  socket unix@/run/d\n");
-        put(&root, "proc/7/root/etc/more/2.txt", "stats socket /run/e\n");
+        put_inside(&root, "/etc/a.cfg", text);
+        put_inside(&root, "/etc/more/1.cfg", "global\n  stats  socket unix@/run/d\n");
+        put_inside(&root, "/etc/more/2.txt", "stats socket /run/e\n");
         assert_eq!(named(), Some(vec!["/run/a".to_owned(), "/run/d".to_owned()]));
     }
 
@@ -159,9 +164,10 @@ mod tests {
     fn a_configuration_that_is_a_pipe_or_endless_is_not_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = process(&folder, &["/pipe", "/zero", "/long"]);
-        put(&root, "proc/7/root/long", &"stats socket /run/a\n".repeat(1 << 16));
-        std::os::unix::fs::symlink("/dev/zero", root.path("proc/7/root/zero")).expect("a link");
-        let pipe = root.path("proc/7/root/pipe");
+        let inside = |path: &str| root.path(&seen_by(7, path).display().to_string());
+        put_inside(&root, "/long", &"stats socket /run/a\n".repeat(1 << 16));
+        std::os::unix::fs::symlink("/dev/zero", inside("/zero")).expect("a link");
+        let pipe = inside("/pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.is_ok_and(|status| status.success()));
         assert_eq!(named_paths(&root, 7, "-f", "stats socket"), None);
