@@ -21,6 +21,18 @@ pub fn open_to_read_without_waiting(file: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file)
 }
 
+/// Opens a regular file for reading. Fails for pipes and devices instead of waiting.
+///
+/// # Errors
+/// Returns the error from open(2) or fstat(2), or `InvalidInput` for other kinds of files.
+pub fn open_regular_file(file: impl AsRef<Path>) -> io::Result<File> {
+    let file = open_to_read_without_waiting(file.as_ref())?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
 /// Opens a pipe for writing; fails with ENXIO instead of waiting if there is no reader. Writes to
 /// the returned file block until there is room.
 ///
@@ -100,5 +112,12 @@ mod tests {
         assert!(wait_to_read(&reader, Duration::MAX).expect("it can be waited for"));
         assert_eq!(reader.read(&mut [0; 4]).expect("a byte"), 1);
         std::fs::remove_file(&folder).expect("it is there");
+    }
+
+    #[test]
+    fn only_regular_files_are_opened_and_none_is_waited_for() {
+        assert!(open_regular_file("/dev/zero").is_err());
+        assert!(open_regular_file("/").is_err());
+        assert!(open_regular_file("/proc/self/exe").is_ok());
     }
 }

@@ -43,7 +43,7 @@ pub use capability::drop_network_rights;
 pub use clock::{monotonic_ns, thread_cpu_time_ns};
 pub use error::Error;
 pub use input::{
-    is_named_pipe, is_without_reader, open_pipe_to_write_without_waiting,
+    is_named_pipe, is_without_reader, open_pipe_to_write_without_waiting, open_regular_file,
     open_to_read_without_waiting, wait_to_read,
 };
 pub use memory::{

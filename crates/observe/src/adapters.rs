@@ -18,10 +18,10 @@ use texts::Texts;
 /// A program that exports its own counters.
 #[derive(Debug)]
 pub(crate) enum Program {
-    /// A program whose counters are queried port by port.
-    Ports(Ports),
+    /// A program that replies port by port.
+    Ports(Box<Ports>),
     /// A program that replies with text.
-    Texts(Texts),
+    Texts(Box<Texts>),
 }
 
 /// Finds a supported program among the observed processes by its listening sockets. `unix` is the
@@ -36,8 +36,9 @@ pub(crate) fn find(
 ) -> Option<Program> {
     let listening = listening::listening(root, unix, sockets.owners());
     let addresses = if is_own_network { sockets.listening_addresses(root) } else { Vec::new() };
-    let ports = ports::find(root, &listening, unread).map(Program::Ports);
-    let texts = || texts::find(root, &listening, &addresses, unread).map(Program::Texts);
+    let ports = ports::find(root, &listening, unread).map(Box::new).map(Program::Ports);
+    let texts =
+        || texts::find(root, &listening, &addresses, unread).map(Box::new).map(Program::Texts);
     ports.or_else(texts)
 }
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Assembles the observation from all readings.
 
-mod ended;
+mod around;
 
 use crate::Request;
-use crate::budget::{Around, budget};
-use crate::cpus::Cpus;
+use crate::budget::budget;
 use crate::packets::{Counts, choose, hidden_tunnels};
 use crate::procfs;
 use crate::profiling::{Profiled, Profiling};
-use crate::quotas::Quotas;
 use crate::refusal::as_root;
 use crate::sampler::CpuProfile;
 use crate::sampler::cost;
@@ -18,6 +16,7 @@ use crate::sockets::{Share, Sockets};
 use crate::target::{Family, last_cpu_of};
 use crate::threads::{FOLLOWED_MAX, Thread};
 use crate::watching::{Watching, Windows};
+use around::{around, throttled};
 use linerate_machine::Root;
 use linerate_record::why::{
     CpuCounts, EventCosts, Observation, PacketCount, PeerActivity, SleepTime, SocketCounts,
@@ -47,6 +46,8 @@ pub(crate) fn assemble(
 ) -> Observation {
     let mut unread = watching.unread.clone();
     note_unread(&mut unread, &watching.sleepers, &watching.threads.all);
+    let tickless = root.cpu_list("sys/devices/system/cpu/nohz_full").unwrap_or_default();
+    unread.extend(coarse_times(&watching.threads.all, &tickless));
     let (mut threads, threads_left_out) = activities(watching);
     let wanted = watching.interface.as_deref();
     let found = watching.interfaces.finish(root, &watching.namespace, wanted, &watching.links);
@@ -70,16 +71,16 @@ pub(crate) fn assemble(
     let unix_clients = watching.sockets.unix_clients();
     let mut sockets = watching.sockets.finish(root, &other_ends);
     exclude_deferred(&mut sockets, &found.protocols);
-    let peers = peers(root, &watching.family, &sockets, window.elapsed_s);
-    let ended_children_cpus = ended::children_cpus(root, watching, window);
+    let peers = peers(root, &watching.family, &sockets);
+    let ended = watching.ended_cpus;
     let observation = Observation {
         watched: watched(watching, request, window, &threads),
         elapsed_s: window.elapsed_s,
         slices: watching.wall_s.len() as u32,
         threads,
         threads_left_out,
-        ended_threads_cpus: ended::threads_cpus(root, watching, threads_left_out, window),
-        ended_children_cpus,
+        ended_threads_cpus: ended.threads_cpus.filter(|_| threads_left_out == 0),
+        ended_children_cpus: ended.children_cpus,
         full_descriptors: watching.sockets.descriptors.finish(),
         quotas: watching.quotas.finish(),
         cpus,
@@ -172,16 +173,11 @@ fn activities(watching: &Watching) -> (Vec<ThreadActivity>, u32) {
 }
 
 /// Returns the processes at the other end of connections, most CPU time first.
-fn peers(
-    root: &Root,
-    family: &Family,
-    sockets: &[SocketCounts],
-    elapsed_s: f64,
-) -> Vec<PeerActivity> {
+fn peers(root: &Root, family: &Family, sockets: &[SocketCounts]) -> Vec<PeerActivity> {
     let pids: BTreeSet<u32> = sockets.iter().filter_map(|socket| socket.peer_pid).collect();
     let activity = |pid| {
-        let (name, seconds) = family.cpu_time(root, pid)?;
-        Some(PeerActivity { pid, name, cpus: seconds / elapsed_s, cpu: last_cpu_of(root, pid) })
+        let (name, cpus) = family.cpus(root, pid)?;
+        Some(PeerActivity { pid, name, cpus, cpu: last_cpu_of(root, pid) })
     };
     let mut peers: Vec<PeerActivity> = pids.into_iter().filter_map(activity).collect();
     peers.sort_by(|a, b| b.cpus.total_cmp(&a.cpus).then(a.pid.cmp(&b.pid)));
@@ -332,32 +328,6 @@ fn tunnels(sockets: &Sockets) -> String {
     names.join(", ")
 }
 
-/// Returns, for each slice of a thread, the activity of its CPU and the throttled time of its
-/// process.
-fn around(thread: &Thread, cpus: &Cpus, throttled: &BTreeMap<(u32, u32), f64>) -> Vec<Around> {
-    let of_slice = |slice: &crate::threads::Slice| Around {
-        cpu: cpus.shares(slice.number, slice.cpu),
-        throttled_ns: throttled.get(&(thread.pid, slice.number)).copied().unwrap_or(0.0),
-    };
-    thread.slices.iter().map(of_slice).collect()
-}
-
-/// Returns throttled time per CPU in ns, by process and slice. The kernel sums it over the CPUs on
-/// which the group's threads waited.
-fn throttled(threads: &[Thread], quotas: &Quotas) -> BTreeMap<(u32, u32), f64> {
-    let mut waited: BTreeMap<(u32, u32), BTreeSet<u32>> = BTreeMap::new();
-    for thread in threads {
-        for slice in thread.slices.iter().filter(|slice| slice.delay_ns > 0) {
-            waited.entry((thread.pid, slice.number)).or_default().insert(slice.cpu);
-        }
-    }
-    let per_cpu = |((pid, slice), cpus): ((u32, u32), BTreeSet<u32>)| {
-        let ns = quotas.throttled_ns(pid, slice) as f64 / cpus.len() as f64;
-        (ns > 0.0).then_some(((pid, slice), ns))
-    };
-    waited.into_iter().filter_map(per_cpu).collect()
-}
-
 fn activity(
     thread: &Thread,
     time: Vec<ThreadTime>,
@@ -401,6 +371,7 @@ fn activity(
         policy: thread.policy(),
         tracer: thread.tracer(),
         execs: Some(thread.execs()),
+        sleep_samples: Some(sleepers.samples(thread)),
     }
 }
 
@@ -459,6 +430,16 @@ fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]
             fix: Some("run as root".to_owned()),
         });
     }
+    if sleepers.left_out() > 0 {
+        unread.push(Unread {
+            what: "sleeps".to_owned(),
+            reason: format!(
+                "{} threads were not sampled while they slept: those that worked most were",
+                sleepers.left_out()
+            ),
+            fix: None,
+        });
+    }
     let has_run = |thread: &Thread| thread.slices.iter().any(|slice| slice.run_ns > 0);
     let has_ticks =
         |thread: &Thread| thread.slices.iter().map(|slice| slice.user_ticks).sum::<u64>() > 5;
@@ -470,6 +451,23 @@ fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]
             fix: None,
         });
     }
+}
+
+/// Reports threads whose run time the kernel updates only once per second, because their CPU has no
+/// timer interrupt while one thread is alone on it (nohz_full).
+fn coarse_times(threads: &[Thread], tickless: &[u32]) -> Option<Unread> {
+    let ran_on: BTreeSet<u32> = threads.iter().flat_map(Thread::ran_on).collect();
+    let cpus: Vec<String> =
+        tickless.iter().filter(|cpu| ran_on.contains(cpu)).map(u32::to_string).collect();
+    (!cpus.is_empty()).then(|| Unread {
+        what: "run_time".to_owned(),
+        reason: format!(
+            "on CPU {}, which is tickless (nohz_full), the kernel updates the run time of a thread \
+             that does not sleep only about once per second: its times may be wrong by up to 1 s",
+            cpus.join(", ")
+        ),
+        fix: Some("observe for at least 30 s (--time 30s)".to_owned()),
+    })
 }
 
 #[cfg(test)]

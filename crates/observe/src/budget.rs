@@ -28,8 +28,9 @@ const SEED: u64 = 0x7768_7961;
 /// slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct CpuShares {
-    /// Interrupts and softirqs outside of kernel threads, as a fraction of the CPU's time.
-    pub(crate) interrupts: f64,
+    /// Interrupts and softirqs outside of kernel threads, as a fraction of the CPU's time; `None`
+    /// if it is not known how much of them was in kernel threads.
+    pub(crate) interrupts: Option<f64>,
     /// Stolen time as a fraction of the time in which the CPU had something to run.
     pub(crate) stolen: f64,
     /// Stolen time as a fraction of wall time, which is an upper bound on the time stolen from a
@@ -104,11 +105,32 @@ pub(crate) fn budget(
 ) -> Vec<ThreadTime> {
     let wall: Vec<f64> = slices.iter().map(|slice| slice.wall_ns as f64).collect();
     let parts = parts(slices, around, never_slept, accounting);
+    let knows_interrupts = knows_interrupts(slices, around);
     let time = |(series, (state, method)): (&Vec<f64>, (ThreadState, &str))| ThreadTime {
         state,
-        share: share(series, &wall, method, has_intervals),
+        share: match state {
+            ThreadState::Interrupts if !knows_interrupts => {
+                Figure::absent("ratio", Tier::Sw, method, NO_SOFTIRQ_THREAD)
+            }
+            _ => share(series, &wall, method, has_intervals),
+        },
     };
     parts.iter().zip(STATES).map(time).collect()
+}
+
+/// Why the share of interrupts is absent.
+const NO_SOFTIRQ_THREAD: &str = "the run time of the CPU's ksoftirqd, which handles part of the \
+                                 interrupts in its own time, cannot be read";
+
+/// Returns whether the interrupts are known for almost all of a thread's run time.
+fn knows_interrupts(slices: &[Slice], around: &[Around]) -> bool {
+    /// Maximum fraction of the run time with unknown interrupts.
+    const FEW: f64 = 0.1;
+    let run = |is_meant: &dyn Fn(&Around) -> bool| -> f64 {
+        let pairs = slices.iter().zip(around).filter(|(_, around)| is_meant(around));
+        pairs.map(|(slice, _)| slice.run_ns as f64).sum()
+    };
+    run(&|around| around.cpu.interrupts.is_none()) <= FEW * run(&|_| true)
 }
 
 /// Returns the sum of a series divided by the sum of `wall`.
@@ -163,7 +185,8 @@ fn shared_out(slice: &Slice, around: &Around) -> (f64, f64) {
     // Run time plus stolen time is the time in which the CPU had something to run. In a slice of a
     // few ticks, the stolen share may be close to 1, so the CPU's own total serves as a bound.
     let at_most = around.cpu.stolen_of_all * slice.wall_ns as f64;
-    (run * around.cpu.interrupts.clamp(0.0, 1.0), (run * stolen / (1.0 - stolen)).min(at_most))
+    let interrupts = around.cpu.interrupts.unwrap_or(0.0).clamp(0.0, 1.0);
+    (run * interrupts, (run * stolen / (1.0 - stolen)).min(at_most))
 }
 
 fn whole(slices: &[Slice], around: &[Around], never_slept: bool, accounting: Accounting) -> Whole {

@@ -11,10 +11,16 @@ use crate::threads::text_of;
 use linerate_machine::Root;
 use linerate_record::why::CpuCounts;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 
-/// Maximum number of CPUs whose softirq threads are followed; others are ignored.
+/// Maximum number of CPUs whose softirq threads are followed. If there are more, those on which the
+/// observed threads run are followed.
 const SOFTIRQ_THREADS_MAX: usize = 64;
+
+/// Share of a CPU's time in interrupts below which it does not matter how much of it was in the
+/// softirq thread.
+const NEGLIGIBLE: f64 = 0.02;
 
 /// Counters at the start or end of the window.
 #[derive(Debug, Default)]
@@ -44,8 +50,13 @@ fn whole(root: &Root) -> Whole {
 #[derive(Debug)]
 pub(crate) struct Cpus {
     first: Whole,
+    /// Counters at the end of the window, if they have been read.
+    end: Option<Whole>,
     last: BTreeMap<u32, CpuTicks>,
-    /// The kernel's softirq threads, and their run time at the last read.
+    /// The process of each CPU's softirq thread. Empty in a PID namespace, where the threads are
+    /// hidden.
+    softirq_pids: BTreeMap<u32, u32>,
+    /// The softirq threads that are followed, and their run time at the last read.
     softirq_threads: BTreeMap<u32, (File, u64)>,
     slices: Vec<BTreeMap<u32, CpuShares>>,
     stat: Reader,
@@ -54,22 +65,32 @@ pub(crate) struct Cpus {
 impl Cpus {
     /// Starts reading. `softirq_threads` maps CPUs to `ksoftirqd/N` processes.
     pub(crate) fn start(root: &Root, softirq_threads: &BTreeMap<u32, u32>) -> Self {
-        let open = |(cpu, pid): (&u32, &u32)| {
-            let file = File::open(root.path(&format!("proc/{pid}/schedstat"))).ok()?;
-            let run_ns = run_ns(&file)?;
-            Some((*cpu, (file, run_ns)))
-        };
         let first = whole(root);
-        Self {
+        let mut cpus = Self {
             last: first.ticks.clone(),
-            softirq_threads: softirq_threads
-                .iter()
-                .take(SOFTIRQ_THREADS_MAX)
-                .filter_map(open)
-                .collect(),
+            softirq_pids: softirq_threads.clone(),
+            softirq_threads: BTreeMap::new(),
             first,
+            end: None,
             slices: Vec::new(),
             stat: Reader::open(root, "proc/stat"),
+        };
+        if softirq_threads.len() <= SOFTIRQ_THREADS_MAX {
+            cpus.follow(root, softirq_threads.keys().copied());
+        }
+        cpus
+    }
+
+    /// Follows the softirq threads of these CPUs from now on, as far as the limit permits.
+    pub(crate) fn follow(&mut self, root: &Root, cpus: impl IntoIterator<Item = u32>) {
+        for cpu in cpus {
+            let is_full = self.softirq_threads.len() >= SOFTIRQ_THREADS_MAX;
+            let Some(pid) = self.softirq_pids.get(&cpu).filter(|_| !is_full) else { continue };
+            let Entry::Vacant(place) = self.softirq_threads.entry(cpu) else { continue };
+            let file = File::open(root.path(&format!("proc/{pid}/schedstat"))).ok();
+            if let Some((file, run_ns)) = file.and_then(|file| run_ns(&file).map(|ns| (file, ns))) {
+                place.insert((file, run_ns));
+            }
         }
     }
 
@@ -79,13 +100,12 @@ impl Cpus {
         let mut shares = BTreeMap::new();
         for (cpu, ticks) in &now {
             let Some(before) = self.last.get(cpu) else { continue };
-            let elsewhere = self.softirq_threads.get_mut(cpu).map_or(0, |(file, last)| {
-                let now = run_ns(file).unwrap_or(*last);
+            let elsewhere = self.softirq_threads.get_mut(cpu).and_then(|(file, last)| {
+                let now = run_ns(file)?;
                 let more = now.saturating_sub(*last);
                 *last = now;
-                more
+                Some(more as f64 / wall_ns.max(1) as f64)
             });
-            let elsewhere = elsewhere as f64 / wall_ns.max(1) as f64;
             shares.insert(*cpu, shares_of(&ticks.since(before), elsewhere));
         }
         self.last = now;
@@ -98,10 +118,15 @@ impl Cpus {
         shares.copied().unwrap_or_default()
     }
 
+    /// Ends the window.
+    pub(crate) fn end(&mut self, root: &Root) {
+        self.end = Some(whole(root));
+    }
+
     /// Returns the counts of every CPU that was online at both ends of the window, and begins the
-    /// next window.
+    /// next window. The window ends now, unless it ended before.
     pub(crate) fn finish(&mut self, root: &Root) -> Vec<CpuCounts> {
-        let last = whole(root);
+        let last = self.end.take().unwrap_or_else(|| whole(root));
         let both = |(cpu, ticks): (&u32, &CpuTicks)| {
             let before = self.first.ticks.get(cpu)?;
             Some(counts(*cpu, &ticks.since(before), &self.first, &last))
@@ -114,16 +139,18 @@ impl Cpus {
 }
 
 /// Returns the shares of a CPU's time that interrupts and the hypervisor took. Interrupts handled
-/// in kernel threads are part of those threads' time; `elsewhere` is the share that softirq threads
-/// took.
-fn shares_of(ticks: &CpuTicks, elsewhere: f64) -> CpuShares {
+/// in kernel threads are part of those threads' time; `elsewhere` is the share of softirq threads,
+/// if known.
+fn shares_of(ticks: &CpuTicks, elsewhere: Option<f64>) -> CpuShares {
     let total = ticks.total();
     if total == 0 {
         return CpuShares::default();
     }
     let busy = total - ticks.idle;
+    let all = ticks.interrupts as f64 / total as f64;
+    let interrupts = elsewhere.map(|elsewhere| (all - elsewhere).max(0.0));
     CpuShares {
-        interrupts: (ticks.interrupts as f64 / total as f64 - elsewhere).max(0.0),
+        interrupts: interrupts.or((all < NEGLIGIBLE).then_some(all)),
         stolen: if busy == 0 { 0.0 } else { ticks.stolen as f64 / busy as f64 },
         stolen_of_all: ticks.stolen as f64 / total as f64,
     }
@@ -195,10 +222,13 @@ mod tests {
         let shares = cpus.shares(0, 1);
         // Interrupts took 10 % of the CPU's time, less the 4 % in the softirq thread. Of 60 busy
         // ticks, 20 were stolen.
-        assert!((shares.interrupts - 0.06).abs() < 1e-9, "{shares:?}");
+        assert!(shares.interrupts.is_some_and(|part| (part - 0.06).abs() < 1e-9), "{shares:?}");
         assert!((shares.stolen - 1.0 / 3.0).abs() < 1e-9, "{shares:?}");
         assert!((shares.stolen_of_all - 0.2).abs() < 1e-9, "{shares:?}");
         assert_eq!(cpus.shares(0, 0), CpuShares::default());
+        cpus.end(&root);
+        // What is counted after the end of the window is not in it.
+        tree(&root, [90, 0, 10, 40, 0, 2, 8, 20], "00000009 3 1 0 0 0 0 0 0 0 0 0 00000001", 40, 9);
         let found = cpus.finish(&root);
         assert_eq!((found[0].cpu, found[0].user, found[0].idle), (1, 0.2, 0.4));
         assert_eq!((found[0].backlog_processed, found[0].backlog_dropped), (5, 2));
@@ -206,8 +236,29 @@ mod tests {
         assert_eq!(found[0].hardware_interrupts["v-input.0"], 4);
         // The next window begins with the last readings.
         let next = cpus.finish(&root);
-        assert_eq!((next[0].backlog_processed, next[0].net_rx, next[0].idle), (0, 0, 0.0));
+        assert_eq!((next[0].backlog_processed, next[0].net_rx, next[0].idle), (6, 10, 0.0));
         assert_eq!(cpus.shares(0, 1), CpuShares::default());
+    }
+
+    #[test]
+    fn interrupts_are_unknown_unless_the_softirq_thread_is_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        let interrupts = |pids: &BTreeMap<u32, u32>, ticks: u64, followed: &[u32]| {
+            tree(&root, [0; 8], "", 0, 0);
+            put(&root, "proc/9/schedstat", "0 0 1\n");
+            let mut cpus = Cpus::start(&root, pids);
+            cpus.follow(&root, followed.iter().copied());
+            tree(&root, [100 - ticks, 0, 0, 0, 0, 0, ticks, 0], "", 0, 0);
+            cpus.read(1_000_000_000);
+            cpus.shares(0, 1).interrupts
+        };
+        // In a PID namespace; few interrupts; a machine with many CPUs.
+        assert_eq!(interrupts(&BTreeMap::new(), 10, &[1]), None);
+        assert_eq!(interrupts(&BTreeMap::new(), 1, &[1]), Some(0.01));
+        let many: BTreeMap<u32, u32> = (0..=64).map(|cpu| (cpu, 9)).collect();
+        assert_eq!(interrupts(&many, 10, &[]), None);
+        assert_eq!(interrupts(&many, 10, &[1]), Some(0.1));
     }
 
     #[test]

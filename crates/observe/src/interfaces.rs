@@ -213,15 +213,20 @@ fn rate(namespace: &Namespace, qdisc: &Qdisc) -> Option<u64> {
 fn qdisc_difference(before: &Qdisc, now: &Qdisc, rate: Option<u64>) -> QdiscCounts {
     // The counters have 32 bits and wrap around.
     let more = |before: u32, now: u32| u64::from(now.wrapping_sub(before));
-    let handle = match (now.handle, now.parent) {
+    let parent = match now.parent {
+        ROOT | INGRESS => None,
+        parent => Some(format!("{:x}:{:x}", parent >> 16, parent & 0xffff)),
+    };
+    let handle = match (now.handle, &parent) {
         // Qdiscs that the kernel adds by itself have no handle and are distinguished by parent.
-        (0, ROOT | INGRESS) => "0:".to_owned(),
-        (0, parent) => format!("0: parent {:x}:{:x}", parent >> 16, parent & 0xffff),
+        (0, None) => "0:".to_owned(),
+        (0, Some(parent)) => format!("0: parent {parent}"),
         (handle, _) => format!("{:x}:", handle >> 16),
     };
     QdiscCounts {
         kind: now.kind.clone(),
         handle,
+        parent,
         bytes: now.bytes.saturating_sub(before.bytes),
         packets: now.packets.saturating_sub(before.packets),
         drops: more(before.drops, now.drops),
@@ -298,6 +303,11 @@ mod tests {
         assert_eq!(counts.rate_bits_per_s, Some(8000.0));
         let below = Qdisc { parent: 0x8001_0002, ..Qdisc::default() };
         assert_eq!(qdisc_difference(&below, &below, None).handle, "0: parent 8001:2");
+        let below = Qdisc { handle: 0x000a_0000, ..below };
+        let counts = qdisc_difference(&below, &below, None);
+        assert_eq!((counts.handle.as_str(), counts.parent.as_deref()), ("a:", Some("8001:2")));
+        let root = Qdisc { parent: ROOT, ..below };
+        assert_eq!(qdisc_difference(&root, &root, None).parent, None);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod command;
 mod cpus;
 mod descriptors;
 mod duty;
+mod ended;
 mod error;
 mod event_costs;
 mod freezer;

@@ -43,6 +43,7 @@ impl Live {
         if matches!(target, Target::Command(_)) {
             return Err(ObserveError::NoProcess);
         }
+        linerate_linux::raise_open_files();
         let root = Root::new(Path::new("/"));
         let ends = VecDeque::from([(monotonic_ns(), thread_cpu_time_ns())]);
         let (pids, name) = processes(&root, target, None)?;

@@ -47,7 +47,8 @@ impl Profiling {
     pub(crate) fn start(root: &Root, threads: &Threads) -> Self {
         let ids = if threads.all.len() > CROWD { Vec::new() } else { ids(&threads.all) };
         let cpus = root.cpu_list("sys/devices/system/cpu/online").unwrap_or_default();
-        let (sampler, mut unread) = Sampler::start(&ids, &cpus);
+        let expected = threads.all.len();
+        let (sampler, mut unread) = Sampler::start_with(Extent::WINDOW, &ids, &cpus, expected);
         let (tracing, refused) = Tracing::start(&ids, &cpus);
         unread.extend(refused);
         let tracing = Some(tracing);
@@ -63,7 +64,7 @@ impl Profiling {
             false => Vec::new(),
         };
         let extent = Extent { has_registers: false, recent: RECENT, history: HISTORY };
-        let (sampler, unread) = Sampler::start_with(extent, &ids, &cpus);
+        let (sampler, unread) = Sampler::start_with(extent, &ids, &cpus, ids.len());
         Self { sampler, tracing: None, handed: ids.len(), is_late: vec![false], unread }
     }
 

@@ -64,6 +64,14 @@ impl Quotas {
         }
     }
 
+    /// Begins the first window.
+    pub(crate) fn begin(&mut self, root: &Root) {
+        for (folder, group) in &mut self.groups {
+            group.first = counts_of(root, folder);
+            group.last = group.first;
+        }
+    }
+
     /// Reads the groups' counters at the end of a slice.
     pub(crate) fn read(&mut self, root: &Root, number: u32) {
         for (folder, group) in &mut self.groups {
@@ -74,11 +82,15 @@ impl Quotas {
         }
     }
 
-    /// Returns the throttled time of a process in a slice, over all CPUs. The strictest of its
-    /// groups determines the time, since throttling a group also stops its descendants.
-    pub(crate) fn throttled_ns(&self, pid: u32, number: u32) -> u64 {
-        let groups = self.groups.values().filter(|group| group.pids.contains(&pid));
-        groups.filter_map(|group| group.throttled_ns.get(&number)).copied().max().unwrap_or(0)
+    /// Returns the throttled time of a process in a slice, over all CPUs and all processes of the
+    /// group, with the group. The strictest of its groups determines the time, since throttling a
+    /// group also stops its descendants. `None` if the process was not throttled.
+    pub(crate) fn throttled_ns(&self, pid: u32, number: u32) -> Option<(u64, &str)> {
+        let groups = self.groups.iter().filter(|(_, group)| group.pids.contains(&pid));
+        let times = groups.filter_map(|(folder, group)| {
+            Some((*group.throttled_ns.get(&number)?, folder.as_str()))
+        });
+        times.max().filter(|(ns, _)| *ns > 0)
     }
 
     /// Returns the quotas with the differences over the window, and begins the next window.
@@ -123,8 +135,8 @@ mod tests {
         let stat = "usage_usec 9\nnr_periods 28\nnr_throttled 19\nthrottled_usec 81000\n";
         put(&root, "sys/fs/cgroup/a/cpu.stat", stat);
         quotas.read(&root, 0);
-        assert_eq!(quotas.throttled_ns(7, 0), 80_000_000);
-        assert_eq!((quotas.throttled_ns(8, 0), quotas.throttled_ns(7, 1)), (0, 0));
+        assert_eq!(quotas.throttled_ns(7, 0), Some((80_000_000, "sys/fs/cgroup/a")));
+        assert_eq!((quotas.throttled_ns(8, 0), quotas.throttled_ns(7, 1)), (None, None));
         let found = quotas.finish();
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].group.as_str(), found[0].cpus), ("/sys/fs/cgroup/a", 0.2));

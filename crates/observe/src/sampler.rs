@@ -119,23 +119,30 @@ pub struct Profiles {
     pub shared_lines: Vec<SharedLine>,
 }
 
+/// Returns the maximum number of samples per second of each of `threads` threads on `cpus` CPUs.
+fn rate_of(threads: usize, cpus: usize) -> u64 {
+    let at_once = threads.clamp(1, cpus.clamp(1, MAX_THREADS)) as u64;
+    RATE.min(MAX_RATE / at_once).max(1)
+}
+
 impl Sampler {
     /// Starts sampling threads (the first ones in the list if there are too many), and the kernel
     /// on `sampled_cpus`. Also returns what cannot be sampled.
     pub fn start(threads: &[ThreadId], sampled_cpus: &[u32]) -> (Self, Vec<Unread>) {
-        Self::start_with(Extent::WINDOW, threads, sampled_cpus)
+        Self::start_with(Extent::WINDOW, threads, sampled_cpus, threads.len())
     }
 
-    /// Like [`Self::start`], but with the given extent.
+    /// Like [`Self::start`], with this extent, and for this number of threads in total: some may be
+    /// added later.
     pub(crate) fn start_with(
         extent: Extent,
         threads: &[ThreadId],
         sampled_cpus: &[u32],
+        expected: usize,
     ) -> (Self, Vec<Unread>) {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let at_once = threads.len().clamp(1, cpus) as u64;
         let cost_ns = sample_cost_ns();
-        let most = RATE.min(MAX_RATE / at_once).max(1);
+        let most = rate_of(expected, cpus);
         let rate = affordable(cost_ns, THREAD_SHARE, RATE_MIN.min(most), most);
         let mut sampler = Self {
             threads: Vec::new(),
@@ -256,7 +263,7 @@ impl Sampler {
         for thread in threads {
             let sched = sched_of(thread.id);
             thread.end_slice((spots, decoder), self.has_kernel, self.period_ns, sched);
-            thread.choose(sched, cpus.is_open(), now_ns);
+            thread.choose(sched, cpus.has_all(), now_ns);
         }
         self.slices += 1;
     }
@@ -313,5 +320,18 @@ impl Sampler {
     /// Stops sampling threads that no longer exist.
     pub(crate) fn forget(&mut self, is_there: impl Fn(ThreadId) -> bool) {
         self.threads.retain(|thread| is_there(thread.id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_samples_of_all_threads_together_are_limited() {
+        assert_eq!([rate_of(0, 8), rate_of(1, 128), rate_of(500, 2)], [RATE; 3]);
+        for (threads, cpus) in [(64, 64), (500, 128)] {
+            assert!(rate_of(threads, cpus) * MAX_THREADS as u64 <= MAX_RATE);
+        }
     }
 }

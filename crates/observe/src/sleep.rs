@@ -87,22 +87,52 @@ pub(crate) struct Sleepers {
     samples: BTreeMap<(u32, u32), Samples>,
     reader: Reader,
     freezer: Freezer,
-    /// Index of the next thread to sample if there are too many for one tick.
+    /// Threads that are sampled in rotation, by process and thread ID.
+    chosen: Vec<(u32, u32)>,
+    /// Index in `chosen` of the next thread to sample.
     next: usize,
+    /// Number of threads that were not chosen at the start of the last rotation.
+    left_out: usize,
 }
 
 impl Sleepers {
     /// Samples the next [`PER_TICK`] threads in rotation.
     pub(crate) fn tick(&mut self, root: &Root, threads: &Threads) {
-        let followed: Vec<&Thread> =
-            threads.all.iter().filter(|thread| thread.is_followed()).take(SAMPLED_MAX).collect();
-        if followed.is_empty() {
-            return;
+        for _ in 0..PER_TICK.min(self.chosen.len().max(1)) {
+            if self.next >= self.chosen.len() {
+                self.choose(threads);
+            }
+            let Some(&(pid, tid)) = self.chosen.get(self.next) else { return };
+            self.next += 1;
+            if let Some(thread) = threads.followed(pid, tid) {
+                self.sample(root, thread);
+            }
         }
-        for step in 0..followed.len().min(PER_TICK) {
-            self.sample(root, followed[(self.next + step) % followed.len()]);
+    }
+
+    /// Begins a rotation. If there are too many threads, chooses those that have run or waited for
+    /// a CPU longest so far.
+    fn choose(&mut self, threads: &Threads) {
+        let followed = threads.all.iter().filter(|thread| thread.is_followed());
+        let mut followed: Vec<&Thread> = followed.collect();
+        if followed.len() > SAMPLED_MAX {
+            followed.sort_by_cached_key(|thread| std::cmp::Reverse(thread.wanted_ns()));
         }
-        self.next = (self.next + PER_TICK) % followed.len().max(1);
+        self.left_out = followed.len().saturating_sub(SAMPLED_MAX);
+        followed.truncate(SAMPLED_MAX);
+        self.chosen = followed.iter().map(|thread| (thread.pid, thread.tid)).collect();
+        self.next = 0;
+    }
+
+    /// Returns how many threads are not sampled because there are too many.
+    pub(crate) fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// Returns in how many samples a thread was asleep.
+    pub(crate) fn samples(&self, thread: &Thread) -> u64 {
+        let samples = self.samples.get(&(thread.pid, thread.tid));
+        samples.map_or(0, |samples| samples.asleep.values().map(|count| count.samples).sum())
     }
 
     fn sample(&mut self, root: &Root, thread: &Thread) {
@@ -307,6 +337,34 @@ pub(crate) fn describe(object: &Object) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::put;
+
+    #[test]
+    fn of_many_threads_those_that_work_are_sampled() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::new(folder.path());
+        let count = 2 * SAMPLED_MAX as u32;
+        let set = |tid: u32, run_ns: u32| {
+            let task = format!("proc/1/task/{tid}");
+            put(&root, &format!("{task}/stat"), &format!("{tid} (a) S {}", "0 ".repeat(49)));
+            put(&root, &format!("{task}/schedstat"), &format!("{run_ns} 0 1\n"));
+        };
+        (1..=count).for_each(|tid| set(tid, 0));
+        let mut threads = Threads::default();
+        threads.look(&root, &[1], 0, 0);
+        // The threads with even IDs work.
+        (2..=count).step_by(2).for_each(|tid| set(tid, 1000));
+        threads.read(&root, 0, 10_000);
+        let mut sleepers = Sleepers::default();
+        for _ in 0..SAMPLED_MAX {
+            sleepers.tick(&root, &threads);
+        }
+        assert_eq!(sleepers.left_out(), SAMPLED_MAX);
+        assert_eq!(sleepers.samples.len(), SAMPLED_MAX);
+        assert!(sleepers.samples.keys().all(|(_, tid)| tid % 2 == 0));
+        let of_tid = |tid: u32| threads.followed(1, tid).map(|thread| sleepers.samples(thread));
+        assert_eq!([of_tid(2), of_tid(1)], [Some(PER_TICK as u64), Some(0)]);
+    }
 
     #[test]
     fn a_named_pipe_is_not_taken_for_a_file() {

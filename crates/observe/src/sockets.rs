@@ -6,6 +6,7 @@
 //! the end of each slice. Closed sockets keep their last readings.
 
 mod census;
+mod connections;
 mod neighbours;
 mod peers;
 mod requests;
@@ -49,6 +50,10 @@ const UNIX_LISTING_SHARE: f64 = 0.002;
 /// table whose size depends on the installed memory: with 24 GiB, this takes 7 ms.
 const TCP_LISTING_SHARE: f64 = 0.002;
 
+/// Maximum share of a CPU spent searching the processes' descriptors for new sockets within the
+/// window. With tens of thousands of connections, a search takes tens of ms.
+const WALKING_SHARE: f64 = 0.005;
+
 /// Kinds of TCP sockets.
 const TCP: &[SocketKind] = &[SocketKind::Tcp, SocketKind::TcpListen];
 
@@ -77,6 +82,8 @@ pub(crate) struct Sockets {
     census: Census,
     /// Open sockets that have been looked up in the kernel's socket lists, whether found or not.
     listed: BTreeSet<u64>,
+    /// Schedule for searching descriptors within the window.
+    walking: Sparing,
     /// Schedule for listing UDP sockets at the ends of slices.
     listing: Sparing,
     /// Schedule for listing TCP sockets within the window.
@@ -106,6 +113,7 @@ impl Sockets {
             neighbours: Neighbours::default(),
             census: Census::default(),
             listed: BTreeSet::new(),
+            walking: Sparing::new(WALKING_SHARE),
             listing: Sparing::new(LISTING_SHARE),
             tcp_listing: Sparing::new(TCP_LISTING_SHARE),
             unix: UnixSockets::default(),
@@ -126,12 +134,10 @@ impl Sockets {
         moment: Moment,
     ) {
         let is_start = moment == Moment::Start;
-        for &pid in pids {
-            let open = Open::of(root, pid);
-            for &inode in &open.sockets {
-                self.owners.entry(inode).or_insert(pid);
-            }
-            self.descriptors.take(root, pid, &open);
+        if moment != Moment::Within || self.walking.is_due() {
+            let began = self.walking.begin();
+            self.find_descriptors(root, pids);
+            self.walking.end(began);
         }
         if self.owners.is_empty() && !self.is_all {
             return;
@@ -172,6 +178,17 @@ impl Sockets {
         self.take_packet(network.packet_sockets().unwrap_or_default(), is_start);
         if is_start && self.has(SocketKind::Udp) {
             self.neighbours.begin(root, DESCRIPTORS_MAX);
+        }
+    }
+
+    /// Reads the processes' descriptors, a link each.
+    fn find_descriptors(&mut self, root: &Root, pids: &[u32]) {
+        for &pid in pids {
+            let open = Open::of(root, pid);
+            for &inode in &open.sockets {
+                self.owners.entry(inode).or_insert(pid);
+            }
+            self.descriptors.take(root, pid, &open);
         }
     }
 
@@ -295,38 +312,6 @@ impl Sockets {
     /// Returns whether a socket of this kind is observed.
     pub(crate) fn has(&self, kind: SocketKind) -> bool {
         self.watched.values().any(|watched| watched.kind == kind)
-    }
-
-    /// Returns whether at least half of the observed TCP connections began and ended within the
-    /// window. If so, there may be others that began and ended between two reads.
-    pub(crate) fn come_and_go(&self) -> bool {
-        let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
-        let (all, short) = tcp.fold((0, 0), |(all, short), watched| {
-            (all + 1, short + u32::from(watched.first.is_none() && watched.is_closed))
-        });
-        short > 0 && 2 * short >= all
-    }
-
-    /// Returns whether TCP connections began or ended within the window, or sockets opened in the
-    /// window have not been looked up yet.
-    pub(crate) fn replaces_connections(&self) -> bool {
-        let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
-        let mut replaced = tcp.filter(|watched| watched.first.is_none() || watched.is_closed);
-        let is_unknown = |inode: &u64| !self.listed.contains(inode);
-        replaced.next().is_some() || self.owners.keys().any(is_unknown)
-    }
-
-    /// Returns the segments received and sent on observed TCP connections in the window so far.
-    pub(crate) fn segments(&self) -> u64 {
-        let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
-        tcp.map(|watched| watched.tcp()).map(|tcp| tcp.segments_in + tcp.segments_out).sum()
-    }
-
-    /// Returns the bytes received and acknowledged on observed TCP connections in the window so
-    /// far.
-    pub(crate) fn tcp_bytes(&self) -> u64 {
-        let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
-        tcp.map(|watched| watched.tcp()).map(|tcp| tcp.bytes_received + tcp.bytes_acked).sum()
     }
 
     /// Returns the interfaces to which the observed packet sockets are bound.
@@ -458,9 +443,8 @@ impl Sockets {
         let moved = |watched: &Watched| match watched.kind {
             _ if self.is_all => has_lost(watched),
             SocketKind::Tcp => {
-                let tcp = watched.tcp();
                 let is_queued = watched.receive_queue_max > 0 || watched.send_queue > 0;
-                tcp.segments_in + tcp.segments_out > 0 || is_queued
+                watched.traffic().0 > 0 || is_queued
             }
             _ => true,
         };

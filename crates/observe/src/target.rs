@@ -3,6 +3,7 @@
 
 use crate::ObserveError;
 use crate::procfs::task::{Stat, Status};
+use linerate_linux::monotonic_ns;
 use linerate_machine::Root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -110,15 +111,26 @@ pub(crate) struct Family {
     inherited_ticks: BTreeMap<u32, u64>,
 }
 
-/// A process as first seen.
-#[derive(Clone, Copy, Debug)]
+/// A process as first seen or, if it is observed, at the start of the window.
+#[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     parent: u32,
     began_ticks: u64,
+    /// Time at which the CPU times below were read.
+    at_ns: u64,
     ran_ticks: u64,
     children_ticks: u64,
     /// Whether the process existed at the first scan.
     is_first: bool,
+}
+
+impl Seen {
+    /// Sets the CPU times.
+    fn read(&mut self, stat: &Stat) {
+        self.at_ns = monotonic_ns();
+        self.ran_ticks = stat.user_ticks + stat.system_ticks;
+        self.children_ticks = stat.children_ticks;
+    }
 }
 
 impl Family {
@@ -149,13 +161,13 @@ impl Family {
             if let std::collections::btree_map::Entry::Vacant(place) = self.seen.entry(pid)
                 && let Some(stat) = stat_of(root, pid)
             {
-                place.insert(Seen {
+                let seen = place.insert(Seen {
                     parent: stat.parent,
                     began_ticks: stat.began_ticks,
-                    ran_ticks: stat.user_ticks + stat.system_ticks,
-                    children_ticks: stat.children_ticks,
                     is_first,
+                    ..Seen::default()
                 });
+                seen.read(&stat);
                 let cpu = stat.name.strip_prefix("ksoftirqd/").and_then(|cpu| cpu.parse().ok());
                 if let Some(cpu) = cpu.filter(|_| stat.is_kernel_thread) {
                     self.softirq_threads.insert(cpu, pid);
@@ -165,13 +177,37 @@ impl Family {
         self.adopt()
     }
 
-    /// Returns a process's name, and its CPU time in seconds since it was first seen; `None` once
-    /// it has ended.
-    pub(crate) fn cpu_time(&self, root: &Root, pid: u32) -> Option<(String, f64)> {
+    /// Begins the window of the observed processes: their CPU times count from now on.
+    pub(crate) fn begin(&mut self, root: &Root) {
+        for pid in &self.pids {
+            let stat = stat_of(root, *pid);
+            match (stat, self.seen.get_mut(pid)) {
+                (Some(stat), Some(seen)) if stat.began_ticks == seen.began_ticks => {
+                    seen.read(&stat)
+                }
+                // It has ended, and its parent has waited for it.
+                _ => {
+                    self.seen.remove(pid);
+                }
+            }
+        }
+    }
+
+    /// Returns the CPU time of an observed process in seconds since the window began or, if it was
+    /// found later, since then; `None` once it has ended.
+    pub(crate) fn cpu_time(&self, root: &Root, pid: u32) -> Option<f64> {
         let (stat, before) = self.stat_and_first(root, pid)?;
         let ran = stat.user_ticks + stat.system_ticks;
         let since = ran.saturating_sub(before.map_or(0, |seen| seen.ran_ticks));
-        Some((stat.name, since as f64 / TICKS_PER_S))
+        Some(since as f64 / TICKS_PER_S)
+    }
+
+    /// Returns the name of any process and the CPUs that it has used since it was first seen;
+    /// `None` once it has ended.
+    pub(crate) fn cpus(&self, root: &Root, pid: u32) -> Option<(String, f64)> {
+        let (stat, before) = self.stat_and_first(root, pid)?;
+        let elapsed_s = monotonic_ns().saturating_sub(before?.at_ns) as f64 / 1e9;
+        Some((stat.name, self.cpu_time(root, pid)? / elapsed_s.max(1.0 / TICKS_PER_S)))
     }
 
     /// Returns the CPU time, in seconds since the first scan, of child processes that have ended
@@ -282,6 +318,28 @@ mod tests {
     }
 
     #[test]
+    fn the_time_of_processes_counts_from_the_start_of_the_window() {
+        let folder = tree(&[(5, "b", 'S', 1, 0), (6, "c", 'S', 5, 0)]);
+        let root = Root::new(folder.path());
+        let set = |pid: u32, own: u64, children: u64| {
+            let zeros = "0 ".repeat(39);
+            let text = format!("{pid} (b) S 5 1 1 0 -1 0 0 0 0 0 {own} 0 {children} 0 {zeros}");
+            fs::write(folder.path().join(format!("proc/{pid}/stat")), text).unwrap();
+        };
+        set(5, 100, 0);
+        set(6, 30, 0);
+        let mut family = Family::new(&root, &[5]);
+        // Before the window, process 5 runs and waits for its child.
+        set(5, 180, 40);
+        fs::remove_dir_all(folder.path().join("proc/6")).unwrap();
+        family.begin(&root);
+        set(5, 190, 45);
+        family.look(&root);
+        assert_eq!(family.cpu_time(&root, 5), Some(0.1));
+        assert_eq!(family.children_cpu_time(&root), 0.05);
+    }
+
+    #[test]
     fn the_time_of_children_counts_from_the_first_look() {
         let folder = tree(&[(5, "b", 'S', 1, 0), (6, "c", 'S', 5, 0)]);
         let root = Root::new(folder.path());
@@ -298,7 +356,7 @@ mod tests {
         let mut family = Family::new(&root, &[5]);
         assert_eq!(family.children_cpu_time(&root), 0.0);
         set(5, 110, [330, 210]);
-        assert_eq!(family.cpu_time(&root, 5), Some(("b".to_owned(), 0.1)));
+        assert_eq!(family.cpu_time(&root, 5), Some(0.1));
         // The time of a child that started and ended in between is included.
         let brief = tree(&[(9, "f", 'S', 5, 0)]);
         fs::rename(brief.path().join("proc/9"), folder.path().join("proc/9")).unwrap();

@@ -4,7 +4,7 @@
 use crate::procfs::task::{SchedStat, Stat, Status, parse_io_calls};
 use linerate_machine::Root;
 use linerate_record::why::SchedulingPolicy;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -183,8 +183,8 @@ impl Thread {
     /// Reads the thread, and adds its activity since the previous read to its slices.
     fn read(&mut self, root: &Root, number: u32, at_ns: u64) {
         let Some(now) = read(root, self, at_ns) else {
-            self.has_ended = true;
-            self.files = None;
+            // Without a free file descriptor, a thread that still exists cannot be read.
+            self.has_ended = !root.exists(&format!("proc/{}/task/{}", self.pid, self.tid));
             return;
         };
         if now.stat.has_ended() || now.stat.began_ticks != self.last.stat.began_ticks {
@@ -316,6 +316,12 @@ impl Threads {
         self.all.push(thread);
     }
 
+    /// Begins the first window. Reads the followed threads, whose times count from now on.
+    pub(crate) fn begin(&mut self, root: &Root, at_ns: u64) {
+        self.read(root, 0, at_ns);
+        self.all.iter_mut().for_each(Thread::begin_window);
+    }
+
     /// Reads the followed threads.
     pub(crate) fn read(&mut self, root: &Root, number: u32, at_ns: u64) {
         let all = &mut self.all;
@@ -383,6 +389,18 @@ impl Threads {
         Some(self.all.get(place)?.last.sched)
     }
 
+    /// Returns the CPUs on which the followed threads last ran.
+    pub(crate) fn cpus(&self) -> BTreeSet<u32> {
+        let followed = self.all.iter().filter(|thread| thread.is_followed());
+        followed.map(|thread| thread.last.stat.cpu).collect()
+    }
+
+    /// Returns a followed thread.
+    pub(crate) fn followed(&self, pid: u32, tid: u32) -> Option<&Thread> {
+        let thread = self.all.get(*self.places.get(&(pid, tid))?)?;
+        thread.is_followed().then_some(thread)
+    }
+
     /// Returns whether all watched threads have exited.
     pub(crate) fn are_gone(&self) -> bool {
         self.places.is_empty()
@@ -439,5 +457,43 @@ mod tests {
         assert!(!threads.all[0].is_stopped(&root));
         threads.begin_window();
         assert_eq!(threads.all[0].execs(), 0);
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_read_has_not_ended_while_it_exists() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        let stat = format!("5 (a) S {}", "0 ".repeat(49));
+        put(&root, "proc/5/task/5/stat", &stat);
+        let mut threads = Threads::default();
+        threads.look(&root, &[5], 0, 0);
+        let mut are_gone = || {
+            threads.read(&root, 0, 0);
+            threads.are_gone()
+        };
+        // As if no file descriptor were free.
+        std::fs::remove_file(root.path("proc/5/task/5/stat")).expect("a file");
+        assert!(!are_gone());
+        put(&root, "proc/5/task/5/stat", &stat);
+        assert!(!are_gone());
+        std::fs::remove_dir_all(root.path("proc/5")).expect("a folder");
+        assert!(are_gone());
+    }
+
+    #[test]
+    fn times_count_from_the_start_of_the_window() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        put(&root, "proc/5/task/5/stat", &format!("5 (a) S {}", "0 ".repeat(49)));
+        let set = |run_ns: u64| put(&root, "proc/5/task/5/schedstat", &format!("{run_ns} 0 1\n"));
+        set(100);
+        let mut threads = Threads::default();
+        threads.look(&root, &[5], 0, 0);
+        set(700);
+        threads.begin(&root, 50);
+        set(900);
+        threads.read(&root, 0, 60);
+        let slices: Vec<_> = threads.all[0].slices.iter().map(|s| (s.run_ns, s.wall_ns)).collect();
+        assert_eq!(slices, [(200, 10)]);
     }
 }

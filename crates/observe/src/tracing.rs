@@ -108,9 +108,13 @@ impl Tracing {
             }
         };
         tracing.folder = Some(folder);
-        let cpus = &cpus[..cpus.len().min(MAX_CPUS)];
-        let unread = match tracing.open(cpus) {
-            Ok(()) => tracing.watch(threads),
+        let opened = tracing.open(&cpus[..cpus.len().min(MAX_CPUS)]);
+        let unread = match opened {
+            Ok(()) => {
+                let mut unread = tracing.watch(threads);
+                unread.extend(not_traced(cpus.len()));
+                unread
+            }
             Err(refused) => vec![refused],
         };
         (tracing, unread)
@@ -216,6 +220,17 @@ impl Tracing {
         }
         traced
     }
+}
+
+/// Returns what is not known if there are more CPUs than are traced: which threads ran on the
+/// others, and which packets were dropped there.
+fn not_traced(cpus: usize) -> Vec<Unread> {
+    let unread = |what: &str| Unread {
+        what: what.to_owned(),
+        reason: format!("only the first {MAX_CPUS} of {cpus} CPUs were traced"),
+        fix: None,
+    };
+    if cpus > MAX_CPUS { ["scheduler", "drop_reasons"].map(unread).into() } else { Vec::new() }
 }
 
 /// Returns the process of a thread that still exists.

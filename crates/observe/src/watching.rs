@@ -7,6 +7,7 @@ use crate::arrivals::Arrivals;
 use crate::budget::Accounting;
 use crate::command::Running;
 use crate::cpus::Cpus;
+use crate::ended::Ended;
 use crate::event_costs::event_costs;
 use crate::interfaces::{Interfaces, Transport, links, through};
 use crate::namespace::Namespace;
@@ -22,6 +23,7 @@ use linerate_linux::monotonic_ns;
 use linerate_linux::network::Link;
 use linerate_machine::Root;
 use linerate_record::why::{EventCosts, SocketKind, Unread};
+use std::fs::File;
 
 /// Number of slices between searches for new sockets, each of which reads the kernel's entire
 /// socket table.
@@ -65,8 +67,12 @@ pub(crate) struct Watching {
     pub(crate) windows: Windows,
     /// Cost of kernel events; `None` for consecutive windows ([`Windows::Many`]).
     pub(crate) event_costs: Option<EventCosts>,
+    /// CPU time of threads and processes that ended within the window.
+    pub(crate) ended_cpus: Ended,
     /// Number of slices read since the start.
     reads: u32,
+    /// Start of the window.
+    began_ns: u64,
     last_ns: u64,
     was_refused: bool,
 }
@@ -104,6 +110,8 @@ impl Watching {
         }
         let mut sockets = Sockets::new(interface.is_some(), namespace.network.as_ref());
         sockets.look(root, &namespace, &family.pids, Moment::Start);
+        let event_costs = (windows == Windows::One).then(event_costs);
+        let transport = Transport::open(root, &namespace);
         let mut watching = Self {
             name: if let Some(interface) = &interface { interface.clone() } else { name },
             threads: Threads::default(),
@@ -115,7 +123,7 @@ impl Watching {
             interfaces: Interfaces::default(),
             links: Vec::new(),
             arrivals: Arrivals::default(),
-            transport: Transport::open(root, &namespace),
+            transport,
             interface,
             family,
             namespace,
@@ -126,25 +134,40 @@ impl Watching {
             program: None,
             accounting: Accounting::of(configuration(root).as_deref()),
             windows,
-            event_costs: (windows == Windows::One).then(event_costs),
+            event_costs,
+            ended_cpus: Ended::default(),
             reads: 0,
+            began_ns: 0,
             last_ns: 0,
             was_refused: false,
         };
-        watching.last_ns = monotonic_ns();
         let pids = watching.family.pids.clone();
-        watching.threads.look(root, &pids, 0, watching.last_ns);
+        watching.threads.look(root, &pids, 0, monotonic_ns());
         watching.profiling = Some(match windows {
             Windows::One => Profiling::start(root, &watching.threads),
             Windows::Many => Profiling::start_live(root, &watching.threads),
         });
         watching.find_program(root);
+        watching.begin(root);
         // Counts of the program and its interfaces are compared, so read them at the same moment.
         let wanted = watching.interface.clone();
         watching.interfaces = Interfaces::start(root, &watching.namespace, wanted.as_deref());
         let counts = watching.count(root);
         watching.counts.push(counts);
         Ok(watching)
+    }
+
+    /// Begins the window. What is divided by its length, or compared, counts from the same moment,
+    /// because what came before (finding sockets, timing the kernel, opening events) may take as
+    /// long as a short window.
+    fn begin(&mut self, root: &Root) {
+        self.began_ns = monotonic_ns();
+        self.last_ns = self.began_ns;
+        self.threads.begin(root, self.began_ns);
+        self.family.begin(root);
+        self.quotas.begin(root);
+        self.cpus = Cpus::start(root, &self.family.softirq_threads);
+        self.cpus.follow(root, self.threads.cpus());
     }
 
     /// Takes the readings at the end of a slice of the window.
@@ -157,6 +180,7 @@ impl Watching {
         self.wall_s.push(wall_ns as f64 / 1e9);
         self.threads.read(root, slice, now_ns);
         self.cpus.read(wall_ns);
+        self.cpus.follow(root, self.threads.cpus());
         self.quotas.read(root, slice);
         if reads == 0 {
             self.threads.choose(root, slice, now_ns);
@@ -200,24 +224,40 @@ impl Watching {
     }
 
     pub(crate) fn finish(&mut self, root: &Root) {
-        // Read the interfaces right after the last packet counts, with which they are compared. If
-        // the namespace has become unreadable, the previous reading remains.
+        self.read_links(root);
+        self.end(root);
+        self.sockets.look(root, &self.namespace, &self.family.pids, Moment::End);
+        // Read all connections now, including those skipped in the last slice.
+        if let Some(last) = self.counts.last_mut().filter(|last| last.tcp.is_some()) {
+            last.tcp = Some(self.sockets.traffic());
+        }
+        Namespace::note_others(root, &self.family.pids, &mut self.unread);
+        self.unread.extend(no_free_descriptor(File::open("/proc/self/stat").err()));
+    }
+
+    /// Reads the interfaces. Called right after the last packet counts, with which they are
+    /// compared. If the namespace has become unreadable, the previous reading remains.
+    fn read_links(&mut self, root: &Root) {
         let links = links(root, &self.namespace);
         if !links.is_empty() {
             self.links = links;
         }
-        let slice = (self.wall_s.len() as u32).saturating_sub(1);
-        self.threads.finish(root, slice, self.last_ns);
-        self.sockets.look(root, &self.namespace, &self.family.pids, Moment::End);
-        // Read all connections now, including those skipped in the last slice.
-        if let Some(last) = self.counts.last_mut().filter(|last| last.tcp.is_some()) {
-            last.tcp = Some((self.sockets.segments(), self.sockets.tcp_bytes()));
-        }
-        Namespace::note_others(root, &self.family.pids, &mut self.unread);
+    }
+
+    /// Takes the last readings of threads, processes and CPUs, at the same moment. For the threads,
+    /// they end another slice, which is short.
+    fn end(&mut self, root: &Root) {
+        let (slice, now_ns) = (self.wall_s.len() as u32, monotonic_ns());
+        self.threads.read(root, slice, now_ns);
+        self.threads.finish(root, slice, now_ns);
+        let elapsed_s = (now_ns - self.began_ns) as f64 / 1e9;
+        self.ended_cpus = Ended::read(root, &mut self.family, &self.threads, elapsed_s);
+        self.cpus.end(root);
     }
 
     /// Ends one of several consecutive windows.
     pub(crate) fn finish_live(&mut self, root: &Root) {
+        self.read_links(root);
         let slice = (self.wall_s.len() as u32).saturating_sub(1);
         self.threads.finish(root, slice, self.last_ns);
     }
@@ -262,7 +302,7 @@ impl Watching {
         }
         counts.program = self.program.as_mut().and_then(Program::read);
         counts.at_s = monotonic_ns() as f64 / 1e9;
-        counts.tcp = Some((self.sockets.segments(), self.sockets.tcp_bytes()));
+        counts.tcp = Some(self.sockets.traffic());
         if self.counts.is_empty() {
             self.sockets.restart_packets(self.namespace.network.as_ref());
         }
@@ -307,6 +347,20 @@ impl Watching {
             .get_or_insert_with(|| "ended; only its parent can read its exit status".to_owned());
         true
     }
+}
+
+/// Reports that no file could be opened at the end of the window, because linerate had reached its
+/// limit. What it then could not read may be missing.
+fn no_free_descriptor(error: Option<std::io::Error>) -> Option<Unread> {
+    let is_full = error?.raw_os_error() == Some(linerate_linux::errno::EMFILE);
+    is_full.then(|| Unread {
+        what: "open_files".to_owned(),
+        reason:
+            "linerate reached its limit on open files: threads and sockets that appeared during \
+                 the window may be missing"
+                .to_owned(),
+        fix: Some("raise the hard limit (ulimit -Hn), or observe fewer threads".to_owned()),
+    })
 }
 
 /// Returns the kernel's build configuration, if readable at its usual path in `/boot`.

@@ -42,6 +42,8 @@ pub(crate) fn observe(
         Target::Command(command) => Some(Running::start(command)?),
         _ => None,
     };
+    // Tracing takes several files per CPU and thread. A command does not inherit the limit.
+    linerate_linux::raise_open_files();
     let (pids, name) = processes(root, &request.target, running.as_mut())?;
     let interface = interface_of(&request.target);
     let mut watching = Watching::start(root, &pids, name, interface, Windows::One)?;

@@ -125,6 +125,14 @@ impl Observation {
             ["Udp.RcvbufErrors", "Udp6.RcvbufErrors", "Udp.MemErrors", "Udp6.MemErrors"];
         FULL.iter().filter_map(|name| self.protocols.get(*name)).sum()
     }
+
+    /// Returns the packets that queueing disciplines dropped, each counted once.
+    pub fn qdisc_drops(&self) -> u64 {
+        let of_interface = |interface: &InterfaceCounts| -> u64 {
+            interface.qdiscs.iter().map(|qdisc| interface.own_drops(qdisc)).sum()
+        };
+        self.interfaces.iter().map(of_interface).sum()
+    }
 }
 
 /// A process that at times could not open files or sockets because it had reached its descriptor

@@ -54,6 +54,7 @@ fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> ThreadActivity
         policy: None,
         tracer: None,
         execs: None,
+        sleep_samples: None,
     }
 }
 

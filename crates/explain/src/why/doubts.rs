@@ -131,9 +131,7 @@ fn vanished(facts: &Facts<'_>) -> Option<Doubt> {
 /// whether these packets belonged to the program.
 fn dropped_elsewhere(facts: &Facts<'_>) -> Option<Doubt> {
     let dropped = losses::dropped_for(facts, "QDISC_DROP")?;
-    let qdiscs = facts.observation.interfaces.iter().flat_map(|interface| &interface.qdiscs);
-    let here: u64 = qdiscs.map(|qdisc| qdisc.drops).sum();
-    let elsewhere = dropped.saturating_sub(here);
+    let elsewhere = dropped.saturating_sub(facts.observation.qdisc_drops());
     let packets = facts.packets().unwrap_or(0);
     if !losses::is_much(elsewhere, packets) {
         return None;

@@ -149,8 +149,7 @@ pub(super) struct Discarded {
 
 /// Returns the packets that IP discarded on output; `None` if IP counters were not read.
 pub(super) fn discarded(facts: &Facts<'_>) -> Option<Discarded> {
-    let qdiscs = facts.observation.interfaces.iter().flat_map(|interface| &interface.qdiscs);
-    let by_qdiscs: u64 = qdiscs.map(|qdisc| qdisc.drops).sum();
+    let by_qdiscs = facts.observation.qdisc_drops();
     let lost = facts.protocol("Ip.OutDiscards")?.saturating_sub(by_qdiscs);
     let sent = facts.protocol("Ip.OutRequests")?.max(lost);
     let by_firewall = dropped_for(facts, FIREWALL)

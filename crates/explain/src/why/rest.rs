@@ -29,14 +29,17 @@ use varied::{inseparable, probable};
 
 const MODEL: &str = "headroom until the busiest thread is 100 % busy";
 
-/// Fraction of a CPU above which the observer itself may be the bottleneck.
+/// Ratio of the observer's CPU time to the program's above which the observer itself may be the
+/// bottleneck.
 const OBSERVER: f64 = 0.05;
 
 /// Returns a finding if the observer takes CPU time that the program needs.
 pub(super) fn observer(facts: &Facts<'_>) -> Option<WhyFinding> {
     let observer = share_of(&facts.observation.observer)?;
     let is_full = facts.idle_cpus().is_some_and(|idle| idle < 0.05 * facts.cpus() as f64);
-    (observer.low >= OBSERVER && is_full).then(|| WhyFinding {
+    let on_cpu = facts.observation.threads.iter().filter_map(Facts::on_cpu);
+    let program = on_cpu.map(|time| time.value).sum::<f64>().max(1.0);
+    (observer.low >= OBSERVER * program && is_full).then(|| WhyFinding {
         cause: Cause::ObserverLimit,
         sentence: format!(
             "linerate itself used {} % of a CPU while no CPU was idle, which lowered the measured \

@@ -27,18 +27,25 @@ pub enum Wait {
     Unknown,
 }
 
-/// Calls that return when input has arrived. With a timeout, they may also return without input;
-/// which of the two happened is unknown.
+/// Calls that return when input has arrived, and the kernel functions in which they sleep. With a
+/// timeout, they may also return without input; which of the two happened is unknown.
 const INPUT: &[&str] = &[
     "accept",
     "accept4",
+    "do_epoll_wait",
+    "do_poll",
+    "do_select",
+    "do_sys_poll",
+    "ep_poll",
     "epoll_pwait",
     "epoll_pwait2",
     "epoll_wait",
     "io_getevents",
+    "io_pgetevents",
     "io_uring_enter",
     "pause",
     "poll",
+    "poll_schedule_timeout",
     "ppoll",
     "pselect6",
     "recvfrom",
@@ -92,8 +99,10 @@ const LOCK: &[&str] = &[
 const MUTEX: &str = "mutex ";
 
 /// Calls that wait for storage when made on a file.
-const OF_FILES: &[&str] =
-    &["pread64", "preadv", "pwrite64", "pwritev", "read", "readv", "sendfile", "write", "writev"];
+const OF_FILES: &[&str] = &[
+    "pread64", "preadv", "preadv2", "pwrite64", "pwritev", "pwritev2", "read", "readv", "sendfile",
+    "write", "writev",
+];
 
 /// Returns what a sleeping thread waits for.
 pub fn wait_of(sleep: &SleepTime) -> Wait {
@@ -196,7 +205,7 @@ pub(super) fn longest_in(thread: &ThreadActivity, wait: Wait) -> Option<String> 
 pub(super) fn storage_fix(thread: &ThreadActivity) -> &'static str {
     let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Storage);
     match longest(sleeps).map(|sleep| sleep.on.as_str()) {
-        Some("read" | "readv" | "pread64" | "preadv" | "sendfile") => {
+        Some("read" | "readv" | "pread64" | "preadv" | "preadv2" | "sendfile") => {
             "Keep the file in memory (more memory for the page cache, or a higher memory.max in \
              the cgroup), read ahead (posix_fadvise), or keep more reads in flight (threads, \
              io_uring); if the disk is not busy (iostat -x), look for a limit (io.max in the \
@@ -224,9 +233,14 @@ mod tests {
         };
         assert_eq!(wait("recvfrom", Some("udp 127.0.0.1:53")), Wait::Input);
         assert_eq!(wait("read", Some("pipe")), Wait::Input);
+        assert_eq!(wait("epoll_pwait2", Some("[eventpoll]")), Wait::Input);
+        // Kernel functions, where the call cannot be read.
+        assert_eq!(wait("ep_poll", None), Wait::Input);
+        assert_eq!(wait("poll_schedule_timeout", None), Wait::Input);
         assert_eq!(wait("read", Some("/dev/pts/0")), Wait::Input);
         assert_eq!(wait("read", Some("[eventfd]")), Wait::Thread);
         assert_eq!(wait("read", Some("/var/lib/zones")), Wait::Storage);
+        assert_eq!(wait("preadv2", Some("/var/lib/zones")), Wait::Storage);
         assert_eq!(wait("futex", Some("futex 0x7f00")), Wait::Thread);
         assert_eq!(wait("futex", Some("mutex 0x7f00")), Wait::Lock);
         assert_eq!(wait("fcntl", Some("/run/lock")), Wait::Lock);

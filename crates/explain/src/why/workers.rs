@@ -143,6 +143,7 @@ fn activity(report: &RunReport, number: usize, worker: &WorkerReport) -> Option<
         policy: None,
         tracer: None,
         execs: None,
+        sleep_samples: None,
     })
 }
 

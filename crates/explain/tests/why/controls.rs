@@ -93,6 +93,15 @@ fn server_with_its_client_on(client_cpu: u32) -> Observation {
 }
 
 #[test]
+fn a_client_that_uses_several_cpus_is_not_on_that_of_its_server() {
+    // Its busiest thread was there after the window, but there was no room for it within.
+    let mut seen = server_with_its_client_on(1);
+    seen.peers[0].cpus = 2.0;
+    let finding = &explain(&seen)[0];
+    assert_ne!(finding.cause, CpuContention, "{}", finding.sentence);
+}
+
+#[test]
 fn a_client_on_the_cpu_of_its_server_is_named() {
     let finding = &explain(&server_with_its_client_on(1))[0];
     assert_eq!(finding.cause, CpuContention, "{}", finding.sentence);
@@ -181,6 +190,11 @@ fn an_observer_that_fills_the_machine_is_named() {
     seen.observer = share(0.3);
     seen.cpus = vec![cpu(0, 0.7, 0.3, 0.0), cpu(1, 0.7, 0.3, 0.0)];
     assert_eq!(explain(&seen)[0].cause, ObserverLimit);
+    // A program that uses all of the machine's many CPUs loses next to nothing.
+    let busy = |tid| thread("worker", tid, &[(User, 0.9), (Waiting, 0.1)]);
+    seen.threads = (100..108).map(busy).collect();
+    seen.observer = share(0.3);
+    assert_ne!(explain(&seen)[0].cause, ObserverLimit);
 }
 
 #[test]

@@ -58,6 +58,7 @@ pub(crate) fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> Thr
         policy: None,
         tracer: None,
         execs: None,
+        sleep_samples: None,
     }
 }
 

@@ -2,13 +2,15 @@
 //! Programs that reply with text: HAProxy, nginx, Open vSwitch, VPP, WireGuard.
 
 mod asking;
+mod configuration;
 mod description;
 mod parse;
 
 use super::listening::{Kind, Listening, below_root};
 use super::refusal;
 use asking::{Place, ask, pages};
-use description::{Description, Transport};
+use configuration::named_paths;
+use description::{Description, Named, Transport};
 use linerate_machine::Root;
 use linerate_record::why::{ProgramCounts, Unread};
 use parse::{Counters, parse};
@@ -45,7 +47,8 @@ pub(super) fn find(
 ) -> Option<Texts> {
     let mut refused = Vec::new();
     for description in description::all() {
-        for place in places(root, &description, listening, addresses) {
+        let places = places(root, &description, listening, addresses, &mut refused);
+        for place in places {
             match Texts::start(root, &description, place.clone()) {
                 Ok(texts) => return Some(texts),
                 Err(reason) => refused.push(refusal(&name(&place), &reason)),
@@ -57,19 +60,23 @@ pub(super) fn find(
     None
 }
 
-/// Returns the addresses at which programs of this type may reply.
+/// Returns candidate addresses for a program type. Adds those that may be for clients to `refused`.
 fn places(
     root: &Root,
     description: &Description,
     listening: &[Listening],
     addresses: &[(u32, String, SocketAddr)],
+    refused: &mut Vec<Unread>,
 ) -> Vec<Place> {
     let is_meant = |program: &String| description.programs.contains(program);
     match &description.transport {
-        Transport::Unix { path, .. } => listening
+        Transport::Unix { path, named, .. } => listening
             .iter()
             .filter(|socket| socket.kind == Kind::Stream && socket.path.contains(path.as_str()))
             .filter(|socket| is_meant(&socket.program))
+            .filter(|socket| {
+                named.as_ref().is_none_or(|named| is_named(root, socket, named, refused))
+            })
             .map(|socket| Place::Unix(below_root(socket)))
             .collect(),
         Transport::Http { configuration, directive } => {
@@ -82,6 +89,26 @@ fn places(
             pages
         }
     }
+}
+
+/// Returns whether the configuration of a socket's process names the socket. HAProxy may put a
+/// prefix before all paths (`unix-bind prefix`).
+fn is_named(root: &Root, socket: &Listening, named: &Named, refused: &mut Vec<Unread>) -> bool {
+    let Named { option, after } = named;
+    if let Some(paths) = named_paths(root, socket.pid, option, after) {
+        return paths.iter().any(|path| socket.path.ends_with(path));
+    }
+    refused.push(Unread {
+        what: "program_counters".to_owned(),
+        reason: format!(
+            "the program's socket {} was not queried, because it may be for clients: no \
+             configuration file on the command line ({option} FILE), which would name the socket \
+             (`{after}`), can be read",
+            socket.path
+        ),
+        fix: None,
+    });
+    false
 }
 
 fn name(place: &Place) -> String {

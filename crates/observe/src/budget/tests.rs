@@ -21,7 +21,7 @@ fn slices(run: u64, delay: u64, user: u64, system: u64) -> Vec<Slice> {
 }
 
 fn around(interrupts: f64, stolen: f64, throttled_ms: f64) -> Vec<Around> {
-    let cpu = CpuShares { interrupts, stolen, stolen_of_all: stolen };
+    let cpu = CpuShares { interrupts: Some(interrupts), stolen, stolen_of_all: stolen };
     vec![Around { cpu, throttled_ns: throttled_ms * 1e6 }; 10]
 }
 
@@ -47,6 +47,18 @@ fn a_thread_that_computes_is_in_user_mode() {
 fn what_is_neither_run_nor_waited_is_sleep() {
     let shares = percent(&slices(30, 10, 1, 2), &around(0.0, 0.0, 0.0), false, INSIDE);
     assert_eq!(shares, [10, 20, 0, 10, 0, 0, 60, 0]);
+}
+
+#[test]
+fn interrupts_are_absent_if_they_are_not_known_for_the_run_time() {
+    let slices = slices(50, 0, 3, 2);
+    let interrupts = |unknown: usize| {
+        let mut around = around(0.1, 0.0, 0.0);
+        around[..unknown].iter_mut().for_each(|one| one.cpu.interrupts = None);
+        budget(&slices, &around, false, INSIDE, false)[2].share.as_number()
+    };
+    assert_eq!([interrupts(0), interrupts(1)].map(|share| share.is_some()), [true; 2]);
+    assert_eq!(interrupts(2), None);
 }
 
 #[test]
@@ -80,7 +92,7 @@ fn of_one_that_sleeps_the_configuration_says_it() {
     let (slices, around) = (slices(80, 0, 8, 0), around(0.125, 0.0, 0.0));
     assert_eq!(percent(&slices, &around, false, OUTSIDE), [80, 0, 10, 0, 0, 0, 10, 0]);
     assert_eq!(percent(&slices, &around, false, INSIDE), [70, 0, 10, 0, 0, 0, 20, 0]);
-    let cpu = CpuShares { interrupts: 0.0, stolen: 0.2, stolen_of_all: 0.2 };
+    let cpu = CpuShares { interrupts: Some(0.0), stolen: 0.2, stolen_of_all: 0.2 };
     let stolen = vec![Around { cpu, ..around[0] }; 10];
     assert_eq!(percent(&slices, &stolen, false, OUTSIDE), [80, 0, 0, 0, 0, 20, 0, 0]);
 }
@@ -89,7 +101,7 @@ fn of_one_that_sleeps_the_configuration_says_it() {
 fn a_slice_of_few_ticks_does_not_multiply_what_was_stolen() {
     // One tick in ten was stolen, and no other was busy: apparently, the CPU was stolen whenever
     // anything wanted to run.
-    let cpu = CpuShares { interrupts: 0.0, stolen: 1.0, stolen_of_all: 0.1 };
+    let cpu = CpuShares { interrupts: Some(0.0), stolen: 1.0, stolen_of_all: 0.1 };
     let mut around = around(0.0, 0.0, 0.0);
     around[0].cpu = cpu;
     let shares = percent(&slices(30, 0, 3, 0), &around, false, OUTSIDE);

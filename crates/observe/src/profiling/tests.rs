@@ -39,6 +39,7 @@ pub(crate) fn thread(user: f64, kernel: f64) -> ThreadActivity {
         policy: None,
         tracer: None,
         execs: None,
+        sleep_samples: None,
     }
 }
 

@@ -43,6 +43,8 @@ pub struct CpuProfile {
 #[derive(Debug, Default)]
 pub(super) struct SampledCpus {
     cpus: Vec<SampledCpu>,
+    /// Whether all CPUs are sampled, so that no sample of a thread is missed wherever it runs.
+    has_all: bool,
     /// Samples per second of each CPU.
     rate: u64,
     began_ns: u64,
@@ -70,23 +72,32 @@ impl SampledCpus {
         self.began_ns = monotonic_ns();
         let request = Request { disabled: false, ..Request::new(CPU_CLOCK) };
         let sampling = Sampling { period: 1_000_000_000 / self.rate, fields, skips_idle: true };
+        self.has_all = !cpus.is_empty() && cpus.len() <= MAX_CPUS;
         for &cpu in cpus.iter().take(MAX_CPUS) {
             let target = Target::Cpu(cpu);
             let event = match sample::open(&request, &sampling, target) {
                 Ok(event) => event,
                 Err(error) => {
+                    self.has_all = false;
                     return Some(explain("cpu_samples", CPU_CLOCK_NAME, request, target, error));
                 }
             };
-            let Ok(ring) = Ring::map(&event, RING_PAGES, fields) else { continue };
+            let Ok(ring) = Ring::map(&event, RING_PAGES, fields) else {
+                self.has_all = false;
+                continue;
+            };
             self.cpus.push(SampledCpu { cpu, _event: event, ring, counts: HashMap::new() });
         }
-        None
+        (cpus.len() > MAX_CPUS).then(|| Unread {
+            what: "cpu_samples".to_owned(),
+            reason: format!("only the first {MAX_CPUS} of {} CPUs were sampled", cpus.len()),
+            fix: None,
+        })
     }
 
-    /// Returns whether CPUs are sampled.
-    pub(super) fn is_open(&self) -> bool {
-        !self.cpus.is_empty()
+    /// Returns whether all CPUs passed to [`Self::open`] are sampled.
+    pub(super) fn has_all(&self) -> bool {
+        self.has_all
     }
 
     /// Reads the samples, and passes each of them to `take`.

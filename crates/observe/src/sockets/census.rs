@@ -5,7 +5,7 @@
 use super::canonical;
 use linerate_linux::network::InetSocket;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// TCP connections of other processes that were open during at least one read.
 #[derive(Debug, Default)]
@@ -48,13 +48,18 @@ impl Census {
         let remotes: BTreeSet<SocketAddr> = ours().map(|s| canonical(s.remote)).collect();
         let ports: BTreeSet<u16> =
             ours().filter(|s| s.is_listening).map(|s| s.local.port()).collect();
+        // The kernel connects to an address of this namespace from that address, unless the client
+        // binds another one.
+        let here: BTreeSet<IpAddr> = sockets.iter().map(|s| canonical(s.local).ip()).collect();
+        let is_here = |ip: IpAddr| ip.is_loopback() || here.contains(&ip);
         for socket in sockets.iter().filter(|socket| !is_ours(socket) && !socket.is_listening) {
-            let local = canonical(socket.local);
+            let (local, remote) = (canonical(socket.local), canonical(socket.remote));
             // Not accepted yet, or already closed by the program but still on its port.
             if socket.inode == 0 && ports.contains(&local.port()) {
                 continue;
             }
-            if remotes.contains(&local) || ports.contains(&socket.remote.port()) {
+            let is_to_us = ports.contains(&remote.port()) && is_here(remote.ip());
+            if remotes.contains(&local) || is_to_us {
                 self.has_peers = true;
                 continue;
             }
@@ -133,7 +138,16 @@ mod tests {
     fn clients_of_the_same_namespace_are_the_other_end() {
         let client = socket(7, "127.0.0.1:4000", "127.0.0.1:80", 9);
         assert_eq!(share(&[], &[client]), Share::Half);
+        let by_address = socket(7, "10.0.0.1:4000", "10.0.0.1:80", 9);
+        assert_eq!(share(&[], &[by_address]), Share::Half);
         let closed = socket(0, "127.0.0.1:80", "127.0.0.1:4000", 9);
         assert_eq!(share(&[], &[closed]), Share::All);
+    }
+
+    #[test]
+    fn a_connection_to_the_same_port_of_another_host_is_not_the_other_end() {
+        let download = |n| socket(7, "10.0.0.1:4000", "192.0.2.1:80", n);
+        let own = socket(2, "10.0.0.1:80", "10.0.0.9:4000", 50);
+        assert_eq!(share(&[download(0)], &[download(900), own]), Share::Unknown);
     }
 }

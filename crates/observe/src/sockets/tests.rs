@@ -166,6 +166,26 @@ fn tcp(inode: u32, local: &str, remote: &str, received: u32, sent: u32) -> InetS
 }
 
 #[test]
+fn traffic_is_the_sum_over_the_connections_since_the_start() {
+    let mut sockets = watching();
+    sockets.owners.insert(10, 7);
+    let reading = |inode, segments: u32| {
+        let mut socket = tcp(inode, "10.0.0.1:80", "10.0.0.2:4000", segments, segments);
+        if let Some(tcp) = &mut socket.tcp {
+            (tcp.segments_in, tcp.segments_out) = (segments, segments.wrapping_mul(2));
+        }
+        socket
+    };
+    // The kernel's counters of segments have 32 bits and wrap around.
+    sockets.take_inet(vec![reading(9, u32::MAX / 2)], true);
+    sockets.take_inet(vec![reading(9, u32::MAX / 2 + 10), reading(10, 5)], false);
+    assert_eq!(sockets.traffic(), (30 + 15, 1000 + 500));
+    let counts = sockets.watched.values().map(Watched::tcp);
+    let segments: u64 = counts.map(|tcp| tcp.segments_in + tcp.segments_out).sum();
+    assert_eq!(segments, 45);
+}
+
+#[test]
 fn requests_of_all_connections_are_read_together() {
     let mut sockets = Sockets::new(false, None);
     (1..=5).for_each(|inode| {

@@ -189,6 +189,20 @@ impl Watched {
         Some(u64::from(now.wrapping_sub(before)))
     }
 
+    /// Returns the segments and the bytes of a TCP connection in the window, in both directions.
+    pub(super) fn traffic(&self) -> (u64, u64) {
+        let of = |state: &State| state.inet.as_ref().and_then(|socket| socket.tcp);
+        let Some(now) = of(&self.last) else { return (0, 0) };
+        let before = self.first.as_ref().and_then(of).unwrap_or_default();
+        let segments = [
+            now.segments_in.wrapping_sub(before.segments_in),
+            now.segments_out.wrapping_sub(before.segments_out),
+        ];
+        let received = now.bytes_received.saturating_sub(before.bytes_received);
+        let acked = now.bytes_acked.saturating_sub(before.bytes_acked);
+        (segments.map(u64::from).iter().sum(), received + acked)
+    }
+
     /// Returns the TCP counts over the window; all zero if the kernel reports none.
     pub(super) fn tcp(&self) -> TcpCounts {
         let of = |state: &State| state.inet.as_ref().and_then(|socket| socket.tcp);

@@ -35,6 +35,9 @@ struct Layout {
 /// Number of events per slice and CPU up to which every slice is read. An event costs 1 us, in this
 /// program and the kernel together, so with slices of 0.1 s the limit is 0.3 % of a CPU.
 const LIMIT: u64 = 300;
+/// Maximum number of events per slice over all CPUs up to which every slice is read: one thread
+/// reads them all, and takes 3 % of a CPU for them.
+const LIMIT_ALL: u64 = 3000;
 /// Pages per ring, enough for 2,000 events.
 const RING_PAGES: usize = 64;
 /// `TASK_REPORT_MAX`, which is set in the state of a preempted thread.
@@ -112,7 +115,7 @@ impl Scheduler {
             })?;
             opened.push((switches, wakings, ring));
         }
-        let duty = Duty::new(LIMIT * cpus.len() as u64, now_ns);
+        let duty = Duty::new((LIMIT * cpus.len() as u64).min(LIMIT_ALL), now_ns);
         Ok(Self { cpus: opened, layout, waits: Waits::default(), duty })
     }
 

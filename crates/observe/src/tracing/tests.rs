@@ -39,3 +39,11 @@ fn the_own_thread_is_traced_where_that_is_permitted() {
     let calls = traced.events.iter().find(|event| event.event == SYSTEM_CALLS);
     assert_eq!(calls.map(|event| event.count), own.system_calls);
 }
+
+#[test]
+fn cpus_that_are_not_traced_are_reported() {
+    assert_eq!(not_traced(MAX_CPUS), []);
+    let unread = not_traced(MAX_CPUS + 1);
+    assert_eq!(unread[0].what, "scheduler");
+    assert_eq!(unread[1].reason, "only the first 64 of 65 CPUs were traced");
+}

@@ -107,11 +107,15 @@ pub struct QdiscCounts {
     pub kind: String,
     /// Handle of the queueing discipline: `8001:`.
     pub handle: String,
+    /// The class of another queueing discipline that this one is attached to: `8001:2`; `null` at
+    /// the root, at ingress, and if unknown.
+    #[serde(default)]
+    pub parent: Option<String>,
     /// Bytes passed through.
     pub bytes: u64,
     /// Packets passed through; with GSO, one may consist of several segments.
     pub packets: u64,
-    /// Packets dropped.
+    /// Packets dropped, including those that queueing disciplines attached to this one dropped.
     pub drops: u64,
     /// Number of times a packet was held back because it could not be sent yet.
     pub overlimits: u64,
@@ -338,7 +342,29 @@ pub struct ProgramCounts {
     pub others: BTreeMap<String, u64>,
 }
 
+impl InterfaceCounts {
+    /// Returns the packets that a queueing discipline of this interface dropped itself. `mq` sums
+    /// the drops of the queueing disciplines attached to it, and classful ones count them again.
+    pub fn own_drops(&self, qdisc: &QdiscCounts) -> u64 {
+        let is_below = |other: &&QdiscCounts| {
+            // The root and its children that the kernel adds by itself have the same handle, `0:`.
+            let is_childless = qdisc.handle.starts_with("0:") && qdisc.parent_handle().is_some();
+            !is_childless && other.parent_handle() == qdisc.handle.split(' ').next()
+        };
+        let below: u64 = self.qdiscs.iter().filter(is_below).map(|other| other.drops).sum();
+        qdisc.drops.saturating_sub(below)
+    }
+}
+
 impl QdiscCounts {
+    /// Returns the handle of the queueing discipline that this one is attached to.
+    fn parent_handle(&self) -> Option<&str> {
+        // In older records, the handle of a queueing discipline added by the kernel has it.
+        let of_handle = self.handle.split_once(" parent ").map(|(_, parent)| parent);
+        let parent = self.parent.as_deref().or(of_handle)?;
+        parent.find(':').map(|end| &parent[..=end])
+    }
+
     /// Returns whether the queueing discipline queues no packets and only holds filters, which may
     /// drop packets.
     pub fn is_filter(&self) -> bool {
@@ -403,4 +429,36 @@ pub struct Arrivals {
     pub silent: u64,
     /// Maximum number of packets in any short window.
     pub packets_max: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{InterfaceCounts, QdiscCounts};
+
+    fn qdisc(handle: &str, parent: Option<&str>, drops: u64) -> QdiscCounts {
+        let parent = parent.map(str::to_owned);
+        QdiscCounts { handle: handle.to_owned(), parent, drops, ..QdiscCounts::default() }
+    }
+
+    #[test]
+    fn a_drop_that_the_levels_above_count_too_is_counted_once() {
+        let own = |qdiscs: &[QdiscCounts]| -> Vec<u64> {
+            let interface = InterfaceCounts { qdiscs: qdiscs.to_vec(), ..Default::default() };
+            qdiscs.iter().map(|qdisc| interface.own_drops(qdisc)).collect()
+        };
+        // mq as the kernel adds it, in a record without parents and in one with them.
+        let older = |handle, drops| qdisc(handle, None, drops);
+        let mq = [older("0:", 70), older("0: parent 0:1", 30), older("0: parent 0:2", 40)];
+        assert_eq!(own(&mq), [0, 30, 40]);
+        let mq = [qdisc("0:", None, 70), qdisc("0: parent 0:1", Some("0:1"), 70)];
+        assert_eq!(own(&mq), [0, 70]);
+        // htb with a class of its own, and a filter at ingress.
+        let htb = [
+            qdisc("1:", None, 50),
+            qdisc("10:", Some("1:10"), 45),
+            qdisc("20:", Some("10:1"), 45),
+            qdisc("ffff:", None, 7),
+        ];
+        assert_eq!(own(&htb), [5, 0, 45, 7]);
+    }
 }

@@ -82,6 +82,10 @@ pub struct ThreadActivity {
     /// previous reading; a lower bound on the number of calls. `null` in older records.
     #[serde(default)]
     pub execs: Option<u64>,
+    /// Number of samples in which the thread was asleep, from which `asleep_on` is computed; `null`
+    /// in older records.
+    #[serde(default)]
+    pub sleep_samples: Option<u64>,
 }
 
 /// Scheduling policy of a thread, sched(7).

@@ -7,7 +7,7 @@ use super::super::losses::{bad_checksums, discarded, fragmented, table_full, van
 use super::Measure;
 use super::counts::{at_least_this, bytes_per_packet, bytes_per_transmit, is_off, opened};
 use linerate_record::stats::Estimate;
-use linerate_record::why::{SocketCounts, SocketKind};
+use linerate_record::why::{CpuCounts, SocketCounts, SocketKind, ThreadActivity};
 
 /// Queueing disciplines that do fair queueing.
 const FAIR: [&str; 5] = ["fq", "fq_codel", "fq_pie", "cake", "sfq"];
@@ -137,11 +137,7 @@ impl Measure {
             Self::CpuInterrupts => Some(share(cpu.interrupts)),
             Self::CpuUsed => Some(share(1.0 - cpu.idle)),
             Self::IdleHere => Some(share(cpu.idle)),
-            Self::PeersHere => {
-                let peers = facts.observation.peers.iter();
-                let here = peers.filter(|peer| peer.cpu == Some(cpu.cpu));
-                Some(share(here.map(|peer| peer.cpus).sum::<f64>().min(1.0)))
-            }
+            Self::PeersHere => Some(peers_here(facts, cpu)),
             Self::FirewallOfUsed => {
                 let rules = facts.cpu_functions(cpu, Group::Firewall)?;
                 Some(rules.scale(1.0 / (1.0 - cpu.idle).max(0.1)))
@@ -182,6 +178,24 @@ fn socket_loss(facts: &Facts<'_>, socket: &SocketCounts) -> Option<Estimate> {
     match facts.packets() {
         Some(packets) => of(packets),
         None => of(facts.shared_datagrams()?).map(at_least_this),
+    }
+}
+
+/// Returns the CPU time of the peers on a CPU. All that is known of a peer is its CPU time on all
+/// CPUs, and where its busiest thread was last. If the CPU's time has no room for all of it, how
+/// much was there is unknown: from none to what the program's threads left.
+fn peers_here(facts: &Facts<'_>, cpu: &CpuCounts) -> Estimate {
+    /// Maximum CPU time beyond what the CPU has, for errors of reading.
+    const ERROR: f64 = 0.1;
+    let is_here = |thread: &&ThreadActivity| thread.ran_on.first() == Some(&cpu.cpu);
+    let threads = facts.observation.threads.iter().filter(is_here);
+    let own: f64 = threads.filter_map(Facts::on_cpu).map(|time| time.value).sum();
+    let room = (1.0 - cpu.idle - own).max(0.0);
+    let peers = facts.observation.peers.iter().filter(|peer| peer.cpu == Some(cpu.cpu));
+    let peers: f64 = peers.map(|peer| peer.cpus).sum();
+    match peers <= room + ERROR {
+        true => share(peers.min(1.0)),
+        false => Estimate { low: 0.0, high: room, ..Estimate::exactly(0.0) },
     }
 }
 

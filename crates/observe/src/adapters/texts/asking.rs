@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sends a request to a program and reads the reply, with time and size limits.
 
+use super::configuration::location;
 use super::description::Transport;
-use crate::adapters::listening::seen_by;
-use crate::target::stat_of;
 use linerate_linux::monotonic_ns;
 use linerate_linux::seqpacket::connect_stream;
 use linerate_machine::Root;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Timeout for connecting, for each part of a reply, and for the whole reply.
@@ -17,11 +16,6 @@ const DEADLINE: Duration = Duration::from_millis(200);
 
 /// Maximum reply size.
 const ANSWER_MAX: usize = 1 << 20;
-
-/// Maximum number of configuration files to read.
-const FILES_MAX: usize = 64;
-/// Maximum size of a configuration file.
-const FILE_MAX: u64 = 1 << 20;
 
 /// Address of a program's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,65 +112,4 @@ pub(super) fn pages(
         Place::Http(SocketAddr::new(ip, address.port()), path.clone())
     };
     addresses.iter().map(place).collect()
-}
-
-/// Searches a configuration file and its includes for a directive, and returns the path of the
-/// `location` block that contains it.
-fn location(root: &Root, pid: u32, configuration: &str, directive: &str) -> Option<String> {
-    // A worker's process title replaces its command line; the master's title includes it.
-    let stat = stat_of(root, pid);
-    let is_same = |parent: &u32| {
-        stat_of(root, *parent).map(|of| of.name) == stat.as_ref().map(|stat| stat.name.clone())
-    };
-    let parent = stat.as_ref().map(|stat| stat.parent).filter(is_same);
-    let given = std::iter::once(pid).chain(parent).find_map(|pid| given_file(root, pid));
-    let main = given.as_deref().unwrap_or(configuration);
-    let below = |path: &str| seen_by(pid, path).display().to_string();
-    let text = short(root, &below(main))?;
-    let folder = Path::new(main).parent().unwrap_or(Path::new("/"));
-    let included = text.lines().filter_map(|line| line.trim().strip_prefix("include "));
-    let files = included.flat_map(|pattern| {
-        let pattern = folder.join(pattern.trim().trim_end_matches(';'));
-        matching(root, &below(&pattern.display().to_string()))
-    });
-    let texts = files.take(FILES_MAX).filter_map(|file| short(root, &file));
-    std::iter::once(text.clone()).chain(texts).find_map(|text| location_in(&text, directive))
-}
-
-/// Returns the configuration file given with `-c` on a process's command line.
-fn given_file(root: &Root, pid: u32) -> Option<String> {
-    let line = root.text(&format!("proc/{pid}/cmdline"))?;
-    let mut words = line.split(['\0', ' ']).skip_while(|word| *word != "-c");
-    words.nth(1).map(str::to_owned)
-}
-
-fn short(root: &Root, file: &str) -> Option<String> {
-    let bytes = std::fs::metadata(root.path(file)).ok()?.len();
-    (bytes <= FILE_MAX).then(|| root.text(file))?
-}
-
-/// Returns the files that match a pattern. The pattern is either a path or a directory followed by
-/// a name with one `*`.
-fn matching(root: &Root, pattern: &str) -> Vec<String> {
-    let Some((folder, name)) = pattern.rsplit_once('/') else { return Vec::new() };
-    let Some((start, end)) = name.split_once('*') else { return vec![pattern.to_owned()] };
-    let is_meant = |name: &String| {
-        name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
-    };
-    root.names(folder).into_iter().filter(is_meant).map(|n| format!("{folder}/{n}")).collect()
-}
-
-/// Returns the path of the last `location` before a directive.
-pub(super) fn location_in(text: &str, directive: &str) -> Option<String> {
-    let mut path = None;
-    for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
-        if let Some(rest) = line.strip_prefix("location ") {
-            let word = rest.split_ascii_whitespace().find(|word| word.starts_with('/'));
-            path = word.map(|word| word.trim_end_matches('{').to_owned());
-        }
-        if line.split([' ', ';', '{']).any(|word| word == directive) {
-            return path;
-        }
-    }
-    None
 }

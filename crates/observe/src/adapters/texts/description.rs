@@ -31,13 +31,24 @@ pub(super) struct Description {
 #[serde(deny_unknown_fields)]
 pub(super) enum Transport {
     /// A UNIX stream socket whose path contains `path`. The reply ends with `end`, or when the
-    /// program closes the connection.
+    /// program closes the connection. With `named`, only sockets that the program's configuration
+    /// names are queried, as others may be for its clients.
     #[serde(rename = "unix")]
-    Unix { path: String, end: Option<String> },
+    Unix { path: String, end: Option<String>, named: Option<Named> },
     /// HTTP on one of the program's listening sockets. The page's path is that of the `location`
     /// block with `directive` in the program's configuration.
     #[serde(rename = "http")]
     Http { configuration: String, directive: String },
+}
+
+/// Where a program's configuration names its socket.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Named {
+    /// Option of the command line that precedes a configuration file.
+    pub(super) option: String,
+    /// Words before the path.
+    pub(super) after: String,
 }
 
 /// Reply format.

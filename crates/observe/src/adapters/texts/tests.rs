@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-use super::asking::location_in;
+use super::configuration::location_in;
 use super::*;
 use proptest::prelude::*;
 

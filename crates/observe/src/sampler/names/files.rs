@@ -3,7 +3,7 @@
 //! root, even if they have since been deleted or replaced.
 
 use super::super::maps::{self, Mapping};
-use linerate_linux::open_to_read_without_waiting;
+use linerate_linux::open_regular_file;
 use std::fs::{File, read_link};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -19,17 +19,19 @@ pub(crate) fn open(pid: u32, mapping: &Mapping) -> Result<File, String> {
     let path = mapping.path.strip_suffix(DELETED).unwrap_or(&mapping.path);
     // The mapped file itself, whatever its path refers to now. Requires root or
     // CAP_CHECKPOINT_RESTORE.
-    if let Ok(file) = regular(&format!("/proc/{pid}/map_files/{start:x}-{end:x}")) {
+    if let Ok(file) = open_regular_file(format!("/proc/{pid}/map_files/{start:x}-{end:x}")) {
         return Ok(file);
     }
     let has_inode = |file: &File| file.metadata().is_ok_and(|meta| meta.ino() == mapping.inode);
     // The program's executable, which its user may read through /proc/PID/exe.
     let program = format!("/proc/{pid}/exe");
     let is_program = read_link(&program).is_ok_and(|link| is_path(&link, path));
-    if let Some(file) = regular(&program).ok().filter(|file| is_program && has_inode(file)) {
+    if let Some(file) =
+        open_regular_file(&program).ok().filter(|file| is_program && has_inode(file))
+    {
         return Ok(file);
     }
-    let of_process = regular(&format!("/proc/{pid}/root{path}"));
+    let of_process = open_regular_file(format!("/proc/{pid}/root{path}"));
     // On some container file systems, inodes in /proc differ from those of stat(2). If the path is
     // still mapped at this address, the file at that path is the right one.
     match of_process {
@@ -37,22 +39,13 @@ pub(crate) fn open(pid: u32, mapping: &Mapping) -> Result<File, String> {
         _ => {}
     }
     // If the process has exited, the file usually still exists.
-    match regular(path) {
+    match open_regular_file(path) {
         Ok(file) if has_inode(&file) => Ok(file),
         Ok(_) => Err("the file was replaced after it was mapped".to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err("the file was deleted, or is in another mount namespace".to_owned())
         }
         Err(error) => Err(error.to_string()),
-    }
-}
-
-/// Opens a regular file. Fails for pipes and devices instead of blocking.
-pub(super) fn regular(path: &str) -> io::Result<File> {
-    let file = open_to_read_without_waiting(Path::new(path))?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::ErrorKind::InvalidInput.into()),
     }
 }
 
@@ -101,13 +94,6 @@ mod tests {
         assert_eq!(open(pid, &other).unwrap_err(), "the file was replaced after it was mapped");
         let gone = Mapping { path: "/no/such/file".to_owned(), ..elsewhere };
         assert!(open(pid, &gone).unwrap_err().starts_with("the file was deleted"));
-    }
-
-    #[test]
-    fn pipes_and_devices_are_not_waited_for() {
-        assert!(regular("/dev/zero").is_err());
-        assert!(regular("/").is_err());
-        assert!(regular("/proc/self/exe").is_ok());
     }
 
     #[test]

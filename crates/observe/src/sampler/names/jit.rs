@@ -2,7 +2,7 @@
 //! Names of functions that a program generated at run time, from the perf map file it writes:
 //! `/tmp/perf-PID.map`, with lines of start address, length (both hexadecimal) and name.
 
-use super::files::regular;
+use linerate_linux::open_regular_file;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -20,7 +20,7 @@ const LOOK_BACK: usize = 16;
 pub(super) fn open(pid: u32) -> Option<File> {
     let number = number_inside(pid).unwrap_or(pid);
     let path = format!("/tmp/perf-{number}.map");
-    let file = regular(&format!("/proc/{pid}/root{path}")).ok()?;
+    let file = open_regular_file(format!("/proc/{pid}/root{path}")).ok()?;
     let owner = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
     let writer = file.metadata().ok()?.uid();
     (writer == owner || writer == 0).then_some(file)

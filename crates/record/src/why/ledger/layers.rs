@@ -106,7 +106,8 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
         .filter_map(|(name, reason, whose)| {
             let is_known = *name == LISTEN_DROPS && listens;
             let whose = if is_known { Whose::CountedElsewhere } else { *whose };
-            let elsewhere = if *name == OUT_DISCARDS { dropped_by_qdiscs(observation) } else { 0 };
+            // IP counts packets that a qdisc dropped as discarded too.
+            let elsewhere = if *name == OUT_DISCARDS { observation.qdisc_drops() } else { 0 };
             loss(count(name)?.saturating_sub(elsewhere), reason, name, whose)
         })
         .collect();
@@ -114,13 +115,6 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
     let counter = "Udp.InDatagrams + Tcp.InSegs in the network namespace";
     let is_there = packets.is_some() || !losses.is_empty();
     is_there.then(|| row(Layer::Protocol, "UDP and TCP", packets, counter, losses))
-}
-
-/// Returns the number of packets that queueing disciplines dropped. IP also counts these packets as
-/// discarded.
-fn dropped_by_qdiscs(observation: &Observation) -> u64 {
-    let qdiscs = observation.interfaces.iter().flat_map(|interface| &interface.qdiscs);
-    qdiscs.map(|qdisc| qdisc.drops).sum()
 }
 
 /// Drop reasons of packets that are not lost: queues emptied when a socket closes, duplicates.
@@ -229,7 +223,8 @@ pub(super) fn qdiscs(observation: &Observation) -> Vec<LedgerRow> {
         let counted = interface.qdiscs.iter().filter(|qdisc| qdisc.packets + qdisc.drops > 0);
         let row_of = |qdisc: &crate::why::QdiscCounts| {
             let of = format!("{} {} {}", interface.name, qdisc.kind, qdisc.handle);
-            let drops = loss(qdisc.drops, "dropped by the qdisc", "qdisc drops", Whose::Shared);
+            let own = interface.own_drops(qdisc);
+            let drops = loss(own, "dropped by the qdisc", "qdisc drops", Whose::Shared);
             let counter = "qdisc packets: one may hold several segments (GSO)";
             let losses = drops.into_iter().collect();
             row(Layer::Qdisc, of.trim_end(), Some(qdisc.packets), counter, losses)

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CPU time of threads and processes that ended within the window, before they could be read twice.
+
+use crate::target::{Family, TICKS_PER_S};
+use crate::threads::Threads;
+use linerate_machine::Root;
+use std::collections::BTreeSet;
+
+/// CPU time of threads and processes that ended, in CPUs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ended {
+    /// CPU time of threads. `None` if a process has ended, or in one of several windows.
+    pub(crate) threads_cpus: Option<f64>,
+    /// CPU time of child processes. `None` in one of several windows.
+    pub(crate) children_cpus: Option<f64>,
+}
+
+impl Ended {
+    /// Reads the CPU time of the processes. To be called right after the last reading of the
+    /// threads, `elapsed_s` after the first: the program's CPU time between the readings would
+    /// otherwise look like that of ended threads.
+    pub(crate) fn read(
+        root: &Root,
+        family: &mut Family,
+        threads: &Threads,
+        elapsed_s: f64,
+    ) -> Self {
+        if elapsed_s <= 0.0 {
+            return Self::default();
+        }
+        let threads_cpus = threads_s(root, family, threads).map(|seconds| seconds / elapsed_s);
+        let children_cpus = Some(children_s(root, family, threads) / elapsed_s);
+        Self { threads_cpus, children_cpus }
+    }
+}
+
+/// Returns the CPU time in seconds of the observed processes beyond that of the threads that were
+/// read. A process's CPU time includes that of its ended threads. `None` if a process has ended.
+fn threads_s(root: &Root, family: &Family, threads: &Threads) -> Option<f64> {
+    let of_process = |pid: &u32| family.cpu_time(root, *pid);
+    let processes = family.pids.iter().map(of_process).sum::<Option<f64>>()?;
+    let read = read_cpu_time(threads, |_| true);
+    Some((processes - read).max(0.0))
+}
+
+/// Returns the CPU time in seconds of the threads that were read, over the processes that `is_in`
+/// selects.
+fn read_cpu_time(threads: &Threads, is_in: impl Fn(u32) -> bool) -> f64 {
+    let threads = threads.all.iter().filter(|thread| is_in(thread.pid));
+    let slices = threads.flat_map(|thread| &thread.slices);
+    let ticks: u64 = slices.map(|slice| slice.user_ticks + slice.system_ticks).sum();
+    ticks as f64 / TICKS_PER_S
+}
+
+/// Returns the CPU time in seconds of child processes that ended within the window, except for
+/// those whose threads were read.
+fn children_s(root: &Root, family: &mut Family, threads: &Threads) -> f64 {
+    // Account for children that ended since the last scan: part of their CPU time is from before
+    // the window.
+    family.look(root);
+    let has_ended = |pid| family.cpu_time(root, pid).is_none();
+    let pids = family.pids.iter().copied();
+    let ended: BTreeSet<u32> = pids.filter(|pid| has_ended(*pid)).collect();
+    let read = read_cpu_time(threads, |pid| ended.contains(&pid));
+    (family.children_cpu_time(root) - read).max(0.0)
+}
