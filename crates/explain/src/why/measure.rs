@@ -6,6 +6,7 @@ mod costs;
 mod counts;
 mod delays;
 mod instructions;
+mod opened;
 mod packets;
 mod sleeps;
 

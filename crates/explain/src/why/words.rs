@@ -230,8 +230,8 @@ fn as_root(facts: &Facts<'_>) -> String {
     }
 }
 
-/// Returns the command that removes a queueing discipline. If the interface has several, any of them
-/// may be the root.
+/// Returns the command that removes a queueing discipline. If the interface has several, any of
+/// them may be the root.
 fn remove(facts: &Facts<'_>, interface: &InterfaceCounts, qdisc: &QdiscCounts) -> String {
     let (as_root, name, handle) = (as_root(facts), &interface.name, &qdisc.handle);
     match interface.qdiscs.iter().filter(|one| !one.is_filter()).count() {

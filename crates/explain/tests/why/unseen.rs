@@ -223,8 +223,12 @@ fn threads_of_the_program_that_were_not_observed_are_not_strangers() {
     assert!(found(&seen));
     seen.threads = instead(Some(100));
     assert!(!found(&seen));
-    // A thread that has ended may have been one of them.
+    // A thread that has ended was one of them at most as far as such threads used CPU time.
     seen.threads = instead(None);
+    assert!(found(&seen));
+    seen.ended_threads_cpus = Some(0.5);
+    assert!(!found(&seen));
+    (seen.ended_threads_cpus, seen.threads_left_out) = (None, 1900);
     assert!(!found(&seen));
 }
 

@@ -3,7 +3,8 @@
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::roles::is_accepted;
-use super::counts::{bytes, flows, of_rate, own_opened, peer_window};
+use super::counts::{bytes, flows, of_rate, peer_window};
+use super::opened::{cost, own_opened};
 use super::{Measure, costs};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketCounts, TcpCounts};
@@ -73,7 +74,7 @@ impl Measure {
                 let parts = costs::segments(facts)?.plus(costs::checksums(facts)?);
                 Some(costs::at_most_all(parts))
             }
-            (Self::ConnectionTime, _) => costs::connections(facts),
+            (Self::ConnectionTime, _) => cost(facts),
             (Self::Flows, _) => flows(facts),
             (Self::ClientsPerServer, _) => {
                 let clients = facts.connections().filter(|s| is_accepted(facts, s)).count();

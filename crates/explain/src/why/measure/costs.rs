@@ -3,8 +3,8 @@
 //! as its lowest, most likely and highest value. Unless stated otherwise, costs were measured on
 //! Linux 6.18 under KVM (EPYC), in runs with and without the events.
 
-use super::super::facts::{Facts, counted, share};
-use super::counts::{bytes, own_opened};
+use super::super::facts::{Facts, counted};
+use super::counts::bytes;
 use linerate_record::Figure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{ThreadActivity, ThreadState};
@@ -40,11 +40,6 @@ const SEGMENT_S: Cost = (0.2e-6, 1.0e-6, 2.0e-6);
 /// Seconds per checksummed byte: 0.05 ns for cached data with AVX2, or 0.5 ns if checksumming also
 /// forces a copy that sendfile would avoid.
 const CHECKSUM_S: Cost = (0.05e-9, 0.2e-9, 0.5e-9);
-
-/// CPU time to set up and close a connection, in seconds. Client and server together take 30 to
-/// 90 us (nginx serves 26,000 to 42,000 requests/s with keepalive, 9,000 to 20,000 without); the
-/// lower bound is the program's share alone.
-const CONNECTION_S: Cost = (12e-6, 40e-6, 90e-6);
 
 /// Upper limit on estimates, as a fraction of a thread's time: a thread always does some other work
 /// too.
@@ -97,7 +92,7 @@ pub(super) fn faults(facts: &Facts<'_>) -> Option<Estimate> {
 }
 
 /// Returns the cost of events relative to the program's CPU time, capped at [`MOST`].
-fn of_used(facts: &Facts<'_>, events: u64, cost: Cost) -> Option<Estimate> {
+pub(super) fn of_used(facts: &Facts<'_>, events: u64, cost: Cost) -> Option<Estimate> {
     let used = facts.used_cpus() * facts.elapsed();
     Some(at_most_all(at(counted(events, used)?, cost)))
 }
@@ -125,20 +120,8 @@ pub(super) fn checksums(facts: &Facts<'_>) -> Option<Estimate> {
     of_used(facts, bytes(facts)?, CHECKSUM_S)
 }
 
-/// Returns the cost of establishing connections.
-pub(super) fn connections(facts: &Facts<'_>) -> Option<Estimate> {
-    of_used(facts, own_opened(facts)?, CONNECTION_S)
-}
-
-/// Returns whether the program's time in the kernel suffices to set up this many connections, given
-/// the error of kernel accounting.
-pub(super) fn has_time_for(facts: &Facts<'_>, connections: u64) -> bool {
-    let (least, ..) = CONNECTION_S;
-    share(in_kernel(facts)).high * facts.elapsed() >= connections as f64 * least
-}
-
 /// Returns the time that the program's threads spend in the kernel and in softirqs, in CPUs.
-fn in_kernel(facts: &Facts<'_>) -> f64 {
+pub(super) fn in_kernel(facts: &Facts<'_>) -> f64 {
     let in_kernel = |s| matches!(s, ThreadState::Kernel | ThreadState::Interrupts);
     facts.observation.threads.iter().map(|thread| thread.share_of(in_kernel)).sum()
 }

@@ -6,11 +6,10 @@ use super::super::one_cpu::one_cpu;
 use super::super::requests;
 use super::super::roles::on_servers;
 use super::super::waits::{Wait, is_at_mutex, time_in};
-use super::{Measure, costs};
+use super::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
-    InterfaceCounts, RanInstead, SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadActivity,
-    ThreadState,
+    InterfaceCounts, RanInstead, SleepTime, SocketKind, TcpCounts, ThreadActivity, ThreadState,
 };
 use std::collections::BTreeMap;
 
@@ -222,41 +221,16 @@ pub(super) fn opened(facts: &Facts<'_>) -> Option<u64> {
     Some(passive?.max(active?))
 }
 
-/// Like [`opened`], if these connections may be the program's: it has a listening socket, or
-/// connections that do not outlast the window, and it made enough system calls and spent enough
-/// time in the kernel to set them up. `None` otherwise, because other programs opened them.
-pub(super) fn own_opened(facts: &Facts<'_>) -> Option<u64> {
-    /// Minimum number of system calls per connection: accept or connect, and close.
-    const CALLS: u64 = 2;
-    let opened = opened(facts)?;
-    let sockets = &facts.observation.sockets;
-    let is_of = |kind| move |socket: &&SocketCounts| socket.kind == kind;
-    let most = sockets.iter().filter_map(|socket| socket.reads).max();
-    let mut connections = sockets.iter().filter(is_of(SocketKind::Tcp));
-    let may_open = facts.is_unread("tcp_segments")
-        || sockets.iter().any(|socket| socket.kind == SocketKind::TcpListen)
-        || connections.any(|socket| socket.reads.is_none() || socket.reads < most);
-    // Threads that were not observed may have set them up.
-    let is_whole = facts.observation.threads_left_out == 0 && ended_cpus(facts) < VISIBLE_CPUS;
-    let calls = system_calls(facts).and_then(|(_, most)| most).filter(|_| is_whole);
-    let has_called = calls.is_none_or(|calls| calls >= CALLS * opened);
-    let has_time = !is_whole || costs::has_time_for(facts, opened);
-    (may_open && has_called && has_time).then_some(opened)
-}
-
-/// Minimum CPU time of unobserved threads for them to matter, in CPUs.
-const VISIBLE_CPUS: f64 = 0.02;
-
 /// Returns the CPU time of threads and child processes that ended before they were observed, in
 /// CPUs.
-fn ended_cpus(facts: &Facts<'_>) -> f64 {
+pub(super) fn ended_cpus(facts: &Facts<'_>) -> f64 {
     let ended = [facts.observation.ended_threads_cpus, facts.observation.ended_children_cpus];
     ended.into_iter().flatten().sum()
 }
 
-/// Returns the number of flows that the program could distribute over threads: its connections and,
-/// for each UDP socket that receives from any peer, an unknown number of flows, most likely several.
-/// Together, these sockets have at least one. `None` for packet rings.
+/// Returns the number of flows that the program could distribute over threads: its connections
+/// and, for each UDP socket that receives from any peer, an unknown number of flows, most likely
+/// several. Together, these sockets have at least one. `None` for packet rings.
 pub(super) fn flows(facts: &Facts<'_>) -> Option<Estimate> {
     let sockets = &facts.observation.sockets;
     if sockets.iter().any(|s| matches!(s.kind, SocketKind::Packet | SocketKind::Xdp)) {
@@ -283,9 +257,12 @@ pub(super) fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool
 }
 
 /// Returns the fraction of time that a thread waited while other programs' threads ran on its CPU,
-/// excluding kernel threads that process its packets. Threads whose process is unknown, because they
-/// have ended, may be the program's own, so only the upper end of the interval includes them.
+/// excluding kernel threads that process its packets. The process of a thread that has ended is
+/// unknown. It may have been the program's, as far as ended threads of the program used CPU time.
 pub(super) fn others_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
+    /// Ended threads' CPU time, in CPUs, below which there are none: 0.03 to 0.06 CPUs were counted
+    /// for programs without such threads.
+    const ENDED: f64 = 0.1;
     if facts.is_unread("tracepoints") || facts.is_unread("scheduler") {
         return None;
     }
@@ -302,8 +279,13 @@ pub(super) fn others_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Opti
     let of_time = |ran: Vec<&RanInstead>| {
         ran.iter().map(|one| one.seconds).sum::<f64>() / thread.elapsed_s.max(1e-9)
     };
-    let others = share(of_time(known));
-    Some(Estimate { high: others.high + of_time(unknown), ..others })
+    let (known, unknown) = (of_time(known), of_time(unknown));
+    let own_at_most = match observation.ended_threads_cpus {
+        None if observation.threads_left_out > 0 => f64::INFINITY,
+        _ => Some(ended_cpus(facts)).filter(|cpus| *cpus >= ENDED).unwrap_or(0.0),
+    };
+    let others = share(known + (unknown - own_at_most).max(0.0));
+    Some(Estimate { high: share(known + unknown).high, ..others })
 }
 
 /// Like [`others_instead`], but without the program's peers.
@@ -367,7 +349,7 @@ pub(in super::super) fn share_of_strangers(facts: &Facts<'_>, thread: &ThreadAct
     if all > 0.0 {
         // Only the threads that ran longest are listed.
         let all = all.max(waited_s(thread));
-        return seconds(&|one| one.pid.is_some_and(|pid| !is_peer(pid))) / all;
+        return seconds(&|one| !one.pid.is_some_and(is_peer)) / all;
     }
     // The peers of datagram sockets are not known.
     let has_datagrams =

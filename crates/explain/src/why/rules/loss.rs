@@ -58,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the offered load"),
         sentence: "The NIC of {interface} dropped {card_lost} packets for lack of free ring \
                    descriptors, although all receiving CPUs have headroom.",
-        fix: "Enlarge the ring: ethtool -g {interface} shows its size and the maximum, and {as_root} \
+        fix: "Enlarge the ring: ethtool -g {interface} shows its size and the maximum; {as_root} \
               ethtool -G {interface} rx N sets it (many drivers reset the link)",
         workaround: Some("spread the packets over more queues: ethtool -L {interface} combined N"),
         wrong_if: "with a larger ring, rx_missed_errors grows as before",
@@ -79,8 +79,8 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "{socket} dropped {drops} packets because its receive buffer ({buffer}) was \
                    full, although its thread {thread} sleeps {asleep_for_packets} of the \
                    time.{meanwhile_waits}",
-        fix: "Raise SO_RCVBUF in the program, for example to twice its value, and its cap if that is \
-              lower (sysctl net.core.rmem_max shows the cap; sudo sysctl -w raises \
+        fix: "Raise SO_RCVBUF in the program, for example to twice its value, and its cap if that \
+              is lower (sysctl net.core.rmem_max shows the cap; sudo sysctl -w raises \
               it){or_move_others}",
         workaround: Some("receive in batches (recvmmsg), which empties the buffer faster"),
         wrong_if: "with a buffer four times as large, the loss stays the same",
@@ -212,8 +212,9 @@ pub(super) const RULES: &[Rule] = &[
             "shorter timeouts (net.netfilter.nf_conntrack_tcp_timeout_time_wait and others) free \
              entries sooner",
         ),
-        wrong_if: "net.netfilter.nf_conntrack_count is far below nf_conntrack_max, or with a larger \
-                   table, `drop` in `conntrack -S` still grows faster than `insert_failed`",
+        wrong_if: "net.netfilter.nf_conntrack_count is far below nf_conntrack_max, or with a \
+                   larger table, `drop` in `conntrack -S` still grows faster than \
+                   `insert_failed`",
         measure: "`drop` and `insert_failed` in `conntrack -S`",
     },
     Rule {

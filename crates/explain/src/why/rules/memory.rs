@@ -138,8 +138,8 @@ pub(super) const RULES: &[Rule] = &[
         fix: "Shrink the working set: use fewer buffers (mbufs, descriptors) and reuse them in \
               LIFO order, or use smaller tables; otherwise, prefetch",
         workaround: Some("use huge pages, which reduce TLB misses"),
-        wrong_if: "with a tenth of the buffers, the rate rises by less than 10 %, or the thread scans \
-                   a large file or buffer from beginning to end, where the CPU prefetches",
+        wrong_if: "with a tenth of the buffers, the rate rises by less than 10 %, or the thread \
+                   scans a large file or buffer from beginning to end, where the CPU prefetches",
         measure: "cache misses, with `linerate stat --pid PID -m cache` on a machine with hardware \
                   counters",
     },
