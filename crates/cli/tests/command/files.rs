@@ -194,3 +194,15 @@ fn a_dash_is_standard_input_and_output() {
     assert!(!names.iter().any(|name| name == "-"), "{names:?}");
     refused(&folder, &["tune", "--record", "-", "--out", "-", &path], SAME);
 }
+
+#[test]
+fn tune_with_out_names_the_file_that_it_wrote() {
+    let folder = folder();
+    let [path, out] = ["path.toml", "better.toml"].map(|name| folder.file(name));
+    let done = linerate(&["tune", "--time", "200ms", "--out", &out, &path]);
+    assert!(!done.stdout.contains("--out") && !done.stdout.contains("TUNED"), "{done:?}");
+    // A busy machine, or one where no mapping is faster, has nothing to recommend.
+    let is_faster = done.stdout.contains("\nafter  ");
+    let advice = format!("\ndo          linerate run {out}  # run the path with this mapping");
+    assert_eq!(done.stdout.contains(&advice), is_faster, "{done:?}");
+}
