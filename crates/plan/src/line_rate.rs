@@ -38,8 +38,7 @@ pub fn to_line_rate(run: &RunReport, kpps: f64) -> Option<String> {
         )
     } else {
         format!(
-            "line rate allows worker {name} {allowed} of its {whole} ticks/packet: a cheaper \
-             `{stage}` ({part}) is not enough"
+            "line rate allows worker {name} {allowed} of {whole} ticks/packet (`{stage}`: {part})"
         )
     })
 }

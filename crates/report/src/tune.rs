@@ -38,7 +38,7 @@ pub(crate) fn screen(report: &TuneReport, is_written: bool, style: &Style) -> St
             + &replicas(report, style)
             + &outcome(report, style)
             + &next(report, is_written, style),
-        limited(&candidates(report, style), 14),
+        limited(&candidates(report, style), 16),
         limited(&standing(&report.tuned, style), 8),
     ])
 }
@@ -68,7 +68,7 @@ fn next(report: &TuneReport, is_written: bool, style: &Style) -> String {
 /// `None` if that takes nothing. A path without a line rate for which a mapping was found may be
 /// fast enough.
 fn cheaper(report: &TuneReport, file: &str) -> Option<String> {
-    let inside = format!("linerate profile -- linerate run {file} looks inside the stages");
+    let inside = format!("look inside: linerate profile -- linerate run {file}");
     let rate = measured(report).as_number();
     match (report.tuned.line_rate_kpps, rate) {
         (Some(line), Some(rate)) if rate >= line => None,

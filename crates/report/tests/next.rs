@@ -56,11 +56,11 @@ fn below_line_rate_the_cost_that_the_bottleneck_may_have_is_given() {
     // The worker of the bottleneck takes 3760 ticks, 739 of them in `gre_encap`: 10 % less leaves 363.
     let near = joined(&of_tune(true, |report| set_line(report, 1.0 / 0.9)));
     let expected = "then make `gre_encap` cheaper: at most 363 ticks/packet for line rate, now 739; \
-                    linerate profile -- linerate run TUNED.toml looks inside the stages";
+                    look inside: linerate profile -- linerate run TUNED.toml";
     assert!(near.contains(expected), "{near}");
     let far = joined(&of_tune(false, |report| set_line(report, 10.0)));
-    let expected = "then line rate allows worker 0.1 376 of its 3760 ticks/packet: a cheaper \
-                    `gre_encap` (739) is not enough; linerate profile -- linerate run PATH.toml";
+    let expected = "then line rate allows worker 0.1 376 of 3760 ticks/packet (`gre_encap`: \
+                    739); look inside: linerate profile -- linerate run PATH.toml";
     assert!(far.contains(expected), "{far}");
     let reached = of_tune(true, |report| set_line(report, 0.9));
     assert!(!reached.contains("\nthen "), "{reached}");
@@ -68,7 +68,10 @@ fn below_line_rate_the_cost_that_the_bottleneck_may_have_is_given() {
         report.chosen = None;
         report.tuned.line_rate_kpps = None;
     }));
-    assert!(kept.contains("do make `gre_encap` cheaper; linerate profile -- "), "{kept}");
+    assert!(
+        kept.contains("do make `gre_encap` cheaper; look inside: linerate profile -- "),
+        "{kept}"
+    );
 }
 
 #[test]
