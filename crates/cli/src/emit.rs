@@ -155,7 +155,7 @@ pub(crate) fn style_on(stream: &(impl IsTerminal + AsFd)) -> Style {
 
 /// Returns the options for showing a record on stdout.
 pub(crate) fn options(detail: Detail) -> Options {
-    Options { style: style(), detail, glyphs: glyphs(), layout: Layout::Table }
+    Options { style: style(), detail, glyphs: glyphs(), layout: Layout::Table, is_written: false }
 }
 
 /// Returns the characters for plots: Braille dots in a UTF-8 locale, ASCII otherwise. The locale is
@@ -251,6 +251,7 @@ impl<'a> From<&'a Output> for Forms<'a> {
             quiet: output.quiet(),
             detail: output.detail(),
             path_file: None,
+            tuned_file: None,
             is_aside: false,
         }
     }
@@ -265,6 +266,8 @@ pub(crate) struct Forms<'a> {
     detail: Detail,
     /// Path file to name in the commands that the report suggests.
     path_file: Option<&'a Path>,
+    /// File to which the tuned path is written.
+    tuned_file: Option<&'a Path>,
     /// Whether another result uses stdout.
     is_aside: bool,
 }
@@ -273,6 +276,11 @@ impl<'a> Forms<'a> {
     /// Returns the same formats, for a report whose suggested commands name this path file.
     pub(crate) fn of_path(self, file: &'a Path) -> Self {
         Self { path_file: Some(file), ..self }
+    }
+
+    /// Returns the same formats, for a report on a path that is written to this file, if any.
+    pub(crate) fn written_to(self, file: Option<&'a Path>) -> Self {
+        Self { tuned_file: file, ..self }
     }
 
     /// Returns the same formats. With `is_aside`, the report goes to stderr, because another result
@@ -287,22 +295,45 @@ impl<'a> Forms<'a> {
     }
 }
 
+/// Warning of a build whose figures nobody should compare.
+const UNOPTIMIZED: &str = "linerate: unoptimized build: the figures are those of a debug build; build \
+                           with --release\n";
+
+/// Returns whether the figures of a record are times of code of this program, rather than of
+/// another program or from a model.
+fn times_this_program(body: &Body) -> bool {
+    match body {
+        Body::Tune(report) => report.predicted_from.is_none(),
+        Body::Run(_) | Body::Kernels(_) | Body::Memory(_) | Body::Tcp(_) | Body::Stream(_) => true,
+        _ => false,
+    }
+}
+
 /// Prints warnings to stderr, then the result, and writes the record to a file if requested. The
 /// result is printed even if the record cannot be written.
 pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<Answer, Failure> {
     let forms = forms.into();
     let json = record.to_json_pretty().map_err(Failure::new)?;
+    if !forms.quiet && cfg!(debug_assertions) && times_this_program(&record.body) {
+        say(UNOPTIMIZED);
+    }
     // Markdown output contains the warnings already.
     if !forms.quiet && forms.form != Form::Markdown {
         warn(record);
     }
-    let text = rendered(forms.form, record, &options(forms.detail))?;
-    let text = match forms.path_file.filter(|_| forms.form == Form::Text) {
-        Some(file) => {
-            text.replace(linerate_report::PATH_FILE, &terminal::quoted(&file.display().to_string()))
+    let is_written = forms.tuned_file.is_some();
+    let shown = Options { is_written, ..options(forms.detail) };
+    let mut text = rendered(forms.form, record, &shown)?;
+    if forms.form == Form::Text {
+        let files = [
+            (linerate_report::PATH_FILE, forms.path_file),
+            (linerate_report::TUNED_FILE, forms.tuned_file),
+        ];
+        for (placeholder, file) in files {
+            let Some(file) = file else { continue };
+            text = text.replace(placeholder, &terminal::quoted(&file.display().to_string()));
         }
-        None => text,
-    };
+    }
     let printed = if forms.is_aside { print_to_stderr(&text) } else { print(&text) };
     also(printed, forms.record.map_or(Ok(()), |file| files::write(file, &json)))
 }
@@ -360,7 +391,16 @@ pub(crate) fn is_prompt(
             Nanos(high)
         )));
     }
-    Ok(if p99_ns <= limit_ns { met } else { Answer::No })
+    let (answer, verb) = match p99_ns <= limit_ns {
+        true => (met, "met"),
+        false => (Answer::No, "missed"),
+    };
+    say(&format!(
+        "linerate: p99 of at most {}: {verb}, with {} measured\n",
+        Nanos(limit_ns),
+        Nanos(p99_ns)
+    ));
+    Ok(answer)
 }
 
 /// Returns whether a run's `rate` (in kpps) reaches the goal, if there is one. The rate includes

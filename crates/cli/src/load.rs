@@ -197,7 +197,7 @@ fn override_options(path: &mut Path, common: &Common) -> Result<(), Failure> {
         path.run.length = RunLength::Seconds(seconds);
     }
     if let Some(rate) = common.rate {
-        if is_live(path) && rate != Rate::Max {
+        if is_live(path) {
             return Err(Failure::new(
                 "--rate applies only to packets that linerate sends from memory; the sender sets \
                  the rate of live traffic",

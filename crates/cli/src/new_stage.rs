@@ -74,7 +74,7 @@ pub(crate) fn new_stage(args: &NewStageArgs) -> Result<String, Failure> {
         Language::Rust => "cargo test --lib && cargo build --release",
         Language::C => "make && make check",
     };
-    Ok(format!("{list}\ncd {} && {next}    # see README.md for the rest\n{note}", args.name))
+    Ok(format!("{list}\n{note}cd {} && {next}    # see README.md for the rest\n", args.name))
 }
 
 /// Names that a stage's crate cannot have.
@@ -139,7 +139,10 @@ fn origin(given: Option<&str>) -> Result<Found, Failure> {
                 starts.iter().flat_map(|start| start.ancestors()).find(|at| is_checkout(at));
             Ok(match found {
                 Some(folder) => Found::checkout(folder),
-                None => Found::repository(REPOSITORY, "Replace REPOSITORY in Cargo.toml first.\n"),
+                None => Found::repository(
+                    REPOSITORY,
+                    "Replace REPOSITORY in Cargo.toml first (--linerate DIR fills in a checkout). Then:\n",
+                ),
             })
         }
     }

@@ -145,7 +145,12 @@ fn subject(args: &PlanArgs) -> Result<Planned, Failure> {
                     args.sketching.refuse(false)?;
                     (sketched::recosted(described(args)?, &drawn, file)?, None)
                 }
-                None => args.sketching.described(&drawn, file)?,
+                None => {
+                    if !args.output.quiet() {
+                        args.sketching.note_assumptions(&drawn);
+                    }
+                    args.sketching.described(&drawn, file)?
+                }
             };
             Ok(Planned { described, recorded: None, measured_on: Some(record.provenance), text })
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate top`: a live view of a running program.
 
-use crate::emit::{self, Answer};
+use crate::emit::{self, Answer, Notices};
 use crate::failure::Failure;
 use crate::help_text::{examples, paragraphs};
 use crate::parse::{TIME_SYNONYMS, duration, pid};
@@ -70,6 +70,8 @@ pub(crate) struct TopArgs {
     /// Print one window as plain text, then exit
     #[arg(long, conflicts_with = "time")]
     once: bool,
+    #[command(flatten)]
+    _notices: Notices,
 }
 
 impl TopArgs {

@@ -93,7 +93,11 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let rate = if held { "delivered_kpps" } else { "tuned_kpps" };
     let (rate, p99) = (&figures[rate], &figures["tuned_latency_p99_ns"]);
     let is_aside = args.out.as_deref().is_some_and(files::is_stdout);
-    let printed = emit::emit(Forms::from(&common.output).of_path(file).aside(is_aside), &record);
+    let forms = Forms::from(&common.output).of_path(file).aside(is_aside);
+    // Standard output has no name that a command could read.
+    let out = if is_aside { Some(FilePath::new("FILE")) } else { args.out.as_deref() };
+    let written = out.filter(|_| kept.is_some());
+    let printed = emit::emit(forms.written_to(written), &record);
     also(printed, kept.map_or(Ok(()), |kept| write_out(args, file, &loaded, &kept)))?;
     if let Some(error) = cannot_tell {
         return Err(Failure::new(error));

@@ -71,11 +71,12 @@ fn panic_error(ended: &Ended<'_>, report: RunReport) -> RunError {
 fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool) -> RunReport {
     let Pace { timetable, ticks_per_s } = pace;
     let readings: Vec<&Readings> = ended.iter().map(|e| &e.readings).collect();
-    let rates = Rates::from_readings(&readings, ticks_per_s, !job.oversubscribe);
+    let is_live = !job.path.source.ports().is_empty();
+    let has_rate = is_live || timetable.is_some();
+    let rates = Rates::from_readings(&readings, ticks_per_s, !job.oversubscribe, has_rate);
     let seconds = ended.iter().map(|e| e.readings.wall_ns).max().unwrap_or(0) as f64 / 1e9;
     let input = input(job, ended);
     let mean_bytes = input.offered.bytes as f64 / input.offered.packets.max(1) as f64;
-    let is_live = !job.path.source.ports().is_empty();
     // The packet size is unknown until a packet is offered.
     let line = job.path.line.filter(|_| input.offered.packets > 0);
     RunReport {

@@ -134,6 +134,8 @@ fn a_record_of_why_is_asked_only_what_it_can_answer() {
     let report = ask(&asked(&record), None).expect("all of them");
     let ids: Vec<&str> = report.answers.iter().map(|answer| answer.id.as_str()).collect();
     assert_eq!(ids, ["bottleneck", "small-packets"]);
+    let fix = fixtures::why().findings[0].fix.clone().expect("a fix");
+    assert_eq!(report.answers[0].advice, [fix]);
     let bound = answer(&asked(&record), "bound");
     assert_eq!(bound.verdict, AnswerVerdict::CannotTell);
     assert!(bound.sentence.contains("a why record lacks the data"), "{bound:?}");

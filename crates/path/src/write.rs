@@ -30,8 +30,13 @@ pub fn with_mapping(
     }
     let workers = Value::Array(workers(path, mapping));
     let capture = path.source.file().map(|file| ("source", "file", Value::from(file.as_str())));
-    let burst = ("run", "burst", Value::from(i64::from(burst)));
-    for (name, key, value) in capture.into_iter().chain([("mapping", "workers", workers), burst]) {
+    // A burst that the file does not name and that does not change is left out.
+    let run = document.get("run").map(Item::as_table_like);
+    let is_burst_named = run.is_some_and(|run| run.is_none_or(|run| run.contains_key("burst")));
+    let burst = (is_burst_named || burst != path.run.burst)
+        .then(|| ("run", "burst", Value::from(i64::from(burst))));
+    let mapping = ("mapping", "workers", workers);
+    for (name, key, value) in capture.into_iter().chain([mapping]).chain(burst) {
         let section = document.entry(name).or_insert_with(new_section);
         let section = section.as_table_like_mut();
         let section =
@@ -79,8 +84,11 @@ fn replace(section: &mut dyn TableLike, key: &str, mut value: Value) {
 }
 
 /// Restores line endings and byte order mark of the original `text`, which the TOML library
-/// normalizes.
+/// normalizes, and ends the last line.
 fn as_the_user_wrote(text: &str, mut written: String) -> String {
+    if !written.ends_with('\n') {
+        written.push('\n');
+    }
     let ends = text.matches('\n').count();
     if ends > 0 && text.matches("\r\n").count() == ends {
         written = written.replace('\n', "\r\n");

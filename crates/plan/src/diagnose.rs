@@ -73,9 +73,7 @@ pub fn diagnose(run: &RunReport) -> Finding {
     }
     let mut finding = by_waiting(run);
     let is_unpaced = run.offered_kpps.as_ref().is_some_and(|kpps| kpps.as_number().is_none());
-    // The sender of live packets determines their rate.
-    let is_live = run.interfaces.iter().any(|interface| interface.received.is_some());
-    if finding.limit == Limit::Offered && is_unpaced && !is_live {
+    if finding.limit == Limit::Offered && is_unpaced && !run.is_live() {
         finding = held_back(run);
     }
     if let Some(end) = end {

@@ -14,6 +14,8 @@
 //! [`routines`] determines which of the routines timed by `linerate kernels` are worth selecting by
 //! name.
 //!
+//! [`line_rate`] determines how much cheaper the bottleneck must become for line rate.
+//!
 //! [`search`] recommends changes before anything has run, based on a [`predictor`]. The predictor
 //! for this machine is [`formula`], with costs that [`inputs`] takes from a record or a path file.
 //!
@@ -31,6 +33,7 @@ pub mod formula;
 pub mod inputs;
 pub mod kernels;
 pub mod limits;
+pub mod line_rate;
 #[cfg(test)]
 #[path = "../tests/common/memory.rs"]
 mod memory_report;

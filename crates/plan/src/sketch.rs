@@ -19,7 +19,7 @@
 mod read;
 mod text;
 
-pub use text::text;
+pub use text::{assumptions, text};
 
 use linerate_record::{Body, Record};
 use std::fmt;
@@ -193,7 +193,7 @@ pub fn sketch(record: &Record, file: &str, known: Known) -> Result<Sketch, NoSke
         Body::Regions(report) => read::regions(report, file, here),
         // Only the clock of the machine that counted ticks determines their length.
         Body::Strands(report) => read::strands(report, file, known),
-        Body::Why(report) => read::why(report, file),
+        Body::Why(report) => read::why(report, file, known),
         Body::Run(_) | Body::Tune(_) => Err(NoSketch::HasPath),
         _ => Err(NoSketch::OtherKind),
     };

@@ -463,6 +463,11 @@ impl RunReport {
 }
 
 impl RunReport {
+    /// Returns whether the packets came from network interfaces, so that their sender sets the rate.
+    pub fn is_live(&self) -> bool {
+        self.interfaces.iter().any(|interface| interface.received.is_some())
+    }
+
     /// Returns whether a stage dropped or consumed packets.
     pub fn ends_packets(&self) -> bool {
         let mut stages = self.workers.iter().flat_map(WorkerReport::path_stages);

@@ -130,6 +130,9 @@ pub enum Layout {
 /// know the name replace it.
 pub const PATH_FILE: &str = "PATH.toml";
 
+/// Placeholder for the file to which a tuned path was written, like [`PATH_FILE`].
+pub const TUNED_FILE: &str = "TUNED.toml";
+
 /// Options for rendering a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -141,6 +144,9 @@ pub struct Options {
     pub glyphs: Glyphs,
     /// Layout of event counts or of a profile.
     pub layout: Layout,
+    /// Whether the command that prints this report writes the tuned path to [`TUNED_FILE`], so that
+    /// the report need not say how to write it.
+    pub is_written: bool,
 }
 
 /// Word-wraps `text`, indents each line by `indent` columns, and appends a trailing newline.

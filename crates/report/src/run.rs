@@ -51,7 +51,7 @@ pub(crate) fn screen(report: &RunReport, style: &Style) -> String {
         + &interfaces::line(report, style);
     stacked(&[
         rates,
-        limited(&stages(report, style), 16),
+        limited(&stages(report, style), 16) + &whole_run(report, style),
         limited(&sleeps(report, style), 5),
         limited(&drops(report, style), 5),
         limited(&input::rejected(report, style), 4),
@@ -248,6 +248,26 @@ fn stages(report: &RunReport, style: &Style) -> String {
         grid.row(cells);
     }
     grid.render(style)
+}
+
+/// Difference between throughput and the rate of the rows from which it is explained.
+const NOTED_DIFFERENCE: f64 = 0.05;
+
+/// Explains why the rates of the rows differ from throughput; empty if they hardly differ.
+fn whole_run(report: &RunReport, style: &Style) -> String {
+    let first = report.workers.iter().filter(|worker| worker.segment == 0);
+    let taken = first.map(|worker| worker.stages.first()?.kpps).sum::<Option<f64>>();
+    let Some((taken, rate)) = taken.zip(report.processed_kpps.as_number()) else {
+        return String::new();
+    };
+    if (taken - rate).abs() <= NOTED_DIFFERENCE * rate {
+        return String::new();
+    }
+    // The method names the packets, and then the windows.
+    let method = &report.processed_kpps.method;
+    let windows = method.split_once(", ").map_or(method.as_str(), |(_, windows)| windows);
+    let text = format!("kpps per stage: whole run, {} in all; throughput: {windows}", Kpps(taken));
+    labelled("", Paint::Head, &clean(&text), style)
 }
 
 /// Explains missing cycles, once for all stages.

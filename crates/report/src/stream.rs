@@ -131,8 +131,11 @@ fn gain(finding: &WhyFinding) -> String {
             let next = gain.then_limited_by.as_deref();
             let next = next.map_or(String::new(), |next| format!("; the next limit is {next}"));
             format!(
-                "throughput +{} %, measured in this sweep{next}",
-                quoted(&gain.percent, significant)
+                "throughput {}, measured in this sweep{next}",
+                quoted(&gain.percent, |percent| {
+                    let sign = if percent > 0.0 { "+" } else { "" };
+                    format!("{sign}{} %", significant(percent))
+                })
             )
         }
     }

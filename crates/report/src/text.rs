@@ -27,7 +27,7 @@ pub fn text(record: &Record, options: &Options) -> String {
     let narrow = &at_least(NARROWEST, options);
     let whole = &at_least(WHOLE, options);
     if options.detail == Detail::Screen && options.layout == Layout::Table {
-        return screen::screen(record, narrow, whole, options.glyphs);
+        return screen::screen(record, narrow, whole, options);
     }
     match &record.body {
         Body::Run(report) => of_quota(report, record, whole) + &of_run(report, whole, narrow),

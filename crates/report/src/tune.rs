@@ -7,9 +7,10 @@ use crate::input;
 use crate::layout::{CHOSEN, Grid, Paint, labelled, limited, stacked};
 use crate::run::{few_buckets, kpps, standing};
 use crate::shares;
-use crate::value::{ABSENT, clean, interval, percent, quoted, tiers};
-use crate::{PATH_FILE, Style};
+use crate::value::{ABSENT, clean, interval, percent, quoted, reason, tiers};
+use crate::{PATH_FILE, Style, TUNED_FILE};
 use linerate_plan::MAX_WORKERS;
+use linerate_plan::line_rate::to_line_rate;
 use linerate_record::Figure;
 use linerate_record::run::DeadEnd;
 use linerate_record::tune::{Candidate, RoundLatency, RuledOut, TuneReport};
@@ -30,29 +31,66 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
     ])
 }
 
-/// Formats one screen: bottleneck, candidates, result.
-pub(crate) fn screen(report: &TuneReport, style: &Style) -> String {
-    let write = match (report.chosen, &report.predicted_from) {
-        _ if dead_end(report).is_some() => {
-            dead_end(report).map_or("", |end| end.remedy()).to_owned()
-        }
-        (Some(_), _) => "add --out FILE to write the path with this mapping".to_owned(),
-        (None, Some(_)) => format!("linerate tune {PATH_FILE}  # measure the candidates"),
-        (None, None) => match &report.finding.bottleneck {
-            Some(stage) => {
-                format!("make `{stage}` cheaper; linerate run --details breaks down its cost")
-            }
-            None => "linerate run --details  # show where each worker spends its time".to_owned(),
-        },
-    };
+/// Formats one screen: bottleneck, candidates, result. `is_written` is as in [`crate::Options`].
+pub(crate) fn screen(report: &TuneReport, is_written: bool, style: &Style) -> String {
     stacked(&[
         line("evidence", &report.finding.sentence, style)
             + &replicas(report, style)
             + &outcome(report, style)
-            + &line("do", &write, style),
+            + &next(report, is_written, style),
         limited(&candidates(report, style), 16),
         limited(&standing(&report.tuned, style), 8),
     ])
+}
+
+/// Formats what to do next: run or write the chosen mapping, and make the bottleneck cheaper.
+fn next(report: &TuneReport, is_written: bool, style: &Style) -> String {
+    if let Some(end) = dead_end(report) {
+        return line("do", end.remedy(), style);
+    }
+    if report.predicted_from.is_some() && report.chosen.is_none() {
+        let measure = format!("linerate tune {PATH_FILE}  # measure the candidates");
+        return line("do", &measure, style);
+    }
+    let file = if is_written { TUNED_FILE } else { PATH_FILE };
+    let mapping = match (report.chosen, is_written) {
+        (None, _) => String::new(),
+        (Some(_), true) => {
+            line("do", &format!("linerate run {file}  # run the path with this mapping"), style)
+        }
+        (Some(_), false) => line("do", "add --out FILE to write the path with this mapping", style),
+    };
+    let label = if mapping.is_empty() { "do" } else { "then" };
+    mapping + &cheaper(report, file).map_or_else(String::new, |text| line(label, &text, style))
+}
+
+/// Describes how to reach line rate or, without one, a higher rate, with the mapping that was kept;
+/// `None` if that takes nothing. A path without a line rate for which a mapping was found may be
+/// fast enough.
+fn cheaper(report: &TuneReport, file: &str) -> Option<String> {
+    let inside = format!("look inside: linerate profile -- linerate run {file}");
+    let rate = measured(report).as_number();
+    match (report.tuned.line_rate_kpps, rate) {
+        (Some(line), Some(rate)) if rate >= line => None,
+        (Some(_), Some(rate)) => Some(match to_line_rate(&report.tuned, rate) {
+            Some(needed) => format!("{needed}; {inside}"),
+            None => inside,
+        }),
+        _ if report.chosen.is_some() => None,
+        _ => Some(match &report.finding.bottleneck {
+            Some(stage) => format!("make `{stage}` cheaper; {inside}"),
+            None => "linerate run --details  # show where each worker spends its time".to_owned(),
+        }),
+    }
+}
+
+/// Returns the rate of the mapping that was kept.
+fn measured(report: &TuneReport) -> &Figure {
+    let chosen = report.chosen.and_then(|index| report.candidates.get(index as usize));
+    match chosen {
+        Some(chosen) => chosen.measured_kpps.as_ref().unwrap_or(&report.tuned.processed_kpps),
+        None => &report.baseline_kpps,
+    }
 }
 
 /// Returns the stage that dropped every packet, if there is one.
@@ -207,17 +245,17 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
             }
         };
         let mut lines = line("kept", why, style);
-        lines += &latency("latency", &report.latency_before(), style);
+        lines += &latency("latency", &report.latency_before(), report.p99_limit_ns, style);
         lines += &limit(report, style);
         lines += &gap(report, &report.baseline_kpps, style);
         return lines;
     };
-    let after = candidate.measured_kpps.as_ref().unwrap_or(&report.tuned.processed_kpps);
+    let after = measured(report);
     let mut lines = line("before", &kpps(&report.baseline_kpps), style);
-    lines += &latency("", &report.latency_before(), style);
+    lines += &latency("", &report.latency_before(), report.p99_limit_ns, style);
     let after_all = format!("{}, {}", kpps(after), setting(candidate, report));
     lines += &line("after", &after_all, style);
-    lines += &latency("", &report.latency_after(), style);
+    lines += &latency("", &report.latency_after(), report.p99_limit_ns, style);
     lines += &limit(report, style);
     if let Some(speedup) = &candidate.speedup {
         let text = quoted(speedup, |value| format!("{}x", three_digits(value)));
@@ -227,14 +265,16 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
     lines + &gap(report, after, style)
 }
 
-/// Formats the path latency measured in the rounds.
-fn latency(label: &str, of: &RoundLatency, style: &Style) -> String {
+/// Formats the path latency measured in the rounds. With a limit on it, a missing p99 has its
+/// reason.
+fn latency(label: &str, of: &RoundLatency, limit_ns: Option<f64>, style: &Style) -> String {
     let one = |name: &str, figure: &Figure| {
         Some(format!("{name} {}", quoted(figure, |nanos| Nanos(nanos).to_string())))
             .filter(|_| figure.as_number().is_some())
     };
-    let known: Vec<String> =
-        [one("p50", &of.p50), one("p99", &of.p99)].into_iter().flatten().collect();
+    let absent = || format!("p99 {ABSENT} ({})", reason(&of.p99));
+    let p99 = one("p99", &of.p99).or_else(|| limit_ns.map(|_| absent()));
+    let known: Vec<String> = [one("p50", &of.p50), p99].into_iter().flatten().collect();
     match known.is_empty() {
         true => String::new(),
         false => line(label, &known.join(", "), style),

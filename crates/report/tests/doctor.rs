@@ -115,7 +115,8 @@ fn a_screen_shortens_a_text_only_where_a_clause_ends() {
     ];
     let record = Record { body: Body::Doctor(Box::new(report)), ..fixtures::record("doctor") };
     let (detail, glyphs, layout) = (Detail::Screen, Glyphs::Ascii, Layout::Table);
-    let screen = text(&record, &Options { style: PLAIN, detail, glyphs, layout });
+    let screen =
+        text(&record, &Options { style: PLAIN, detail, glyphs, layout, is_written: false });
     assert!(screen.contains("none; it was not measured\n"), "{screen}");
     assert!(screen.contains("programs that reserve them"), "{screen}");
     assert!(!screen.contains(" ..."), "{screen}");

@@ -22,7 +22,8 @@ fn screen(change: impl Fn(&mut ProfileReport)) -> String {
         Some(PacketCount { packets: 100_000, bytes: None, counter: "eth0 rx_packets".to_owned() });
     change(report);
     let (style, detail) = (Style::plain(100), Detail::Screen);
-    let options = Options { style, detail, glyphs: Glyphs::Ascii, layout: Layout::Table };
+    let options =
+        Options { style, detail, glyphs: Glyphs::Ascii, layout: Layout::Table, is_written: false };
     text(&record, &options).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -84,7 +85,8 @@ fn many_incomplete_chains_come_with_the_option_that_copies_more_stack() {
 #[test]
 fn a_comparison_begins_with_the_function_that_changed_most() {
     let (style, detail) = (Style::plain(100), Detail::Screen);
-    let options = Options { style, detail, glyphs: Glyphs::Ascii, layout: Layout::Table };
+    let options =
+        Options { style, detail, glyphs: Glyphs::Ascii, layout: Layout::Table, is_written: false };
     let mut record = fixtures::record("profile_diff");
     let same = text(&record, &options);
     assert!(same.starts_with("No function's cost changed"), "{same}");

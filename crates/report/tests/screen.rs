@@ -28,7 +28,10 @@ fn stored() -> impl Iterator<Item = (&'static str, Record)> {
 
 fn screen(record: &Record, width: usize, detail: Detail) -> String {
     let style = Style::plain(width);
-    text(record, &Options { style, detail, glyphs: Glyphs::Ascii, layout: Layout::Table })
+    text(
+        record,
+        &Options { style, detail, glyphs: Glyphs::Ascii, layout: Layout::Table, is_written: false },
+    )
 }
 
 #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rendering of streams: the table of points, losses by place, methods, plots.
 
+use linerate_record::stats::Estimate;
 use linerate_record::stream::{StreamMethod, StreamMode, StreamReport, StreamUdp};
 use linerate_record::{Figure, Tier, fixtures};
 use linerate_report::{Style, stream, svg};
@@ -87,4 +88,13 @@ fn plots_need_two_fixed_buffers_and_are_well_formed() {
     let mut few = report;
     few.points.truncate(2);
     assert!(svg::stream(&few).is_empty());
+}
+
+#[test]
+fn a_gain_and_its_interval_are_percentages() {
+    let mut report = sweep();
+    let estimate = Estimate { value: 58.8, low: 20.6, high: 93.9, confidence: 0.95, n: 9 };
+    report.findings[0].gain.percent = Figure::number("percent", estimate, Tier::Sw, "by hand");
+    let text = stream(&report, &PLAIN);
+    assert!(text.contains("throughput +58.8 % (+20.6 % to +93.9 %, 95 %), measured"), "{text}");
 }

@@ -19,7 +19,7 @@ fn view(
     let Body::Profile(report) = &mut record.body else { panic!("a profile") };
     change(report);
     let style = Style::plain(width);
-    text(&record, &Options { style, detail, glyphs: Glyphs::Ascii, layout })
+    text(&record, &Options { style, detail, glyphs: Glyphs::Ascii, layout, is_written: false })
 }
 
 fn share(hits: u64, samples: u64) -> Figure {

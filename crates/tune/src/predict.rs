@@ -5,6 +5,7 @@
 use crate::calibrate::Calibration;
 use crate::measure::Measured;
 use linerate_path::mapping::describe_names;
+use linerate_path::model::Mapping;
 use linerate_plan::candidates::{PathShape, Proposal, candidates, order, smaller_bursts};
 use linerate_plan::model::predict as predicted;
 use linerate_record::tune::{Candidate, RuledOut};
@@ -45,20 +46,42 @@ pub fn predict(
         order(&mut advice.proposals);
     }
     if p99_limit_ns.is_some() {
-        let best = advice.proposals.first().map(|best| (best.name.clone(), best.mapping.clone()));
-        let same = ("keep the mapping".to_owned(), measured.mapping.clone());
-        let others = best.into_iter().filter(|(_, mapping)| *mapping != same.1);
-        for (name, mapping) in others.chain([same.clone()]).collect::<Vec<_>>() {
-            let smaller = smaller_bursts(costs, machine, &mapping, costs.burst);
-            let named = smaller
-                .into_iter()
-                .map(|one| Proposal { name: format!("{name}, {}", one.name), ..one });
-            advice.proposals.extend(named);
-        }
+        let smaller = smaller_of_best(
+            &advice.proposals,
+            |mapping| smaller_bursts(costs, machine, mapping, costs.burst),
+            &measured.mapping,
+        );
+        advice.proposals.extend(smaller);
         order(&mut advice.proposals);
     }
     let (proposals, ruled_out) = (advice.proposals, advice.ruled_out);
     Predicted { kernels: kernels.clone(), proposals, ruled_out }
+}
+
+/// Returns the best of the proposals and the baseline with each of the bursts that `smaller`
+/// proposes for a mapping, unless they are proposed already. The best one may have another burst
+/// than the path; its name is then replaced by that of the same mapping with the path's burst.
+fn smaller_of_best(
+    proposals: &[Proposal],
+    smaller: impl Fn(&Mapping) -> Vec<Proposal>,
+    baseline: &Mapping,
+) -> Vec<Proposal> {
+    let same = ("keep the mapping", baseline);
+    let best = proposals.first().map(|best| &best.mapping).filter(|mapping| *mapping != baseline);
+    let named = best.map(|mapping| {
+        // Names of other bursts begin with the name of the mapping.
+        let of_mapping = proposals.iter().filter(|one| one.mapping == *mapping);
+        let name = of_mapping.map(|one| one.name.as_str()).min_by_key(|name| name.len());
+        (name.unwrap_or_default(), mapping)
+    });
+    let with_bursts = named.into_iter().chain([same]).flat_map(|(name, mapping)| {
+        let of_burst = |one: Proposal| Proposal { name: format!("{name}, {}", one.name), ..one };
+        smaller(mapping).into_iter().map(of_burst).collect::<Vec<_>>()
+    });
+    let is_new = |new: &Proposal| {
+        proposals.iter().all(|one| (&one.mapping, one.burst) != (&new.mapping, new.burst))
+    };
+    with_bursts.filter(is_new).collect()
 }
 
 impl Predicted {
@@ -79,5 +102,41 @@ impl Predicted {
             latency: None,
         };
         self.proposals.iter().map(candidate).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_plan::model::Prediction;
+    use linerate_record::stats::Estimate;
+
+    fn proposal(name: &str, stages: usize, burst: u32) -> Proposal {
+        let prediction =
+            Prediction { kpps: Estimate::exactly(1000.0), bottleneck: 0, memory_bound: false };
+        Proposal { name: name.to_owned(), mapping: Mapping::merged(stages), burst, prediction }
+    }
+
+    #[test]
+    fn a_name_has_one_burst_and_no_burst_is_proposed_twice() {
+        let proposals = [
+            proposal("replicate x2, bursts of 256", 5, 256),
+            proposal("replicate x2, bursts of 16", 5, 16),
+            proposal("replicate x2", 5, 32),
+        ];
+        let smaller = |mapping: &Mapping| {
+            let bursts = [("bursts of 8", 8), ("bursts of 16", 16)];
+            let of =
+                |(name, burst)| Proposal { mapping: mapping.clone(), ..proposal(name, 1, burst) };
+            bursts.map(of).to_vec()
+        };
+        let more = smaller_of_best(&proposals, smaller, &Mapping::merged(3));
+        let names: Vec<&str> = more.iter().map(|one| one.name.as_str()).collect();
+        let expected = [
+            "replicate x2, bursts of 8",
+            "keep the mapping, bursts of 8",
+            "keep the mapping, bursts of 16",
+        ];
+        assert_eq!(names, expected);
     }
 }

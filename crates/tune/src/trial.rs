@@ -171,12 +171,18 @@ impl Asked<'_> {
     /// Returns the proposals to try, at most [`CONTENDERS`]: the best one, and the best one of each
     /// other mapping. If the best has a larger burst than the path, it is also tried with the
     /// path's burst, since higher latency is only worthwhile if the gain is certain. With a latency
-    /// limit, the best mapping is also tried with its smallest burst. The baseline mapping with
+    /// limit, bursts larger than the path's are not tried, and the best mapping is also tried with
+    /// its smallest burst. The baseline mapping with
     /// other kernels is always tried if proposed, since only this run shows the effect of the
     /// kernels alone.
     fn contenders<'p>(&self, proposals: &'p [Proposal]) -> Vec<Tried<'p>> {
-        let all =
-            || proposals.iter().enumerate().map(|(index, proposal)| Tried { index, proposal });
+        // With a limit, the runs are spent on bursts that may meet it.
+        let is_tried =
+            |one: &Tried<'_>| self.p99_limit_ns.is_none() || one.proposal.burst <= self.burst;
+        let all = || {
+            let all = proposals.iter().enumerate();
+            all.map(|(index, proposal)| Tried { index, proposal }).filter(is_tried)
+        };
         let is_new = |tried: &[Tried<'_>], proposal: &Proposal| {
             tried.iter().all(|other| other.proposal.mapping != proposal.mapping)
         };
@@ -303,5 +309,14 @@ mod tests {
         assert_eq!(bursts(&second), [(0, 64), (2, 32), (1, 32)]);
         let same = [proposal(5, 32), proposal(6, 32), proposal(7, 32), proposal(3, 32)];
         assert_eq!(bursts(&same), [(0, 32), (1, 32), (3, 32)]);
+        // With a latency limit, larger bursts than the path's are left out, and the smallest one is
+        // tried as well.
+        let asked = Asked { p99_limit_ns: Some(50e3), ..asked };
+        let proposals =
+            [proposal(5, 256), proposal(5, 64), proposal(5, 32), proposal(6, 32), proposal(5, 8)];
+        let tried = asked.contenders(&proposals);
+        let tried: Vec<(usize, u32)> =
+            tried.iter().map(|one| (one.index, one.proposal.burst)).collect();
+        assert_eq!(tried, [(2, 32), (3, 32), (4, 8)]);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Generates a path file from another program's record.
 
+use crate::emit;
 use crate::failure::Failure;
 use crate::kinds::specs;
 use clap::Args;
@@ -8,7 +9,7 @@ use linerate_path::check::{Described, read_to_plan};
 use linerate_path::costs::GivenCosts;
 use linerate_path::model::PacketClass;
 use linerate_path::spec::State;
-use linerate_plan::sketch::{Known, Sketch, sketch, text};
+use linerate_plan::sketch::{Known, Sketch, assumptions, sketch, text};
 use linerate_record::Record;
 use std::path::{Path, PathBuf};
 
@@ -71,6 +72,13 @@ impl Sketching {
         let name = file.display().to_string();
         sketch(record, &name, known)
             .map_err(|lacking| Failure::new(format!("--from {name}: {lacking}")))
+    }
+
+    /// Prints what the generated path file assumes to stderr.
+    pub(super) fn note_assumptions(&self, drawn: &Sketch) {
+        for assumed in assumptions(drawn, self.state, self.frame) {
+            emit::say(&format!("linerate: assumed: {assumed}\n"));
+        }
     }
 
     /// Parses the generated path file. Returns the path and the text.

@@ -160,6 +160,12 @@ fn options_that_do_not_fit_the_path_are_refused() {
         let said = refused(&["run", &file, option[0], option[1]]);
         assert!(words.iter().all(|word| said.contains(word)), "{words:?} not in {said}");
     }
+    let live = "[source]\nkind = \"interface\"\nname = \"lo\"\n[[stage]]\nkind = \"parse\"\n";
+    let live = folder.write("live.toml", live);
+    for rate in ["max", "1Mpps"] {
+        let said = refused(&["run", "--check", &live, "--rate", rate]);
+        assert!(said.contains("the sender sets the rate of live traffic"), "{said}");
+    }
 }
 
 #[test]

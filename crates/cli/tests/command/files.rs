@@ -2,7 +2,7 @@
 //! Tests files that commands read and write. Naming a file twice, or one that cannot be written,
 //! must not lose data.
 
-use crate::rig::{Done, EDGE_CAPTURE, Folder, linerate};
+use crate::rig::{Done, EDGE_CAPTURE, Folder, command, linerate};
 use linerate_record::Record;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -193,4 +193,18 @@ fn a_dash_is_standard_input_and_output() {
     let names: Vec<String> = contents(&folder).into_iter().map(|(name, _)| name).collect();
     assert!(!names.iter().any(|name| name == "-"), "{names:?}");
     refused(&folder, &["tune", "--record", "-", "--out", "-", &path], SAME);
+}
+
+#[test]
+fn tune_with_out_names_the_file_that_it_wrote() {
+    let folder = folder();
+    let [path, out] = ["path.toml", "better.toml"].map(|name| folder.file(name));
+    let mut tune = command(&["tune", "--time", "200ms", "--out", &out, &path]);
+    let done = tune.env_remove("LINERATE_DETAILS").output().expect("the program starts");
+    let screen = String::from_utf8(done.stdout).expect("the program prints UTF-8");
+    assert!(!screen.contains("--out") && !screen.contains("TUNED"), "{screen}");
+    // A busy machine, or one where no mapping is faster, has nothing to recommend.
+    let is_faster = screen.contains("\nafter  ");
+    let advice = format!("\ndo          linerate run {out}  # run the path with this mapping");
+    assert_eq!(screen.contains(&advice), is_faster, "{screen}");
 }

@@ -157,3 +157,18 @@ fn the_document_s_application_is_planned_on_its_processor() {
     std::fs::write(&file, slow).expect("as before");
     refused(&["--machine", "t1", &file], &["no packet gets through", "[[costs.stages]]"]);
 }
+
+#[test]
+fn what_a_path_from_regions_assumes_is_printed() {
+    let folder = Folder::new();
+    let file = crate::regions::recorded(&folder);
+    let plan = ["plan", "--from", &file, "--packets", "96"];
+    let done = linerate(&plan);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    for assumed in ["so each has one replica (--state flow or none if not)", "64 bytes with FCS"] {
+        let count = done.stderr.lines().filter(|line| line.contains(assumed)).count();
+        assert_eq!(count, 1, "{assumed}: {done:?}");
+    }
+    let given = linerate(&[&plan[..], &["--state", "flow", "--frame", "128"]].concat());
+    assert!(!given.stderr.contains("assumed"), "{given:?}");
+}

@@ -38,6 +38,21 @@ fn the_status_says_whether_a_goal_is_met() {
     assert_status_of_goal(&folder, &fast, "line", 900e12 / 8.0 / 1538.0 / 1e3);
 }
 
+#[test]
+fn the_verdict_on_a_latency_limit_is_printed() {
+    let folder = Folder::new();
+    let file = folder.write("path.toml", edge(&[]));
+    for (limit, status, verdict) in [("1ns", 1, "1 ns: missed, with "), ("1000s", 0, "met, with ")]
+    {
+        let done = linerate(&["run", &file, "--time", "500ms", "--p99", limit]);
+        let is_undecided = done.stderr.contains("cannot tell whether --p99 is met: ");
+        let expected = if is_undecided { 2 } else { status };
+        assert_eq!(done.status, Some(expected), "{done:?}");
+        let is_printed = done.stderr.contains("linerate: p99 of at most ");
+        assert_eq!(is_printed && done.stderr.contains(verdict), !is_undecided, "{done:?}");
+    }
+}
+
 /// Returns a path whose second worker panics at the 777th packet it receives from the first.
 fn broken(folder: &Folder) -> String {
     let text = split_path(&["parse", "fault"], "packets = 100000");
@@ -173,6 +188,8 @@ fn warnings_and_results_do_not_mix() {
     let done = linerate(&arguments);
     assert_eq!(done.status, Some(0), "{done:?}");
     assert!(done.stderr.contains("warning:") && !done.stdout.contains("warning:"), "{done:?}");
+    let is_debug = done.stderr.contains("linerate: unoptimized build: ");
+    assert_eq!(is_debug, cfg!(debug_assertions), "{done:?}");
     let quiet = linerate(&[&arguments[..], &["--quiet"]].concat());
     assert_eq!((quiet.status, quiet.stderr.as_str()), (Some(0), ""));
     assert!(!quiet.stdout.contains('\u{1b}'), "colours only for terminals: {}", quiet.stdout);

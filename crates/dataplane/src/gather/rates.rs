@@ -14,6 +14,11 @@ const BURSTS_TOGETHER: f64 = 50.0;
 /// assumed to catch up after each preemption.
 const CAUGHT_UP: u64 = 2;
 
+/// Maximum ratio of the rate of clean windows to that of the whole run, per time that the workers
+/// ran. The two agree on a saturated path. Packets that arrive at a rate of their own wait while the
+/// workers are off the CPU, so clean windows may hold little but their backlog.
+const BACKLOG: f64 = 2.0;
+
 /// Minimum number of rate samples that must remain after merging windows.
 const TOGETHER_MIN: usize = 8;
 
@@ -22,7 +27,8 @@ const TOGETHER_MIN: usize = 8;
 /// On a saturated path, interrupted windows have lower throughput, so only windows that are clean
 /// on every worker are used. A path with idle time catches up after an interruption, so all its
 /// windows are used. Using only clean windows would bias its rate, because periodic packets and
-/// periodic interruptions may always, or never, coincide.
+/// periodic interruptions may always, or never, coincide. All windows are used as well if clean ones
+/// only show how fast the path handles a backlog ([`BACKLOG`]).
 ///
 /// If workers share a CPU, time lost to other programs cannot be distinguished from time lost to
 /// another worker. In this case, the argument `tells_lost` of
@@ -40,8 +46,29 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    pub(super) fn from_readings(workers: &[&Readings], ticks_per_s: f64, tells_lost: bool) -> Self {
+    /// `has_rate` is whether packets arrive at a rate of their own, rather than as fast as the path
+    /// takes them.
+    pub(super) fn from_readings(
+        workers: &[&Readings],
+        ticks_per_s: f64,
+        tells_lost: bool,
+        has_rate: bool,
+    ) -> Self {
         let all = tells_lost && workers.iter().all(|readings| has_caught_up(readings));
+        let rates = Self::of_windows(workers, ticks_per_s, all);
+        if all || !tells_lost || !has_rate {
+            return rates;
+        }
+        let whole = Self::of_windows(workers, ticks_per_s, true);
+        let ran: f64 = workers.iter().map(|readings| running_share(readings)).product();
+        match rates.mean() * ran > BACKLOG * whole.mean() {
+            true => whole,
+            false => rates,
+        }
+    }
+
+    /// Joins the windows of all workers: `all` of them, or the clean ones.
+    fn of_windows(workers: &[&Readings], ticks_per_s: f64, all: bool) -> Self {
         let mut joined: BTreeMap<u64, (usize, f64, f64, f64)> = BTreeMap::new();
         let stride = workers.iter().map(|readings| readings.stride).max().unwrap_or(1);
         for readings in workers {
@@ -69,6 +96,12 @@ impl Rates {
             }
         }
         rates
+    }
+
+    /// Returns the processed packets per ms over all windows; 0 without windows.
+    fn mean(&self) -> f64 {
+        let milliseconds: f64 = self.milliseconds.iter().sum();
+        self.processed.iter().sum::<f64>() / milliseconds.max(f64::MIN_POSITIVE)
     }
 
     /// Returns the median rate over the windows. The mean would be biased: after being preempted, a
@@ -101,6 +134,12 @@ impl Rates {
 
 fn has_caught_up(readings: &Readings) -> bool {
     readings.starved > 0 && readings.starved >= CAUGHT_UP * readings.lost
+}
+
+/// Returns the fraction of time in which a worker was on its CPU.
+fn running_share(readings: &Readings) -> f64 {
+    let running = (readings.busy + readings.starved + readings.blocked) as f64;
+    running / (running + readings.lost as f64).max(1.0)
 }
 
 /// Returns the largest mean burst size of any worker, in packets.

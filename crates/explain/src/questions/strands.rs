@@ -56,7 +56,9 @@ pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
 fn of_observed(why: &WhyReport, file: &str) -> Reply {
     match why.findings.first() {
         Some(finding) => {
-            Reply::answered(finding.sentence.clone()).then(format!("linerate report {file}"))
+            let fix: Vec<&str> = finding.fix.as_deref().into_iter().collect();
+            let reply = Reply::answered(finding.sentence.clone()).advise(&fix);
+            reply.then(format!("linerate report {file}"))
         }
         None => Reply::cannot_tell("the record contains no findings", "linerate why PROGRAM"),
     }

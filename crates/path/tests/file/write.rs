@@ -124,3 +124,14 @@ fn rejects_text_that_is_not_a_path() {
         assert_eq!(format!("{}:{}", problem.line, problem.column), place, "{other}");
     }
 }
+
+#[test]
+fn a_burst_is_written_if_it_changes_and_the_last_line_ends() {
+    let text = "source = { kind = 'generator' }\n[[stage]]\nkind = 'parse'\n[mapping]\n\
+                workers = [{ stages = ['parse'] }]";
+    let path = read(text, STEM, KINDS).expect("the file is valid").path;
+    let same = with_mapping(text, &path, &path.mapping, path.run.burst).expect("it is TOML");
+    assert!(!same.contains("burst") && same.ends_with("]\n"), "{same:?}");
+    let other = with_mapping(text, &path, &path.mapping, 64).expect("it is TOML");
+    assert!(other.ends_with("\n[run]\nburst = 64\n"), "{other:?}");
+}

@@ -248,17 +248,20 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
 
 /// Derives a sketch with one stage per group of threads whose names differ only in a trailing
 /// number.
-pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
+pub(super) fn why(report: &WhyReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
+    const REMEDY: &str = "give that of the window, --packets N; `linerate why` counts the packets \
+                          of a program in its own network namespace, or whose sockets root can read";
     let observed = &report.observation;
     let base = |thread: &ThreadActivity| {
         let name = thread.name.trim_end_matches(|c: char| c.is_ascii_digit() || "-_:/".contains(c));
         if name.is_empty() { thread.name.clone() } else { name.to_owned() }
     };
     let mut groups: Vec<(String, f64, u32)> = Vec::new();
-    let packets = observed.packets.as_ref().map_or(0, |count| count.packets);
+    let counted = observed.packets.as_ref().map(|count| count.packets as f64);
+    let packets = known.packets.or(counted).filter(|packets| *packets > 0.0);
     let cost = |thread: &ThreadActivity| {
         let of_polling = thread.cost_ns.as_number().filter(|ns| *ns > 0.0);
-        of_polling.or_else(|| cost_without_polling(thread, packets))
+        of_polling.or_else(|| cost_without_polling(thread, packets?))
     };
     for thread in &observed.threads {
         let Some(ns) = cost(thread) else { continue };
@@ -268,10 +271,17 @@ pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
             None => groups.push((name, ns, 1)),
         }
     }
+    if groups.is_empty() && packets.is_none() {
+        return Err(NoSketch::Packets { remedy: REMEDY });
+    }
     if groups.is_empty() {
         // The first thread is the one with the most CPU time.
         let reason = observed.threads.iter().find_map(|thread| thread.cost_ns.reason.clone());
         let reason = reason.unwrap_or_else(|| "no thread processed packets".to_owned());
+        let reason = format!(
+            "work and polling cannot be separated: {reason}; watch at a lower load, at which the \
+             threads sleep, or mark the stages as regions"
+        );
         return Err(NoSketch::Times { reason });
     }
     let mut names = Names::default();
@@ -283,7 +293,7 @@ pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
         threads: *threads,
     });
     let bytes = observed.packets.as_ref().and_then(PacketCount::frame_bytes);
-    let rate = observed.packets.as_ref().map(|count| count.packets as f64 / observed.elapsed_s);
+    let rate = packets.map(|packets| packets / observed.elapsed_s);
     Ok(Sketch {
         from: format!("why, {file}"),
         stages: stages.collect(),
@@ -299,14 +309,14 @@ pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
 
 /// Returns the CPU time of a thread per packet of the program, in ns; `None` if the thread hardly
 /// runs, or if it hardly sleeps and may therefore be polling.
-fn cost_without_polling(thread: &ThreadActivity, packets: u64) -> Option<f64> {
+fn cost_without_polling(thread: &ThreadActivity, packets: f64) -> Option<f64> {
     /// Minimum fraction of time on a CPU and asleep: more than the error of kernel accounting.
     const RUNS: f64 = 0.01;
     const SLEEPS: f64 = 0.05;
     let runs = thread.share_of(ThreadState::is_on_cpu);
     let sleeps = thread.share_of(|state| state == ThreadState::Asleep);
-    let is_known = runs >= RUNS && sleeps >= SLEEPS && packets > 0;
-    is_known.then(|| runs * thread.elapsed_s * 1e9 / packets as f64)
+    let is_known = runs >= RUNS && sleeps >= SLEEPS;
+    is_known.then(|| runs * thread.elapsed_s * 1e9 / packets)
 }
 
 fn reason_of(figure: &Figure) -> &str {

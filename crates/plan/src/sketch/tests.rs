@@ -91,6 +91,11 @@ fn what_nothing_says_is_assumed_and_said() {
     let said = text(&sketch, "r", None, None, None);
     assert!(said.contains("state = \"global\"  # assumed"), "{said}");
     assert!(said.contains("64 bytes with FCS are assumed"), "{said}");
+    let assumed = assumptions(&sketch, None, None).join("; ");
+    let expected = "`loop` has global state, so it has one replica (--state flow or none if not); \
+                    frames have 64 bytes with FCS (--frame)";
+    assert_eq!(assumed, expected);
+    assert!(assumptions(&sketch, Some(State::None), Some(1518)).is_empty());
     let given = text(&sketch, "r", Some(State::None), None, Some(1518));
     assert!(given.contains("state = \"none\"\n") && given.contains("sizes = [1514]"), "{given}");
     let packets = Known { packets: Some(1e6), ..Known::default() };
@@ -160,13 +165,20 @@ fn a_thread_that_sleeps_costs_its_cpu_time_per_packet() {
         time.share = Figure::exact("ratio", share, Tier::Sw, "by hand");
     }
     seen.observation.threads.push(helper);
-    let found = read::why(&seen, "r").expect("a sketch");
+    let found = read::why(&seen, "r", Known::default()).expect("a sketch");
     let stages: Vec<(&str, f64)> =
         found.stages.iter().map(|stage| (stage.name.as_str(), stage.ns)).collect();
     assert_eq!(stages, [("redis-server", 4000.0)]);
     // 20 bytes of payload and 66 of headers.
     assert_eq!(found.frame_bytes, Some(86.0));
+    // A count on the command line replaces that of the record, and one that is missing.
+    let packets = seen.observation.packets.take().expect("a count").packets as f64;
+    let twice = Known { packets: Some(2.0 * packets), ..Known::default() };
+    assert_eq!(read::why(&seen, "r", twice).expect("a sketch").stages[0].ns, 2000.0);
+    let error = read::why(&seen, "r", Known::default()).expect_err("no packets are known");
+    assert!(error.to_string().contains("--packets N"), "{error}");
     // The helper thread alone processes no packets.
     seen.observation.threads.remove(0);
-    assert!(matches!(read::why(&seen, "r"), Err(NoSketch::Times { .. })));
+    let error = read::why(&seen, "r", twice).expect_err("nothing is known of a thread");
+    assert!(error.to_string().contains("watch at a lower load"), "{error}");
 }

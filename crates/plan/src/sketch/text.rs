@@ -60,6 +60,28 @@ pub fn text(
     text
 }
 
+/// Lists what [`text()`] assumes because neither the record nor the user says it, and the options
+/// that replace these assumptions. The arguments are as for [`text()`].
+pub fn assumptions(sketch: &Sketch, state: Option<State>, frame_bytes: Option<u32>) -> Vec<String> {
+    let mut all = Vec::new();
+    let of_one_thread = sketch.stages.iter().filter(|stage| stage.threads <= 1);
+    let names: Vec<String> = of_one_thread.map(|stage| format!("`{}`", stage.name)).collect();
+    let replicas = "(--state flow or none if not)";
+    match names.as_slice() {
+        [] => {}
+        _ if state.is_some() => {}
+        [name] => all.push(format!("{name} has global state, so it has one replica {replicas}")),
+        [..] => {
+            let names = names.join(", ");
+            all.push(format!("{names} have global state, so each has one replica {replicas}"));
+        }
+    }
+    if frame_bytes.is_none() && sketch.frame_bytes.is_none() {
+        all.push(format!("frames have {FRAME_BYTES} bytes with FCS (--frame)"));
+    }
+    all
+}
+
 fn cost(stage: &Part, state: Option<State>) -> String {
     let (state, why) = match state {
         Some(state) => (state, ""),

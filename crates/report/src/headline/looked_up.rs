@@ -3,7 +3,7 @@
 
 use super::{claim, share};
 use crate::value::{ABSENT, clean, cut, interval, percent, reason, significant};
-use linerate_record::answers::{AnswerVerdict, AnswersReport};
+use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport};
 use linerate_record::doctor::{DoctorReport, Verdict};
 use linerate_record::kernels::KernelsReport;
 use linerate_record::memory::{MemoryLevel, MemoryReport};
@@ -227,9 +227,13 @@ pub(super) fn of_strands(report: &StrandsReport) -> Vec<String> {
 /// Returns the first answer, and how many questions were answered.
 pub(super) fn of_answers(report: &AnswersReport) -> Vec<String> {
     let answered = || report.answers.iter().filter(|one| one.verdict == AnswerVerdict::Answered);
-    let first = answered().next().map(|answer| claim(&answer.sentence).to_owned());
-    let (known, all) = (answered().count(), report.answers.len());
-    let count = match (all, first.is_some()) {
+    // The finding of an observed program is one long sentence: it is printed once, below.
+    let is_observed = report.kind_of == "why";
+    let first = answered().next().filter(|_| !is_observed);
+    let first = first.map(|answer| claim(&answer.sentence).to_owned());
+    let is_known = |one: &&Answer| one.verdict != AnswerVerdict::CannotTell;
+    let (known, all) = (report.answers.iter().filter(is_known).count(), report.answers.len());
+    let count = match (all, first.is_some() || is_observed && known == 1) {
         (1, true) => String::new(),
         _ => format!("{known} of {all} questions answered"),
     };

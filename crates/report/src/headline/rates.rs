@@ -10,7 +10,7 @@ use linerate_record::budget::BudgetReport;
 use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;
 use linerate_record::tune::{Candidate, Finding, Limit, TuneReport};
-use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
+use linerate_record::units::{BitsPerSecond, Kpps, Nanos, three_digits};
 use linerate_record::{Body, Record};
 
 /// Maximum width, in columns, of the name of a candidate or change. Longer names are cut to leave
@@ -119,12 +119,20 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
     };
     let paired = chosen.and_then(|chosen| chosen.speedup.as_ref()?.as_number());
     let factor = faster(paired, after.zip(before.filter(|kpps| *kpps > 0.0)).map(|(a, b)| a / b));
+    let ratio = paired.or(after.zip(before).map(|(a, b)| a / b));
+    let limit = report.p99_limit_ns.filter(|_| word.is_empty());
+    let slower = limit.zip(ratio.filter(|ratio| *ratio < 1.0)).map(|(limit, ratio)| {
+        format!("A p99 of at most {} costs {} % of the rate", Nanos(limit), share(1.0 - ratio))
+    });
     let rates = before.zip(after).map(|(a, b)| format!(": {} to {}", Kpps(a), Kpps(b)));
     let by = cut(&setting(candidate, report), NAME_COLUMNS);
     let replay = report.tuned.replay_share().filter(|replay| replay.share >= HEADLINE_REPLAY);
     let replay = replay.map(|replay| format!("replay: {} % of the work", share(replay.share)));
     vec![
-        format!("{word}{factor} by {by}{}", rates.unwrap_or_default()),
+        match slower {
+            Some(slower) => format!("{slower}{}, by {by}", rates.unwrap_or_default()),
+            None => format!("{word}{factor} by {by}{}", rates.unwrap_or_default()),
+        },
         line_rate(after, line),
         replay.unwrap_or_default(),
     ]

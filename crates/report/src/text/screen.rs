@@ -4,7 +4,7 @@
 use super::{of_flows, sentence_of, sentences};
 use crate::layout::{Paint, labelled, limited, painted, stacked};
 use crate::value::clean;
-use crate::{Detail, Glyphs, PATH_FILE, Style, headline};
+use crate::{Detail, Options, PATH_FILE, Style, headline};
 use linerate_record::run::RunReport;
 use linerate_record::tune::{Limit, TuneReport};
 use linerate_record::{Body, Record};
@@ -13,10 +13,11 @@ use linerate_record::{Body, Record};
 const SCREEN_LINES: usize = 39;
 
 /// Formats the answer and as much of the rest as fits. The last line says how to see the remainder.
-pub(super) fn screen(record: &Record, narrow: &Style, whole: &Style, glyphs: Glyphs) -> String {
+pub(super) fn screen(record: &Record, narrow: &Style, whole: &Style, options: &Options) -> String {
+    let glyphs = options.glyphs;
     let below = match &record.body {
         Body::Run(report) => of_run(report, whole, narrow),
-        Body::Tune(report) => of_tune(report, whole, narrow),
+        Body::Tune(report) => of_tune(report, options.is_written, whole, narrow),
         Body::Plan(report) => crate::plan::screen(report, whole),
         Body::Kernels(report) => crate::kernels::screen(report, narrow),
         Body::Memory(report) => crate::memory::screen(report, &record.provenance, glyphs, whole),
@@ -46,9 +47,12 @@ fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
         let end = report.dead_end();
         let next = match finding.limit {
             _ if end.is_some() => line("do", end.map_or("", |end| end.remedy())),
+            // Another mapping is of no use to a path that reaches line rate.
+            Limit::Processing if reaches_line(report) => String::new(),
             Limit::Processing => {
                 line("do", &format!("linerate tune {PATH_FILE}  # try other mappings"))
             }
+            Limit::Offered if report.is_live() => String::new(),
             Limit::Offered => line("do", "add --rate max to find the maximum rate"),
             Limit::CannotTell => String::new(),
         };
@@ -62,9 +66,15 @@ fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
     stacked(&[finding + &kernels, crate::run::screen(report, whole), notes])
 }
 
-fn of_tune(report: &TuneReport, whole: &Style, narrow: &Style) -> String {
+/// Returns whether a run reached line rate.
+fn reaches_line(report: &RunReport) -> bool {
+    let rate = report.processed_kpps.as_number().zip(report.line_rate_kpps);
+    rate.is_some_and(|(rate, line)| rate >= line)
+}
+
+fn of_tune(report: &TuneReport, is_written: bool, whole: &Style, narrow: &Style) -> String {
     let texts = report.waits.iter().map(String::as_str);
     let texts = [sentence_of(report.packets_home.as_ref())].into_iter().chain(texts);
     let notes: String = texts.map(|text| sentences(text, narrow)).collect();
-    stacked(&[crate::tune::screen(report, whole), notes])
+    stacked(&[crate::tune::screen(report, is_written, whole), notes])
 }

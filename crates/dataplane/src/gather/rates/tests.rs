@@ -38,7 +38,7 @@ fn in_step(windows: u64, starved: u64) -> Readings {
 
 fn kpps(starved: u64, tells_lost: bool) -> Option<f64> {
     let readings = in_step(1_000, starved);
-    let rates = Rates::from_readings(&[&readings], TICKS_PER_SECOND, tells_lost);
+    let rates = Rates::from_readings(&[&readings], TICKS_PER_SECOND, tells_lost, false);
     rates.figure(&rates.delivered, "packets").as_number()
 }
 
@@ -67,7 +67,7 @@ fn windows_of_one_worker_in_a_long_window_of_another_are_not_lost() {
     one.windows[500].cells = 3;
     one.windows[501].delivered += 1;
     other.windows.iter_mut().for_each(|window| window.delivered = 0);
-    let rates = Rates::from_readings(&[&one, &other], TICKS_PER_SECOND, true);
+    let rates = Rates::from_readings(&[&one, &other], TICKS_PER_SECOND, true, false);
     let total: f64 = rates.milliseconds.iter().sum();
     assert!((total - 1_000.0).abs() < 1e-9, "{total} ms");
     assert_eq!(rates.delivered.iter().sum::<f64>(), 500.0);
@@ -105,9 +105,54 @@ fn a_sleeping_worker_changes_no_rate() {
     for tells_lost in [true, false] {
         for stride in [1, 4] {
             let (busy, asleep) = (of_long_windows(1, 4_000, stride), of_long_windows(80, 1, 1));
-            let rates = Rates::from_readings(&[&busy, &asleep], TICKS_PER_SECOND, tells_lost);
+            let rates =
+                Rates::from_readings(&[&busy, &asleep], TICKS_PER_SECOND, tells_lost, false);
             let kpps = rates.figure(&rates.delivered, "packets").as_number();
             assert_eq!(kpps, Some(4_001.0), "{tells_lost} {stride}");
         }
     }
+}
+
+/// Returns the readings of a worker that is off its CPU in five of six windows, for `lost` of the
+/// time. In the sixth, it handles 22 packets: those that waited.
+fn of_backlog(lost: f64) -> Readings {
+    let window = |index: u64| {
+        let packets = if index % 6 == 5 { 22 } else { 0 };
+        Window {
+            index,
+            cells: 1,
+            ticks: 1_000,
+            clean: packets > 0,
+            taken: packets,
+            delivered: packets,
+            packets,
+            ..Window::default()
+        }
+    };
+    let lost = (1e6 * lost) as u64;
+    Readings {
+        busy: 1_000_000 - lost,
+        lost,
+        packets: 3_652,
+        burst_sizes: [166; crate::meter::BURST_BUCKETS],
+        windows: (0..1_000).map(window).collect(),
+        stride: 1,
+        ..Readings::default()
+    }
+}
+
+#[test]
+fn a_backlog_is_not_the_rate_at_which_packets_arrive() {
+    let of = |lost, tells_lost, has_rate| {
+        let readings = of_backlog(lost);
+        let rates = Rates::from_readings(&[&readings], TICKS_PER_SECOND, tells_lost, has_rate);
+        rates.mean()
+    };
+    let whole = 166.0 * 22.0 / 1_000.0;
+    assert_eq!(of(0.3, true, true), whole);
+    // A path that takes packets as fast as it can has no backlog, nor does one that was off its CPU
+    // for all of the time that its clean windows leave.
+    assert_eq!(of(0.3, true, false), 22.0);
+    assert_eq!(of(0.8, true, true), 22.0);
+    assert_eq!(of(0.3, false, true), 22.0);
 }

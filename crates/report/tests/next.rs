@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the screens of `run`, `tune` and `explain` recommend to do next, and how they announce a
+//! loss.
+
+use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport};
+use linerate_record::interfaces::{InterfaceChanges, InterfaceReport, ReceivedReport};
+use linerate_record::run::RunReport;
+use linerate_record::tune::{Limit, RoundLatency, TuneReport};
+use linerate_record::{Body, Figure, Record, Tier, fixtures};
+use linerate_report::{Detail, Glyphs, Layout, Options, Style, text};
+
+fn screen(record: &Record, is_written: bool) -> String {
+    let (style, detail) = (Style::plain(100), Detail::Screen);
+    let options =
+        Options { style, detail, glyphs: Glyphs::Ascii, layout: Layout::Table, is_written };
+    text(record, &options)
+}
+
+fn of_run(change: impl FnOnce(&mut RunReport)) -> String {
+    let mut record = fixtures::record("run");
+    let Body::Run(report) = &mut record.body else { unreachable!("a record of run") };
+    change(report);
+    screen(&record, false)
+}
+
+fn of_tune(is_written: bool, change: impl FnOnce(&mut TuneReport)) -> String {
+    let mut record = fixtures::record("tune");
+    let Body::Tune(report) = &mut record.body else { unreachable!("a record of tune") };
+    change(report);
+    screen(&record, is_written)
+}
+
+/// Sets the line rate to `factor` times the measured rate of the chosen mapping.
+fn set_line(report: &mut TuneReport, factor: f64) {
+    let chosen = &report.candidates[report.chosen.expect("a mapping was chosen") as usize];
+    let kpps = chosen.measured_kpps.as_ref().and_then(Figure::as_number).expect("a rate");
+    report.tuned.line_rate_kpps = Some(factor * kpps);
+}
+
+/// Joins the lines of a text.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_mapping_that_was_written_is_not_advised_to_be_written() {
+    let written = of_tune(true, |_| {});
+    assert!(written.contains("\ndo          linerate run TUNED.toml  # run"), "{written}");
+    assert!(!written.contains("--out"), "{written}");
+    let not_written = of_tune(false, |_| {});
+    assert!(not_written.contains("\ndo          add --out FILE"), "{not_written}");
+}
+
+#[test]
+fn below_line_rate_the_cost_that_the_bottleneck_may_have_is_given() {
+    // The worker of the bottleneck takes 3760 ticks, 739 of them in `gre_encap`: 10 % less leaves 363.
+    let near = joined(&of_tune(true, |report| set_line(report, 1.0 / 0.9)));
+    let expected = "then make `gre_encap` cheaper: at most 363 ticks/packet for line rate, now 739; \
+                    look inside: linerate profile -- linerate run TUNED.toml";
+    assert!(near.contains(expected), "{near}");
+    let far = joined(&of_tune(false, |report| set_line(report, 10.0)));
+    let expected = "then line rate allows worker 0.1 376 of 3760 ticks/packet (`gre_encap`: \
+                    739); look inside: linerate profile -- linerate run PATH.toml";
+    assert!(far.contains(expected), "{far}");
+    let reached = of_tune(true, |report| set_line(report, 0.9));
+    assert!(!reached.contains("\nthen "), "{reached}");
+    let kept = joined(&of_tune(false, |report| {
+        report.chosen = None;
+        report.tuned.line_rate_kpps = None;
+    }));
+    assert!(
+        kept.contains("do make `gre_encap` cheaper; look inside: linerate profile -- "),
+        "{kept}"
+    );
+}
+
+#[test]
+fn a_path_at_line_rate_needs_no_other_mapping() {
+    let advice = "\ndo          linerate tune PATH.toml";
+    assert!(of_run(|_| {}).contains(advice));
+    let text = of_run(|report| report.line_rate_kpps = report.processed_kpps.as_number());
+    assert!(!text.contains("\ndo "), "{text}");
+}
+
+#[test]
+fn the_sender_of_live_packets_is_not_advised() {
+    let offered = |report: &mut RunReport| {
+        report.finding.as_mut().expect("a finding").limit = Limit::Offered;
+    };
+    assert!(of_run(offered).contains("\ndo          add --rate max"));
+    let text = of_run(|report| {
+        offered(report);
+        report.interfaces.push(InterfaceReport {
+            port: "wan".to_owned(),
+            interface: "eth0".to_owned(),
+            io: "af_packet".to_owned(),
+            promiscuous: false,
+            queues: 1,
+            received: Some(ReceivedReport::default()),
+            sent: None,
+            changes: InterfaceChanges::default(),
+        });
+    });
+    assert!(!text.contains("\ndo "), "{text}");
+}
+
+#[test]
+fn a_lower_rate_is_the_price_of_a_latency_limit() {
+    let text = of_tune(false, |report| {
+        report.p99_limit_ns = Some(50e3);
+        let absent = || Figure::absent("ns", Tier::Sw, "by hand", "no round timed enough packets");
+        report.baseline_latency = Some(RoundLatency { p50: absent(), p99: absent() });
+        let chosen = &mut report.candidates[report.chosen.expect("a mapping") as usize];
+        chosen.speedup = Some(Figure::exact("ratio", 0.9, Tier::Sw, "by hand"));
+    });
+    let costs = "A p99 of at most 50 µs costs 10 % of the rate: 725 kpps to 1 Mpps, by merge";
+    assert!(text.starts_with(costs), "{text}");
+    assert!(text.contains("            p99 - (no round timed enough packets)\n"), "{text}");
+}
+
+#[test]
+fn rates_of_rows_that_differ_from_throughput_are_explained() {
+    let text = joined(&of_run(|_| {}));
+    let note = "kpps per stage: whole run, 646 kpps in all; throughput: windows without preemption";
+    assert!(text.contains(note), "{text}");
+    let text = of_run(|report| {
+        report.workers[0].stages[0].kpps = report.processed_kpps.as_number();
+    });
+    assert!(!text.contains("kpps per stage"), "{text}");
+}
+
+#[test]
+fn every_answer_counts_and_a_finding_of_why_is_printed_once() {
+    let answer = |id: &str, verdict| Answer {
+        id: id.to_owned(),
+        question: format!("What of {id}?"),
+        verdict,
+        sentence: format!("the buffer of {id} is full: packets are lost"),
+        evidence: Vec::new(),
+        advice: vec!["raise SO_RCVBUF".to_owned()],
+        next: None,
+    };
+    let of = |kind: &str| {
+        let mut record = fixtures::record("answers");
+        record.body = Body::Answers(Box::new(AnswersReport {
+            of: "record.json".to_owned(),
+            kind_of: kind.to_owned(),
+            answers: vec![
+                answer("bottleneck", AnswerVerdict::Answered),
+                answer("parking", AnswerVerdict::DoesNotArise),
+                answer("bound", AnswerVerdict::CannotTell),
+            ],
+        }));
+        screen(&record, false)
+    };
+    let (run, why) = (of("run"), of("why"));
+    assert!(
+        run.starts_with("the buffer of bottleneck is full; 2 of 3 questions answered\n"),
+        "{run}"
+    );
+    assert!(why.starts_with("2 of 3 questions answered\n"), "{why}");
+    assert_eq!(why.matches("the buffer of bottleneck is full").count(), 1, "{why}");
+    assert!(why.contains("do: raise SO_RCVBUF"), "{why}");
+}
