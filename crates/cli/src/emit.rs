@@ -295,9 +295,9 @@ impl<'a> Forms<'a> {
     }
 }
 
-/// Warning of a build whose figures nobody should compare.
-const UNOPTIMIZED: &str = "linerate: unoptimized build: the figures are those of a debug build; build \
-                           with --release\n";
+/// Warning of a build whose figures are not comparable with others.
+const UNOPTIMIZED: &str = "linerate: unoptimized build: the figures are those of a debug build; \
+                           build with --release\n";
 
 /// Returns whether the figures of a record are times of code of this program, rather than of
 /// another program or from a model.

@@ -141,7 +141,8 @@ fn origin(given: Option<&str>) -> Result<Found, Failure> {
                 Some(folder) => Found::checkout(folder),
                 None => Found::repository(
                     REPOSITORY,
-                    "Replace REPOSITORY in Cargo.toml first (--linerate DIR fills in a checkout). Then:\n",
+                    "Replace REPOSITORY in Cargo.toml first (--linerate DIR fills in a checkout). \
+                     Then:\n",
                 ),
             })
         }

@@ -463,7 +463,7 @@ impl RunReport {
 }
 
 impl RunReport {
-    /// Returns whether the packets came from network interfaces, so that their sender sets the rate.
+    /// Returns whether the packets came from network interfaces: their sender set the rate.
     pub fn is_live(&self) -> bool {
         self.interfaces.iter().any(|interface| interface.received.is_some())
     }

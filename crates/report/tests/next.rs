@@ -53,10 +53,11 @@ fn a_mapping_that_was_written_is_not_advised_to_be_written() {
 
 #[test]
 fn below_line_rate_the_cost_that_the_bottleneck_may_have_is_given() {
-    // The worker of the bottleneck takes 3760 ticks, 739 of them in `gre_encap`: 10 % less leaves 363.
+    // The worker of the bottleneck takes 3760 ticks, 739 of them in `gre_encap`: 10 % less leaves
+    // 363.
     let near = joined(&of_tune(true, |report| set_line(report, 1.0 / 0.9)));
-    let expected = "then make `gre_encap` cheaper: at most 363 ticks/packet for line rate, now 739; \
-                    look inside: linerate profile -- linerate run TUNED.toml";
+    let expected = "then make `gre_encap` cheaper: at most 363 ticks/packet for line rate, now \
+                    739; look inside: linerate profile -- linerate run TUNED.toml";
     assert!(near.contains(expected), "{near}");
     let far = joined(&of_tune(false, |report| set_line(report, 10.0)));
     let expected = "then line rate allows worker 0.1 376 of 3760 ticks/packet (`gre_encap`: \

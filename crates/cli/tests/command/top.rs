@@ -15,7 +15,7 @@ fn busy() -> Started {
 #[test]
 fn without_a_terminal_one_window_is_printed() {
     let busy = busy();
-    for words in [&["top", "-d", "300ms"][..], &["top", "--once", "-d", "300ms"]] {
+    for words in [&["top", "-d", "300ms"][..], &["top", "--once", "-q", "-d", "300ms"]] {
         let done = linerate(&[words, &[&busy.pid()]].concat());
         assert_eq!((done.status, done.stderr.as_str()), (Some(0), ""), "{done:?}");
         let text = &done.stdout;

@@ -15,8 +15,8 @@ const BURSTS_TOGETHER: f64 = 50.0;
 const CAUGHT_UP: u64 = 2;
 
 /// Maximum ratio of the rate of clean windows to that of the whole run, per time that the workers
-/// ran. The two agree on a saturated path. Packets that arrive at a rate of their own wait while the
-/// workers are off the CPU, so clean windows may hold little but their backlog.
+/// ran. The two agree on a saturated path. Packets that arrive at a rate of their own wait while
+/// the workers are off the CPU, so clean windows may hold little but their backlog.
 const BACKLOG: f64 = 2.0;
 
 /// Minimum number of rate samples that must remain after merging windows.
@@ -27,8 +27,8 @@ const TOGETHER_MIN: usize = 8;
 /// On a saturated path, interrupted windows have lower throughput, so only windows that are clean
 /// on every worker are used. A path with idle time catches up after an interruption, so all its
 /// windows are used. Using only clean windows would bias its rate, because periodic packets and
-/// periodic interruptions may always, or never, coincide. All windows are used as well if clean ones
-/// only show how fast the path handles a backlog ([`BACKLOG`]).
+/// periodic interruptions may always, or never, coincide. All windows are used as well if clean
+/// ones only show how fast the path handles a backlog ([`BACKLOG`]).
 ///
 /// If workers share a CPU, time lost to other programs cannot be distinguished from time lost to
 /// another worker. In this case, the argument `tells_lost` of

@@ -250,7 +250,7 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
 /// number.
 pub(super) fn why(report: &WhyReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     const REMEDY: &str = "give that of the window, --packets N; `linerate why` counts the packets \
-                          of a program in its own network namespace, or whose sockets root can read";
+                          of a program in its own network namespace, or whose sockets root reads";
     let observed = &report.observation;
     let base = |thread: &ThreadActivity| {
         let name = thread.name.trim_end_matches(|c: char| c.is_ascii_digit() || "-_:/".contains(c));
