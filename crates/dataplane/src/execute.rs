@@ -16,7 +16,7 @@ use crate::worker::{Control, Head, Worker};
 use linerate_linux as linux;
 use linerate_machine::core_clock;
 use linerate_machine::ticks::ticks;
-use linerate_path::model::{IdlePolicy, RunLength};
+use linerate_path::model::{IdlePolicy, RunLength, Source};
 use linerate_trial::Watch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,7 +93,9 @@ pub(crate) fn execute<'g, const ON: bool>(
     let gate = OnceLock::new();
     std::thread::scope(|scope| {
         let (line, ticket) = line_up(&gate);
-        let ticket = job.live.map(|_| ticket);
+        // A source with a timetable begins on time.
+        let receives = matches!(job.path.source, Source::Interface(_));
+        let ticket = receives.then_some(ticket);
         let mut threads = Vec::with_capacity(workers.len());
         let mut refused = None;
         for (place, worker) in workers {
@@ -243,8 +245,8 @@ fn worker_main<'g, const ON: bool>(
         message(&*payload)
     });
     let cpu_ns = linux::thread_cpu_time_ns() - cpu_ns;
-    worker.close();
     let readings = meter.finish();
+    worker.close();
     let clock = [before, core_clock()];
     let kernels = if job.replays() && panic.is_none() { replays(&worker) } else { Vec::new() };
     Ok(Ended { place, worker, readings, cpu_ns, clock, panic, kernels, counted })

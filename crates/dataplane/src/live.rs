@@ -155,7 +155,6 @@ pub struct Ports {
     pub(crate) interfaces: Vec<Interface>,
     /// Queues that no worker has taken yet; empty after a run.
     queues: Mutex<Queues>,
-    network: Network,
 }
 
 impl Ports {
@@ -174,7 +173,6 @@ impl Ports {
             segment.map_or(1, |segment| segment.replicas as usize)
         };
         let (first, last) = (replicas(mapping.segments.first()), replicas(mapping.segments.last()));
-        let network = Network::own()?;
         let mut interfaces: Vec<Interface> = Vec::new();
         for port in sources.iter().chain(sinks) {
             if !interfaces.iter().any(|known| known.port.interface == port.interface) {
@@ -207,14 +205,14 @@ impl Ports {
         for interface in &mut interfaces {
             interface.index = interface_index(&interface.port.interface)?;
         }
-        Ok(Some(Self { interfaces, queues: Mutex::new(queues), network }))
+        Ok(Some(Self { interfaces, queues: Mutex::new(queues) }))
     }
 
     /// Returns no interfaces at all.
     #[cfg(test)]
     fn none() -> Result<Self, linux::Error> {
         let queues = Mutex::new(Queues::default());
-        Ok(Self { interfaces: Vec::new(), queues, network: Network::own()? })
+        Ok(Self { interfaces: Vec::new(), queues })
     }
 
     /// Returns the names of the interfaces in promiscuous mode.
@@ -236,9 +234,10 @@ impl Ports {
     }
 
     /// Reads the counters of all interfaces in the namespace, keyed by interface index; empty if
-    /// they cannot be read.
+    /// they cannot be read. Opens a socket of its own: the workers of a segment stop at the same
+    /// time, and none may wait for another while its rings fill up.
     pub(crate) fn links(&self) -> BTreeMap<u32, Link> {
-        let links = self.network.links().unwrap_or_default();
+        let links = Network::own().and_then(|network| network.links()).unwrap_or_default();
         links.into_iter().map(|link| (link.index, link)).collect()
     }
 

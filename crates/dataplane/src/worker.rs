@@ -119,8 +119,10 @@ impl<'p> Worker<'_, 'p> {
                 Poll::Finished => break,
                 Poll::Starved => {
                     meter.starved();
-                    self.tail.flush();
-                    self.rest(meter, control);
+                    match self.tail.flush() {
+                        true => self.rest(meter, control),
+                        false => control.relax(),
+                    }
                 }
                 Poll::Blocked => {
                     meter.blocked();
@@ -371,11 +373,13 @@ impl<'p> Worker<'_, 'p> {
 }
 
 impl Tail<'_> {
-    /// Sends frames that the kernel has left in a ring, if the tail is a sink that sends.
+    /// Sends frames that the kernel has left in a ring, if the tail is a sink that sends. Returns
+    /// whether none are left.
     #[inline]
-    fn flush(&mut self) {
-        if let Self::Sink(Sink { live: Some(live), .. }) = self {
-            live.flush();
+    fn flush(&mut self) -> bool {
+        match self {
+            Self::Sink(Sink { live: Some(live), .. }) => live.flush(),
+            _ => true,
         }
     }
 }

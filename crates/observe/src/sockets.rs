@@ -134,7 +134,8 @@ impl Sockets {
         moment: Moment,
     ) {
         let is_start = moment == Moment::Start;
-        if moment != Moment::Within || self.walking.is_due() {
+        let is_walk = moment != Moment::Within || self.walking.is_due();
+        if is_walk {
             let began = self.walking.begin();
             self.find_descriptors(root, pids);
             self.walking.end(began);
@@ -164,8 +165,11 @@ impl Sockets {
         let began = self.tcp_listing.begin();
         let mut tcp = dump(network, InetProtocol::Tcp);
         self.tcp_listing.end(began);
-        let owners = &self.owners;
-        self.census.take(&tcp, |inode| owners.contains_key(&inode), is_start);
+        // Without a walk, the program's new connections have no known owner.
+        if is_walk {
+            let owners = &self.owners;
+            self.census.take(&tcp, |inode| owners.contains_key(&inode), is_start);
+        }
         // With many connections, read a few per slice in rotation. Reading all of them in one slice
         // would make their counts look like a burst.
         if moment == Moment::Within && tcp.len() > PER_SLICE {

@@ -319,6 +319,7 @@ impl Threads {
     /// Begins the first window. Reads the followed threads, whose times count from now on.
     pub(crate) fn begin(&mut self, root: &Root, at_ns: u64) {
         self.read(root, 0, at_ns);
+        self.all.iter_mut().for_each(|thread| thread.read_status(root));
         self.all.iter_mut().for_each(Thread::begin_window);
     }
 

@@ -230,7 +230,11 @@ fn not_traced(cpus: usize) -> Vec<Unread> {
         reason: format!("only the first {MAX_CPUS} of {cpus} CPUs were traced"),
         fix: None,
     };
-    if cpus > MAX_CPUS { ["scheduler", "drop_reasons"].map(unread).into() } else { Vec::new() }
+    if cpus > MAX_CPUS {
+        ["scheduler_of_other_cpus", "drop_reasons"].map(unread).into()
+    } else {
+        Vec::new()
+    }
 }
 
 /// Returns the process of a thread that still exists.

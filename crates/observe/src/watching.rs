@@ -244,11 +244,13 @@ impl Watching {
         }
     }
 
-    /// Takes the last readings of threads, processes and CPUs, at the same moment. For the threads,
-    /// they end another slice, which is short.
+    /// Takes the last readings of threads, processes and CPUs, at the same moment. They end another
+    /// slice, which is short.
     fn end(&mut self, root: &Root) {
         let (slice, now_ns) = (self.wall_s.len() as u32, monotonic_ns());
         self.threads.read(root, slice, now_ns);
+        self.cpus.read(now_ns - self.last_ns);
+        self.quotas.read(root, slice);
         self.threads.finish(root, slice, now_ns);
         let elapsed_s = (now_ns - self.began_ns) as f64 / 1e9;
         self.ended_cpus = Ended::read(root, &mut self.family, &self.threads, elapsed_s);

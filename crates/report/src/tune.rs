@@ -52,11 +52,17 @@ fn next(report: &TuneReport, is_written: bool, style: &Style) -> String {
         let measure = format!("linerate tune {PATH_FILE}  # measure the candidates");
         return line("do", &measure, style);
     }
-    let file = if is_written { TUNED_FILE } else { PATH_FILE };
+    // The path file holds the mapping that was kept unless another one was chosen.
+    let file = match (report.chosen, is_written) {
+        (None, _) => Some(PATH_FILE),
+        (Some(_), true) => Some(TUNED_FILE),
+        (Some(_), false) => None,
+    };
     let mapping = match (report.chosen, is_written) {
         (None, _) => String::new(),
         (Some(_), true) => {
-            line("do", &format!("linerate run {file}  # run the path with this mapping"), style)
+            let run = format!("linerate run {TUNED_FILE}  # run the path with this mapping");
+            line("do", &run, style)
         }
         (Some(_), false) => line("do", "add --out FILE to write the path with this mapping", style),
     };
@@ -64,23 +70,26 @@ fn next(report: &TuneReport, is_written: bool, style: &Style) -> String {
     mapping + &cheaper(report, file).map_or_else(String::new, |text| line(label, &text, style))
 }
 
-/// Describes how to reach line rate or, without one, a higher rate, with the mapping that was kept;
-/// `None` if that takes nothing. A path without a line rate for which a mapping was found may be
-/// fast enough.
-fn cheaper(report: &TuneReport, file: &str) -> Option<String> {
-    let inside = format!("look inside: linerate profile -- linerate run {file}");
+/// Describes how to reach line rate or, without one, a higher rate, with the mapping that was kept,
+/// which is in `file`, if in any; `None` if that takes nothing. A path without a line rate for
+/// which a mapping was found may be fast enough.
+fn cheaper(report: &TuneReport, file: Option<&str>) -> Option<String> {
+    let inside = file.map(|file| format!("look inside: linerate profile -- linerate run {file}"));
+    let with_inside = |text: Option<String>| {
+        let parts: Vec<String> = text.into_iter().chain(inside.clone()).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    };
     let rate = measured(report).as_number();
     match (report.tuned.line_rate_kpps, rate) {
         (Some(line), Some(rate)) if rate >= line => None,
-        (Some(_), Some(rate)) => Some(match to_line_rate(&report.tuned, rate) {
-            Some(needed) => format!("{needed}; {inside}"),
-            None => inside,
-        }),
+        (Some(_), Some(rate)) => with_inside(to_line_rate(&report.tuned, rate)),
         _ if report.chosen.is_some() => None,
-        _ => Some(match &report.finding.bottleneck {
-            Some(stage) => format!("make `{stage}` cheaper; {inside}"),
-            None => "linerate run --details  # show where each worker spends its time".to_owned(),
-        }),
+        _ => match &report.finding.bottleneck {
+            Some(stage) => with_inside(Some(format!("make `{stage}` cheaper"))),
+            None => {
+                Some("linerate run --details  # show where each worker spends its time".to_owned())
+            }
+        },
     }
 }
 

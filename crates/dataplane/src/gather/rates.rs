@@ -37,9 +37,9 @@ const TOGETHER_MIN: usize = 8;
 pub(super) struct Rates {
     /// Whether all windows are used, or only clean ones.
     all: bool,
-    /// Window lengths in ms, averaged over the workers.
-    milliseconds: Vec<f64>,
+    /// Packets per ms, by window.
     pub(super) delivered: Vec<f64>,
+    /// Packets per ms, by window.
     pub(super) processed: Vec<f64>,
     /// Largest mean burst size of any worker, in packets.
     burst: f64,
@@ -60,7 +60,7 @@ impl Rates {
             return rates;
         }
         let whole = Self::of_windows(workers, ticks_per_s, true);
-        let ran: f64 = workers.iter().map(|readings| running_share(readings)).product();
+        let ran = workers.iter().map(|readings| running_share(readings)).fold(1.0, f64::min);
         match rates.mean() * ran > BACKLOG * whole.mean() {
             true => whole,
             false => rates,
@@ -69,28 +69,26 @@ impl Rates {
 
     /// Joins the windows of all workers: `all` of them, or the clean ones.
     fn of_windows(workers: &[&Readings], ticks_per_s: f64, all: bool) -> Self {
-        let mut joined: BTreeMap<u64, (usize, f64, f64, f64)> = BTreeMap::new();
+        let mut joined: BTreeMap<u64, (usize, f64, f64)> = BTreeMap::new();
         let stride = workers.iter().map(|readings| readings.stride).max().unwrap_or(1);
         for readings in workers {
             for window in readings.windows.iter().filter(|w| all || w.clean) {
-                // A worker that slept, or was away, has one window where the others have several.
-                let share = |count: f64| count / window.cells as f64;
+                // A worker that slept, or was away, has one window where the others have several,
+                // and which is not a multiple of their length.
                 let ticks = window.ticks + if all { window.crossing } else { 0 };
+                let per_ms = |count: f64| count / (ticks.max(1) as f64 / ticks_per_s * 1e3);
                 for cell in window.kept_cells(stride) {
                     let entry = joined.entry(cell).or_default();
                     entry.0 += 1;
-                    entry.1 += share(ticks as f64);
-                    entry.2 += share(window.delivered as f64);
-                    entry.3 += share(window.taken as f64 - window.overflowed as f64);
+                    entry.1 += per_ms(window.delivered as f64);
+                    entry.2 += per_ms(window.taken as f64 - window.overflowed as f64);
                 }
             }
         }
         let mut rates = Self { all, burst: largest_mean_burst(workers), ..Self::default() };
-        for (present, ticks, delivered, processed) in joined.into_values() {
+        for (present, delivered, processed) in joined.into_values() {
             // Workers begin and end at different times, and their windows are not clean together.
             if present == workers.len() {
-                let ticks = ticks / workers.len() as f64;
-                rates.milliseconds.push(ticks / ticks_per_s * 1e3);
                 rates.delivered.push(delivered);
                 rates.processed.push(processed);
             }
@@ -100,8 +98,7 @@ impl Rates {
 
     /// Returns the processed packets per ms over all windows; 0 without windows.
     fn mean(&self) -> f64 {
-        let milliseconds: f64 = self.milliseconds.iter().sum();
-        self.processed.iter().sum::<f64>() / milliseconds.max(f64::MIN_POSITIVE)
+        self.processed.iter().sum::<f64>() / self.processed.len().max(1) as f64
     }
 
     /// Returns the median rate over the windows. The mean would be biased: after being preempted, a
@@ -123,11 +120,9 @@ impl Rates {
         let mean = packets.iter().sum::<f64>() / windows as f64;
         let wanted = (BURSTS_TOGETHER * self.burst / mean).ceil() as usize;
         let together = wanted.clamp(1, (windows / TOGETHER_MIN).max(1));
-        let sums = |values: &[f64]| -> Vec<f64> {
-            values.chunks_exact(together).map(|chunk| chunk.iter().sum()).collect()
-        };
-        let (packets, milliseconds) = (sums(packets), sums(&self.milliseconds));
-        let rates: Vec<f64> = packets.iter().zip(milliseconds).map(|(n, ms)| n / ms).collect();
+        let merged = packets.chunks_exact(together);
+        let rates: Vec<f64> =
+            merged.map(|chunk| chunk.iter().sum::<f64>() / together as f64).collect();
         Figure::number("kpps", series(&rates), Tier::Sw, &method)
     }
 }

@@ -479,7 +479,8 @@ impl<'a> Facts<'a> {
             |one: &SocketCounts| matches!(one.kind, SocketKind::Tcp | SocketKind::TcpListen);
         let has_tcp = sockets.is_empty() || sockets.iter().any(is_tcp);
         let segments = self.protocol("Tcp.InSegs").filter(|_| has_tcp).unwrap_or(0);
-        let drops_own = sockets.iter().any(|one| !is_tcp(one) && one.drops > Some(0));
+        let drops_own =
+            sockets.iter().any(|one| !is_tcp(one) && one.buffer_drops(self.observation) > Some(0));
         let shared = self.shared_datagrams().filter(|_| !drops_own);
         match self.packets().or(shared) {
             Some(packets) => lost as f64 > LOST * (lost + packets.max(segments)) as f64,

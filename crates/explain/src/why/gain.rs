@@ -8,7 +8,7 @@ mod sizes;
 mod time_asleep;
 
 pub(super) use self::caps::headroom;
-use self::caps::{crowd, fair_for_more, line_cap, offered_cap};
+use self::caps::{crowd, fair_for_more, idle_for_all, line_cap, offered_cap};
 use self::sizes::{larger_calls, larger_segments};
 use self::time_asleep::{not_stopped, wait_removed};
 use super::facts::{Facts, Subject};
@@ -79,7 +79,8 @@ pub enum GainModel {
     MoreOnTheWay,
     /// The gain measured elsewhere, in percent (low, likely and high), with the source.
     AsMeasured([f64; 3], &'static str),
-    /// Like the given model, which covers only part of the effect: the high end is unknown.
+    /// Like the given model, which covers only part of the effect: the high end is unknown. The low
+    /// end is limited by the idle time of the CPUs, as if everything on the machine scaled.
     AtLeast(&'static Self),
     /// Not predicted, for the given reason.
     Unknown(&'static str),
@@ -269,7 +270,9 @@ impl GainModel {
                 Some(Estimate { value, low, high, ..Estimate::exactly(value) })
             }
             Self::AtLeast(model) => {
-                Some(Estimate { high: CEILING_PERCENT, ..model.uncapped(facts, subject)? })
+                let gain = model.uncapped(facts, subject)?;
+                let low = gain.low.min(idle_for_all(facts));
+                Some(Estimate { low, high: CEILING_PERCENT, ..gain })
             }
             Self::Unknown(_) => None,
         }

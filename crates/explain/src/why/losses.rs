@@ -184,13 +184,15 @@ pub(super) fn datagrams(facts: &Facts<'_>, name: &str) -> u64 {
     counts.into_iter().flatten().sum()
 }
 
-/// Returns how many packets of new connections were dropped because the connection tracking table
-/// was full; `None` if its counters were not read. A packet whose connection is added by another
-/// packet at the same time (two DNS queries from one port) also counts as dropped if it cannot be
-/// assigned to that connection, but as a failed insertion too (nf_ct_resolve_clash).
-pub(super) fn table_full(facts: &Facts<'_>) -> Option<u64> {
+/// Returns the minimum and maximum number of packets of new connections that were dropped because
+/// the connection tracking table was full; `None` if its counters were not read. A packet whose
+/// connection is added by another packet at the same time (two DNS queries from one port) counts as
+/// a failed insertion, and also as dropped if it cannot be assigned to that connection
+/// (nf_ct_resolve_clash).
+pub(super) fn table_full(facts: &Facts<'_>) -> Option<[u64; 2]> {
     let clashes = facts.protocol("Conntrack.insert_failed")?;
-    Some(facts.protocol("Conntrack.drop")?.saturating_sub(clashes))
+    let drops = facts.protocol("Conntrack.drop")?;
+    Some([drops.saturating_sub(clashes), drops])
 }
 
 /// Datagrams that arrive in fragments.
@@ -239,9 +241,12 @@ pub(super) fn dropped_for(facts: &Facts<'_>, reason: &str) -> Option<u64> {
     has_drop_reasons(facts).then_some(count)
 }
 
-/// Returns whether drop reasons were read. Without permission, no drops are counted; kernels before
-/// 5.17 count them, but give no reasons.
+/// Returns whether drop reasons were read on all CPUs. Without permission, no drops are counted;
+/// kernels before 5.17 count them, but give no reasons.
 fn has_drop_reasons(facts: &Facts<'_>) -> bool {
+    if facts.is_unread("drop_reasons") {
+        return false;
+    }
     let has_reasons = drops(facts).any(|event| event.filter.is_some());
     drops(facts).any(|event| event.filter.is_none() && (has_reasons || event.count == 0))
 }

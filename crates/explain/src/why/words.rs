@@ -230,12 +230,15 @@ fn as_root(facts: &Facts<'_>) -> String {
     }
 }
 
-/// Returns the command that removes a queueing discipline. If the interface has several, any of
-/// them may be the root.
+/// Returns the command that removes a queueing discipline. If its place is not in the record and
+/// the interface has several, any of them may be the root.
 fn remove(facts: &Facts<'_>, interface: &InterfaceCounts, qdisc: &QdiscCounts) -> String {
     let (as_root, name, handle) = (as_root(facts), &interface.name, &qdisc.handle);
-    match interface.qdiscs.iter().filter(|one| !one.is_filter()).count() {
-        1 => format!("{as_root} tc qdisc del dev {name} root"),
+    match (interface.qdiscs.iter().filter(|one| !one.is_filter()).count(), &qdisc.parent) {
+        (1, _) => format!("{as_root} tc qdisc del dev {name} root"),
+        (_, Some(parent)) => {
+            format!("{as_root} tc qdisc del dev {name} parent {parent} handle {handle}")
+        }
         _ => format!(
             "{as_root} tc qdisc del dev {name} parent PARENT handle {handle}, or root instead of \
              parent PARENT (tc qdisc show dev {name} shows which)"

@@ -162,6 +162,8 @@ fn commands_run_where_the_interface_is() {
     let mut classful = here.clone();
     classful.interfaces[0].qdiscs.push(qdisc("htb", 1000, 0, 0.0));
     assert!(fix(&classful).contains("del dev v1 parent PARENT handle 8001:"), "{}", fix(&classful));
+    classful.interfaces[0].qdiscs[0].parent = Some("1:10".to_owned());
+    assert!(fix(&classful).contains("del dev v1 parent 1:10 handle 8001:"), "{}", fix(&classful));
     let mut there = here;
     there.watched.is_in_other_namespace = true;
     assert!(fix(&there).contains(": sudo nsenter -t 100 -n tc qdisc del"), "{}", fix(&there));

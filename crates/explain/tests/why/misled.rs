@@ -130,6 +130,7 @@ fn datagrams_of_other_programs_do_not_dilute_a_loss() {
 fn connections_that_other_programs_open_are_not_the_programs() {
     let first = |change: fn(&mut Observation)| {
         let mut seen = connection_setup();
+        seen.ended_threads_cpus = Some(0.0);
         change(&mut seen);
         explain(&seen).remove(0).cause
     };

@@ -44,6 +44,6 @@ fn the_own_thread_is_traced_where_that_is_permitted() {
 fn cpus_that_are_not_traced_are_reported() {
     assert_eq!(not_traced(MAX_CPUS), []);
     let unread = not_traced(MAX_CPUS + 1);
-    assert_eq!(unread[0].what, "scheduler");
+    assert_eq!(unread[0].what, "scheduler_of_other_cpus");
     assert_eq!(unread[1].reason, "only the first 64 of 65 CPUs were traced");
 }

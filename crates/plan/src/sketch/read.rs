@@ -260,7 +260,9 @@ pub(super) fn why(report: &WhyReport, file: &str, known: Known) -> Result<Sketch
     let counted = observed.packets.as_ref().map(|count| count.packets as f64);
     let packets = known.packets.or(counted).filter(|packets| *packets > 0.0);
     let cost = |thread: &ThreadActivity| {
-        let of_polling = thread.cost_ns.as_number().filter(|ns| *ns > 0.0);
+        // Separated with the record's own packet count.
+        let own = counted.zip(packets).map_or(1.0, |(counted, packets)| counted / packets);
+        let of_polling = thread.cost_ns.as_number().filter(|ns| *ns > 0.0).map(|ns| ns * own);
         of_polling.or_else(|| cost_without_polling(thread, packets?))
     };
     for thread in &observed.threads {

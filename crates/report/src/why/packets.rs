@@ -103,7 +103,7 @@ fn went(row: &LedgerRow, detail: Detail) -> String {
         (false, _) => "",
         (true, Layer::Driver) => " (lost packets are counted in other rows)",
         // Drop reasons are counted for all network namespaces.
-        (true, _) => " (of the whole machine, partly also in other rows)",
+        (true, _) => " (counted machine-wide; lost packets are counted in other rows)",
     };
     if parts.is_empty() {
         return row.counter.clone();

@@ -80,6 +80,13 @@ pub(super) fn idle_for_more(facts: &Facts<'_>, used: f64) -> f64 {
     100.0 * idle / used.max(LEAST)
 }
 
+/// Returns the gain in percent at which all CPUs are busy, if everything on the machine scales with
+/// the load: softirqs, and clients on this machine.
+pub(super) fn idle_for_all(facts: &Facts<'_>) -> f64 {
+    let busy: f64 = facts.observation.cpus.iter().map(|cpu| 1.0 - cpu.idle).sum();
+    idle_for_more(facts, busy)
+}
+
 /// Like [`idle_for_more`], for a program whose threads sleep most of the time: the fair scheduler
 /// gives them up to half of the CPUs even if other programs never sleep.
 pub(super) fn fair_for_more(facts: &Facts<'_>, used: f64) -> f64 {
@@ -96,8 +103,7 @@ pub(in super::super) fn headroom(facts: &Facts<'_>) -> Option<Estimate> {
     /// Factor for the high end, as for the headroom of a thread.
     const CHEAPER: f64 = 2.0;
     let room = room(facts, Subject::Program)?;
-    let busy: f64 = facts.observation.cpus.iter().map(|cpu| 1.0 - cpu.idle).sum();
-    let low = room.low.min(idle_for_more(facts, busy));
+    let low = room.low.min(idle_for_all(facts));
     let high = room.high.min(CHEAPER * idle_for_more(facts, facts.used_cpus())).max(low);
     Some(Estimate { value: room.value.clamp(low, high), low, high, ..room })
 }

@@ -9,9 +9,10 @@ use super::super::waits::{Wait, is_at_mutex, time_in};
 use super::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
-    InterfaceCounts, RanInstead, SleepTime, SocketKind, TcpCounts, ThreadActivity, ThreadState,
+    InterfaceCounts, RanInstead, SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadActivity,
+    ThreadState,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the mean packet size in bytes, from the packet counter or else from the interface with
 /// the most packets.
@@ -230,7 +231,7 @@ pub(super) fn ended_cpus(facts: &Facts<'_>) -> f64 {
 
 /// Returns the number of flows that the program could distribute over threads: its connections
 /// and, for each UDP socket that receives from any peer, an unknown number of flows, most likely
-/// several. Together, these sockets have at least one. `None` for packet rings.
+/// several. Sockets on different ports have at least one flow each. `None` for packet rings.
 pub(super) fn flows(facts: &Facts<'_>) -> Option<Estimate> {
     let sockets = &facts.observation.sockets;
     if sockets.iter().any(|s| matches!(s.kind, SocketKind::Packet | SocketKind::Xdp)) {
@@ -239,11 +240,13 @@ pub(super) fn flows(facts: &Facts<'_>) -> Option<Estimate> {
     let udp = sockets.iter().filter(|socket| socket.kind == SocketKind::Udp);
     let (connected, open): (Vec<_>, Vec<_>) = udp.partition(|socket| socket.remote.is_some());
     let known = (facts.connections().count() + connected.len()) as f64;
+    let port = |socket: &&SocketCounts| socket.local.rsplit(':').next().map(str::to_owned);
+    let ports: BTreeSet<_> = open.iter().map(port).collect();
     match open.len() {
         0 => (known > 0.0).then(|| Estimate::exactly(known)),
         open => {
-            let value = known + 2.0 * open as f64;
-            Some(Estimate { low: known + 1.0, ..at_least_this(Estimate::exactly(value)) })
+            let (low, value) = (known + ports.len() as f64, known + 2.0 * open as f64);
+            Some(Estimate { low, ..at_least_this(Estimate::exactly(value)) })
         }
     }
 }
@@ -256,13 +259,14 @@ pub(super) fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool
     (!states.is_empty()).then(|| states.iter().all(|is_on| !is_on))
 }
 
+/// Ended threads' CPU time, in CPUs, below which there are none: 0.03 to 0.06 CPUs were counted for
+/// programs without such threads.
+pub(super) const ENDED: f64 = 0.1;
+
 /// Returns the fraction of time that a thread waited while other programs' threads ran on its CPU,
 /// excluding kernel threads that process its packets. The process of a thread that has ended is
 /// unknown. It may have been the program's, as far as ended threads of the program used CPU time.
 pub(super) fn others_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
-    /// Ended threads' CPU time, in CPUs, below which there are none: 0.03 to 0.06 CPUs were counted
-    /// for programs without such threads.
-    const ENDED: f64 = 0.1;
     if facts.is_unread("tracepoints") || facts.is_unread("scheduler") {
         return None;
     }

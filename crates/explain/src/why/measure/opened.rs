@@ -3,7 +3,7 @@
 
 use super::super::facts::{Facts, share};
 use super::costs::{Cost, in_kernel, of_used};
-use super::counts::{ended_cpus, opened, system_calls};
+use super::counts::{ENDED, ended_cpus, opened, system_calls};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketCounts, SocketKind};
 
@@ -11,9 +11,6 @@ use linerate_record::why::{SocketCounts, SocketKind};
 /// 90 us (nginx serves 26,000 to 42,000 requests/s with keepalive, 9,000 to 20,000 without); the
 /// lower bound is the program's share alone.
 const CONNECTION_S: Cost = (12e-6, 40e-6, 90e-6);
-
-/// Minimum CPU time of unobserved threads for them to matter, in CPUs.
-const VISIBLE_CPUS: f64 = 0.02;
 
 /// Like [`opened`], if these connections may be the program's: it has a listening socket, or
 /// connections that do not outlast the window, and it made enough system calls and spent enough
@@ -24,13 +21,15 @@ pub(super) fn own_opened(facts: &Facts<'_>) -> Option<u64> {
     let opened = opened(facts)?;
     let sockets = &facts.observation.sockets;
     let is_of = |kind| move |socket: &&SocketCounts| socket.kind == kind;
-    let most = sockets.iter().filter_map(|socket| socket.reads).max();
+    // If none was read twice, none outlasts two readings.
+    let most = sockets.iter().filter_map(|socket| socket.reads).max().map(|most| most.max(2));
     let mut connections = sockets.iter().filter(is_of(SocketKind::Tcp));
     let may_open = facts.is_unread("tcp_segments")
         || sockets.iter().any(|socket| socket.kind == SocketKind::TcpListen)
         || connections.any(|socket| socket.reads.is_none() || socket.reads < most);
     // Threads that were not observed may have set them up.
-    let is_whole = facts.observation.threads_left_out == 0 && ended_cpus(facts) < VISIBLE_CPUS;
+    let ended = facts.observation.ended_threads_cpus.map(|_| ended_cpus(facts));
+    let is_whole = facts.observation.threads_left_out == 0 && ended.is_some_and(|it| it < ENDED);
     let calls = system_calls(facts).and_then(|(_, most)| most).filter(|_| is_whole);
     let has_called = calls.is_none_or(|calls| calls >= CALLS * opened);
     let has_time = !is_whole || has_time_for(facts, opened);

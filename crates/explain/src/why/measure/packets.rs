@@ -101,9 +101,10 @@ impl Measure {
                 counted(discarded.by_firewall?, discarded.sent.max(1) as f64)
             }
             Self::ConntrackLoss => {
-                let drops = table_full(facts)?;
-                let received = facts.protocol("Ip.InReceives")?;
-                counted(drops, received.max(drops).max(1) as f64)
+                let [least, most] = table_full(facts)?;
+                let received = facts.protocol("Ip.InReceives")?.max(most).max(1) as f64;
+                let high = counted(most, received)?.high;
+                counted(least, received).map(|loss| Estimate { high, ..loss })
             }
             Self::ReversePathLoss => {
                 let drops = facts.protocol("TcpExt.IPReversePathFilter")?;

@@ -46,7 +46,7 @@ impl Measure {
 }
 
 /// Returns a fraction of time that a thread sleeps in some calls, with an interval for the number
-/// of samples of its sleep. Records before 2.3 do not have that number.
+/// of samples of its sleep. Records before 2.4 do not have that number.
 fn slept(thread: &ThreadActivity, value: f64) -> Estimate {
     let read = share(value);
     let asleep = thread.share(ThreadState::Asleep).and_then(share_of).map_or(0.0, |one| one.value);

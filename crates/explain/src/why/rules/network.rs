@@ -66,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::ReceivedBytes, BUSY_BYTES, BUSY_BYTES_SOURCE),
             at_most(M::ReceiveBuffer, 65_536.0, "no room for one TSO segment (64 KiB)"),
-            at_most(M::ReceiveBufferOfRate, WINDOW, BUFFER_SOURCE),
+            at_most(M::ReceiveBufferOfRate, 2.0 * WINDOW, BUFFER_SOURCE),
             at_most(M::Demand, 0.9, "the receiver has headroom"),
         ],
         symptoms: 0,

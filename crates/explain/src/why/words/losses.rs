@@ -24,7 +24,7 @@ pub(super) fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
     Some(match name {
         "firewall_lost" => grouped(vanished(facts)?.by_firewall?),
         "discarded_lost" => grouped(discarded(facts)?.by_firewall?),
-        "conntrack_lost" => grouped(table_full(facts)?),
+        "conntrack_lost" => grouped(table_full(facts)?[0]),
         "reverse_path_lost" => grouped(facts.protocol("TcpExt.IPReversePathFilter")?),
         "bad_checksums" => grouped(bad_checksums(facts)?.0),
         "reassembly_fails" => grouped(fragmented(facts)?.failures),
