@@ -213,8 +213,8 @@ impl Catalog {
         Ok(Event { is_user_only, ..event })
     }
 
-    /// Returns all named events: the portable events, whether or not this processor counts them,
-    /// the other native events, and the kernel's software events.
+    /// Returns all named events: the portable events (including those that this processor cannot
+    /// count), the remaining native events, and the kernel's software events.
     pub fn list(&self) -> Vec<EventInfo> {
         let portable = table::portable().iter().map(|&(name, prose)| match self.portable(name) {
             Ok(row) => row.info(name),

@@ -82,8 +82,8 @@ pub struct Cost {
     pub basis: Basis,
 }
 
-/// Computes the costs by level and TLB state. States for which no TLB level is known are omitted:
-/// TLB misses if there is no known TLB level, and page walks if there is only one.
+/// Computes the costs by level and TLB state. States that need an unknown TLB level are omitted: a
+/// first-level TLB miss needs one known level, a page walk two.
 pub fn table(inputs: &Inputs) -> Vec<Cost> {
     let mut random = Rng::with_seed(inputs.seed);
     let levels = 0..inputs.levels.len();

@@ -103,7 +103,8 @@ impl Memory {
         }
     }
 
-    /// Reads every line in a range of the given areas, to evict earlier contents from the caches.
+    /// Reads every cache line of the given areas that lies in `range`, to evict earlier contents
+    /// from the caches.
     pub(crate) fn read_lines(&self, range: Range<usize>, source: bool, destination: bool) {
         let wanted = [(source, &self.source), (destination, &self.destination)];
         for (_, area) in wanted.iter().filter(|(wanted, _)| *wanted) {

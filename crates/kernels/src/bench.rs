@@ -71,7 +71,7 @@ pub enum Function {
     Fill(FillFn),
 }
 
-/// A routine that does one kernel's work, or bounds that kernel's speed.
+/// A routine that does the work of one kernel, or whose speed is an upper bound for that kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Routine {
     name: &'static str,

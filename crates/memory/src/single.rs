@@ -45,8 +45,8 @@ const LEAST_SINGLES: usize = 200;
 /// clock.
 const LEAST_LONGEST: u32 = 32;
 
-/// Clock ticks that the longest length should span. The mean of 1,000 samples, each off by at most
-/// half a tick, is then off by 0.1 % of that length.
+/// Number of clock ticks that the longest timed chase should take. The mean of 1,000 samples, each
+/// off by at most half a tick, is then off by at most 0.1 % of that time.
 const STEPS: f64 = 16.0;
 
 /// Upper limit on the longest length, in loads. At 6 ns per load, a sample of this length takes 0.1

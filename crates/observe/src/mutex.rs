@@ -44,8 +44,8 @@ enum Kind {
     OfGlibc,
 }
 
-/// Returns the kind of mutex for which futex(2) waits with these arguments; `None` if it may wait
-/// for anything else.
+/// Returns the kind of mutex that a futex(2) call with these arguments waits on; `None` if it may
+/// be waiting on something else.
 fn kind(arguments: [u64; 4]) -> Option<Kind> {
     let [_, operation, value, timeout] = arguments;
     match operation & 0xffff_ffff & !PRIVATE_OR_REALTIME {

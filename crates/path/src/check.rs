@@ -377,8 +377,8 @@ impl Walk<'_> {
         None
     }
 
-    /// Returns the default of a key that the section at `at` omits. Omitting a required key is a
-    /// mistake.
+    /// Returns the default of a key that the section at `at` omits. Omitting a required key is an
+    /// error.
     fn omitted(
         &mut self,
         section: &Section,

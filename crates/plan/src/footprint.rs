@@ -190,7 +190,7 @@ pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
         Err(reason) => Figure::absent("text", Tier::Model, METHOD, reason),
     };
     let wait = home.and_then(|home| home.wait.as_ref().map_err(String::as_str));
-    let no_clock = "the profile has no upper bound in cycles";
+    let no_clock = "the profile has no upper bound of the load latency in cycles";
     let cycles = wait.and_then(|wait| wait.cycles.ok_or(no_clock));
     PacketsHome {
         bytes: number("B", home.map(|home| home.bytes as f64)),

@@ -94,8 +94,8 @@ struct Ahead {
 
 /// Returns the speed of `row` relative to `selected`. Uses the speeds of both relative to the
 /// bound, if known, because these are computed per round and clock changes cancel; otherwise uses
-/// their times. The interval combines the worst ends, which is conservative, and has no lower bound
-/// if an end is unknown.
+/// their times. The interval is conservative: it combines the worst-case ends of both, and has no
+/// lower bound if one of them is unknown.
 fn ahead(row: &Row, selected: &Row, unit: Unit) -> Option<Ahead> {
     let quotient = |(over, under): (f64, f64)| over / under;
     let times = unit.time(selected).zip(unit.time(row))?;

@@ -71,7 +71,7 @@ pub struct Input {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bottleneck {
-    /// Bottleneck stage; `null` if the limit is the line or unknown.
+    /// Bottleneck stage; `null` if line rate is the limit, or if the bottleneck is unknown.
     pub stage: Option<String>,
     /// Worker that runs the stage, as in `workers`; `null` if the limit is the line or unknown.
     pub worker: Option<String>,

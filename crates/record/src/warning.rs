@@ -335,7 +335,7 @@ impl Warning {
                 }
             }
             Self::IdleStage { stage, packets, reason } => match packets {
-                1 => write!(f, "`{stage}` did not apply to the 1 packet ({reason})"),
+                1 => write!(f, "`{stage}` did not apply to the only packet ({reason})"),
                 _ => write!(f, "`{stage}` applied to none of the {packets} packets ({reason})"),
             },
             _ => Ok(()),

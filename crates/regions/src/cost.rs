@@ -26,8 +26,8 @@ use linerate_counters::thread_group::ThreadGroup;
 use linerate_machine::ticks::ticks;
 use linerate_record::stats::{CONFIDENCE, median_interval};
 
-/// Number of series that the median is taken over; enough for a 95 % interval that is unaffected by
-/// the preemption of one series.
+/// Number of series over which the median is taken; enough that a preemption during one series does
+/// not affect the 95 % interval.
 const SERIES: usize = 25;
 /// Empty regions per series. Kept low because entering or leaving a region may take a system call:
 /// all series together take 0.05 to 1 ms.

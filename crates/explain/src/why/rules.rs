@@ -129,8 +129,8 @@ pub struct Rule {
     pub scope: Scope,
     /// Conditions, all of which must hold.
     pub conditions: &'static [Condition],
-    /// Number of leading conditions that make the rule a suspect if they hold and another one is
-    /// unreadable; 0 if the rule is never a suspect.
+    /// Number of conditions, counted from the first, that must hold for the rule to be a suspect if
+    /// one of the others cannot be read; 0 if the rule is never a suspect.
     pub symptoms: usize,
     /// Causes that would produce all of this rule's evidence as well. If one of them is found, this
     /// rule is not reported; if one probably applies, the answer is `cannot_tell`.

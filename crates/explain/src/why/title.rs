@@ -87,8 +87,8 @@ impl Measure {
 
     fn title_of_waits(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
-            Self::MajorFaultsPerSecond => ("page faults that read from a disk", "1/s"),
-            Self::AsleepInFaults => ("time asleep in page faults that read from a disk", "ratio"),
+            Self::MajorFaultsPerSecond => ("major page faults (read from disk)", "1/s"),
+            Self::AsleepInFaults => ("time asleep in major page faults", "ratio"),
             Self::FaultsPerSecond => ("page faults", "1/s"),
             Self::InsteadKnown => ("CPU time of threads that ran instead / time waiting", "ratio"),
             Self::LockWait => ("time waiting for kernel locks", "ratio"),

@@ -61,7 +61,7 @@ pub(crate) struct Shape {
     pub(crate) ways: usize,
     /// Miss ratio of a set, indexed by its number of lines.
     of_set: Vec<f64>,
-    /// For scattered shapes, the miss ratio by ln(size / capacity).
+    /// For scattered shapes, the miss ratio as a function of ln(size / capacity).
     table: Vec<f64>,
     /// ln(size / capacity) at which half of the loads miss.
     pub(crate) half: f64,

@@ -23,7 +23,8 @@ const GRID: f64 = 0.02;
 /// Number of candidate positions on each side of the best one.
 const PLACES: i32 = 14;
 
-/// Excess residual above which a shape is negligible: a likelihood ratio of e^-6.
+/// Excess residual above which a candidate shape is ruled out; corresponds to a likelihood ratio of
+/// e^-6.
 const NEGLIGIBLE: f64 = 12.0;
 
 /// Estimates the size of each step.

@@ -55,8 +55,8 @@ pub struct Link {
     pub tx_dropped: u64,
     /// Packets dropped for lack of buffer space in the NIC.
     pub rx_missed: u64,
-    /// Packets dropped because the interface is not meant to receive them, such as a bond's backup
-    /// link.
+    /// Packets dropped because they arrived on an interface that should not receive any, such as an
+    /// inactive member of a bond.
     pub rx_no_handler: u64,
 }
 

@@ -232,8 +232,9 @@ const MAX_BEND: f64 = 0.05;
 const MAX_APART: f64 = 1.35;
 /// Maximum ratio between the ends of the cost interval.
 const MAX_WIDTH: f64 = 2.0;
-/// Maximum width of the busy share's interval if that of the cost is wider than [`MAX_WIDTH`]: the
-/// headroom of a mostly idle thread can be known even if its cost per packet is not.
+/// Maximum width of the interval of the busy share, for use if the interval of the cost per packet
+/// is wider than [`MAX_WIDTH`]: the headroom of a mostly idle thread can be known even if its cost
+/// per packet is not.
 const MAX_BUSY_WIDTH: f64 = 0.2;
 /// Number of standard errors considered significant; exceeded by chance in 1 of 80 cases.
 const SIGNIFICANT: f64 = 2.5;

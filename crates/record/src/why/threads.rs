@@ -209,8 +209,8 @@ pub struct SleepTime {
     /// Object that the call waits for: `udp 0.0.0.0:53`, `futex 0x7f…`, `pipe`; `null` if
     /// unreadable. `mutex 0x7f…` is a futex that is known to be a lock.
     pub object: Option<String>,
-    /// ID of the thread that held this mutex in at least half of the samples; `null` if none did,
-    /// or if it is not a mutex.
+    /// If this futex is a mutex: ID of the thread that held it in at least half of the samples;
+    /// `null` if no thread did, or if it is not a mutex.
     pub holder: Option<u32>,
 }
 

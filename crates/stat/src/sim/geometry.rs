@@ -19,7 +19,7 @@ use linerate_machine::topology::{Cache, CacheKind, Topology};
 use linerate_record::stat::{CacheShape, SimulatedCaches};
 use std::fmt;
 
-/// A set of caches, and the part of the set that Valgrind's two-level model can represent.
+/// A cache hierarchy, and the part of it that Valgrind's two-level model can represent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Geometry {
     caches: SimulatedCaches,

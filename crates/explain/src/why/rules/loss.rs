@@ -367,7 +367,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::ReceivedHere, 0.85, "90 %, minus the error of kernel accounting"),
             at_least(M::CpuInterrupts, 0.5, "more than half of its time"),
-            at_least(M::IdleElsewhere, 0.3, "below that, no other CPU has room to receive"),
+            at_least(M::IdleElsewhere, 0.3, "below that, no other CPU has time to receive them"),
             at_most(M::Demand, 0.9, "a thread at 100 % is itself the bottleneck"),
             at_most(
                 M::CpuFunctions(Group::Firewall),

@@ -28,7 +28,7 @@ fn of_cpp(name: &str) -> Option<String> {
     Some(limited.0)
 }
 
-/// A string that rejects growth beyond [`MAX_NAME_BYTES`].
+/// A string that refuses to grow beyond [`MAX_NAME_BYTES`].
 struct Limited(String);
 
 impl Write for Limited {

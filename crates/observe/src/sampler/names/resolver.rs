@@ -19,7 +19,7 @@ pub(crate) struct FunctionName {
     pub file: String,
 }
 
-/// Size of a code block (place) in bytes.
+/// Size of a code block in bytes.
 const PLACE_BYTES: u64 = 64;
 /// File name of kernel functions.
 pub(crate) const KERNEL: &str = "kernel";
