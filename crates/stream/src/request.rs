@@ -180,7 +180,7 @@ impl Request {
         if self.visit() > MAX_TIME {
             return invalid(format!(
                 "{} tests in each of {} rounds take {:.0} s each if all of them take {:.1} s; a server \
-                 measures for at most {} s per visit: decrease --time or increase --rounds",
+                 measures for at most {} s per test: decrease --time or increase --rounds",
                 self.tests(),
                 self.rounds,
                 self.visit().as_secs_f64(),
@@ -241,7 +241,7 @@ mod tests {
         assert!(request(longest).check().is_ok());
         let error = |request: Request| request.check().unwrap_err().to_string();
         let long = error(request(longest + Duration::from_secs(3)));
-        assert!(long.contains("61 s per visit") && long.contains("--rounds"), "{long}");
+        assert!(long.contains("61 s each") && long.contains("--rounds"), "{long}");
         let short = Request { compare: true, ..request(Duration::from_millis(90)) };
         assert!(error(short).contains("10 tests in each of 3 rounds"));
         assert!(request(Duration::from_millis(90)).check().is_ok());
