@@ -344,6 +344,6 @@ mod tests {
             points[0].latency_ns.reason.clone().unwrap()
         };
         assert!(reason(&[0], 32.0).contains("only one CPU"));
-        assert!(reason(&[0, 1], 300.0).contains("fits in the caches"));
+        assert!(reason(&[0, 1], 300.0).contains("less than twice the cache size"));
     }
 }

@@ -233,7 +233,7 @@ fn refuses_machines_that_make_no_sense() {
         ("tlb2=4:1:0", "needs a first one"),
         ("itlb=4:1", "expected SETS"),
         ("page=100", "power of two"),
-        ("page=32", "shorter than a line"),
+        ("page=32", "shorter than a cache line"),
         ("l4=1:1:1:1", "unknown key"),
     ] {
         assert!(said(&[item]).contains(reason), "{item}: {}", said(&[item]));
