@@ -103,7 +103,7 @@ impl Memory {
         }
     }
 
-    /// Reads every cache line of the given areas that lies in `range`, to evict earlier contents
+    /// Reads every cache line of the given areas that is in `range`, to evict earlier contents
     /// from the caches.
     pub(crate) fn read_lines(&self, range: Range<usize>, source: bool, destination: bool) {
         let wanted = [(source, &self.source), (destination, &self.destination)];
