@@ -172,9 +172,8 @@ impl Asked<'_> {
     /// other mapping. If the best has a larger burst than the path, it is also tried with the
     /// path's burst, since higher latency is only worthwhile if the gain is certain. With a latency
     /// limit, bursts larger than the path's are not tried, and the best mapping is also tried with
-    /// its smallest burst. The baseline mapping with
-    /// other kernels is always tried if proposed, since only this run shows the effect of the
-    /// kernels alone.
+    /// its smallest burst. The baseline mapping with other kernels is always tried if proposed,
+    /// since only this run shows the effect of the kernels alone.
     fn contenders<'p>(&self, proposals: &'p [Proposal]) -> Vec<Tried<'p>> {
         // With a limit, the runs are spent on bursts that may meet it.
         let is_tried =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The common start of reception: no socket receives before every worker is about to poll.
-//! Otherwise, rings would overflow while threads start, clocks are measured and counters are
-//! opened, and the loss would look like that of a slow worker.
+//! The common start of reception: no AF_PACKET or AF_XDP socket receives before every worker is
+//! about to poll. Otherwise, rings would overflow while threads start, clocks are measured and
+//! counters are opened, and the loss would look like that of a slow worker.
 //!
 //! ```text
 //! worker:          prepare; ready; wait for the gate; start its sockets; started; poll
