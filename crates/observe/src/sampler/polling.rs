@@ -42,7 +42,8 @@
 //!     to the shared ones, until none is significant or would leave the poll loop less than 15 %
 //! no result if there are too few samples, the loads hardly vary, the thread sleeps, no slope is
 //!     significant, the line bends, or its intercept exceeds 1
-//! interval of c = from a bootstrap over slices; each resample divides blocks again
+//! interval of c = from a bootstrap over slices; each resample divides blocks again;
+//!     plus the error of the model, MODEL_ERROR
 //! busy  = cost * packets / CPU time
 //! ```
 //!
@@ -65,7 +66,7 @@ mod split;
 mod work;
 
 use fit::{Axis, Folds, Line};
-use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap};
+use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE, block_bootstrap};
 use places::Group;
 use split::Cost;
 use std::collections::BTreeMap;
@@ -236,6 +237,11 @@ const MAX_WIDTH: f64 = 2.0;
 /// is wider than [`MAX_WIDTH`]: the headroom of a mostly idle thread can be known even if its cost
 /// per packet is not.
 const MAX_BUSY_WIDTH: f64 = 0.2;
+/// Standard error of the model itself, as a fraction of the cost. Bursts of different sizes, cold
+/// caches after a pause, and counters that are not read at the same instant as the samples make
+/// shares depart from lines in a way that resampling slices does not show. In 44 windows of real
+/// polling threads, errors were 3.2 % (root mean square) where the bootstrap alone stated 2.6 %.
+const MODEL_ERROR: f64 = 0.02;
 /// Number of standard errors considered significant; exceeded by chance in 1 of 80 cases.
 const SIGNIFICANT: f64 = 2.5;
 
@@ -413,9 +419,10 @@ fn cost(
     }
     let middle = block_bootstrap(&residuals, CONFIDENCE, seed, |chosen| of(chosen).middle());
     let half = (most - least) / 2.0;
+    let of_model = NORMAL_QUANTILE * MODEL_ERROR * middle.value;
     // Each resample divides places in its own way, so the value may be outside of the interval.
-    let low = (middle.low - half).min(middle.value);
-    let high = (middle.high + half).max(middle.value);
+    let low = middle.value - of_model.hypot((middle.value - middle.low).max(0.0)) - half;
+    let high = middle.value + of_model.hypot((middle.high - middle.value).max(0.0)) + half;
     let is_known = low > 0.0 && high.is_finite();
     let is_wide = high > MAX_WIDTH * low && (high - low) * mean > MAX_BUSY_WIDTH;
     if !is_known || is_wide {
