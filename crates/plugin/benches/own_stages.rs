@@ -2,9 +2,9 @@
 //! Compares the per-packet cost of the same stage in C and in Rust. Both versions are built from
 //! the templates of `linerate new-stage` and process bursts of generated frames that stay in L1.
 //!
-//! Each iteration processes the same burst with both stages, in an order that changes from round to
-//! round, and restores the frames in between, outside the timed part. The C stage is built with the
-//! compiler and flags of its Makefile. Disturbed rounds are discarded. Costs are in
+//! In each iteration, both stages process the same burst, in an order that is random per round. The
+//! frames are restored in between, outside the timed part. The C stage is built with the compiler
+//! and flags of its Makefile. Rounds in which the thread was preempted are discarded. Costs are in
 //! timestamp-counter ticks.
 //!
 //! `cargo bench -p linerate-plugin --bench own_stages [-- ROUNDS]`
@@ -30,10 +30,11 @@ const INCLUDE: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
 const FRAME_BYTES: usize = 60;
 const TURNS: usize = 512;
 const ROUNDS: usize = 400;
-/// Maximum extra cost of the C stage at a burst size of 32, in ticks per packet.
+/// Goal at a burst size of 32: the C stage takes at most this many ticks per packet more than the
+/// Rust stage.
 const ADDED_MAX: f64 = 5.0;
 
-/// Compiles and loads the C template.
+/// Compiles the template of a C stage to a shared object, loads it, and builds an instance.
 fn stage_in_c() -> Box<dyn Stage> {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let (source, object) = (folder.path().join("ttl.c"), folder.path().join("libttl.so"));
@@ -64,8 +65,8 @@ fn frame() -> [u8; FRAME_BYTES] {
     frame
 }
 
-/// Runs both stages for one round and returns their ticks per packet, or why the round was
-/// disturbed.
+/// Runs one round. Returns the ticks per packet of each stage, or why the window was not clean.
+/// `first` is the index of the stage that processes each burst first.
 fn round(
     stages: &mut [Box<dyn Stage>; 2],
     burst: &mut Burst<'_>,

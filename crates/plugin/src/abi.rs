@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The structures of `include/linerate/stage.h`.
+//! Rust equivalents of the structures and constants in `include/linerate/stage.h`.
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// `LINERATE_STAGE_ABI`.
+/// Version of the C interface that this program supports: `LINERATE_STAGE_ABI` in `stage.h`.
 pub(crate) const VERSION: u32 = 1;
 
-/// `LINERATE_TYPE_...`.
+/// Types of parameters: `LINERATE_TYPE_...` in `stage.h`.
 pub(crate) const TYPE_INTEGER: u32 = 1;
 pub(crate) const TYPE_BOOL: u32 = 2;
 pub(crate) const TYPE_TEXT: u32 = 3;
 
-/// `LINERATE_STATE_...`.
+/// State that a stage keeps between packets: `LINERATE_STATE_...` in `stage.h`.
 pub(crate) const STATE_NONE: u32 = 1;
 pub(crate) const STATE_PER_FLOW: u32 = 2;
 pub(crate) const STATE_GLOBAL: u32 = 3;
 
-/// `LINERATE_NEEDS_HEADERS`, `LINERATE_REORDERS`.
+/// Flags of a stage: `LINERATE_NEEDS_HEADERS` and `LINERATE_REORDERS` in `stage.h`.
 pub(crate) const NEEDS_HEADERS: u32 = 1;
 pub(crate) const REORDERS: u32 = 2;
 
-/// `struct linerate_param`.
+/// Declaration of a parameter: `struct linerate_param` in `stage.h`.
 #[repr(C)]
 pub(crate) struct RawParam {
     pub(crate) name: *const c_char,
@@ -33,14 +33,14 @@ pub(crate) struct RawParam {
     pub(crate) text: *const c_char,
 }
 
-/// `struct linerate_value`.
+/// Value of a parameter: `struct linerate_value` in `stage.h`.
 #[repr(C)]
 pub(crate) struct RawValue {
     pub(crate) integer: i64,
     pub(crate) text: *const c_char,
 }
 
-/// `struct linerate_setup`.
+/// Argument of `init`: `struct linerate_setup` in `stage.h`.
 #[repr(C)]
 pub(crate) struct RawSetup {
     pub(crate) values: *const RawValue,
@@ -51,16 +51,17 @@ pub(crate) struct RawSetup {
     pub(crate) instance: *mut c_void,
 }
 
-/// `init`.
+/// Signature of `init`, which returns 0 if it has built an instance.
 pub(crate) type Init = unsafe extern "C" fn(*mut RawSetup) -> c_int;
-/// Signature of `process`, which receives the burst as an untyped pointer.
+/// Signature of `process`. Takes the instance and the burst, both as untyped pointers.
 pub(crate) type Process = unsafe extern "C" fn(*mut c_void, *mut c_void);
-/// Signature of `read_counts`, which receives the counts as an untyped pointer.
+/// Signature of `read_counts`. Takes the instance and the array to which it writes the counts, both
+/// as untyped pointers.
 pub(crate) type ReadCounts = unsafe extern "C" fn(*mut c_void, *mut c_void);
-/// `fini`.
+/// Signature of `fini`, which frees the instance.
 pub(crate) type Fini = unsafe extern "C" fn(*mut c_void);
 
-/// `struct linerate_stage`.
+/// Description of a stage: `struct linerate_stage` in `stage.h`.
 #[repr(C)]
 pub(crate) struct RawStage {
     pub(crate) abi: u32,
@@ -78,7 +79,7 @@ pub(crate) struct RawStage {
     pub(crate) fini: Option<Fini>,
 }
 
-// SAFETY: the structure is a constant of a loaded object: it is only read.
+// SAFETY: the structure is a constant in a loaded object, and is only read.
 unsafe impl Sync for RawStage {}
 // SAFETY: as above.
 unsafe impl Send for RawStage {}

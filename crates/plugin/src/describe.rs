@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the stage description in a shared object, and checks everything that the compiler would
-//! check for a Rust stage.
+//! Reads the description of a stage from a shared object, and checks at load time what the compiler
+//! checks for a Rust stage.
 
 use crate::abi::{
     NEEDS_HEADERS, REORDERS, RawParam, RawStage, STATE_GLOBAL, STATE_NONE, STATE_PER_FLOW,
@@ -23,7 +23,8 @@ const MAX_PARAMS: usize = 64;
 /// A stage's name, specification and counter names.
 pub(crate) type Description = (&'static str, StageSpec, &'static [&'static str]);
 
-/// Reads the stage description in an object. `file` is the object's name in the path file.
+/// Reads and checks the description of a stage. `file` is the shared object's file name, as written
+/// in the path file.
 pub(crate) fn describe(raw: &'static RawStage, file: &str) -> Result<Description, String> {
     let name = text(raw.name, "name")?;
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
@@ -66,12 +67,13 @@ pub(crate) fn describe(raw: &'static RawStage, file: &str) -> Result<Description
     Ok((name, spec, counts))
 }
 
-/// Returns a string from the object; `field` names it in errors.
+/// Returns the C string at `pointer`, which is a constant in the object. Error messages refer to it
+/// as `field`.
 fn text(pointer: *const c_char, field: &str) -> Result<&'static str, String> {
     if pointer.is_null() {
         return Err(format!("`{field}` is NULL"));
     }
-    // SAFETY: by stage.h, a string constant of the object, which stays loaded.
+    // SAFETY: stage.h requires a NUL-terminated constant, and the object is never unloaded.
     let text = unsafe { CStr::from_ptr(pointer) };
     let text = text.to_str().map_err(|_| format!("`{field}` is not UTF-8"))?;
     match text.chars().any(char::is_control) {
@@ -106,7 +108,8 @@ fn names(
     }
 }
 
-/// Returns the parameters, starting with `file`.
+/// Returns the stage's parameters: `file`, which all stages from objects have, then those that the
+/// object declares.
 fn params(list: *const RawParam) -> Result<&'static [ParamSpec], String> {
     let mut params = vec![FILE_PARAM];
     loop {

@@ -29,7 +29,7 @@ pub const HEADER: &str = include_str!("../include/linerate/stage.h");
 /// Path-file key that names the shared object.
 const FILE: &str = "file";
 
-/// Parameter common to all stages that are loaded from objects.
+/// The parameter `file`, which all stages from shared objects have.
 const FILE_PARAM: ParamSpec = ParamSpec {
     name: FILE,
     kind: ParamKind::Text,
@@ -54,7 +54,7 @@ const KIND: StageKind = StageKind::new(
 /// This crate's entries in the program's table of stage and source kinds.
 pub static EXTENSION: Extension = Extension { stages: &[KIND], sources: &[] };
 
-/// A loaded object.
+/// A stage from a loaded shared object.
 #[derive(Clone, Copy)]
 struct Loaded {
     raw: &'static RawStage,
@@ -62,7 +62,7 @@ struct Loaded {
     counts: &'static [&'static str],
 }
 
-/// The loaded objects, by their name in the path file.
+/// The stages loaded so far, by the object's file name as written in the path file.
 static LOADED: Mutex<BTreeMap<String, Loaded>> = Mutex::new(BTreeMap::new());
 
 /// Reason why an object cannot be used.
@@ -74,9 +74,9 @@ pub enum LoadError {
     NotLoadable(PathBuf, String),
     /// The object does not define `linerate_stage`.
     NoSymbol(PathBuf),
-    /// The object was built for another version of the interface.
+    /// The object was built for another version of the interface, given by the number.
     OtherVersion(PathBuf, u32),
-    /// The object describes its stage incorrectly.
+    /// The object's description of its stage is invalid; the string says why.
     Misdescribed(PathBuf, String),
     /// The crash handlers cannot be installed; the string is the system's message.
     NoHandler(String),
@@ -113,8 +113,8 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Loads the object at `path` and returns its specification and kind. `file` is the object's name
-/// in the path file. Loading runs the object's constructors.
+/// Loads the shared object at `path`, which runs its constructors, and returns the plugin and the
+/// stage kind that it defines. `file` is the object's file name as written in the path file.
 ///
 /// # Errors
 /// See [`LoadError`].
@@ -123,14 +123,15 @@ pub fn load(file: &str, path: &Path) -> Result<(Plugin, StageKind), LoadError> {
     let path = std::path::absolute(path).map_err(unreadable)?;
     std::fs::File::open(&path).map_err(unreadable)?;
     linerate_linux::crash::install().map_err(|error| LoadError::NoHandler(error.to_string()))?;
-    // SAFETY: the user named this object as part of the program to measure, and so trusts it.
+    // SAFETY: loading runs the object's code. The user trusts this code, having named the object in
+    // the path file.
     let library = unsafe { Library::open(&path) };
     let library = library.map_err(|why| LoadError::NotLoadable(path.clone(), why))?;
     let symbol = library.symbol(c"linerate_stage");
     let symbol = symbol.map_err(|_| LoadError::NoSymbol(path.clone()))?;
-    // The object stays loaded, so that what it defines is 'static.
+    // Never unload the object, so that references to its constants are valid for `'static`.
     std::mem::forget(library);
-    // SAFETY: in every version, the first member is the version number.
+    // SAFETY: in every version of the interface, the first member is the version number.
     let version = unsafe { symbol.cast::<u32>().read() };
     if version != abi::VERSION {
         return Err(LoadError::OtherVersion(path, version));
@@ -144,7 +145,8 @@ pub fn load(file: &str, path: &Path) -> Result<(Plugin, StageKind), LoadError> {
     Ok((Plugin { file: file.to_owned(), name, spec }, StageKind::new(spec, build)))
 }
 
-/// Builds one replica's stage.
+/// Builds the instance for one replica of a stage. The object that the parameter `file` names must
+/// have been loaded.
 fn build(params: &Params, context: &BuildContext) -> Result<Box<dyn Stage>, BuildError> {
     let file = Reader(params).text(FILE)?;
     let loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner).get(file).copied();

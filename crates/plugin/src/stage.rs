@@ -24,10 +24,10 @@ pub(crate) struct Foreigner {
     is_broken: bool,
 }
 
-// SAFETY: by stage.h, an instance is used by one thread at a time, whichever that is.
+// SAFETY: stage.h allows any thread to use an instance, but only one thread at a time.
 unsafe impl Send for Foreigner {}
 
-/// Arguments of [`call_init`].
+/// Arguments of [`call_init`], and the status that `init` returned.
 struct InitCall {
     init: crate::abi::Init,
     setup: RawSetup,
@@ -35,21 +35,21 @@ struct InitCall {
 }
 
 unsafe extern "C" fn call_init(call: *mut c_void, _: *mut c_void) {
-    // SAFETY: `build` passes an `InitCall`.
+    // SAFETY: `init` passes a pointer to an `InitCall`.
     let call = unsafe { &mut *call.cast::<InitCall>() };
-    // SAFETY: the setup is as stage.h specifies; the function is of that type.
+    // SAFETY: stage.h gives `init` this type, and the setup is filled in as stage.h specifies.
     call.status = unsafe { (call.init)(&raw mut call.setup) };
 }
 
 unsafe extern "C" fn call_fini(fini: *mut c_void, instance: *mut c_void) {
     // SAFETY: `drop` passes a pointer to the function.
     let fini = unsafe { *fini.cast::<crate::abi::Fini>() };
-    // SAFETY: the instance that `init` returned, for the last time.
+    // SAFETY: `init` returned this instance, and nothing uses it after this call.
     unsafe { fini(instance) }
 }
 
 impl Foreigner {
-    /// Builds an instance.
+    /// Builds an instance of a loaded stage for one replica.
     pub(crate) fn build(
         loaded: &Loaded,
         params: &Params,
@@ -62,7 +62,8 @@ impl Foreigner {
     }
 }
 
-/// Calls `init`, if defined, and returns the instance.
+/// Calls the object's `init`, and returns the instance that it built; NULL if the object has no
+/// `init`.
 fn init(loaded: &Loaded, params: &Params, context: &BuildContext) -> Result<*mut c_void, String> {
     let Some(init) = loaded.raw.init else { return Ok(null_mut()) };
     let mut texts = Vec::new();
@@ -100,7 +101,7 @@ fn init(loaded: &Loaded, params: &Params, context: &BuildContext) -> Result<*mut
         .map_err(|crash| format!("its `init` crashed: {crash}"))?;
     if call.status != 0 {
         error[ERROR_BYTES - 1] = 0;
-        // SAFETY: the last byte is 0.
+        // SAFETY: the last byte of the buffer has just been set to 0, so the string ends within it.
         let reason = unsafe { CStr::from_ptr(error.as_ptr()) }.to_string_lossy();
         let reason = if reason.is_empty() { "no reason given".into() } else { reason };
         return Err(format!("its `init` returned {}: {reason}", call.status));
@@ -112,8 +113,8 @@ impl Stage for Foreigner {
     fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
         let Self { process, instance, is_broken, foreign, .. } = self;
         let result = foreign.process(burst, context, |seen| {
-            // SAFETY: a function of this type by stage.h, with its instance and a burst that is
-            // valid during the call; after a crash, `is_broken` keeps the instance from being used.
+            // SAFETY: stage.h gives `process` this type; the instance is its own, and the burst is
+            // valid during the call. After a crash, `is_broken` keeps the instance from being used.
             unsafe { guarded(*process, *instance, std::ptr::from_mut(seen).cast()) }.map_err(
                 |crash| {
                     *is_broken = true;
@@ -122,8 +123,8 @@ impl Stage for Foreigner {
             )
         });
         if let Err(failure) = result {
-            // The worker reports it as a panic at the packet to which the cursor points, without
-            // the panic message of the standard library.
+            // The worker reports this as a panic on the packet at the burst's cursor. Unlike
+            // `panic!`, this call does not print a panic message.
             std::panic::resume_unwind(Box::new(failure));
         }
     }
@@ -134,7 +135,8 @@ impl Stage for Foreigner {
         };
         let read: ReadCounts = read;
         let mut values = vec![0_u64; self.loaded.counts.len()];
-        // SAFETY: by stage.h, the function writes one value per name in `counts`.
+        // SAFETY: by stage.h, the function writes one value per name in `counts`, and `values` has
+        // room for them.
         let result = unsafe { guarded(read, self.instance, values.as_mut_ptr().cast()) };
         match result {
             Ok(()) => self.loaded.counts.iter().copied().zip(values).collect(),

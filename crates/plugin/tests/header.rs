@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests that `stage.h` is valid C11 and C++11, and that its layout matches the data plane.
+//! Tests that `stage.h` is valid C11 and C++11, and that its structures have the same layout as
+//! those of the data plane.
 
 use linerate_stage_api::foreign::{ForeignBurst, PACKET_OFFSETS};
 use std::process::Command;
@@ -7,7 +8,8 @@ use std::process::Command;
 const INCLUDE: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
 const STAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stages");
 
-/// Compiles and runs `layout.c` as `language`; `None` if there is no such compiler.
+/// Compiles `layout.c` as `language`, runs it, and returns its output; `None` if the compiler is
+/// not installed.
 fn layout(compiler: &str, language: &str, standard: &str) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let program = folder.path().join("layout");

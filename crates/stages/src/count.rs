@@ -21,7 +21,7 @@ pub(crate) const KIND: StageKind = StageKind::new(
     |_, _| Ok(Box::new(Count::default())),
 );
 
-/// Names of the packet and byte counters, indexed by [`class`].
+/// Names of each class's packet counter and byte counter, indexed by [`class`].
 const NAMES: [(&str, &str); 9] = [
     ("v4_tcp_packets", "v4_tcp_bytes"),
     ("v4_udp_packets", "v4_udp_bytes"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `fault`: panics on one packet, to test how a panic in a stage is reported.
+//! `fault`: panics on one packet, to test how linerate reports a panic in a stage.
 
 use crate::params::Reader;
 use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};

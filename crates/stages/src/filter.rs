@@ -23,9 +23,10 @@ use rule::{Key, LATER_FRAGMENT, Parsed, Rule};
 causes! {
     /// Not parsed: there is no `parse` stage before this one.
     Unparsed = "unparsed",
-    /// Denied by a rule or by default.
+    /// Denied by a rule or by the parameter `default`.
     Denied = "denied",
-    /// A fragment denied by the fragment policy.
+    /// A later fragment that matches no rule and that the parameter `fragments` denies, or a later
+    /// TCP fragment at offset 1.
     Fragment = "fragment",
 }
 
@@ -212,11 +213,12 @@ fn be128(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |value, &byte| value << 8 | u128::from(byte))
 }
 
-/// Returns whether a packet is a later TCP fragment that starts at byte 8 of the original payload.
+/// Returns whether a packet is a later TCP fragment at offset 1, that is, whether it starts at byte
+/// 8 of the original payload and could overwrite the TCP flags.
 fn is_at_offset_1(frame: &[u8], layers: &Layers) -> bool {
     let offset = match layers.ip_version {
         4 => array::<20>(frame, layers.l3.into()).map(|h| be16(h, 6) & 0x1fff),
-        // The data of a later fragment immediately follows its fragment header.
+        // In IPv6, the 8 bytes before the data of a later fragment are its fragment header.
         _ => array::<8>(frame, usize::from(layers.l4).saturating_sub(8)).map(|h| be16(h, 2) >> 3),
     };
     layers.protocol == protocol::TCP && offset == Some(1)

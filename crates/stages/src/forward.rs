@@ -69,12 +69,12 @@ struct Forward {
     v4: Routes<u32>,
     v6: Routes<u128>,
     hops: Vec<NextHop>,
-    /// Whether the first next hop belongs to the default route.
+    /// Whether the path file sets a default route, whose next hop is then the first one.
     has_default: bool,
 }
 
 struct NextHop {
-    /// Destination and source MAC address for frames to this next hop.
+    /// Destination and source MAC address, the first 12 bytes of each frame to this next hop.
     addresses: [u8; 12],
     /// Packets sent to this next hop.
     sent: u64,
@@ -193,8 +193,8 @@ fn parse_route(text: &str) -> Result<(Prefix, Mac), String> {
     }
 }
 
-/// Returns whether an address is "this network" 0/8, loopback 127/8, link-local 169.254/16, or
-/// class E 240/4.
+/// Returns whether packets from or to this address must not be forwarded: "this network" 0/8,
+/// loopback 127/8, link-local 169.254/16, class E 240/4.
 #[inline]
 fn is_martian_v4(address: u32) -> bool {
     matches!(address >> 24, 0 | 127 | 240..) || address >> 16 == 0xa9fe
@@ -212,7 +212,8 @@ fn check_v4(source: u32, destination: u32) -> Result<(), Cause> {
     if is_martian_v4(destination) { Err(Cause::Martian) } else { Ok(()) }
 }
 
-/// Returns whether an address is unspecified, loopback, or link-local fe80::/10.
+/// Returns whether packets from or to this address must not be forwarded: unspecified, loopback,
+/// link-local fe80::/10.
 #[inline]
 fn is_martian_v6(address: u128) -> bool {
     address <= 1 || address >> 118 == 0xfe80 >> 6

@@ -28,7 +28,7 @@ causes! {
     Fragment = "fragment",
     /// The outer source is not `remote`.
     UnknownPeer = "unknown_peer",
-    /// Truncated GRE header or inner headers.
+    /// The GRE header or an inner header is truncated.
     CutHeader = "cut_header",
     /// A GRE flag that must be zero is set, or the version is unsupported.
     BadFlags = "bad_flags",
@@ -39,7 +39,8 @@ causes! {
     /// The inner header is inconsistent with itself or with the outer length.
     BadHeader = "bad_header",
     ExtensionChain = "ext_chain",
-    /// Congestion was signalled in the tunnel, but the inner packet is not ECN-capable.
+    /// The outer header has the mark "congestion experienced", but the inner packet is not
+    /// ECN-capable.
     Congestion = "congestion",
 }
 
@@ -121,7 +122,7 @@ impl Stage for Decap {
     }
 }
 
-/// Flags in the first byte of a GRE header (RFC 2784, RFC 2890), here and below.
+/// Flags in the first byte of a GRE header (RFC 2784, RFC 2890): this and the next two constants.
 const CHECKSUM_PRESENT: u8 = 0x80;
 const KEY_PRESENT: u8 = 0x20;
 const SEQUENCE_PRESENT: u8 = 0x10;
@@ -130,7 +131,8 @@ const SEQUENCE_PRESENT: u8 = 0x10;
 const MUST_BE_ZERO: u8 = 0x4c;
 
 impl Decap {
-    /// Returns the outer IPv4 header if the packet is from the tunnel; `None` otherwise.
+    /// Returns the outer IPv4 header if the packet is GRE over IPv4 to `local`; `None` for any
+    /// other packet.
     #[inline]
     fn tunnelled<'p>(&self, packet: &'p Packet<'_>) -> Result<Option<[u8; 20]>, Cause> {
         let layers = packet.meta().layers;
@@ -175,7 +177,8 @@ impl Decap {
         carry_congestion(packet.bytes_mut(), &layers, outer[1] & 0b11)
     }
 
-    /// Validates a GRE header. Returns its length and the protocol type.
+    /// Validates the GRE header at the start of `tunnel`, and checks its key and checksum. Returns
+    /// its length in bytes and the inner EtherType.
     fn check_gre(&self, tunnel: &[u8], kernels: &mut StageKernels) -> Result<(usize, u16), Cause> {
         let start: &[u8; 4] = array(tunnel, 0).ok_or(Cause::CutHeader)?;
         let flags = start[0];
@@ -211,14 +214,15 @@ impl Decap {
     }
 }
 
-/// Sets the inner ECN field according to RFC 6040, figure 4.
+/// Propagates the ECN bits of the outer header, `outer`, to the inner one (RFC 6040, figure 4).
 fn carry_congestion(frame: &mut [u8], layers: &Layers, outer: u8) -> Result<(), Cause> {
     const NOT_CAPABLE: u8 = 0b00;
     const CAPABLE_1: u8 = 0b01;
     const CAPABLE_0: u8 = 0b10;
     const EXPERIENCED: u8 = 0b11;
     let start: &mut [u8; 12] = array_mut(frame, layers.l3.into()).ok_or(Cause::Unparsed)?;
-    // The ECN bits are the last two of the TOS byte; in IPv6, four bits of the flow label follow.
+    // The ECN bits are the lowest two of the second byte in IPv4. In IPv6, four bits of the flow
+    // label follow them in that byte.
     let shift = if layers.ip_version == 4 { 0 } else { 4 };
     let inner = start[1] >> shift & 0b11;
     let new = match (inner, outer) {

@@ -89,13 +89,14 @@ const IP_BYTES: usize = 20;
 const MAX_OUTER_BYTES: usize = IP_BYTES + 12;
 
 struct Encap {
-    /// The outer headers. Length, TOS, checksum, protocol type and sequence number are set per
-    /// packet.
+    /// The outer headers. Five fields are set per packet: length, TOS, checksum, protocol type and
+    /// sequence number.
     template: [u8; MAX_OUTER_BYTES],
     /// Bytes of `template` in use.
     outer_bytes: usize,
     mtu: usize,
-    /// Next sequence number, starting with 0 (RFC 2890, 2.2); `None` if not sequenced.
+    /// Sequence number of the next packet, starting with 0 (RFC 2890, 2.2); `None` for `gre_encap`,
+    /// which sends none.
     sequence: Option<u32>,
 }
 
@@ -104,7 +105,7 @@ fn build(params: &Params, sequence: Option<u32>) -> Result<Box<dyn Stage>, Build
     let [Address4(local), Address4(remote)] = [params.parsed("local")?, params.parsed("remote")?];
     let key: i64 = params.integer("key")?;
     let mut template = [0; MAX_OUTER_BYTES];
-    // IPv4 fields: version and header length, DF, TTL, protocol.
+    // The fixed fields of the IPv4 header: version and header length, DF, TTL, protocol.
     (template[0], template[6], template[8], template[9]) = (0x45, 0x40, 64, protocol::GRE);
     template[12..16].copy_from_slice(&local.to_be_bytes());
     template[16..20].copy_from_slice(&remote.to_be_bytes());
@@ -175,7 +176,8 @@ impl Encap {
     }
 }
 
-/// Returns a packet's TOS or traffic class and its GRE protocol type; `None` if it is not parsed.
+/// Returns the TOS or traffic class of an IP packet, and the protocol type for its GRE header;
+/// `None` if the packet is not parsed.
 #[inline]
 fn service(frame: &[u8], layers: &Layers) -> Option<(u8, u16)> {
     let l3 = usize::from(layers.l3);

@@ -34,7 +34,7 @@ const MAX_TAGS: usize = 2;
 /// occur twice, and RFC 9099 advises dropping chains that are too long to inspect.
 pub(crate) const MAX_EXTENSION_HEADERS: usize = 8;
 
-/// Why a frame's headers could not be located.
+/// Reason why the headers of a frame could not be located.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Fault {
@@ -48,7 +48,7 @@ pub(crate) enum Fault {
     ExtensionChain,
 }
 
-/// Names of the faults, in order. They are the drop causes of stages that walk headers.
+/// Names of the faults, in the order of [`Fault`], for use as drop causes.
 pub(crate) const FAULT_NAMES: [&str; 4] = ["not_ip", "cut_header", "bad_header", "ext_chain"];
 
 impl Fault {
@@ -175,7 +175,7 @@ fn is_extension(next: u8) -> bool {
 }
 
 /// Returns the length of an IPv6 extension header in bytes, given its length field. The field
-/// counts the 8-byte units beyond the first 8 bytes or, for AH, the 4-byte units (RFC 4302, 2.2).
+/// counts units of 8 bytes or, for AH (RFC 4302, 2.2), of 4 bytes, and excludes the first 8 bytes.
 /// The fragment header has a fixed length.
 fn extension_bytes(kind: u8, length: u8) -> usize {
     match kind {
@@ -185,8 +185,8 @@ fn extension_bytes(kind: u8, length: u8) -> usize {
     }
 }
 
-/// Returns whether the IPv6 packet has a routing header with segments left, in which case the
-/// destination in the IPv6 header is not the final one.
+/// Returns whether an IPv6 packet has a routing header with segments left. If so, the destination
+/// address in the IPv6 header is not the final one.
 pub(crate) fn is_en_route_v6(frame: &[u8], layers: &Layers) -> bool {
     let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
     let (Some(&first), mut at) = (frame.get(l3 + 6), l3 + 40) else {
@@ -206,7 +206,7 @@ pub(crate) fn is_en_route_v6(frame: &[u8], layers: &Layers) -> bool {
     false
 }
 
-/// Checks the transport header, and returns the offsets of all headers.
+/// Checks that the transport header is complete, and returns the offsets of all headers.
 #[inline]
 fn finish(
     frame: &[u8],

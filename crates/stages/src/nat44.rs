@@ -163,7 +163,7 @@ impl Steer for Realm {
 
 struct Nat44 {
     realm: Realm,
-    /// `inside` and `outside` as given in the path file.
+    /// `inside` and `outside` as written in the path file.
     prefixes: [String; 2],
     table: Table,
     evict: bool,
@@ -250,7 +250,8 @@ impl Nat44 {
         }
     }
 
-    /// Translates an outbound packet. `inside` is `None` for a later fragment.
+    /// Translates the source of a packet from inside to `outside` and a mapped port. `inside` is
+    /// `None` for a later fragment, of which only the address is translated.
     #[inline]
     fn outbound(
         &mut self,
@@ -266,7 +267,7 @@ impl Nat44 {
             (Some(inside), None) => Some((group.transport, self.map(group, inside)?)),
             (Some(inside), Some(quoted)) => {
                 let port = self.table.find(group, inside).ok_or(Cause::NoMapping)?;
-                // The quoted packet was inbound, with this mapping as its destination.
+                // The quoted packet came from outside; this mapping was its destination.
                 let port = Some((group.transport, port));
                 rewrite_quote(frame, layers, quoted, Side::Destination, outside, port)?;
                 None
@@ -304,14 +305,14 @@ fn inbound(
     quoted: Option<u16>,
 ) -> Result<(), Cause> {
     if let Some(quoted) = quoted {
-        // The quoted packet was outbound, with this mapping as its source.
+        // The quoted packet came from inside; this mapping was its source.
         rewrite_quote(frame, layers, quoted, Side::Source, inside, port.take())?;
     }
     let (l3, l4) = (layers.l3.into(), layers.l4.into());
     rewrite(frame, l3, l4, Side::Destination, inside, port).ok_or(Cause::Unparsed)
 }
 
-/// Source or destination side of a packet.
+/// The source or the destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Source,
@@ -325,16 +326,16 @@ impl Side {
     }
 }
 
-/// New port or ICMP identifier for the side whose address is rewritten; `None` to leave it
+/// Transport protocol, and the port or ICMP identifier to write; `None` to leave the port
 /// unchanged.
 type NewPort = Option<(Transport, u16)>;
 
-/// Writes an address, and a port if given, and updates the checksums that cover them. Skips a
-/// transport checksum that is not in the packet. Returns `None` if the packet is too short for the
-/// other fields.
+/// Writes `address` and, if given, `port` to one side of the packet at `l3`, and updates the
+/// checksums that cover them. A quoted packet may end before its transport checksum, which is then
+/// skipped. Returns `None` if the packet ends before one of the other fields.
 ///
-/// For TCP or UDP fragments without ports, the addresses are covered by the checksum in the first
-/// fragment.
+/// In a TCP or UDP fragment without ports, only the address changes: the transport checksum that
+/// covers it is in the first fragment.
 #[inline]
 fn rewrite(
     packet: &mut [u8],
@@ -376,7 +377,8 @@ fn rewrite(
     Some(())
 }
 
-/// Rewrites the packet quoted at `quoted` by an ICMP error, and updates the error's checksum.
+/// Translates one side of the packet that an ICMP error quotes at offset `quoted` of the frame, and
+/// updates the error's checksum.
 fn rewrite_quote(
     frame: &mut [u8],
     layers: &Layers,
@@ -409,19 +411,18 @@ fn rewrite_quote(
     Ok(())
 }
 
-/// Returns whether an ICMP type is a query (not a reply) with an identifier: echo or timestamp (RFC
-/// 792).
+/// Returns whether an ICMP type is a query with an identifier: echo or timestamp request (RFC 792).
 fn is_query(icmp_type: u8) -> bool {
     matches!(icmp_type, 8 | 13)
 }
 
-/// Returns whether an ICMP type is the reply to a query with an identifier.
+/// Returns whether an ICMP type is a reply with an identifier: echo or timestamp reply (RFC 792).
 fn is_reply(icmp_type: u8) -> bool {
     matches!(icmp_type, 0 | 14)
 }
 
-/// Returns whether an ICMP type quotes a packet and may be forwarded: unreachable, time exceeded,
-/// parameter problem.
+/// Returns whether an ICMP type is an error that quotes a packet and may be forwarded: destination
+/// unreachable, time exceeded, parameter problem.
 fn is_error(icmp_type: u8) -> bool {
     matches!(icmp_type, 3 | 11 | 12)
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A filter rule: its text, and the masks and ranges that it compiles to.
+//! A filter rule: parses its text, and compiles it to masks and port ranges.
 
 use crate::headers::protocol;
 use crate::params::{Prefix, Prefix4, Prefix6};
 use std::iter::Peekable;
 use std::str::{FromStr, SplitWhitespace};
 
-/// Bit set in [`Key::protocol`] if the packet is a fragment without ports.
+/// Set in [`Key::protocol`] for a later fragment, which has no ports. IP protocol numbers use only
+/// the lower 8 bits.
 pub(super) const LATER_FRAGMENT: u16 = 0x100;
 
-/// Packet fields that rules match.
+/// The fields of one packet that rules are matched against.
 pub(super) struct Key<A> {
     pub(super) source: A,
     pub(super) destination: A,
-    /// IP protocol, combined with [`LATER_FRAGMENT`].
+    /// IP protocol number, combined with [`LATER_FRAGMENT`] for a later fragment.
     pub(super) protocol: u16,
     /// Source port; 0 if the packet has no ports.
     pub(super) source_port: u16,
@@ -21,7 +22,7 @@ pub(super) struct Key<A> {
     pub(super) destination_port: u16,
 }
 
-/// An IPv4 or IPv6 address as compared by rules.
+/// An IPv4 or IPv6 address, as an integer that can be compared under a mask.
 pub(super) trait Address: Copy {
     /// Returns whether `self` and `other` differ in a bit of `mask`.
     fn differs(self, other: Self, mask: Self) -> bool;
@@ -55,7 +56,7 @@ pub(super) struct Rule<A> {
     pub(super) permit: bool,
 }
 
-/// Ports from `first` to `first + span`.
+/// A range of ports, from `first` to `first + span`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ports {
     first: u16,
@@ -74,7 +75,7 @@ impl Ports {
 impl<A: Address> Rule<A> {
     #[inline]
     pub(super) fn matches(&self, key: &Key<A>) -> bool {
-        // Addresses rule out most packets, so only they are tested with branches.
+        // Addresses alone rule out most packets. Protocol and ports are compared without branches.
         !key.destination.differs(self.destination, self.destination_mask)
             && !key.source.differs(self.source, self.source_mask)
             && ((key.protocol ^ self.protocol) & self.protocol_mask == 0)
@@ -90,21 +91,21 @@ pub(super) struct Parsed {
     pub(super) v6: Option<Rule<u128>>,
 }
 
-/// The source or destination side of a rule.
+/// The source or destination of a rule: an address prefix and a port range.
 struct Side {
     /// Address prefix; `None` for any address of either IP version.
     prefix: Option<Prefix>,
     ports: Option<Ports>,
 }
 
-/// A rule's words, and the whole rule for error messages.
+/// The words of a rule that have not been parsed yet, and the rule's text for error messages.
 struct Words<'t> {
     rule: &'t str,
     rest: Peekable<SplitWhitespace<'t>>,
 }
 
 impl<'t> Words<'t> {
-    /// Returns the next word, or an error that says what is missing.
+    /// Takes the next word. If there is none, the error says that `wanted` was expected.
     fn take(&mut self, wanted: &str) -> Result<&'t str, String> {
         self.rest
             .next()
@@ -192,7 +193,8 @@ impl FromStr for Parsed {
     }
 }
 
-/// Returns source, source mask, destination and destination mask; `None` if a prefix is IPv6.
+/// Returns the source address, its mask, the destination address and its mask; `None` if either
+/// prefix is IPv6.
 fn prefixes_v4(from: &Side, to: &Side) -> Option<[u32; 4]> {
     let [from, to] = [from, to].map(|side| match side.prefix {
         None => Some(Prefix4::ALL),
@@ -203,7 +205,8 @@ fn prefixes_v4(from: &Side, to: &Side) -> Option<[u32; 4]> {
     Some([from.address, from.mask, to.address, to.mask])
 }
 
-/// Returns source, source mask, destination and destination mask; `None` if a prefix is IPv4.
+/// Returns the source address, its mask, the destination address and its mask; `None` if either
+/// prefix is IPv4.
 fn prefixes_v6(from: &Side, to: &Side) -> Option<[u128; 4]> {
     let [from, to] = [from, to].map(|side| match side.prefix {
         None => Some(Prefix6::ALL),

@@ -33,24 +33,24 @@ pub(super) struct Endpoint {
 #[derive(Clone, Copy, Default)]
 struct Owner {
     inside: Endpoint,
-    /// Value of [`Table::now`] when the port was last used from inside; 0 if never.
+    /// [`Table::now`] at the port's last use by a packet from inside; 0 if the port was never used.
     used_at: u64,
 }
 
-/// Result of mapping an outbound packet's endpoint.
+/// Result of looking up, and if necessary creating, the mapping of an inside endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outbound {
-    /// The endpoint already had a mapping; holds its port.
+    /// The endpoint already had a mapping, with this port.
     Known(u16),
-    /// New mapping on a free port; holds the port.
+    /// A mapping was created on this free port.
     Made(u16),
-    /// New mapping on a port whose previous mapping was evicted; holds the port.
+    /// A mapping was created on this port, after its previous mapping was evicted.
     Evicted(u16),
-    /// No port is free, and none may be evicted.
+    /// No port is free, and eviction is off.
     Full,
 }
 
-/// All mappings of a replica.
+/// All mappings of one replica.
 pub(super) struct Table {
     pool_addresses: usize,
     /// Number of usable ports per group.
@@ -139,12 +139,12 @@ impl Table {
         least.map_or(0, |(position, _)| position)
     }
 
-    /// Returns the index slot at which the search for `inside` starts.
+    /// Returns the slot of the index at which linear probing for `inside` starts.
     #[inline]
     fn home(&self, inside: Endpoint) -> usize {
         let key = u64::from(inside.address) << 16 | u64::from(inside.port);
-        // Fibonacci hashing. Some bits of the address have already determined the bucket and the
-        // pool address.
+        // Fibonacci hashing of address and port. All addresses in one group hash to the same bucket
+        // and pool address.
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - self.index_bits)) as usize
     }
 
@@ -199,7 +199,7 @@ impl Table {
                 break;
             };
             let home = self.home(self.owners[g * self.ports + position].inside);
-            // The entry may move if its home is not cyclically within (gap, slot].
+            // Move the entry into the gap unless its home slot is cyclically within (gap, slot].
             if (slot.wrapping_sub(home) & last) >= (slot.wrapping_sub(gap) & last) {
                 self.index[first + gap] = self.index[first + slot];
                 gap = slot;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Determines a packet's direction and the fields to translate. Used by both the stage and its
-//! steering, so that they agree on the bucket.
+//! Determines whether a packet is from inside or to the pool, and which fields to translate. The
+//! stage and its steering share this code, so they agree on the bucket.
 
 use super::{Realm, Side, is_error, is_query, is_reply};
 use crate::headers::{array, be16, be32};
@@ -31,9 +31,10 @@ pub(super) struct Group {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Not to be translated.
+    /// Passes without translation: not IPv4, between inside addresses, or neither from inside nor
+    /// to the pool.
     Untouched,
-    /// From inside to outside.
+    /// From an inside address to the outside.
     Out {
         /// The group of ports available to the inside address.
         group: Group,
@@ -44,7 +45,7 @@ pub(super) enum Way {
         /// Offset in the frame of the packet quoted by an ICMP error.
         quoted: Option<u16>,
     },
-    /// From outside to the pool.
+    /// To an address of the pool.
     In {
         /// The group of `port`.
         group: Group,
@@ -55,7 +56,7 @@ pub(super) enum Way {
     },
 }
 
-/// Why a packet cannot be translated, regardless of existing mappings.
+/// Why a packet is dropped regardless of the mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// Truncated: shorter than its headers claim.
@@ -80,7 +81,7 @@ fn bucket(address: u32) -> u8 {
 }
 
 impl Realm {
-    /// Returns the packet's direction and the fields to translate.
+    /// Returns how to translate a packet, or why it is dropped.
     #[inline]
     pub(super) fn way(&self, frame: &[u8], layers: &Layers) -> Result<Way, Refusal> {
         if layers.ip_version != 4 {
@@ -166,29 +167,29 @@ impl Realm {
         }
     }
 
-    /// Returns the group of ports for an inside address: its bucket, and the pool address it is
-    /// paired with.
+    /// Returns the group of ports that an inside address uses: its bucket, its pool address and the
+    /// protocol.
     #[inline]
     fn group(&self, address: u32, transport: Transport) -> Group {
-        // The hash bits below the bucket, as a fraction of the pool.
+        // The hash bits below the bucket, as a binary fraction, select an address of the pool.
         let fraction = u64::from(hash(address) << BUCKET_BITS);
         let pool_index = ((fraction * u64::from(self.pool_addresses())) >> u32::BITS) as u32;
         Group { bucket: bucket(address), pool_index, transport }
     }
 }
 
-/// The fields needed from the packet that an ICMP error quotes.
+/// The fields of a packet quoted by an ICMP error that are needed to find its mapping.
 struct Quote {
     /// Offset of the quoted packet in the frame.
     at: u16,
     transport: Transport,
-    /// Address and port of the quoted packet, on the requested side.
+    /// Address and port on the side of the quoted packet that the caller asked for.
     address: u32,
     port: u16,
 }
 
-/// Returns the packet quoted by an ICMP error. If the quoted packet is ICMP as well, its type must
-/// satisfy `is_expected`.
+/// Returns the fields of the packet quoted by an ICMP error, on its side `side`. If the quoted
+/// packet is itself ICMP, its type must satisfy `is_expected`.
 fn quote(
     frame: &[u8],
     layers: &Layers,
