@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Builds a path from individually valid fields, and checks the constraints between them.
 //!
-//! A function in this module returns `None` only after a mistake has been recorded, either by the
-//! function itself or when a field that it needs was read.
+//! A function in this module returns `None` only if a mistake has been recorded: either by the
+//! function itself, or earlier, when a field that it needs was read.
 
 mod headers;
 
@@ -21,7 +21,7 @@ use crate::suggest;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Contents of a path file.
+/// Everything that a path file defines.
 pub(crate) struct Built {
     pub(crate) path: Path,
     pub(crate) costs: Option<GivenCosts>,
@@ -273,11 +273,11 @@ fn mapping(file: &Fields, stages: &[Stage], mistakes: &mut Vec<Mistake>) -> Opti
     Some(mapping)
 }
 
-/// Returns whether the workers list every stage once and in order; `None` if this cannot be
-/// determined.
+/// Returns whether the workers list every stage exactly once and in path order; `None` if this
+/// cannot be determined because a name could not be read or is not unique.
 ///
-/// If so, the stages of every worker are consecutive, because a strictly increasing sequence that
-/// contains every stage lists them in order.
+/// If so, each worker's stages are consecutive: a strictly increasing sequence that contains every
+/// stage lists them one after another.
 fn names_in_order(
     section: &Fields,
     workers: &[Fields],
@@ -307,15 +307,15 @@ fn names_in_order(
     Some(mistakes.len() == mistakes_before)
 }
 
-/// Stages listed by the workers so far; `seen` holds their indices in `known`.
+/// The stages that workers have listed so far, as indices into `known`, the names in path order.
 struct Order<'k> {
     known: &'k [&'k str],
     seen: BTreeSet<usize>,
 }
 
 impl Order<'_> {
-    /// Accepts the next stage name. If it is out of order, repeated or unknown, returns the error
-    /// and a fix.
+    /// Records the next stage name in a worker's list. If it is out of order, repeated or unknown,
+    /// returns the error and a fix.
     fn accept(&mut self, name: &str) -> Result<(), (String, String)> {
         let index_of = |name| self.known.iter().position(|stage| *stage == name);
         let Some(stage) = index_of(name) else {
@@ -345,7 +345,7 @@ impl Order<'_> {
     }
 }
 
-/// Returns the file position of the key responsible for a rejected mapping.
+/// Returns the byte range of the key that causes a mapping to be rejected.
 fn refusal_place(refusal: &Refusal, section: &Fields, workers: &[Fields]) -> Range<usize> {
     let (segment, key, index) = match *refusal {
         Refusal::NotConsecutive { segment } => (segment, "stages", None),
@@ -364,7 +364,7 @@ fn refusal_place(refusal: &Refusal, section: &Fields, workers: &[Fields]) -> Ran
     }
 }
 
-/// Builds the idle policies: the common policy and the policies of individual workers.
+/// Builds the idle policies: that of the section `[idle]`, and those of individual workers.
 fn idle(file: &Fields) -> Option<IdleRules> {
     let section = file.section("idle")?;
     let own = |worker: &Fields| worker.text("idle").and_then(IdlePolicy::of_word);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads a path file and finds all mistakes in it.
 //!
-//! This takes three passes. First, the TOML library checks the syntax, continuing after errors.
-//! Next, each section and key is checked individually against the table of keys. Finally,
-//! constraints between keys are checked while building the path. Callers check the rest (missing
-//! files, CPUs that the machine lacks, invalid string parameters of stages) and report errors by
-//! position through [`Described`].
+//! In three passes, the TOML library checks the syntax, continuing after errors; then each section
+//! and key is checked on its own against the table of keys; finally, constraints between keys are
+//! checked while building the path. Callers check what this crate cannot (missing files, CPUs that
+//! the machine lacks, invalid string parameters of stages) and report errors through [`Described`].
 
 use crate::build;
 use crate::costs::{FOREIGN, GivenCosts};
@@ -25,7 +24,7 @@ use toml::de::{DeTable, DeValue};
 /// A path read from a file, with its positions.
 #[derive(Clone, Debug)]
 pub struct Described {
-    /// The validated path.
+    /// The path, which has passed all checks of this crate.
     pub path: Path,
     /// Costs of the stages, if given in the file.
     pub costs: Option<GivenCosts>,
@@ -45,7 +44,8 @@ pub struct Places {
 }
 
 impl Places {
-    /// Creates a problem at the first of `addresses` in the file, or at the start of the file.
+    /// Creates a problem located at the first of `addresses` that is in the file, or else at its
+    /// start.
     fn problem(&self, addresses: &[String], message: &str) -> Problem {
         let found = addresses.iter().find_map(|address| self.by_address.get(address));
         Problem::locate(&self.text, &found.cloned().unwrap_or(0..0), message.to_owned(), None)
@@ -112,8 +112,8 @@ fn read_with(
 ) -> Result<Described, Problems> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut syntax = Vec::with_capacity(errors.len());
-    // Finding the value behind an error requires a search of the whole file. Skip the search if
-    // there are too many errors to show: users fix the displayed ones first.
+    // Finding the value behind an error takes a search of the whole file. Skip it if there are more
+    // errors than are shown: users fix the displayed ones first.
     let mut structure_is_sound = errors.len() <= SHOWN;
     for error in &errors {
         let at = error.span().unwrap_or_default();
@@ -176,7 +176,7 @@ fn bare_part(text: &str, value: &Spanned<DeValue<'_>>, at: &Range<usize>) -> Opt
 }
 
 /// Returns the mistake that most likely caused a syntax error reported by the TOML library. `bare`
-/// is the extent of an unquoted or missing value.
+/// is the extent of the unquoted or missing value, if that is the cause.
 fn syntax_mistake(
     text: &str,
     message: &str,
@@ -205,7 +205,7 @@ fn syntax_mistake(
     }
 }
 
-/// Treatment of stage kinds that are missing from this build.
+/// What to do about stage kinds that are missing from this build.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Foreign {
     /// Always an error.
@@ -227,8 +227,8 @@ struct Walk<'k> {
 }
 
 impl Walk<'_> {
-    /// Reads a section whose header is at the byte range `at`. `address` identifies the section:
-    /// `stage[2]`, for example.
+    /// Reads the section whose header is at the byte range `at`. `address` identifies the section
+    /// in error messages: `stage[2]`, for example.
     fn section(
         &mut self,
         section: &Section,
@@ -289,7 +289,7 @@ impl Walk<'_> {
         variants.iter().find(|variant| variant.kind == kind)
     }
 
-    /// Adds a hint to the error about an unknown stage kind.
+    /// Adds further options to the help of an error about an unknown stage kind.
     fn with_a_way_out(&self, section: &Section, mistake: Mistake) -> Mistake {
         let help = mistake.help.clone().unwrap_or_default();
         let way = match self.foreign {
@@ -468,7 +468,7 @@ fn missing(section: &Section, key: &Key, at: &Range<usize>) -> Mistake {
     }
 }
 
-/// Returns the suggestion for an unknown key: its new name, or the closest known key.
+/// Returns help for an unknown key: its new name if it was renamed, or the closest known key.
 fn meant(written: &str, known: &[&Key]) -> Option<String> {
     if let Some(name) = crate::renamed::now(written, known.iter().map(|key| key.name)) {
         return Some(format!("renamed to {}", shown(name)));

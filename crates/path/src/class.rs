@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packet classes. A stage can be restricted to one class.
 
-/// Packets that a stage processes; the others bypass it. The class of a packet follows from the
-/// headers that `parse` located.
+/// A class of packets. A stage restricted to a class processes only these packets; others bypass
+/// it. The class follows from the headers that `parse` located.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketClass {
     /// All packets.
@@ -59,8 +59,8 @@ impl PacketClass {
         !matches!(self, Self::All | Self::Other)
     }
 
-    /// Returns whether a packet is in the class, given its IP version (0 if it was not parsed as
-    /// IP) and its IP protocol number.
+    /// Returns whether the class contains a packet with this IP version (0 if it was not parsed as
+    /// IP) and IP protocol number.
     #[inline]
     pub fn contains(self, ip_version: u8, protocol: u8) -> bool {
         let carries = |numbers: &[u8]| ip_version != 0 && numbers.contains(&protocol);

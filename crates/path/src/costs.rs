@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stage costs without a measured run: the section `[costs]`.
 //!
-//! Costs have two forms, and a stage may have both: nanoseconds per packet, for processors on which
-//! a worker's service time does not depend on its neighbours, and instructions, misses and stalls
-//! per packet, for processors whose hardware strands share a pipeline cycle by cycle.
+//! Costs have two forms, and a stage may have both. Nanoseconds per packet suit processors on which
+//! a worker's service time does not depend on what neighbouring workers do. Instructions, misses
+//! and stalls per packet suit processors whose hardware strands share a pipeline cycle by cycle.
 //!
 //! A path with costs may contain *foreign* stages, whose kind is missing from this build. Such a
 //! path can be planned but not run. Properties of a foreign stage cannot be verified; without
@@ -36,24 +36,24 @@ pub const ENDS: [&str; 2] = ["source", "sink"];
 /// Stage costs, as given in the path file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenCosts {
-    /// Where the costs come from, in words.
+    /// Free text that says where the costs come from.
     pub from: String,
     /// Number of flows, at least 1, all with the same rate. Each flow has its own link and, if
     /// segments are replicated, its own share of the replicas.
     pub flows: u32,
-    /// Bound on the relative error of the costs, in either direction, that holds in 9 out of 10
-    /// cases. `None` if not given.
+    /// Relative error of the costs, in either direction, that is not exceeded in 9 out of 10 cases;
+    /// `None` if not given.
     pub spread: Option<f64>,
-    /// Cost of a ring handoff on each side, in nanoseconds per packet.
+    /// Cost of handing a packet over through a ring, in nanoseconds on each side.
     pub handover_ns: Option<f64>,
     /// Loads and stores per instruction, for processors whose hardware threads share the load/store
     /// unit.
     pub memory_share: Option<f64>,
-    /// Cost of receiving a packet from the source; `None` if included in the first stage.
+    /// Cost of receiving a packet from the source; `None` if the first stage's cost includes it.
     pub source: Option<GivenCost>,
     /// The stages, in path order.
     pub stages: Vec<GivenCost>,
-    /// Cost of delivering a packet to the sink; `None` if included in the last stage.
+    /// Cost of delivering a packet to the sink; `None` if the last stage's cost includes it.
     pub sink: Option<GivenCost>,
     /// Threads outside the path on the same machine, which handle none of its packets.
     pub neighbours: Vec<Neighbour>,
@@ -75,9 +75,9 @@ pub struct GivenCost {
     pub ns: Option<f64>,
     /// Work per packet in instructions and events; `None` if not given.
     pub work: Option<GivenWork>,
-    /// Keys of the figures that were fitted to measured results.
+    /// Keys of those costs that were fitted to measured results.
     pub fitted: Vec<String>,
-    /// Keys of the figures that were assumed rather than measured.
+    /// Keys of those costs that were assumed rather than measured.
     pub assumed: Vec<String>,
 }
 
@@ -92,20 +92,21 @@ pub struct GivenWork {
     pub l2_misses: f64,
     /// Stall time on device accesses, in nanoseconds per packet.
     pub io_ns: f64,
-    /// Stall cycles per instruction that no hardware counter covers: branches, buffers,
+    /// Stalls that no hardware counter covers, in cycles per instruction: branches, buffers,
     /// dependencies.
     pub bubble_cycles: f64,
     /// Instructions per poll of the input.
     pub poll_instructions: f64,
     /// Stall time per empty poll, in nanoseconds.
     pub poll_ns: f64,
-    /// Instructions per iteration, with or without a packet, spent polling a second input.
+    /// Instructions per loop iteration spent polling a second input, whether or not it has a
+    /// packet.
     pub turn_instructions: f64,
-    /// Stall time per iteration spent polling the second input, in nanoseconds.
+    /// Stall time per loop iteration spent polling the second input, in nanoseconds.
     pub turn_ns: f64,
 }
 
-/// Activity of a thread outside the path.
+/// What a thread outside the path does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idling {
     /// Polls an input that never has packets.
@@ -119,7 +120,7 @@ pub enum Idling {
 pub struct Neighbour {
     /// The threads' name in reports.
     pub name: String,
-    /// Activity of each of the threads.
+    /// What each of the threads does.
     pub does: Idling,
     /// CPUs that the threads run on; never empty.
     pub cpus: Vec<u32>,
@@ -129,7 +130,7 @@ pub struct Neighbour {
     pub ns: f64,
 }
 
-/// Facts about a stage that are needed to check the costs.
+/// What the checks of `[costs]` need to know about a stage.
 pub(crate) struct Named {
     /// Stage name, if it could be read.
     pub(crate) name: Option<String>,
@@ -139,8 +140,7 @@ pub(crate) struct Named {
     pub(crate) at: Range<usize>,
 }
 
-/// Reads the section `[costs]`; `None` if a mistake was recorded, here or earlier for one of its
-/// keys.
+/// Reads the section `[costs]`; `None` if it has a mistake, which has then been recorded.
 pub(crate) fn costs(
     section: &Fields,
     stages: &[Named],
@@ -184,8 +184,8 @@ fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
         turn_instructions: of("turn_instructions"),
         turn_ns: of("turn_ns"),
     });
-    // A figure that could not be read has been recorded as a mistake already, and may be the
-    // missing cost.
+    // If a figure could not be read, that mistake has been recorded already, and the figure may be
+    // the cost that seems to be missing.
     let is_read = mistakes.is_empty();
     if work.is_none() && !entry.is_given("ns") && is_read {
         let mistake = Mistake::new(
@@ -237,8 +237,8 @@ fn check_needs_instructions(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Checks that a stage has no more misses than instructions and no more L2 misses than L1 misses,
-/// that it has L1 misses if it has L2 misses, and that figures that must be positive are not zero.
+/// Checks that a stage has no more misses than instructions, no more L2 misses than L1 misses, and
+/// L1 misses if it has L2 misses, and that figures that must be positive are not zero.
 fn check_more(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     let of = |key: &str| entry.number(key);
     for (part, whole) in [("l1_misses", "instructions"), ("l2_misses", "l1_misses")] {
@@ -259,7 +259,7 @@ fn check_more(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Checks that the list `list` names only figures that the entry sets.
+/// Checks that the key `list` (`fitted` or `assumed`) names only figures that the entry sets.
 fn check_keys(entry: &Fields, list: &'static str, mistakes: &mut Vec<Mistake>) {
     for (index, key) in entry.texts(list).unwrap_or_default().iter().enumerate() {
         let at = entry.item_place(list, index);
@@ -274,9 +274,10 @@ fn check_keys(entry: &Fields, list: &'static str, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Checks that every entry names a stage or an end of the path, and that no two name the same one.
+/// Checks that each entry names a stage or an end of the path, and that no two entries name the
+/// same one.
 fn check_names(entries: &[Fields], stages: &[Named], mistakes: &mut Vec<Mistake>) {
-    // A stage whose name could not be read may be the one that an entry refers to.
+    // If a stage's name could not be read, an entry with an unknown name may refer to this stage.
     let Some(names) = stages.iter().map(|stage| stage.name.as_deref()).collect::<Option<Vec<_>>>()
     else {
         return;
@@ -344,8 +345,8 @@ fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neigh
         }
         let does = if entry.text("does")? == "spin" { Idling::Spins } else { Idling::Polls };
         let of = |key: &str| entry.number(key).unwrap_or(0.0);
-        // A figure that could not be read has been recorded as a mistake already, and may be
-        // `instructions`.
+        // If a figure could not be read, that mistake has been recorded already, and the figure may
+        // be `instructions`.
         let is_read = mistakes.is_empty() || entry.is_given("instructions");
         if does == Idling::Polls && is_read && of("instructions") < 1.0 {
             let message = "a poll takes at least 1 instruction";

@@ -6,11 +6,11 @@ use crate::spec::{Default, ParamSpec};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The value of a key, as read.
+/// The value of a key, after it has been read and converted.
 #[derive(Clone, Debug)]
 pub(crate) enum Read {
     Value(Value),
-    /// A quantity in its base unit: bits per second, or seconds.
+    /// A quantity in its base unit: bits per second for a rate, seconds for a time.
     Number(f64),
     Rate(Rate),
     Integers(Vec<i64>),
@@ -55,7 +55,7 @@ impl Fields {
         item.unwrap_or_else(|| self.place(key))
     }
 
-    /// Returns whether the key is in the file, that is, its value is not a default.
+    /// Returns whether the file sets the key, rather than leaving it at its default.
     pub(crate) fn is_given(&self, key: &str) -> bool {
         self.fields.get(key).is_some_and(|field| field.at.is_some())
     }

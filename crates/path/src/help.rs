@@ -14,7 +14,7 @@ pub fn help<'k>(kinds: impl Into<Kinds<'k>>) -> String {
     text
 }
 
-/// Writes an indented line. Writing to a `String` cannot fail, so the result is ignored.
+/// Appends an indented line. Writing to a `String` cannot fail, so the result is ignored.
 fn line(out: &mut String, indent: usize, words: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{:indent$}{words}", "");
 }

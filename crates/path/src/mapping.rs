@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks the constraints on a mapping, and formats mappings in short form.
+//! Checks whether a mapping of a path's stages can be run, and formats mappings in short form.
 //!
-//! This module does not check whether the machine has the CPUs.
+//! Whether the machine has the CPUs is checked elsewhere.
 
 use crate::keys::MAX_WORKERS;
 use crate::model::{Mapping, Segment, StageUse};
@@ -9,7 +9,7 @@ use crate::spec::{StageSpec, State};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Maximum number of stages in a segment that [`describe`] lists individually.
+/// Segments of more stages than this are abbreviated by [`describe`].
 const SPELLED_OUT: usize = 4;
 
 /// Why a mapping is rejected.
@@ -171,9 +171,9 @@ impl Segment {
     }
 }
 
-/// Formats the mapping in one line: `parse+verify | filter+nat44 x2`. Segments of more than four
-/// stages are abbreviated to their first and last stage, `parse…count`, which is unambiguous
-/// because segments are consecutive and names unique. Omits CPUs.
+/// Formats a mapping in one line: `parse+verify | filter+nat44 x2`. Omits CPUs. A segment of more
+/// than four stages is abbreviated to its first and last stage, `parse…count`; this is unambiguous,
+/// because segments are consecutive and names are unique.
 pub fn describe(mapping: &Mapping, stages: &[StageUse]) -> String {
     let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
     describe_names(mapping, &names)

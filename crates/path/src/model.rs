@@ -9,7 +9,7 @@ use std::ops::Range;
 /// inter-frame gap.
 pub const WIRE_OVERHEAD_BYTES: u64 = 24;
 
-/// Value of [`Path::kernels`] that selects the best variant of each kernel.
+/// Value of [`Path::kernels`] that selects the best variant of each kernel for the CPU.
 pub const SELECTED: &str = "selected";
 
 /// A packet path: source, processing, and workers.
@@ -17,10 +17,10 @@ pub const SELECTED: &str = "selected";
 pub struct Path {
     /// The name of the path.
     pub name: String,
-    /// The checksum and copy variant that workers call; [`SELECTED`] leaves the choice to the
-    /// program. Not validated here.
+    /// The variant of the checksum and copy kernels that workers call; with [`SELECTED`], the
+    /// program chooses. Not validated in this crate.
     pub kernels: String,
-    /// The line rate that the path should reach.
+    /// The line rate that the path should keep up with, if the file gives one.
     pub line: Option<Line>,
     /// Where packets come from.
     pub source: Source,
@@ -36,18 +36,18 @@ pub struct Path {
     pub idle: IdleRules,
 }
 
-/// The line rate that a path should reach.
+/// The line that a path should keep up with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// Bits per second per port, including preamble and inter-frame gap.
+    /// Bits per second of each port, including preamble and inter-frame gap.
     pub bits_per_s: f64,
     /// Number of ports that feed the path.
     pub ports: u32,
 }
 
 impl Line {
-    /// Returns the line rate over all ports in packets per second, for a mean frame size of
-    /// `mean_bytes` bytes (FCS excluded).
+    /// Returns the line rate in packets per second over all ports. `mean_bytes` is the mean frame
+    /// size in bytes, without FCS.
     pub fn packets_per_second(&self, mean_bytes: f64) -> f64 {
         self.bits_per_s * f64::from(self.ports) / (8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES as f64))
     }
@@ -62,7 +62,7 @@ pub enum Source {
         file: String,
         /// Buffer size in bytes; longer frames are rejected and counted.
         buffer_bytes: u32,
-        /// How to treat frames that differ from their on-wire form.
+        /// How to treat frames that are coalesced or truncated in the capture.
         rules: CaptureRules,
     },
     /// Generated UDP packets over IPv4.
@@ -76,7 +76,7 @@ pub enum Source {
         /// Buffer size in bytes, which limits the frame size.
         buffer_bytes: u32,
     },
-    /// Packets that a registered source derives from a capture.
+    /// Packets that a registered source (a source kind from an extension) derives from a capture.
     Registered(SourceUse),
     /// Packets that arrive on network interfaces.
     Interface(LiveSource),
@@ -125,7 +125,7 @@ pub struct LiveSource {
     pub ports: Vec<Port>,
     /// Buffer size in bytes; longer frames are dropped and counted.
     pub buffer_bytes: u32,
-    /// Whether to split coalesced segments (GRO, TSO) to their on-wire size.
+    /// Whether to split coalesced segments (GRO, TSO) into frames of on-wire size.
     pub cut_segments: bool,
 }
 
@@ -138,7 +138,7 @@ pub struct Port {
     pub interface: String,
     /// How frames are exchanged with the kernel.
     pub io: Io,
-    /// Whether frames for other stations are received as well.
+    /// Whether to receive frames that are addressed to other stations as well.
     pub promiscuous: bool,
 }
 
@@ -177,20 +177,21 @@ impl Io {
     }
 }
 
-/// Which packets of a capture to use, and how to treat frames that differ from their on-wire form.
+/// Which packets of a capture to use, and how to treat coalesced and truncated frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureRules {
-    /// Whether to split coalesced TCP segments (GRO, TSO) to their on-wire size.
+    /// Whether to split coalesced TCP segments (GRO, TSO) into frames of on-wire size.
     pub cut_segments: bool,
     /// Whether to pad truncated frames to their on-wire length.
     pub pad: bool,
-    /// Whether to replay the remaining frames even if more than half of the bytes are skipped.
+    /// Whether to replay the capture even if more than half of its bytes are skipped.
     pub allow_left_out: bool,
     /// Number of packets to skip at the start.
     pub skip: u64,
     /// Maximum number of packets to read after the skipped ones.
     pub first: u64,
-    /// Sampling divisor N: all packets of one in N address pairs are kept; 1 keeps all packets.
+    /// Sampling divisor N: one in N pairs of addresses is kept, with all of its packets; 1 keeps
+    /// all.
     pub sample: u32,
 }
 
@@ -212,8 +213,8 @@ impl Default for CaptureRules {
     }
 }
 
-/// A registered source: the capture it reads, and the parameters that determine how it converts the
-/// packets.
+/// A registered source (a source kind from an extension): the capture that it reads, and its
+/// parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceUse {
     /// Kind of source, as registered by the program.
@@ -222,7 +223,7 @@ pub struct SourceUse {
     pub file: String,
     /// Buffer size in bytes, which limits the frame size.
     pub buffer_bytes: u32,
-    /// How to treat frames that differ from their on-wire form.
+    /// How to treat frames that are coalesced or truncated in the capture.
     pub rules: CaptureRules,
     /// Parameters, including defaults; a parameter without a default may be absent.
     pub params: Params,
@@ -240,7 +241,7 @@ pub enum IdlePolicy {
     Slow,
     /// Sleeps until packets arrive.
     Park,
-    /// Polls until polling has cost as much as a wake-up, then sleeps.
+    /// Polls until polling has cost as much time as a wake-up takes, then sleeps.
     Auto,
 }
 
@@ -267,13 +268,13 @@ impl IdlePolicy {
     }
 }
 
-/// Idle policies of a path's workers.
+/// Idle policies of a path's workers: one for all, and exceptions by segment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IdleRules {
     /// Policy of all workers whose segment has no policy of its own.
     pub policy: IdlePolicy,
-    /// Idle time in seconds after which [`IdlePolicy::Auto`] sleeps; `None` to use the measured
-    /// wake-up time.
+    /// Idle time in seconds after which [`IdlePolicy::Auto`] sleeps; `None` to use the wake-up cost
+    /// measured before the run.
     pub park_after_s: Option<f64>,
     /// Policy of each segment of [`Path::mapping`]; `None` for the common policy. Empty if no
     /// segment has a policy of its own.
@@ -281,7 +282,7 @@ pub struct IdleRules {
 }
 
 impl IdleRules {
-    /// All workers poll, executing a pause instruction between polls.
+    /// The policy [`IdlePolicy::Pause`] for all workers.
     pub const POLLING: Self =
         Self { policy: IdlePolicy::Pause, park_after_s: None, workers: Vec::new() };
 
@@ -308,7 +309,8 @@ pub enum Sink {
         /// Maximum number of packets to write; later ones are only counted.
         packets: u64,
     },
-    /// Network interfaces. With two, a packet leaves through the one on which it did not arrive.
+    /// Network interfaces. If there are two, a packet leaves through the one on which it did not
+    /// arrive.
     Interface(Vec<Port>),
 }
 
@@ -329,7 +331,7 @@ pub struct StageUse {
     pub name: String,
     /// Kind of stage, as registered by the program.
     pub kind: String,
-    /// Packets that the stage processes; the others bypass it.
+    /// Class of packets that the stage processes; other packets bypass it.
     pub only: PacketClass,
     /// Parameters, including defaults; a parameter without a default may be absent.
     pub params: Params,
@@ -343,7 +345,7 @@ pub struct Mapping {
     pub segments: Vec<Segment>,
 }
 
-/// Consecutive stages that share a worker, and the number of such workers.
+/// Consecutive stages that share a worker, and the number of workers that run them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
     /// The stages, as indices into [`Path::stages`].

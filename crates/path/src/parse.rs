@@ -13,7 +13,7 @@ use linerate_record::units::{self, UnitError};
 const WORDS: [(&str, Rate); 3] =
     [("max", Rate::Max), ("line", Rate::Line), ("capture", Rate::Capture)];
 
-/// Returns the words accepted by [`rate`].
+/// Returns the words that [`rate`] accepts in place of a figure.
 pub(crate) fn rate_words() -> [&'static str; 3] {
     WORDS.map(|(word, _)| word)
 }
@@ -51,7 +51,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
         let figures = "or a rate such as '1.5Mpps' or '5Gb/s'";
         return Err(format!("invalid rate {}; {help} ({figures})", shown(text)));
     }
-    // All bit rates contain a `b`, and no packet rate does.
+    // A bit rate always contains a `b`, and a packet rate never does.
     if text.contains('b') {
         return bit_rate(text).map(Rate::BitsPerSecond);
     }
@@ -59,7 +59,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     Ok(Rate::PacketsPerSecond(rate.per_second()))
 }
 
-/// Formats the error with the quotation marks used in this crate.
+/// Formats the error with the kind of quotation marks that this crate uses.
 fn sentence(error: UnitError) -> String {
     error.to_string().replace('`', "'")
 }

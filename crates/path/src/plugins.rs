@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the shared objects that a path names. They must be loaded before the path can be checked,
-//! since they declare the parameters of their stages.
+//! Finds the shared objects that a path file names. They must be loaded before the file can be
+//! checked, because they declare the parameters of their stages.
 
 use crate::keys::{Section, Variant, Variants};
 use crate::model::StageUse;
@@ -10,24 +10,24 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A shared object that a path names.
+/// A shared object that a path file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// The object's file, as written in the path.
+    /// The object's file name, as written in the path file.
     pub file: String,
     at: Range<usize>,
 }
 
 impl Named {
-    /// Creates a problem with the object, located where `text`, the path file, names the object's
-    /// file.
+    /// Creates a problem with this object. It is located where the path file, `text`, names the
+    /// object.
     pub fn problem(&self, text: &str, message: &str) -> Problem {
         Problem::locate(text, &self.at, message.to_owned(), None)
     }
 }
 
-/// Returns each shared object named by the path in `text` once. Ignores mistakes in the text, which
-/// the subsequent check reports.
+/// Returns the shared objects that a path file names, each once. `text` is the path file; its
+/// mistakes are ignored, because the subsequent check reports them.
 pub fn plugins(text: &str) -> Vec<Named> {
     let (file, _) = DeTable::parse_recoverable(text);
     let Some(DeValue::Array(stages)) = file.get_ref().get("stage").map(Spanned::get_ref) else {
@@ -50,8 +50,8 @@ pub fn is_plugin(stage: &StageUse) -> bool {
     stage.kind.strip_prefix(PLUGIN).is_some_and(|rest| rest.starts_with(' '))
 }
 
-/// Returns the variants of a section. If the section names a loaded shared object, the variant for
-/// shared objects has the keys that this object declares.
+/// Returns the variants of a section. If the section is a stage from a loaded shared object, the
+/// variant `plugin` has the keys that this object declares.
 pub(crate) fn variants(section: &Section, kinds: Kinds<'_>, table: &DeTable<'_>) -> Vec<Variant> {
     let mut variants = section.variants(kinds);
     let is_stage = section.variants == Variants::Stages;
@@ -64,7 +64,7 @@ pub(crate) fn variants(section: &Section, kinds: Kinds<'_>, table: &DeTable<'_>)
     variants
 }
 
-/// Returns the file of the shared object that a stage's section names.
+/// Returns the shared object's file name in a stage's section; `None` if the stage is not a plugin.
 pub(crate) fn file<'t>(stage: &'t DeTable<'_>) -> Option<Spanned<&'t str>> {
     let text = |key: &str| match stage.get(key)?.get_ref() {
         DeValue::String(text) => Some(text.as_ref()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds the network interfaces of a path, and checks what a path may do with live traffic.
+//! Builds the network interfaces of a path, and checks the rules for live traffic.
 
 use crate::fields::Fields;
 use crate::keys::PORTS;
@@ -8,12 +8,12 @@ use crate::model::{Io, LiveSource, Mapping, Port, Rate, Sink, Source};
 use crate::problem::{Mistake, shown};
 use crate::spec::{StageSpec, State};
 
-/// Returns whether a source section names a live source.
+/// Returns whether a source receives live packets, given its section.
 pub(crate) fn is_live(source: &Fields) -> bool {
     matches!(source.variant, Some("interface" | "ports"))
 }
 
-/// Builds a live source from its section; `file` is the whole file.
+/// Builds a live source. `fields` is its section, `file` the whole file.
 pub(crate) fn source(fields: &Fields, file: &Fields) -> Option<Source> {
     let ports = match fields.variant? {
         "ports" => ports(file)?,
@@ -26,7 +26,7 @@ pub(crate) fn source(fields: &Fields, file: &Fields) -> Option<Source> {
     }))
 }
 
-/// Builds a sink of interfaces from its section; `file` is the whole file.
+/// Builds a sink that sends on interfaces. `fields` is its section, `file` the whole file.
 pub(crate) fn sink(fields: &Fields, file: &Fields) -> Option<Sink> {
     let ports = match fields.variant? {
         "ports" => ports(file)?,
@@ -53,7 +53,8 @@ fn ports(file: &Fields) -> Option<Vec<Port>> {
     file.sections("port")?.iter().map(port).collect()
 }
 
-/// Checks `[[port]]` against the source and the sink that use it.
+/// Checks that the `[[port]]` sections are complete and distinct, and match the kinds of source and
+/// sink.
 pub(crate) fn check(file: &Fields, mistakes: &mut Vec<Mistake>) {
     let variant = |section: &str| file.section(section).and_then(|fields| fields.variant);
     let (source, sink) = (variant("source"), variant("sink"));
@@ -99,8 +100,8 @@ pub(crate) fn check(file: &Fields, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Checks that the source and the sink use the same I/O method on an interface that both use: its
-/// queues are opened once, for both directions.
+/// Checks that the source and the sink use the same I/O method on an interface that they share,
+/// because its queues are opened once, for both directions.
 fn check_io(file: &Fields, mistakes: &mut Vec<Mistake>) {
     for (from, name) in interfaces("source", file) {
         for (to, _) in interfaces("sink", file).filter(|(_, other)| *other == name) {
@@ -118,7 +119,7 @@ fn check_io(file: &Fields, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Iterates over the interfaces that the source or the sink uses: the fields that configure each,
+/// Returns the interfaces that `section` (`source` or `sink`) uses: the fields that configure each,
 /// and its name.
 fn interfaces<'f>(section: &str, file: &'f Fields) -> impl Iterator<Item = (&'f Fields, &'f str)> {
     let fields = file.section(section);
@@ -131,7 +132,7 @@ fn interfaces<'f>(section: &str, file: &'f Fields) -> impl Iterator<Item = (&'f 
     sections.filter_map(move |fields| Some((fields, fields.text(key)?)))
 }
 
-/// Checks the offered rate of a live source.
+/// Rejects a rate for a live source, whose rate the sender determines.
 pub(crate) fn check_rate(rate: Rate, run: &Fields, file: &Fields, mistakes: &mut Vec<Mistake>) {
     if rate != Rate::Max && file.section("source").is_some_and(is_live) {
         let message = "'rate' cannot be set for a live source";
@@ -140,9 +141,9 @@ pub(crate) fn check_rate(rate: Rate, run: &Fields, file: &Fields, mistakes: &mut
     }
 }
 
-/// Returns why a mapping is not possible with a live source: the kernel distributes packets over
-/// the replicas of the first segment by its own flow hash, which may spread a group of flows with
-/// shared state over several replicas. `specs` are the specifications of the stages, in path order.
+/// Returns why a live source rules out a mapping. The kernel distributes packets over the replicas
+/// of the first segment by its own flow hash, so flows that share state could end up on different
+/// replicas. `specs` are the specifications of the stages, in path order.
 pub(crate) fn refusal(mapping: &Mapping, specs: &[StageSpec]) -> Option<Refusal> {
     let first = mapping.segments.first().filter(|segment| segment.replicas > 1)?;
     let stages = specs.iter().enumerate().filter(|(stage, _)| first.stages.contains(stage));

@@ -7,23 +7,23 @@ use std::ops::{Range, RangeInclusive};
 /// An error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Line number, 1-based.
+    /// Number of the line with the error, 1-based.
     pub line: usize,
     /// Column in characters, 1-based; at most one past the end of the line.
     pub column: usize,
-    /// The problem, quoting the offending text.
+    /// What is wrong, with a quotation of the offending text.
     pub message: String,
     /// How to fix it, if known.
     pub help: Option<String>,
-    /// Text of the line, with control characters replaced.
+    /// Text of the line with the error; control characters are replaced.
     source_line: String,
     /// Number of characters to underline, at least 1.
     width: usize,
 }
 
 impl Problem {
-    /// Creates a problem at the byte range `at` of `text`. An offset beyond the text is moved to
-    /// the end of the text, and one within a character to the start of that character.
+    /// Creates a problem at the byte range `at` of `text`. Offsets beyond the text are clamped to
+    /// its end, and an offset within a character is moved to the start of that character.
     pub(crate) fn locate(
         text: &str,
         at: &Range<usize>,
@@ -77,13 +77,13 @@ impl fmt::Display for Rendered<'_> {
         let Problem { line, column, source_line, width, .. } = self.problem;
         writeln!(f, "{}:{}", self.file, self.problem)?;
         writeln!(f, "{line:>5} | {source_line}")?;
-        // Keep tabs in the indentation, so that the underline is aligned for any tab width.
+        // Keep tabs in the indentation, so that the underline matches at any tab width.
         let indent = source_line.chars().take(column - 1).map(|c| if c == '\t' { c } else { ' ' });
         writeln!(f, "      | {}{}", indent.collect::<String>(), "^".repeat(*width))
     }
 }
 
-/// Maximum number of errors to show. The rest can wait until these are fixed.
+/// Maximum number of errors to show. Further errors can wait until these are fixed.
 pub const SHOWN: usize = 20;
 
 /// All errors in a file, sorted by position; never empty.
@@ -114,7 +114,7 @@ impl Problems {
         self.shown.iter()
     }
 
-    /// Returns a note such as `and 3 more mistakes`; `None` if all are shown.
+    /// Returns a note such as `and 3 more mistakes`; `None` if all mistakes are shown.
     fn rest(&self) -> Option<String> {
         let noun = if self.more == 1 { "mistake" } else { "mistakes" };
         (self.more > 0).then(|| format!("and {} more {noun}", self.more))
@@ -171,15 +171,15 @@ impl Mistake {
     }
 }
 
-/// Returns the byte range of the line containing `offset`, line end included.
+/// Returns the byte range of the line that contains `offset`, including its line end.
 pub(crate) fn line_of(text: &str, offset: usize) -> RangeInclusive<usize> {
     let start = char_boundary(text, offset);
     let end = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
     line_start(text, start)..=end
 }
 
-/// Returns the start of the line containing `offset`, after any byte order mark at the start of the
-/// text.
+/// Returns the start of the line that contains `offset`. On the first line, this is after the byte
+/// order mark, if there is one.
 fn line_start(text: &str, offset: usize) -> usize {
     let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
     if start == 0 { byte_order_mark(text).min(offset) } else { start }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recognizes keys that were renamed in earlier versions of the path file format.
 
-/// Words that were replaced in key names, each with its replacement.
+/// Words in key names that were replaced: the old word, and the new one.
 const WORDS: [(&str, &str); 2] = [("octets", "bytes"), ("strands", "workers")];
 
-/// Returns the new name of the key `written`, if it was renamed and the new name is in
-/// `candidates`.
+/// Returns the current name of the key `written`; `None` unless that key was renamed and the new
+/// name is in `candidates`.
 pub(crate) fn now<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,

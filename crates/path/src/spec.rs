@@ -14,12 +14,12 @@ pub const MIN_FRAME_BYTES: u32 = 60;
 /// reserved for prepending headers.
 pub const MAX_BUFFER_BYTES: u32 = u16::MAX as u32 - 128;
 
-/// State that a stage keeps between packets.
+/// State that a stage keeps between packets, which determines whether it may be replicated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// No state; any replica may take any packet.
     None,
-    /// State per flow, or per group of flows that the source keeps on one replica.
+    /// State per flow, or per group of flows that the source keeps on the same replica.
     PerFlow,
     /// Global state; the stage must not be replicated.
     Global,
@@ -70,7 +70,7 @@ pub enum ParamKind {
     },
 }
 
-/// Meaning of an omitted parameter.
+/// What applies if the file omits a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Default {
     /// No default; the parameter must be given.
@@ -83,7 +83,7 @@ pub enum Default {
     Text(&'static str),
     /// An empty list.
     EmptyTexts,
-    /// No default value; the string says what happens instead.
+    /// No default value. The string describes what happens without the parameter.
     Absent(&'static str),
 }
 
@@ -127,7 +127,7 @@ pub struct StageSpec {
     pub params: &'static [ParamSpec],
     /// Whether a `parse` stage must precede the stage in the path.
     pub needs_headers: bool,
-    /// State that the stage keeps, which determines whether it can be replicated.
+    /// State that the stage keeps between packets.
     pub state: State,
     /// Whether the stage preserves the order of packets across flows. Order within a flow is always
     /// preserved.
@@ -146,8 +146,8 @@ pub struct SourceSpec {
     pub help: &'static str,
     /// Keys of the source section, except those common to all sources that read a capture.
     pub params: &'static [ParamSpec],
-    /// Checks constraints between individually valid parameters. The second argument is the buffer
-    /// size in bytes.
+    /// Checks constraints between parameters that are individually valid. The second argument is
+    /// the buffer size in bytes.
     pub check: fn(&Params, u32) -> Vec<Misfit>,
     /// Returns the frame size in bytes, FCS excluded; `None` if it depends on the capture.
     pub frame_bytes: fn(&Params) -> Option<u32>,
@@ -176,36 +176,36 @@ impl Misfit {
 }
 
 /// Value of `kind` in a path file for stages from shared objects. Such a stage has the parameters
-/// that its object declares. In [`StageUse`](crate::model::StageUse), its kind is the one in the
-/// specification of the [`Plugin`].
+/// that its object declares. [`StageUse`](crate::model::StageUse) has a more specific kind: that of
+/// the [`Plugin`]'s specification.
 pub const PLUGIN: &str = "plugin";
 
 /// A stage from a shared object that a path names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plugin {
-    /// The object's file, as written in the path.
+    /// The object's file name, as written in the path file.
     pub file: String,
-    /// The stage's name, unless the path gives another.
+    /// The stage's name unless the path file gives it another.
     pub name: &'static str,
-    /// The stage's specification. The parameter `file` is one of its parameters, and its kind
-    /// consists of [`PLUGIN`], a space and the file.
+    /// The stage's specification. Its parameters include `file`, and its kind is [`PLUGIN`], a
+    /// space and the file name.
     pub spec: StageSpec,
 }
 
-/// The registered kinds of stage and source. The built-in sources (capture and generator) are
-/// available in addition.
+/// The stage and source kinds that a path file may use, in addition to the built-in sources
+/// (capture, generator, network interfaces).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kinds<'k> {
     /// Registered kinds of stage.
     pub stages: &'k [StageSpec],
     /// Registered kinds of source.
     pub sources: &'k [SourceSpec],
-    /// The stages from shared objects that the path names, loaded by the caller.
+    /// The stages from shared objects that the path file names, which the caller has loaded.
     pub plugins: &'k [Plugin],
 }
 
 impl<'k> Kinds<'k> {
-    /// Returns the loaded object whose file is written as `file` in the path.
+    /// Returns the loaded stage whose object is written as `file` in the path file.
     pub(crate) fn plugin(&self, file: &str) -> Option<&'k Plugin> {
         self.plugins.iter().find(|plugin| plugin.file == file)
     }

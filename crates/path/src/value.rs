@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks a value of a path file against its key.
-//!
-//! Sections are not values; they are checked by the pass over the whole file.
+//! Checks individual values of a path file against the definitions of their keys. Sections are not
+//! values; the pass over the whole file checks them.
 
 use crate::fields::{Field, Read};
 use crate::keys::{IMIX_BYTES, Key, Kind, MAX_BUFFER_BYTES, MIN_FRAME_BYTES};
@@ -16,10 +15,10 @@ use toml::de::DeValue;
 
 type Given<'t> = Spanned<DeValue<'t>>;
 
-/// The word that stands for the frame sizes in [`IMIX_BYTES`].
+/// The word for the list of frame sizes in [`IMIX_BYTES`].
 pub(crate) const IMIX: &str = "imix";
 
-/// Reads the value of a key. If the value is invalid, returns all errors in it.
+/// Reads the value of a key. If the value is invalid, returns all of its errors.
 pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> {
     let read = match key.kind {
         Kind::Param(kind) => param(key, kind, given).map(Read::Value)?,
@@ -97,7 +96,7 @@ pub(crate) fn wrong_type(key: &Key, given: &Given<'_>) -> Mistake {
     with_example(key, Mistake::new(&given.span(), message))
 }
 
-/// Adds an example of the key to `mistake` as its help, if the key has one.
+/// Adds an example of the key as the help of `mistake`, if the key has an example.
 pub(crate) fn with_example(key: &Key, mistake: Mistake) -> Mistake {
     let example = key.example();
     if example.is_empty() {
@@ -143,7 +142,7 @@ fn word(key: &Key, given: &Given<'_>, words: &[&str]) -> Result<String, Vec<Mist
     Err(vec![unknown_word(key, given, &text, words.iter().copied())])
 }
 
-/// Creates the error for a value `text` that is not one of `words`, with a suggestion.
+/// Creates the error for the value `text`, which is not one of `words`; suggests the closest word.
 pub(crate) fn unknown_word<'a>(
     key: &Key,
     given: &Given<'_>,
@@ -177,8 +176,8 @@ fn stage_name(key: &Key, given: &Given<'_>) -> Result<String, Vec<Mistake>> {
     Err(vec![with_example(key, Mistake::new(&given.span(), message))])
 }
 
-/// Reads each entry of a list using `entry`. If entries are invalid, returns the errors in all of
-/// them.
+/// Reads each entry of a list using `entry`. Returns the errors of all invalid entries, not only of
+/// the first.
 fn list<T>(
     key: &Key,
     given: &Given<'_>,
@@ -234,8 +233,8 @@ fn ranged(key: &Key, given: &Given<'_>, min: i64, max: i64) -> Result<i64, Vec<M
     }
 }
 
-/// Reads an integer from `min` to `max`, inclusive. `part` precedes the key's name in the message:
-/// `an entry of `, for example.
+/// Reads an integer from `min` to `max`, inclusive. Error messages say `part` before the key's
+/// name: `an entry of `, for example.
 fn in_range(key: &Key, part: &str, given: &Given<'_>, min: i64, max: i64) -> Result<i64, Mistake> {
     let DeValue::Integer(integer) = given.get_ref() else {
         return Err(wrong_type(key, given));

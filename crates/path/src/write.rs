@@ -30,7 +30,7 @@ pub fn with_mapping(
     }
     let workers = Value::Array(workers(path, mapping));
     let capture = path.source.file().map(|file| ("source", "file", Value::from(file.as_str())));
-    // A burst that the file does not name and that does not change is left out.
+    // Do not add a burst size that the file does not set and that stays the same.
     let run = document.get("run").map(Item::as_table_like);
     let is_burst_named = run.is_some_and(|run| run.is_none_or(|run| run.contains_key("burst")));
     let burst = (is_burst_named || burst != path.run.burst)
@@ -62,8 +62,8 @@ fn new_section() -> Item {
     Item::Table(table)
 }
 
-/// Replaces the value of `key`, preserving whitespace and comments around it. For a list written as
-/// repeated sections, the comment before the first one is preserved.
+/// Replaces the value of `key`, preserving whitespace and comments around it. If the old value is a
+/// list of repeated sections, preserves the comment before the first one.
 fn replace(section: &mut dyn TableLike, key: &str, mut value: Value) {
     if let Some(Item::Value(old)) = section.get_mut(key) {
         if old.is_str() && old.as_str() == value.as_str() {
@@ -83,8 +83,8 @@ fn replace(section: &mut dyn TableLike, key: &str, mut value: Value) {
     }
 }
 
-/// Restores line endings and byte order mark of the original `text`, which the TOML library
-/// normalizes, and ends the last line.
+/// Restores the original text's line endings and byte order mark, which the TOML library
+/// normalizes, and terminates the last line.
 fn as_the_user_wrote(text: &str, mut written: String) -> String {
     if !written.ends_with('\n') {
         written.push('\n');

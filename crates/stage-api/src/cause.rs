@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Drop causes. A single list per stage defines both the names in the report and the indices.
+//! Drop causes: one list per stage defines their names in reports and their indices.
 
-/// Declares an enum `Cause` of drop causes in the invoking module, and an array `CAUSES` of their
-/// names in the same order.
+/// Declares the drop causes of a stage, in the module that invokes it: an enum `Cause`, and an
+/// array `CAUSES` of the causes' names in the same order.
 #[macro_export]
 macro_rules! causes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {

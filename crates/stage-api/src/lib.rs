@@ -27,7 +27,7 @@ pub use linerate_dataplane::{
     StageKernels, StageKind, Steer, Verdict, no_steering,
 };
 
-/// Kinds that a crate adds to the program.
+/// Stage and source kinds that a crate adds to the program.
 #[derive(Clone, Copy)]
 pub struct Extension {
     /// Stage kinds.
@@ -47,8 +47,8 @@ impl Extension {
         self.sources.iter().find(|known| known.spec.kind == kind)
     }
 
-    /// Parses a path description that may use only these kinds. `stem` is used as the path's name
-    /// if the text gives none.
+    /// Parses a path file that may use only these kinds. `stem` is the path's name if the file does
+    /// not set one.
     ///
     /// # Errors
     /// Returns all errors in the text, not only the first.

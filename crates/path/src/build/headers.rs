@@ -10,7 +10,8 @@ use crate::problem::Mistake;
 /// The stage kind that locates packet headers for other stages.
 const PARSE: &str = "parse";
 
-/// The parameter of [`PARSE`] for packets that are not IP, and its value that lets them through.
+/// The parameter of [`PARSE`] that determines what happens to packets that are not IP, and the
+/// value that lets them pass.
 const OTHER: (&str, &str) = ("other", "pass");
 
 /// Checks for every stage that needs headers, or that processes only some packets, that the packets
@@ -31,18 +32,20 @@ pub(crate) fn check(stages: &[Stage], mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Returns whether packets that are not IP may leave a stage; `None` if the stage does not affect
-/// this.
+/// Returns whether packets that are not IP may follow this stage; `None` if the stage does not
+/// change whether they do.
 fn others_after(stage: &Stage) -> Option<bool> {
     let made = stage.made.as_ref().filter(|made| made.kind == PARSE)?;
     let passes = made.params.get(OTHER.0) == Some(&Value::Text(OTHER.1.to_owned()));
-    // A parser that processes non-IP packets passes or drops all of them. A parser restricted to IP
-    // packets can only add non-IP packets, when a packet turns out not to be IP.
+    // A parser that processes non-IP packets either passes or drops all of them. One restricted to
+    // IP packets leaves other packets alone; with `other = "pass"`, it may reveal that a packet is
+    // not IP.
     let decides = matches!(made.only, PacketClass::All | PacketClass::Other);
     (passes || decides).then_some(passes)
 }
 
-/// Checks a stage that no `parse` precedes.
+/// Reports a stage that needs headers, or processes only some packets, although no `parse` stage
+/// precedes it.
 fn unparsed(stage: &Stage, mistakes: &mut Vec<Mistake>) {
     let class = stage.only.filter(|only| *only != PacketClass::All);
     let needs = stage.spec.filter(|spec| spec.needs_headers);

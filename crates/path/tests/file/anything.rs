@@ -7,7 +7,7 @@ use linerate_path::check::{read, read_to_plan};
 use linerate_path::write::with_mapping;
 use proptest::prelude::*;
 
-/// Reads the text, and checks that each problem is at a position within the text and can be
+/// Reads the text. Checks that each reported problem is at a position within the text and can be
 /// displayed.
 fn answers(text: &str) -> Result<(), TestCaseError> {
     let to_run = read(text, STEM, KINDS);
@@ -48,7 +48,7 @@ fn answers(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Generates random texts, about half of which look like TOML.
+/// Generates random texts, about half of which resemble TOML.
 fn tomlish() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(&[
         "[",

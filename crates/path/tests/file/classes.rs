@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests mistakes about stages that process only some packets.
+//! Tests errors about stages that are restricted to a class of packets.
 
 use crate::mistakes::{after_good, messages};
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests costs in a path file, stages missing from this build, and all errors in costs.
+//! Tests the section `[costs]`: valid costs, stages missing from this build, and all errors.
 
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::{Described, read, read_to_plan};
 use linerate_path::costs::{FOREIGN, GivenCosts, Idling};
 use linerate_path::spec::State;
 
-/// A valid file of eighteen lines: two stages, one of a kind missing from this build, and their
+/// A valid file of 18 lines: two stages, of which one has a kind missing from this build, and their
 /// costs.
 const GOOD: &str = "\
 [source]

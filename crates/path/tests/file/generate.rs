@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Generates valid path files in every notation, and valid mappings.
+//! Generates valid path files in all notations of TOML, and valid mappings.
 
 use crate::kinds::KINDS;
 use linerate_path::model::{Mapping, Segment};
@@ -75,7 +75,7 @@ const LINES: &[&str] = &["", "[line]\nrate = \"10Gb/s\" # c-rate\nports = 2\n"];
 
 const SINKS: &[&str] = &["", "[sink]\n", "[sink]\nkind = \"capture\"\nfile = \"out.pcap\"\n"];
 
-/// The section `run` in notations that must precede the first section header: dotted keys and an
+/// Notations of the section `run` that must precede the first section header: dotted keys, and an
 /// inline table.
 const RUN_ABOVE: &[&str] =
     &["run.time = '1s' # c-time\nrun.ring = 512\n", "run = { packets = 100, burst = 7 } # c-run\n"];
@@ -83,8 +83,8 @@ const RUN_ABOVE: &[&str] =
 const RUN_BELOW: &[&str] =
     &["", "[run]\n", "[run]\n# c-burst-before\nburst   =  8   # c-burst\nrate = \"2Mpps\"\n"];
 
-/// Notation of the mapping before the first section header. `{}` is replaced by the workers'
-/// tables. The notation with `[[…]]` is built separately.
+/// Notation of the section `mapping` that must precede the first section header. `{}` is replaced
+/// by the workers' tables. The notation with `[[…]]` is built separately.
 const MAPPING_ABOVE: &str = "mapping = { workers = [{}] } # c-mapping\n";
 const MAPPINGS_BELOW: &[&str] = &[
     "# c-before-mapping\n[mapping] # c-mapping\nworkers = [\n  {},\n] # c-workers\n# c-after\n",

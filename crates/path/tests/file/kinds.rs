@@ -69,8 +69,8 @@ const SOURCES: &[SourceSpec] = &[SourceSpec {
     frame_bytes: |_| None,
 }];
 
-/// Checks the source's parameters: frames must fit into the buffers, and none may be lost in the
-/// upstream direction.
+/// Checks the source's parameters: frames must fit in the buffers, and `lost` must not be set if
+/// `way` is `out`.
 fn cells(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
     let mut misfits = Vec::new();
     if let Some(Value::Integer(bytes)) = params.get("bytes")

@@ -24,7 +24,7 @@ fn segment(stages: Range<usize>, replicas: u32, cpus: &[u32]) -> Segment {
     Segment { stages, replicas, cpus: cpus.to_vec() }
 }
 
-/// Parses the output of `describe` according to its documentation.
+/// Parses the short form of a mapping, as the documentation of `describe` defines it.
 fn undescribed(text: &str, stages: &[StageUse]) -> Mapping {
     let index = |name: &str| stages.iter().position(|s| s.name == name).expect("a known name");
     let segment = |part: &str| {
@@ -39,7 +39,8 @@ fn undescribed(text: &str, stages: &[StageUse]) -> Mapping {
     Mapping { segments: text.split(" | ").map(segment).collect() }
 }
 
-/// Returns whether the mapping can be run, by an independent restatement of the rules.
+/// Returns whether the mapping can be run, according to rules that are stated independently of the
+/// code under test.
 fn runs(mapping: &Mapping) -> bool {
     let in_order: Vec<usize> = mapping.segments.iter().flat_map(|s| s.stages.clone()).collect();
     let cpus: Vec<u32> = mapping.segments.iter().flat_map(|s| s.cpus.clone()).collect();

@@ -4,7 +4,7 @@
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::read;
 
-/// Returns the reader's messages about `text`, one line per problem: `line:column: message; help`.
+/// Returns the reader's messages about `text`, one problem per line: `line:column: message; help`.
 pub(crate) fn messages(text: &str) -> String {
     match read(text, STEM, KINDS) {
         Ok(_) => "nothing".to_owned(),
@@ -12,8 +12,8 @@ pub(crate) fn messages(text: &str) -> String {
     }
 }
 
-/// A valid file of three lines with a source and one stage; the text that a test appends begins at
-/// line 4.
+/// A valid file of three lines: a source and one stage. A text that a test appends begins on line
+/// 4.
 const GOOD: &str = "source = { kind = 'generator' }\n[[stage]]\nkind = 'parse'\n";
 
 /// Checks that each text, appended to [`GOOD`], gives exactly the expected problem.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Network interfaces in path files.
+//! Tests network interfaces in path files.
 
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::read;

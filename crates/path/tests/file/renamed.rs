@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests files with old key names.
+//! Tests files that use key names from before they were renamed.
 
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::read;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests path files written with a different mapping.
+//! Tests that a path file can be rewritten with a different mapping.
 
 use crate::generate::{cases, file, mapping, specs};
 use crate::kinds::{KINDS, STEM};
@@ -8,7 +8,7 @@ use linerate_path::model::{IdlePolicy, IdleRules, Mapping, Path, RunOptions, Sou
 use linerate_path::write::with_mapping;
 use proptest::prelude::*;
 
-/// Returns the comments in the text in order, except those within a list of workers.
+/// Returns the comments in the text, in order, except those within a list of workers.
 fn comments(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.find("# c-").map(|at| &line[at..])).collect()
 }

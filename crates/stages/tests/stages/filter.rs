@@ -5,10 +5,10 @@ use crate::frames::*;
 use crate::rig::{Fate, Rig, build_error, text, texts};
 use linerate_stage_api::testing::Pool;
 
-/// One side of a rule: address and prefix length, first and last port; `None` means any.
+/// One side of a rule: address and prefix length, then first and last port; `None` for any.
 type Side = (Option<(V4, u32)>, Option<(u16, u16)>);
 
-/// A filter rule in its simplest form, evaluated with comparisons instead of masks.
+/// A filter rule evaluated by plain comparisons instead of masks.
 #[derive(Clone, Debug)]
 struct Model {
     permit: bool,
@@ -77,7 +77,7 @@ impl Model {
     }
 }
 
-/// Returns one of few addresses, so that rules match often.
+/// Returns an address from a small set, so that rules match often.
 fn address(random: &mut Random) -> V4 {
     [10, random.below(2) as u8, random.below(2) as u8, random.below(4) as u8]
 }
@@ -148,7 +148,7 @@ fn later_fragments_match_no_ports() {
     };
     let (denied, refused) = (Fate::Dropped("denied"), Fate::Dropped("fragment"));
     assert!(matches!(offer("permit", A, 53)[..], [Fate::Out(_), Fate::Out(_)]));
-    // The first fragment is judged by its ports, the later one by the policy.
+    // The verdict on the first fragment depends on its ports, that on the later one on `fragments`.
     assert!(matches!(&offer("permit", A, 54)[..], [first, Fate::Out(_)] if *first == denied));
     assert!(matches!(&offer("deny", A, 53)[..], [Fate::Out(_), later] if *later == refused));
     assert!(matches!(&offer("permit", [10, 9, 0, 1], 53)[..], [Fate::Out(_), l] if *l == denied));

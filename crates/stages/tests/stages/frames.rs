@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds frames to offer to stages, and checks the frames that come out independently.
+//! Builds the frames that tests offer to stages, and checks the resulting frames with code that is
+//! independent of the stages.
 
 use etherparse::{
     IpFragOffset, IpNumber, Ipv4Header, Ipv6Header, NetHeaders, PacketBuilder, PacketBuilderStep,
@@ -108,8 +109,8 @@ pub(crate) fn v6_with(first: u8, headers: &[&[u8]], payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Checks with another implementation that lengths are consistent and checksums correct. UDP
-/// without a checksum is valid.
+/// Checks with `etherparse` that the lengths in a frame are consistent and its checksums correct.
+/// UDP without a checksum is valid.
 #[track_caller]
 pub(crate) fn assert_valid(frame: &[u8]) {
     let packet = PacketHeaders::from_ethernet_slice(frame).expect("a well-formed frame");
@@ -150,8 +151,8 @@ pub(crate) fn assert_valid(frame: &[u8]) {
     }
 }
 
-/// Returns the source and destination address of an IPv4 frame without options, each with its port
-/// or identifier.
+/// Returns the two ends of a packet, each as an address with its port or ICMP identifier. The frame
+/// is IPv4 without options.
 pub(crate) fn ends(frame: &[u8]) -> ((V4, u16), (V4, u16)) {
     let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
     let address = |at: usize| -> V4 { frame[at..at + 4].try_into().unwrap() };

@@ -14,7 +14,7 @@ fn encap(key: i64) -> Vec<(&'static str, Value)> {
     vec![("local", text(LOCAL)), ("remote", text(REMOTE)), ("key", Value::Integer(key))]
 }
 
-/// Returns the parameters for the other end of the tunnel described by [`encap`].
+/// Returns the parameters of `gre_decap` at the other end of the tunnel that [`encap`] enters.
 fn decap(key: i64) -> Vec<(&'static str, Value)> {
     vec![("local", text(REMOTE)), ("remote", text(LOCAL)), ("key", Value::Integer(key))]
 }
@@ -185,7 +185,8 @@ fn a_right_checksum_is_accepted_with_a_sequence_number() {
 fn congestion_is_carried_in() {
     let mut pool = Pool::new(8, 2048);
     let mut rig = Rig::new(&mut pool, &[("gre_decap", &decap(-1))]);
-    // RFC 6040, figure 4: rows are the inner field, columns the outer one; `None` means a drop.
+    // RFC 6040, figure 4: the ECN field after decapsulation, with a row per inner field and a
+    // column per outer field; `None` if the packet is dropped.
     let table = [
         [Some(0), Some(0), Some(0), None],
         [Some(1), Some(1), Some(1), Some(3)],

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests that stages with nothing to do report why, and that a single packet with something to do
-//! suppresses the message.
+//! Tests that a stage with nothing to do reports why, and that it reports nothing if even one
+//! packet gave it something to do.
 
 use crate::frames::*;
 use crate::rig::{Rig, text, texts};
 use linerate_stage_api::params::Value;
 use linerate_stage_api::testing::Pool;
 
-/// Returns a stage's message after two copies of the `idle` frame, and after an additional `busy`
-/// frame.
+/// Returns two messages of a stage: after two copies of the frame `idle`, and after the frame
+/// `busy`, if given.
 fn idle_messages(
     kind: &'static str,
     given: &[(&'static str, Value)],

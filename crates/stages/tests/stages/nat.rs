@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests `nat44`: compared with a slow model, for every distribution over replicas, in both
-//! directions.
+//! Tests `nat44` in both directions, for every distribution of buckets over replicas, against a
+//! slow model.
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig, build_error, text};
@@ -20,15 +20,15 @@ fn nat(outside: &str, flows: i64, full: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Runs `test` with a NAT that has one address and all its ports.
+/// Runs `test` with a NAT that has one outside address with all of its ports.
 fn with_nat(test: impl FnOnce(&mut Rig<'_>)) {
     let given = nat("198.51.100.8", 64_512, "evict");
     let mut pool = Pool::new(8, 2048);
     test(&mut Rig::new(&mut pool, &[("nat44", &given)]));
 }
 
-/// Returns the reply to a packet: addresses and ports are swapped, and an ICMP echo becomes an echo
-/// reply.
+/// Returns the reply to a packet: source and destination are swapped, and an ICMP echo request
+/// becomes an echo reply.
 fn answer(frame: &[u8], payload: &[u8]) -> Vec<u8> {
     let ((s, sp), (d, dp)) = ends(frame);
     match frame[23] {
@@ -179,8 +179,8 @@ fn errors_about_packets_that_left() {
                     let error = icmp_error(router, POOL, icmp_type, &out, bytes);
                     let back = rig.offer_one(&error).out();
                     assert_valid(&back);
-                    // The error that the inside host would have received had its packet not been
-                    // translated.
+                    // The result must be the error that the inside host would have received without
+                    // NAT.
                     assert_eq!(back, icmp_error(router, A, icmp_type, &frame, bytes));
                 }
             }
@@ -228,7 +228,7 @@ fn errors_about_packets_that_came_in() {
 /// The owner of a port, and the time of its last use.
 type Owner = ((V4, u16), u64);
 
-/// A model of the NAT: one list of owners per group of ports, searched linearly.
+/// A model of the NAT: one list of port owners per group of ports, searched linearly.
 struct Model {
     /// The owner of each position, by bucket, pool address and protocol.
     groups: HashMap<(u16, V4, u8), Vec<Owner>>,
@@ -238,8 +238,8 @@ struct Model {
 }
 
 impl Model {
-    /// Returns the outside port of `inside`. `bucket` and `outside` are the stage's choices for the
-    /// inside address.
+    /// Returns the outside port of `inside`. `bucket` and `outside` (the pool address) are those
+    /// that the stage uses for the inside address.
     fn map(&mut self, inside: (V4, u16), protocol: u8, bucket: u16, outside: V4) -> Option<u16> {
         self.clock += 1;
         let owners = self.groups.entry((bucket, outside, protocol)).or_default();
@@ -282,7 +282,7 @@ fn random_packet(random: &mut Random, hosts: u32, ports: u32) -> Vec<u8> {
 
 #[test]
 fn equals_a_slow_model() {
-    // 512 flows over 256 groups per protocol leave two ports per group, so that groups run out of
+    // With 512 flows over 256 groups per protocol, a group has only two ports, so groups run out of
     // ports.
     for (flows, full, seed) in [(64_512, "evict", 1), (512, "evict", 2), (512, "drop", 3)] {
         let given = nat("198.51.100.8/31", flows, full);
@@ -302,8 +302,8 @@ fn equals_a_slow_model() {
                 let bucket = u16::from(rig.bucket(&frame));
                 let Fate::Out(out) = fate else {
                     assert_eq!(fate, Fate::Dropped("no_ports"));
-                    // The model needs the pool address, which only becomes known from a successful
-                    // mapping.
+                    // The model needs the pool address, which is known only after a packet from
+                    // this source has been translated.
                     let Some(outside) = pairs.get(&source.0) else {
                         continue;
                     };
@@ -380,7 +380,7 @@ fn replies_meet_the_replica_of_their_mapping() {
 
 #[test]
 fn a_packet_in_another_bucket_is_dropped() {
-    // Behind a tunnel, the source only sees the outer addresses and chooses the bucket by them.
+    // The source sees only the outer addresses of a tunnel, and derives the bucket from them.
     let tunnel = [("local", text("203.0.113.1")), ("remote", text("203.0.113.9"))];
     let other_end = [("local", text("203.0.113.9"))];
     let given = nat("198.51.100.8", 64_512, "evict");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests `parse`: what it accepts, what it rejects, and whether another parser agrees.
+//! Tests `parse`: which frames it accepts and rejects, and whether another parser finds the same
+//! headers.
 
 use crate::frames::*;
 use crate::rig::{Fate, build};
@@ -9,7 +10,7 @@ use linerate_stage_api::{Burst, StageContext};
 use linerate_stage_api::{Fragment, Layers};
 use proptest::prelude::*;
 
-/// Returns the result of `parse` for each frame: headers, or drop cause.
+/// Returns what `parse` finds in each frame: the headers, or the drop cause.
 fn parse(frames: &[Vec<u8>]) -> Vec<Result<Layers, &'static str>> {
     let causes = linerate_stages::kind("parse").unwrap().spec.drop_causes;
     let mut stage = build(("parse", &[])).unwrap();

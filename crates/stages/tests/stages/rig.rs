@@ -8,7 +8,7 @@ use linerate_stage_api::testing::Tally;
 use linerate_stage_api::{BuildContext, BuildError, Burst, Packet, Stage, StageContext, Steer};
 use std::sync::Arc;
 
-/// Fate of a frame: forwarded, or dropped for a cause.
+/// What became of a frame: it came out of the last stage, or was dropped for a cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Out(Vec<u8>),
@@ -53,7 +53,7 @@ pub(crate) fn build((kind, given): Given<'_>) -> Result<Box<dyn Stage>, BuildErr
     (kind.build)(&params(&kind.spec, given), &BuildContext { replica: 0, replicas: 1 })
 }
 
-/// Returns the error message of a stage for invalid parameters.
+/// Builds a stage with invalid parameters, and returns the error message.
 #[track_caller]
 pub(crate) fn build_error(given: Given<'_>) -> String {
     match build(given) {
@@ -83,8 +83,8 @@ pub(crate) struct Rig<'p> {
 }
 
 impl<'p> Rig<'p> {
-    /// Builds `parse` followed by the given stages. The last stage with steering determines the
-    /// buckets.
+    /// Builds `parse` followed by the given stages. If several stages have steering, the last one
+    /// assigns the buckets.
     pub(crate) fn new(pool: &'p mut Pool, stages: &[Given<'_>]) -> Self {
         let all = std::iter::once(&("parse", &[] as &[_])).chain(stages);
         let rows = all.map(|given| Row {
@@ -157,8 +157,8 @@ impl<'p> Rig<'p> {
 }
 
 impl Row {
-    /// Runs the stage, and checks its accounting against packets and bytes counted before and
-    /// after.
+    /// Runs the stage on a burst. Checks its accounting against the packets and bytes counted
+    /// before and after.
     fn process(&mut self, burst: &mut Burst<'_>) {
         let before = self.context.account.clone();
         let input = tally(burst.iter());

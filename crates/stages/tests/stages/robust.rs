@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests that no input makes a stage panic or corrupts its accounting, which the rig checks after
-//! each stage.
+//! Tests that no input makes a stage panic or corrupts its accounting. The rig checks the
+//! accounting after each stage.
 
 use crate::frames::*;
 use crate::rig::{Rig, text, texts};
@@ -8,8 +8,8 @@ use linerate_stage_api::params::Value;
 use linerate_stage_api::testing::Pool;
 use proptest::prelude::*;
 
-/// Returns every kind except `parse` and `fault`, with parameters for which the frames below reach
-/// its branches.
+/// Returns every kind except `parse` and `fault`, with parameters under which the frames below
+/// exercise all of its branches.
 fn every_stage() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
     let tunnel = |local, remote| vec![("local", text(local)), ("remote", text(remote))];
     let rules = [
@@ -153,7 +153,7 @@ proptest! {
             .collect();
         for (i, mut bytes) in noise.into_iter().enumerate() {
             if bytes.len() > 14 {
-                // A valid EtherType makes the noise get past the Ethernet header.
+                // With a valid EtherType, the random bytes get past the Ethernet header.
                 let ethertype = if i % 2 == 0 { [8, 0] } else { [0x86, 0xdd] };
                 bytes[12..14].copy_from_slice(&ethertype);
                 bytes[14] = if i % 2 == 0 { 0x45 } else { 0x60 };

@@ -120,7 +120,7 @@ fn bytes_behind_the_udp_datagram_are_not_covered() {
     let mut rig = Rig::new(&mut pool, &[("verify", &[])]);
     let short = udp(A, 1, B, 2, b"data");
     let mut frame = udp(A, 1, B, 2, b"data and more");
-    // Give the longer packet the length and checksum of the shorter datagram.
+    // Give the longer packet the UDP length and checksum of the shorter datagram.
     frame[38..42].copy_from_slice(&short[38..42]);
     assert_eq!(rig.offer_one(&frame), Fate::Out(frame.clone()));
 }
