@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares the ring with rtrb: items per second between two CPUs, in bursts of 1, 8 and 32.
+//! Compares linerate's ring with that of the crate rtrb: items per second between two CPUs, in
+//! bursts of 1, 8 and 32.
 //!
-//! Both rings run in the same process, in many short repetitions in random order within each round.
-//! A repetition consists of 1 ms windows; those that are not clean in both threads are dropped.
-//! Prints the median of the per-round ratios and its 95 % interval.
+//! Both rings run in the same process, in many short repetitions, in random order within each
+//! round. A repetition consists of 1 ms windows, of which only those are kept that are clean in
+//! both threads. Prints the median of the per-round ratios and its 95 % interval.
 //!
 //! `cargo bench -p linerate-dataplane --bench ring [-- REPETITIONS]`
 
@@ -20,8 +21,8 @@ const CAPACITY: usize = 1_024;
 const WINDOWS: u64 = 30;
 const WINDOW_NS: f64 = 1e6;
 
-/// One end of a queue of numbers. `Push` is the producer and takes its items from `items`; `Pop` is
-/// the consumer and appends to `items`.
+/// The producer end of a queue under test, which pushes numbers from the front of `items`. Its
+/// counterpart, [`Pop`], is the consumer end and appends to `items`.
 trait Push: Send {
     fn push(&mut self, items: &mut Vec<u64>);
 }
@@ -89,7 +90,7 @@ impl Pop for rtrb::Consumer<u64> {
     }
 }
 
-/// One thread's window: the number of items moved, and whether the window was clean.
+/// What one thread did in one window: the number of items moved, and whether the window was clean.
 #[derive(Clone, Copy, Default)]
 struct Window {
     items: u64,
@@ -140,10 +141,11 @@ impl Grid {
     }
 }
 
-/// Returns the throughput of a queue in million items per second, as the median over clean windows.
+/// Returns the throughput of a queue in million items per second: the median over the windows that
+/// are clean in both threads.
 ///
-/// Each end is moved into its thread, because ends that are adjacent in memory would share a cache
-/// line.
+/// Each end is moved into its thread. Otherwise, the two ends would be adjacent in memory and could
+/// share a cache line.
 fn rate<P: Push, C: Pop>((tx, rx): (P, C), burst: usize, cpus: [u32; 2]) -> Option<f64> {
     let start = AtomicU64::new(0);
     let ready = Barrier::new(2);

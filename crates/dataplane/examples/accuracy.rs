@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Default number of measurements per quantity.
 const MEASUREMENTS: usize = 9;
 
-/// Reason printed with every check.
+/// Explanation printed with each check.
 const WHY: &str = "median error compared with the known value";
 
 /// A quantity: its name, its limit, and a function that measures it once and returns the error.
@@ -59,8 +59,9 @@ const QUANTITIES: &[Quantity] = &[
     Quantity { name: "lost-time-paced", limit: 0.05, error: || lost_time(pps(100_000.0)) },
     Quantity { name: "replay-of-twice-the-calls", limit: 0.1, error: replay_of_twice_the_calls },
     Quantity { name: "replay-against-stage", limit: 0.25, error: replay_against_stage },
-    // The stage does nothing but these calls. It overlaps calls of the two kernels, which the
-    // replay of one kernel at a time cannot.
+    // The stage consists only of calls of two kernels, so the shares of the two should not exceed 1
+    // in total. They can: the run overlaps calls of different kernels, and the replay measures one
+    // kernel at a time.
     Quantity { name: "shares-above-one", limit: 0.05, error: shares_above_one },
     Quantity { name: "selected-above-best-variant", limit: 0.25, error: selected_above_best },
 ];
@@ -119,7 +120,7 @@ fn paced_time() -> Option<f64> {
     (time.starved > 0.5).then_some((1.0 - time.busy - time.starved - time.lost).abs())
 }
 
-/// Returns the error of the service time: its inverse, as a rate, is compared with the counted
+/// Returns the relative error of the service time: its inverse is compared with the counted packet
 /// rate.
 fn service_time(burst: u32, turns: i64) -> Option<f64> {
     let options = RunOptions { burst, ..options(0.4, Rate::Max) };
@@ -134,9 +135,9 @@ fn sum_of_parts() -> Option<f64> {
     Some(off(parts?, worker.ticks_per_packet.as_number()?))
 }
 
-/// Returns the error of the second difference. The work of three stages increases in equal steps,
-/// so their costs must increase in equal steps, too. All three stages belong to the same run, so
-/// that clock frequency changes between runs have no effect.
+/// Returns the error of the second difference of the costs of three stages. The work of the stages
+/// increases in equal steps, so their costs must, too. All three stages belong to the same run, so
+/// changes of the clock frequency between runs have no effect.
 fn second_difference() -> Option<f64> {
     let spins = [("once", 500), ("twice", 1_000), ("thrice", 1_500)];
     let stages = spins
@@ -160,7 +161,7 @@ fn grown_work() -> Option<f64> {
 }
 
 /// Returns the error of the lost time: the CPU time that the profile attributes to other threads is
-/// compared with the scheduler's accounting.
+/// compared with the time for which the scheduler reports that the worker waited.
 fn lost_time(rate: Rate) -> Option<f64> {
     let worker = &with_a_rival(|| spinning(0.6, rate, 10)).workers[0];
     let was_disturbed = worker.time?.lost >= 0.2 && worker.windows.preempted > 0;
@@ -204,14 +205,14 @@ fn used(stage: &StageReport, kernel: Kernel) -> Option<&KernelUse> {
     stage.kernels.as_ref()?.iter().find(|one| one.kernel == kernel)
 }
 
-/// Returns the ticks per packet of two stages, one with three checksums and one with six. Both are
-/// measured in two ways: by replaying the calls, and by timing the whole stage. For each way,
-/// returns the minimum over several runs.
+/// Returns the ticks per packet of the checksums in two stages, one with three checksums per packet
+/// and one with six, measured in two ways: by replaying the calls, and by timing the whole stage.
+/// Each figure is the minimum over several runs.
 ///
-/// The two ways measure one after the other. In a virtual machine whose host runs other machines on
-/// the SMT sibling, the same calls can take 1.7 times as long in one second as in the next. (On
-/// such a host, single runs were off by 7 to 70 %, the minimum of five by 1 to 16 %.) The minimum
-/// is over times, not over errors, so it does not depend on how well the two ways agree.
+/// The two measurements take place one after the other. In a virtual machine whose host runs other
+/// machines on the SMT sibling, the same calls can take 1.7 times as long in one second as in the
+/// next. (On such a host, single runs were off by 7 to 70 %, the minimum of five by 1 to 16 %.) The
+/// minimum is over times, not over errors, so it does not depend on how well the two ways agree.
 fn three_and_six() -> Option<[[f64; 2]; 2]> {
     const RUNS: usize = 5;
     let least = |a: [[f64; 2]; 2], b: [[f64; 2]; 2]| {
@@ -221,7 +222,7 @@ fn three_and_six() -> Option<[[f64; 2]; 2]> {
 }
 
 fn three_and_six_once() -> Option<[[f64; 2]; 2]> {
-    // The first stage absorbs the cache misses of the packets.
+    // The first stage takes the cache misses on the packets, so the other two do not.
     let stages = vec![call("warm", 1, 900), call("three", 3, 900), call("six", 6, 900)];
     let report = replayed(stages);
     let number = |figure: &Figure| figure.as_number();
@@ -238,8 +239,8 @@ fn replay_of_twice_the_calls() -> Option<f64> {
     Some(off(six, 2.0 * three))
 }
 
-/// Returns the replay error: the replayed cost of three additional calls compared with the
-/// additional time of the stage.
+/// Returns the error of the replay: the difference between the replayed costs of six and of three
+/// checksums is compared with the difference between the times of the two stages.
 fn replay_against_stage() -> Option<f64> {
     let [[three, with_three], [six, with_six]] = three_and_six()?;
     Some(off(six - three, with_six - with_three))

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Software RSS: packets hash into buckets, and an indirection table maps buckets to replicas.
+//! RSS in software: a hash assigns packets to buckets, and an indirection table assigns buckets to
+//! replicas.
 //!
 //! As in a NIC, the hash covers addresses, protocol and ports of unfragmented TCP and UDP packets,
-//! and only the addresses of all other packets. Fragments would thus be separated from their flow.
-//! Therefore, if two addresses exchange fragments (see `may_be_fragment`), replayed traffic hashes
-//! all packets between them by address only. The hash ignores the inner headers of tunnels. It is
-//! not keyed, so senders can choose the buckets of their packets.
+//! and only the addresses of all other packets. With this hash alone, fragments could be in another
+//! bucket than the other packets of their flow. Therefore, if two addresses exchange fragments (see
+//! `may_be_fragment`), all replayed packets between them are hashed by address only. The hash
+//! ignores the inner headers of tunnels. It has no secret key, so senders can choose the buckets of
+//! their packets.
 
 use crate::stage::BUCKETS;
 use linerate_record::random::mix;
@@ -17,7 +19,7 @@ const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPES_VLAN: [u16; 2] = [0x8100, 0x88a8];
 const VLAN_TAGS: usize = 2;
 
-/// Offset bits and "more fragments" bit of an IPv4 header (RFC 791).
+/// Bits of an IPv4 header that are set only in fragments: offset and "more fragments" (RFC 791).
 const IPV4_FRAGMENT_BITS: u16 = 0x3fff;
 /// IPv4 protocol numbers and IPv6 next headers of TCP and UDP.
 const TCP_AND_UDP: [u8; 2] = [6, 17];
@@ -25,8 +27,8 @@ const TCP_AND_UDP: [u8; 2] = [6, 17];
 /// routing, fragment, authentication, destination options.
 const IPV6_EXTENSIONS: [u8; 5] = [0, 43, 44, 51, 60];
 
-/// Returns the bucket (below [`BUCKETS`]) of a frame by its flow: hashes the IP addresses, protocol
-/// and ports of an unfragmented TCP or UDP packet. For all other packets, returns
+/// Returns the bucket (below [`BUCKETS`]) of a frame. For an unfragmented TCP or UDP packet, it
+/// depends on IP addresses, protocol and ports; for all other packets, it is the
 /// [`address_bucket`].
 ///
 /// Both directions of a flow are in the same bucket. Fragments may be in a different bucket than
@@ -70,8 +72,8 @@ pub fn address_bucket(frame: &[u8]) -> u8 {
 pub fn address_hash(frame: &[u8]) -> u64 {
     let pair = network_layer(frame).and_then(|(l3, ethertype)| ip_pair(frame, l3, ethertype));
     let pair = pair.or_else(|| mac_pair(frame));
-    // The sum is symmetric, so both directions have the same hash. Mixing before adding
-    // distinguishes the pair (1, 4) from (2, 3).
+    // A sum does not depend on the direction. Each address is mixed first; otherwise, the pairs (1,
+    // 4) and (2, 3) would have the same sum.
     pair.map_or(0, |[a, b]| mix(mix(a).wrapping_add(mix(b))))
 }
 
@@ -81,8 +83,8 @@ struct Ports {
     each: [u16; 2],
 }
 
-/// Returns the ports of the unfragmented packet whose IP header begins at `l3`; `None` if it is
-/// neither TCP nor UDP.
+/// Returns the ports of the packet whose IP header begins at `l3`, which is not a fragment; `None`
+/// if it is neither TCP nor UDP.
 fn ports(frame: &[u8], l3: usize) -> Option<Ports> {
     let first = *frame.get(l3)?;
     let (protocol, l4) = match first >> 4 {
@@ -94,7 +96,7 @@ fn ports(frame: &[u8], l3: usize) -> Option<Ports> {
     is_known.then_some(Ports { protocol, each: [number16(l4)?, number16(l4 + 2)?] })
 }
 
-/// Returns whether the IP packet whose header begins at `l3` is certainly unfragmented; `None` if
+/// Returns whether the IP packet whose header begins at `l3` is certainly not a fragment; `None` if
 /// the frame is not IP or is truncated.
 fn is_whole(frame: &[u8], l3: usize, ethertype: u16) -> Option<bool> {
     match ethertype {
@@ -140,8 +142,9 @@ fn mac_pair(frame: &[u8]) -> Option<[u64; 2]> {
     Some([number(&pair[..6]), number(&pair[6..])])
 }
 
-/// Builds an indirection table that maps each bucket to one of `replicas` (1 to 256) replicas and
-/// balances `weights` between them.
+/// Builds an indirection table that assigns each bucket to one of `replicas` (1 to 256) replicas
+/// and balances the load between them. `weights` is the load of each bucket, such as its number of
+/// packets.
 ///
 /// Repeatedly assigns the heaviest remaining bucket to the least loaded replica. Ties go to the
 /// lower-numbered replica, so the same weights always yield the same table. For `m` replicas, the
@@ -164,8 +167,9 @@ pub fn indirection(weights: &[u64; BUCKETS], replicas: u32) -> [u8; BUCKETS] {
     table
 }
 
-/// Returns the share of `weights` assigned to the most loaded of `replicas` replicas by
-/// [`indirection`]: `1 / replicas` if the load is even (or zero), 1 if all of it is in one bucket.
+/// Returns the share of the total load that [`indirection`] assigns to the most loaded of
+/// `replicas` replicas: `1 / replicas` if the load is even (or zero), 1 if all of it is in one
+/// bucket.
 ///
 /// # Panics
 /// Panics unless `replicas` is 1 to 256.
@@ -199,7 +203,8 @@ mod tests {
         frame
     }
 
-    /// Returns a TCP packet with a correct header length and protocol.
+    /// Returns a TCP packet over IPv4 with a correct IP header length and protocol, after VLAN tags
+    /// with these EtherTypes.
     fn tcp4(from: u32, to: u32, from_port: u16, to_port: u16, tags: &[u16]) -> Vec<u8> {
         let mut frame = ipv4(from, to, tags);
         let l3 = frame.len() - 20;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bursts: packets that a worker processes and passes on together.
+//! Bursts: groups of packets that a worker processes and passes on together.
 
 use crate::context::StageContext;
 use crate::packet::Packet;
@@ -18,16 +18,16 @@ pub enum Verdict {
     Consume,
 }
 
-/// A burst: packets that a worker processes in order and passes on together.
+/// A group of packets that a worker processes in order and passes on together.
 pub struct Burst<'p> {
     pub(crate) packets: Vec<Packet<'p>>,
     /// Dropped and consumed packets, whose buffers the worker returns to their pools.
     pub(crate) released: Vec<Packet<'p>>,
-    /// Index of the packet being processed, used to report panics; past the end if no packet is
-    /// being processed.
+    /// Index of the packet that the stage is processing, for reports of panics; past the end
+    /// between packets.
     cursor: usize,
-    /// Number of packets before the cursor that remain in the burst; valid while verdicts are being
-    /// applied.
+    /// While verdicts are being applied: the number of packets before the cursor that stay in the
+    /// burst.
     kept: usize,
 }
 
@@ -70,8 +70,8 @@ impl<'p> Burst<'p> {
         &self.released
     }
 
-    /// Removes all packets, so that their buffers can be reused: first those still in the burst,
-    /// then the dropped and consumed ones.
+    /// Removes all packets and returns them for reuse of their buffers: first those still in the
+    /// burst, then the dropped and consumed ones.
     pub fn drain(&mut self) -> impl Iterator<Item = Packet<'p>> + '_ {
         self.packets.drain(..).chain(self.released.drain(..))
     }
@@ -110,8 +110,8 @@ impl<'p> Burst<'p> {
         self.cursor = usize::MAX;
     }
 
-    /// Sets the cursor to the packet being processed, or past the end if no packet is being
-    /// processed. Call only if no packet before the cursor has been dropped.
+    /// Sets the index of the packet being processed; past the end if there is none. Call only if no
+    /// packet before this one has been dropped.
     pub(crate) fn set_cursor(&mut self, index: usize) {
         (self.cursor, self.kept) = (index, index);
     }
@@ -122,7 +122,7 @@ impl<'p> Burst<'p> {
         self.packets.get(self.cursor)
     }
 
-    /// Returns the packets still in the burst after a stage panicked.
+    /// Returns the packets that were still in the burst when a stage panicked.
     pub(crate) fn remaining(&self) -> impl Iterator<Item = &Packet<'p>> {
         let gone = if self.at_cursor().is_some() { self.kept..self.cursor } else { 0..0 };
         let left = self.packets.iter().enumerate().filter(move |(i, _)| !gone.contains(i));

@@ -7,12 +7,12 @@ use linerate_record::run::Tally;
 /// Maximum number of drop causes of a stage.
 pub const MAX_CAUSES: usize = 16;
 
-/// A stage's per-worker context: its packet account and its kernels.
+/// What a worker provides to a stage: its packet account and its kernels.
 #[derive(Clone, Debug, Default)]
 pub struct StageContext {
     /// Packets that the stage created, consumed and dropped.
     pub account: Account,
-    /// Checksum and copy kernels, in the variants selected for the worker.
+    /// Checksum, copy and fill routines, in the variants selected for the worker.
     pub kernels: StageKernels,
 }
 
@@ -22,7 +22,7 @@ pub struct StageContext {
 pub struct Account {
     /// Packets that the stage created, and bytes that it added to frames.
     pub created: Tally,
-    /// Packets that ended in the stage by design, and bytes that it stripped from frames.
+    /// Packets that ended in the stage by design, and bytes that it removed from frames.
     pub consumed: Tally,
     /// Dropped packets and bytes by cause, in the order of the stage's `drop_causes`.
     pub drops: [Tally; MAX_CAUSES],

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sequential file input that buffers a single packet at a time.
+//! Reads a file sequentially, with no more than one packet in memory.
 
 use super::CaptureError;
 use std::io::{self, Read};
 
-/// Maximum size of a packet or block in bytes: 256 times the largest IP packet. A longer packet or
-/// block is treated as damaged.
+/// Maximum size of a packet or block in bytes: 256 times the largest IP packet. A larger one is
+/// treated as damaged.
 pub(super) const PACKET_BYTES_MAX: usize = 16 << 20;
 
 /// The capture file being read, with the read position.
@@ -25,8 +25,7 @@ impl<R: Read> Input<R> {
         self.offset
     }
 
-    /// Returns the buffered bytes, which were read by the last `take` and by later `take_more`
-    /// calls.
+    /// Returns the bytes that the last `take`, and any `take_more` since then, have read.
     pub(super) fn buffer(&self) -> &[u8] {
         &self.buffer
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Locates the headers and the transport checksum of a captured frame so that it can be repaired.
+//! Locates what the repair of a captured frame needs: its headers and its transport checksum.
 //!
 //! Tunnels are not supported: their inner packets are treated as payload.
 
@@ -30,13 +30,13 @@ pub(super) struct Layers {
     /// Offset of the end of the IP header, including options and extension headers.
     pub(super) l4: usize,
     pub(super) protocol: u8,
-    /// Offset of the end of the packet according to its length field; `None` if the field is 0, as
-    /// in packets longer than 64 KiB that were captured before segmentation offload.
+    /// Offset of the end of the packet, according to its length field. `None` if that field is 0,
+    /// as in packets of more than 64 KiB that were captured before segmentation offload split them.
     pub(super) end: Option<usize>,
     /// Whether the packet is a fragment.
     pub(super) is_fragment: bool,
-    /// Whether the packet has a routing header or jumbo payload. The transport checksum of such a
-    /// packet is left unchanged.
+    /// Whether the packet has a routing header or a jumbo payload. If so, its transport checksum is
+    /// never rewritten.
     pub(super) is_special: bool,
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Link layers of captures. Packets with other link headers get a synthetic Ethernet header.
+//! Link layers of captures. A packet with a link header other than Ethernet gets a synthetic
+//! Ethernet header instead.
 //!
 //! The layouts of link headers are defined in the tcpdump group's link type registry.
 
@@ -62,12 +63,12 @@ const ETHERNET_BYTES: u32 = 14;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// Locally administered MAC addresses for synthetic Ethernet headers.
+/// Locally administered MAC addresses for synthetic Ethernet headers: this one and the next.
 const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// Smallest EtherType. Smaller values in a protocol field are frame lengths or Linux-specific
-/// protocol numbers.
+/// Smallest EtherType. Smaller values of a protocol field are frame lengths, or protocol numbers
+/// that only Linux uses.
 const ETHERTYPE_MIN: u16 = 0x0600;
 /// ARPHRD device type of netlink messages, whose protocol field is not an EtherType.
 const ARPHRD_NETLINK: u16 = 824;
@@ -80,8 +81,8 @@ pub(super) struct Link {
     pub(super) fcs_bytes: u8,
 }
 
-/// Fields of a synthetic Ethernet header. `bytes` is the length of the captured link header that it
-/// replaces.
+/// What a synthetic Ethernet header needs. `bytes` is the length of the captured link header that
+/// it replaces.
 struct Header {
     bytes: usize,
     source: [u8; 6],
@@ -121,19 +122,21 @@ impl Link {
         let raw = |ethertype| Some(Header { bytes: 0, source: SOURCE, ethertype });
         match self.link_type {
             LinkType::COOKED => {
-                // Fields: packet type, device type, address length, address, protocol.
+                // Linux cooked capture v1: packet type, device type, address length, address,
+                // protocol.
                 let header: &[u8; 16] = packet.first_chunk()?;
                 cooked(header, be16(header, 14)?, be16(header, 2)?, &header[5..14])
             }
             LinkType::COOKED_2 => {
-                // Fields: protocol, device index and type, packet type, address length, address.
+                // Linux cooked capture v2: protocol, device index and type, packet type, address
+                // length, address.
                 let header: &[u8; 20] = packet.first_chunk()?;
                 cooked(header, be16(header, 0)?, be16(header, 8)?, &header[11..20])
             }
             LinkType::LOOPBACK | LinkType::OPENBSD_LOOPBACK => {
                 let header: &[u8; 4] = packet.first_chunk()?;
-                // The address family is in the byte order of the capturing machine or in network
-                // byte order.
+                // The 4-byte header is an address family, in network byte order or in that of the
+                // capturing machine.
                 let number = u32::from_le_bytes(*header);
                 let family = if number > 0xffff { number.swap_bytes() } else { number };
                 Some(Header { bytes: 4, source: SOURCE, ethertype: of_family(family)? })

@@ -2,9 +2,10 @@
 //! Capture files: reads pcap and pcapng one packet at a time, and writes pcap.
 //!
 //! The reader delivers every usable packet and counts the others; a bad packet is never an error.
-//! It buffers a single packet, so that invalid length fields cannot make it allocate more. Packets
-//! without an Ethernet header get a synthetic header. Compressed files and link types that do not
-//! carry IP are not supported. Comments, names, secrets and statistics are ignored.
+//! It buffers only one packet at a time, and limits its length, so invalid length fields cannot
+//! make it allocate a lot of memory. Packets without an Ethernet header get a synthetic one.
+//! Compressed files and link types that do not carry IP are not supported. Comments, names, secrets
+//! and statistics are ignored.
 
 mod input;
 mod layers;
@@ -52,7 +53,7 @@ pub enum Tail {
     Damaged,
 }
 
-/// Summary of a scanned capture file: packets delivered, packets and blocks skipped, and how the
+/// What a scan of a capture file found: packets delivered, packets and blocks skipped, and how the
 /// file ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
@@ -62,15 +63,16 @@ pub struct Contents {
     pub framed: u64,
     /// Skipped packets of unsupported link types, with their bytes on the wire.
     pub other_link_types: Tally,
-    /// Blocks skipped because their contents contradict their length, with their bytes in the file.
+    /// Blocks that were skipped because their contents contradict their length, with their size in
+    /// the file.
     pub damaged_blocks: Tally,
     /// How the file ends.
     pub tail: Tail,
-    /// Unreadable remainder of the file; `None` if the whole file was read.
+    /// The part of the file that could not be read; `None` if all of it was read.
     pub unread: Option<UnreadTail>,
 }
 
-/// Return value of a scan's callback, which determines whether the scan continues.
+/// Result of the callback that receives the packets: whether the scan continues.
 pub type Flow = ControlFlow<()>;
 
 /// State of a scan.
@@ -85,7 +87,7 @@ struct Scan<R, F> {
 }
 
 impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
-    /// Stops delivering packets at `offset`, counts the rest of the file as unread, and sets
+    /// Stops delivering packets at `offset`. Counts the file from there on as unread, and sets
     /// `tail`.
     fn break_off(&mut self, tail: Tail, offset: u64) -> Result<(), CaptureError> {
         let bytes = self.input.end()? - offset;
@@ -124,7 +126,7 @@ impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
 pub enum CaptureError {
     /// The file is empty.
     Empty,
-    /// The magic number is unknown; holds up to 4 bytes from the start of the file.
+    /// The magic number is unknown. Holds the first bytes of the file, at most 4.
     NotACapture(Vec<u8>),
     /// The file header is truncated after this number of bytes.
     HeaderCut(usize),

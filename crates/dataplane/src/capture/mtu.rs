@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Derives the MTU of a capture from the maximum segment sizes (MSS) announced in TCP SYNs.
+//! Derives the MTU of the captured link from the maximum segment sizes (MSS) that TCP SYNs
+//! announce.
 
 use super::layers::{Layers, TCP, be16};
 use std::collections::{BTreeMap, HashMap};
@@ -21,16 +22,17 @@ const SYN: u8 = 0x02;
 /// Address and port of one end of a connection. IPv4 addresses occupy the first 4 bytes.
 type Endpoint = [u8; 18];
 
-/// MTUs of the link and of each connection, derived from SYN segments.
+/// The MTU of the link and of each connection, derived from SYN segments.
 ///
-/// Both endpoints limit their segments to the smaller of the two announced sizes. A connection's
-/// MTU is therefore below the link MTU if one endpoint is behind a tunnel or if its MSS is clamped.
+/// Both endpoints of a connection limit their segments to the smaller of the two announced sizes. A
+/// connection's MTU is therefore below that of the link if one endpoint is behind a tunnel, or if a
+/// router clamps the MSS.
 #[derive(Debug, Default)]
 pub struct Mtus {
     /// Number of times each MTU was announced.
     announced: BTreeMap<usize, u64>,
-    /// Number of announcements of the most frequently announced MTU, and that MTU. In a tie, the
-    /// largest MTU is used.
+    /// The MTU that was announced most often so far, preceded by the number of announcements. Of
+    /// equally frequent MTUs, it is the largest.
     most: Option<(u64, usize)>,
     /// MTUs announced by the lower and the higher endpoint of each connection; `None` for an
     /// endpoint whose SYN was not captured.

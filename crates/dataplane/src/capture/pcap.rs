@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// Magic number of a variant with 24-byte record headers, used by some Linux distributions.
+/// Magic number of a pcap variant with 24-byte record headers, which some Linux distributions use.
 const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
 const HEADER_BYTES: usize = 24;
 const RECORD_BYTES: usize = 16;
@@ -95,7 +95,7 @@ pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
 
 /// Writes Ethernet frames to a pcap file with nanosecond timestamps.
 ///
-/// Each frame takes two unbuffered writes, and no memory is allocated.
+/// Each frame takes two writes to the sink, which should be buffered. No memory is allocated.
 pub struct PcapWriter<W: Write> {
     sink: W,
 }
@@ -113,8 +113,8 @@ impl<W: Write> PcapWriter<W> {
         Ok(Self { sink })
     }
 
-    /// Writes a complete frame captured at `time_ns` nanoseconds since 1970-01-01 UTC. As the
-    /// format has only 32 bits for seconds, times after 2106 are clamped.
+    /// Writes an untruncated frame with its time of capture, in nanoseconds since 1970-01-01 UTC.
+    /// The format has only 32 bits for the seconds, so times after 2106 are clamped.
     pub fn write(&mut self, time_ns: u64, frame: &[u8]) -> io::Result<()> {
         let bytes = u32::try_from(frame.len())
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "frame over 4 GiB"))?;

@@ -46,8 +46,8 @@ struct Interface {
 /// An interface's clock: resolution and offset.
 #[derive(Clone, Copy)]
 struct Clock {
-    /// Encoded resolution `r`: `10^r` ticks per second or, if the top bit is set, 2 to the power of
-    /// the other bits.
+    /// The `if_tsresol` byte: a resolution `r` means `10^r` ticks per second or, if the top bit is
+    /// set, 2 to the power of the lower seven bits.
     resolution: u8,
     offset_s: i64,
 }
@@ -60,7 +60,8 @@ impl Clock {
             0 => 10u128.checked_pow(exponent),
             _ => Some(1 << exponent),
         };
-        // 2^64 * 10^9 < 10^29 < 2^128, so the quotient is 0 if 10^exponent does not fit.
+        // If 10^exponent does not fit in 128 bits, the quotient is 0, because 2^64 * 10^9 < 10^29 <
+        // 2^128.
         let since_offset = per_second.map_or(0, |n| u128::from(ticks) * 1_000_000_000 / n);
         let time = since_offset as i128 + i128::from(self.offset_s) * 1_000_000_000;
         time.clamp(0, u64::MAX.into()) as u64
@@ -77,7 +78,7 @@ enum Found {
     Broken(Tail),
 }
 
-/// State of the current section, which is needed to read later blocks.
+/// State of the current section that is needed to read the blocks that follow.
 struct Section {
     order: ByteOrder,
     /// Interfaces described so far; `None` for an interface whose description is invalid.
@@ -95,7 +96,8 @@ struct Packet {
     at: Range<usize>,
 }
 
-/// Reads the file. Its first 4 bytes are already in the buffer.
+/// Reads a pcapng file and passes its packets to the callback. The first 4 bytes of the file are
+/// already in the buffer.
 pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
     scan: &mut Scan<R, F>,
 ) -> Result<(), CaptureError> {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Restores frames to their on-wire form: splits coalesced segments, and zero-pads truncated
-//! frames.
+//! Restores captured frames to the form that they had on the wire: splits coalesced segments, and
+//! pads truncated frames with zeros.
 //!
-//! Captures made with segmentation offload contain TCP segments of up to 64 KiB: transmitted
-//! segments before TSO or GSO splits them, and received segments after GRO has coalesced them. They
-//! are split as the interface would split them: TCP sequence numbers follow RFC 9293, and the IPv4
+//! With segmentation offload, a capture contains TCP segments of up to 64 KiB: sent segments before
+//! TSO or GSO splits them, and received segments after GRO has coalesced them. They are split as
+//! the interface would split them. TCP sequence numbers follow RFC 9293, and the IPv4
 //! identification is incremented for each segment.
 //!
-//! Not supported: tunnels, and UDP segmentation offload, because its frames cannot be recognized.
+//! Not supported: tunnels, and UDP segmentation offload, whose frames cannot be recognized in a
+//! capture.
 
 use super::layers::{Headerless, Layers, TCP, UDP, put16};
 use linerate_kernels::{Sum, checksum};
@@ -133,12 +134,12 @@ impl<'f> Joined<'f> {
     }
 }
 
-/// Returns `frame` with its TCP or UDP checksum filled in, if the sender left the checksum to the
-/// interface (checksum offload).
+/// Returns the frame with a complete TCP or UDP checksum, if the sender had left the checksum to
+/// the interface (checksum offload).
 ///
-/// Such a frame was captured before it reached the interface, so its checksum field contains only
-/// the sum of the pseudo-header. Returns `None` for all other frames, including frames with a wrong
-/// checksum; but 1 in 65,535 wrong checksums is mistaken for an offloaded one.
+/// Such a frame was captured before the interface computed the checksum, so the checksum field
+/// contains only the sum of the pseudo-header. Returns `None` for all other frames, even if their
+/// checksum is wrong; but 1 in 65,535 wrong checksums is mistaken for an offloaded one.
 pub fn completed(frame: &[u8]) -> Option<Vec<u8>> {
     let (layers, end) = unfinished(frame)?;
     let mut whole = frame.to_vec();
@@ -146,7 +147,7 @@ pub fn completed(frame: &[u8]) -> Option<Vec<u8>> {
     (whole != frame).then_some(whole)
 }
 
-/// Like [`completed`], but fills in the checksum in place. Returns whether the sender had left the
+/// Like [`completed`], but changes the frame in place. Returns whether the sender had left the
 /// checksum to the interface.
 pub fn complete(frame: &mut [u8]) -> bool {
     let Some((layers, end)) = unfinished(frame) else { return false };
@@ -162,8 +163,8 @@ fn unfinished(frame: &[u8]) -> Option<(Layers, usize)> {
     layers.has_pseudo_header_only(frame, end)?.then_some((layers, end))
 }
 
-/// Zero-pads `captured`, a truncated frame, to its on-wire length of `original_bytes`, and corrects
-/// its transport checksum. Returns `None` if a header is truncated or the length is invalid.
+/// Pads a truncated frame with zeros to `original_bytes`, its length on the wire, and computes its
+/// transport checksum. Returns `None` if a header is truncated or the length is invalid.
 pub fn padded(captured: &[u8], original_bytes: usize) -> Option<Vec<u8>> {
     if original_bytes > PADDED_BYTES_MAX {
         return None;

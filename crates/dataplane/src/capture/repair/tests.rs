@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests repairs on hand-built segments and on random input.
+//! Tests the repair of frames, on hand-built segments and on random input.
 
 use super::super::mtu::{MTUS, Mtus};
 use super::*;
@@ -59,7 +59,8 @@ impl Segment {
         self.framed(plain_sum)
     }
 
-    /// Returns the frame as the sender passes it to an interface with checksum offload.
+    /// Returns the frame as a sender passes it to an interface with checksum offload: the checksum
+    /// field contains only the sum of the pseudo-header.
     fn unfinished(&self) -> Vec<u8> {
         // The checksummed bytes start with the pseudo-header.
         let pseudo_bytes = if self.v6 { 40 } else { 16 };
