@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts hardware events for each part of a worker (head, stages, tail) in a sample of its loop
-//! iterations.
+//! Counts hardware events separately for each part of a worker (head, stages, tail), in a sample of
+//! its loop iterations.
 //!
-//! Counted iterations are picked at random. In a counted iteration, the counters are read before
-//! the first part and after each part. The difference between two reads, minus the read overhead
-//! measured before the run, is attributed to the part in between. Empty polls are not counted.
-//! Iterations in which the worker was interrupted or waited for room in a ring are discarded.
+//! Counted iterations are picked at random. In such an iteration, the counters are read before the
+//! first part and after each part. The difference between two successive reads, minus the read
+//! overhead measured before the run, is attributed to the part in between. Empty polls are not
+//! counted. Iterations in which the worker was interrupted or waited for room in a ring are
+//! discarded.
 //!
 //! The sampling rate depends on the cost of a read; see [`TurnCounter::new`].
 //!
-//! Multiplexing is not supported. The few events in a profile fit the hardware counters of every
-//! processor with an event table; an event that does not fit is reported with the reason.
+//! Multiplexing is not supported. The few events of a profile fit the hardware counters of every
+//! processor that has an event table; an event that does not fit is reported with the reason.
 
 use crate::stage::MAX_PARTS;
 use linerate_counters::catalog::Catalog;
@@ -34,7 +35,7 @@ pub struct Counting {
     absent: Vec<CountedEvent>,
 }
 
-/// Portable names of the events reported per packet: together, they show how much work and time a
+/// Portable names of the events reported per packet. Together, they show how much work and time a
 /// packet takes, and the most common causes of stalls.
 const EVENTS: [&str; 4] = ["instructions", "cycles", "ll_misses", "branch_misses"];
 
@@ -78,18 +79,18 @@ impl std::fmt::Debug for Counting {
     }
 }
 
-/// Maximum number of counted iterations to keep. When this number is reached, every second kept
-/// iteration is discarded.
+/// Maximum number of counted iterations in memory. When it is reached, every second one of them is
+/// discarded.
 const KEPT: usize = 2_048;
 
-/// Number of read pairs used to calibrate the read overhead. With this number of pairs, a timer
-/// tick does not affect the median.
+/// Number of pairs of reads for measuring the read overhead: so many that one timer tick does not
+/// affect the median.
 const PAIRS: usize = 63;
 
 /// A worker's hardware counters and the counts read from them.
 pub(crate) struct TurnCounter {
     group: ThreadGroup,
-    /// Counts added by one read of the counters (read overhead), by event.
+    /// Read overhead: how much one read of the counters adds to the count of each event.
     own: Counts,
     /// Duration of one read, in ticks.
     read_ticks: u64,
@@ -99,8 +100,8 @@ pub(crate) struct TurnCounter {
     /// Values of all kept iterations: for each part, the number of packets, followed by the count
     /// of each event.
     turns: Vec<u64>,
-    /// One in `stride` counted iterations is kept; `skipped` is the number of iterations counted
-    /// since the last kept one.
+    /// One in `stride` counted iterations is kept. `skipped` is the number of iterations counted
+    /// since the last one that was kept.
     stride: u64,
     skipped: u64,
     /// Whether a read of the counters failed in the current iteration.
@@ -109,24 +110,24 @@ pub(crate) struct TurnCounter {
     broken: u64,
 }
 
-/// Sampling interval in iterations if counter reads need no system call. The interval is a multiple
-/// of the meter's intervals for timing and logging, so that a single random number selects an
-/// iteration for at most one of timing, logging and counting.
+/// Average interval between counted iterations if the counters can be read without a system call.
+/// It is a multiple of the meter's intervals for timing and logging, so a single random number per
+/// iteration selects at most one of timing, logging and counting.
 const ONE_IN_BY_USER_READ: u32 = 64;
 
-/// Sampling interval in iterations if each counter read is a system call, which takes some 1500
-/// ticks (for a group of four events, at 2.6 GHz). With ten parts, the reads cost 15 ticks per
-/// iteration on average, or 0.2 % of an iteration with 32 packets on the edge path.
+/// Average interval between counted iterations if each read of the counters is a system call, which
+/// takes some 1500 ticks (for a group of four events, at 2.6 GHz). With ten parts, the reads cost
+/// 15 ticks per iteration on average, or 0.2 % of an iteration with 32 packets on the edge path.
 const ONE_IN_BY_CALL: u32 = 1_024;
 
-/// Value of an iteration's random number, modulo the sampling interval, for which the iteration is
-/// counted. For timed iterations, the value is 0; for logged iterations, 1.
+/// An iteration is counted if its random number, modulo the interval, is this value. Timed
+/// iterations have the value 0, logged iterations 1.
 const COUNTED: u32 = 2;
 
 impl TurnCounter {
-    /// Opens and starts the counters on the calling thread. Returns the counter, or `None` if no
-    /// event could be opened. Also returns all events, with a reason for each event that could not
-    /// be opened.
+    /// Opens and starts the counters on the calling thread. Returns the counters, or `None` if no
+    /// event could be opened, and all requested events, each with the reason if it could not be
+    /// opened.
     pub(crate) fn new(counting: &Counting, parts: usize) -> (Option<Self>, Vec<CountedEvent>) {
         let Counting { opener, host_facts, is_known_processor, events, absent } = counting;
         let pmu_user = host_facts.pmu_user();
@@ -176,13 +177,14 @@ impl TurnCounter {
         self.read_ticks * (self.parts as u64 + 1)
     }
 
-    /// Reads the counters. Mark 0 is the start of the iteration, mark `n` the end of part `n - 1`.
+    /// Reads the counters: at mark 0, the start of an iteration, or at mark `n`, the end of part `n
+    /// - 1`.
     #[inline(never)]
     pub(crate) fn mark(&mut self, mark: usize) {
         self.is_broken = (mark > 0 && self.is_broken) || !self.group.read(&mut self.marks[mark]);
     }
 
-    /// Keeps the counts of the iteration that has just ended. `given` has the number of packets
+    /// Keeps the counts of the iteration that has just ended. `given` is the number of packets
     /// passed to each part.
     pub(crate) fn keep(&mut self, given: &[u64]) {
         if self.is_broken {
@@ -277,15 +279,15 @@ pub(crate) struct CountedTurns {
 }
 
 impl CountedTurns {
-    /// Returns the number of packets passed to a part in each kept iteration. Omits iterations
-    /// without packets for this part.
+    /// Returns the number of packets passed to a part in each kept iteration, without iterations in
+    /// which it got none.
     pub(crate) fn packets(&self, part: usize) -> Vec<f64> {
         self.cells(part).map(|cell| cell[0] as f64).collect()
     }
 
-    /// Returns an event's counts in a part, one for each kept iteration with packets for this part.
-    /// A count may be negative, because the read overhead was subtracted: clamping counts to 0
-    /// would bias their sum.
+    /// Returns the counts of an event in a part: one per kept iteration in which the part got
+    /// packets. Counts from which the read overhead was subtracted may be negative; clamping them
+    /// to 0 would bias their sum.
     pub(crate) fn counts(&self, part: usize, event: usize) -> Vec<f64> {
         let own = self.own[event] as f64;
         self.cells(part).map(|cell| cell[1 + event] as f64 - own).collect()
@@ -297,8 +299,8 @@ impl CountedTurns {
         cells.filter(|cell| cell[0] > 0)
     }
 
-    /// Creates counts for iterations with a single part. Each row holds the packets and the count
-    /// of one event.
+    /// Creates the counts of iterations with a single part and a single event. Each row is an
+    /// iteration: its packets and its count.
     #[cfg(test)]
     pub(crate) fn synthetic(rows: Vec<[u64; 2]>, own: u64) -> Self {
         let mut counts = [0; EVENTS_MAX];

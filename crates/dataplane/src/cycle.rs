@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The order in which a worker polls its ports and rings: in a cycle.
+//! Round-robin order, in which a worker polls its ports and its input rings.
 
-/// Returns the index after `index` of `count`, without a division.
+/// Returns the index after `index`, wrapping around at `count`. Avoids a division, which is slow.
 #[inline]
 pub(crate) fn following(index: usize, count: usize) -> usize {
     if index + 1 < count { index + 1 } else { 0 }

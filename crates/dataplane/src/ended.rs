@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A worker's state after the run, from which the report is built.
+//! The state of a worker after the run, from which the report is built.
 
 use crate::layout::Place;
 use crate::meter::Readings;
@@ -7,7 +7,7 @@ use crate::replay::Replayed;
 use crate::worker::Worker;
 use linerate_record::run::CountedEvent;
 
-/// A worker that has ended, with its readings.
+/// A worker whose thread has ended, with what its meter has read.
 pub(crate) struct Ended<'g> {
     pub(crate) place: Place,
     pub(crate) worker: Worker<'g, 'g>,
@@ -22,7 +22,7 @@ pub(crate) struct Ended<'g> {
     /// Replay results of kernel calls (checksum and copy routines), by part: head, stages, tail.
     /// Empty unless replay was requested; `None` for a part without logged calls.
     pub(crate) kernels: Vec<Option<Vec<Replayed>>>,
-    /// Hardware events requested for this worker, each with the reason if it could not be counted.
-    /// May be empty.
+    /// Hardware events requested for this worker, possibly none. Those that could not be counted
+    /// have a reason.
     pub(crate) counted: Vec<CountedEvent>,
 }

@@ -12,7 +12,7 @@ pub enum RunError {
     UnknownKind(String),
     /// A stage cannot be built.
     Stage {
-        /// Index of the stage in the path.
+        /// Index of the stage in the path, 0-based.
         stage: usize,
         /// The parameter that is invalid, and the reason.
         error: BuildError,
@@ -25,8 +25,8 @@ pub enum RunError {
         worker: String,
         /// Name of the stage that panicked, or of the worker's head or tail, such as `source`.
         stage: String,
-        /// Position in the source sequence of the packet being processed; `None` if the stage was
-        /// not processing a packet.
+        /// Position, in the sequence that the source offers, of the packet being processed; `None`
+        /// if the stage was not processing a packet.
         packet: Option<u64>,
         /// Panic message.
         message: String,

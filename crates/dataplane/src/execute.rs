@@ -24,18 +24,19 @@ use std::sync::{Arc, OnceLock};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// Warm-up time before the measurement, during which caches and TLBs are filled and clocks settle.
+/// Time for which the path runs before the measurement, so that caches and TLBs are warm and clocks
+/// have settled.
 const WARM_UP: Duration = Duration::from_millis(60);
 
-/// Delay before a paced source starts. Without it, the source would build up a backlog before its
-/// worker starts.
+/// Time until the first packet of a paced source is due. Without this delay, a backlog would build
+/// up before the source's worker starts.
 const START_DELAY: Duration = Duration::from_millis(20);
 
 /// Interval at which the calling thread checks whether the workers have ended.
 const LOOK_UP: Duration = Duration::from_millis(5);
 
-/// Interval of the same check in runs whose workers may sleep. Checks at intervals of [`LOOK_UP`]
-/// would cost more CPU time than the workers.
+/// Interval of this check in runs whose workers may sleep. Checks every [`LOOK_UP`] would cost more
+/// CPU time than the workers.
 const RARE_LOOK_UP: Duration = Duration::from_millis(25);
 
 /// When the source and the measurement start.
@@ -49,8 +50,8 @@ struct Start {
 
 impl Start {
     /// Computes the start times from the current time. Call once all workers are laid out, because
-    /// a paced source does not wait for them. With a packet limit, the measurement begins at the
-    /// first packet.
+    /// a paced source does not wait for them. If the run ends after a number of packets, the
+    /// measurement begins with the first packet.
     fn soon(job: &Job<'_>, pace: Pace<'_>) -> Self {
         let Pace { timetable, ticks_per_s } = pace;
         let now = ticks();
@@ -67,8 +68,8 @@ impl Start {
     }
 }
 
-/// Starts the workers, waits for them, and stops them when their time is up. Also returns the
-/// interfaces' counters at the start of reception, if the path has interfaces.
+/// Starts the workers, waits for them, and stops them when their time is up. If the path has
+/// interfaces, also returns their counters at the start of reception.
 ///
 /// # Errors
 /// Returns an error if a thread cannot be started or pinned, after all other threads have ended.
@@ -93,7 +94,7 @@ pub(crate) fn execute<'g, const ON: bool>(
     let gate = OnceLock::new();
     std::thread::scope(|scope| {
         let (line, ticket) = line_up(&gate);
-        // A source with a timetable begins on time.
+        // Only a live source needs a common start of reception.
         let receives = matches!(job.path.source, Source::Interface(_));
         let ticket = receives.then_some(ticket);
         let mut threads = Vec::with_capacity(workers.len());
@@ -122,8 +123,8 @@ pub(crate) fn execute<'g, const ON: bool>(
     })
 }
 
-/// Sets the idle time after which workers with the policy `auto` sleep: the time specified in the
-/// path or, if none is specified, the cost of a wake-up, measured on the CPU of the first worker
+/// Sets the idle time after which workers with the policy `auto` sleep. This is the time given in
+/// the path or, by default, the cost of a wake-up, which is measured on the CPU of the first worker
 /// with this policy.
 fn set_break_even(
     job: &Job<'_>,
@@ -137,7 +138,8 @@ fn set_break_even(
             (Some(seconds), _) => (seconds * ticks_per_s) as u64,
             (None, Some(ticks)) => ticks,
             (None, None) => {
-                // The neighbour that wakes the worker is on another CPU, if there is one.
+                // In the run, a neighbour on another CPU wakes the worker, so measure from another
+                // CPU if there is one.
                 let other = job.cpus.iter().copied().find(|cpu| *cpu != place.cpu);
                 let ticks = wake_up_ticks(place.cpu, other.unwrap_or(place.cpu), ticks_per_s)
                     .map_err(RunError::System)?;
@@ -188,8 +190,8 @@ fn wait_for<T>(
     }
 }
 
-/// Guard held by a worker thread. If the thread panics outside its stages, the guard makes the
-/// other workers exit.
+/// Guard held by a worker's thread. If a panic outside the stages unwinds the thread, dropping the
+/// guard makes the other workers exit.
 struct AbortOnPanic<'a>(&'a AtomicBool);
 
 impl Drop for AbortOnPanic<'_> {
@@ -200,7 +202,7 @@ impl Drop for AbortOnPanic<'_> {
     }
 }
 
-/// Body of a worker's thread; `ticket` is its part in the start of reception.
+/// Body of a worker's thread. `ticket` makes the worker take part in the common start of reception.
 fn worker_main<'g, const ON: bool>(
     job: &Job<'_>,
     control: &Control<'_>,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Passes bursts to foreign code: defines the memory layout that the code sees, and checks the
-//! packets and verdicts that it returns.
+//! Passes bursts to foreign code: defines the memory layout that this code sees, and checks what it
+//! did to packets and verdicts.
 //!
-//! Foreign code (a stage in C) gets pointers to the packets' metadata lines, the cache lines that
+//! Foreign code (a stage in C) gets pointers to the cache lines with the packets' metadata, which
 //! every stage reads anyway, so nothing is copied. The code may do whatever a Rust stage can do
-//! through [`Packet`], but the compiler cannot enforce this limit. Therefore:
+//! through [`Packet`], but no compiler enforces this limit. Therefore:
 //!
 //! ```text
 //! before: save bytes 16 to 47 of each line (linerate does not depend on the first 16)
@@ -17,7 +17,8 @@
 //!         then drop and consume according to the verdicts
 //! ```
 //!
-//! The stage's account is derived from the lines, so foreign code cannot get the account wrong.
+//! The stage's account is computed from the changes of these lines, so foreign code cannot get it
+//! wrong.
 
 use crate::burst::{Burst, MAX_BURST, Verdict};
 use crate::context::{Account, StageContext};
@@ -31,11 +32,10 @@ pub const PASS: u8 = 0;
 /// Verdict of foreign code: the packet ends in the stage by design.
 pub const CONSUME: u8 = 1;
 
-/// Verdict of foreign code: the packet is dropped. Foreign code adds the index of the drop cause to
-/// this value.
+/// Verdict of foreign code: `DROP + n` drops the packet for the drop cause with index `n`.
 pub const DROP: u8 = 16;
 
-/// Value of `ForeignBurst::at` as long as foreign code has not set it.
+/// Value of `ForeignBurst::at` until foreign code sets it.
 pub const UNKNOWN: u32 = u32::MAX;
 
 /// A burst as seen by foreign code: `struct linerate_burst` in `stage.h`.
@@ -72,18 +72,19 @@ pub const PACKET_OFFSETS: [(&str, usize); 14] = [
     ("home", offset_of!(Line, home)),
 ];
 
-/// The part of a packet's metadata line that foreign code might damage, as 64-bit words.
+/// The 32 bytes of a packet's metadata line that are checked after each call of foreign code, as
+/// 64-bit words.
 type Words = [u64; 4];
 
-/// Offset of the [`Words`] in a metadata line.
+/// Offset of the [`Words`] in a metadata line, in bytes.
 const KEPT: usize = 16;
 
-// Foreign code can damage only these words, and none of their bytes is padding.
+// The words cover all fields that foreign code could damage, and contain no padding.
 const _: () = assert!(KEPT <= offset_of!(Line, meta.layers) && size_of::<Meta>() == 40);
 const _: () = assert!(offset_of!(Line, home) + size_of::<u16>() == KEPT + size_of::<Words>());
 const _: () = assert!(size_of::<Packet<'_>>() == size_of::<*mut Line>());
 
-/// Returns the words of a packet's metadata line.
+/// Returns the current [`Words`] of a packet's metadata line.
 #[inline]
 fn words(packet: &Packet<'_>) -> Words {
     let line = ptr::from_ref(packet.line()).cast::<u8>();
@@ -92,26 +93,26 @@ fn words(packet: &Packet<'_>) -> Words {
     unsafe { line.add(KEPT).cast::<Words>().read() }
 }
 
-/// Restores the words of a packet's metadata line from `kept`, which [`words`] returned earlier for
-/// the same packet.
+/// Restores the [`Words`] of a packet's metadata line to `kept`, their value before the call of
+/// foreign code.
 fn restore(packet: &mut Packet<'_>, kept: &Words) {
     let line = ptr::from_mut(packet.line_mut()).cast::<u8>();
     // SAFETY: the bytes were a valid part of this line when they were read.
     unsafe { line.add(KEPT).cast::<Words>().write(*kept) }
 }
 
-/// Returns the byte at `offset` in a metadata line, given the line's words.
+/// Returns the byte at `offset` of the metadata line that contains `words`.
 fn byte(words: &Words, offset: usize) -> u8 {
     let at = offset - KEPT;
     words[at / 8].to_ne_bytes()[at % 8]
 }
 
-/// Returns the 16-bit value at `offset` in a metadata line, given the line's words.
+/// Returns the 16-bit number at `offset` of the metadata line that contains `words`.
 fn half(words: &Words, offset: usize) -> u16 {
     u16::from_ne_bytes([byte(words, offset), byte(words, offset + 1)])
 }
 
-/// Buffers needed for passing bursts to foreign code.
+/// Verdicts and saved metadata of one burst, allocated once per stage instance.
 pub struct Foreign {
     kept: Box<[Words; MAX_BURST]>,
     verdicts: Box<[u8; MAX_BURST]>,
@@ -125,13 +126,13 @@ impl Foreign {
         Self { kept: Box::new([[0; 4]; MAX_BURST]), verdicts: Box::new([0; MAX_BURST]), causes }
     }
 
-    /// Passes a burst to `call`, then checks the packets and applies the verdicts. If `call` fails,
-    /// the packets are restored, and none is dropped.
+    /// Passes a burst to `call`, checks what it did to the packets, and applies its verdicts. If
+    /// `call` fails, all packets are restored, and none is dropped.
     ///
     /// # Errors
     /// Returns the error of `call`, or a description of an invalid packet or verdict. The burst's
-    /// cursor then points to the packet at fault. The caller must panic next, so that the panic
-    /// message names this packet.
+    /// cursor is then at the packet at fault. The caller must panic, so that the report names this
+    /// packet.
     #[inline]
     pub fn process(
         &mut self,
@@ -150,7 +151,7 @@ impl Foreign {
         let verdicts = &mut self.verdicts[..count];
         verdicts.fill(PASS);
         let mut seen = ForeignBurst {
-            // A packet is a transparent pointer to its line.
+            // `Packet` is a transparent wrapper of a pointer to its metadata line.
             packets: burst.packets.as_ptr().cast(),
             verdicts: verdicts.as_mut_ptr(),
             count: count as u32,
@@ -170,7 +171,8 @@ impl Foreign {
         self.settle(burst, context)
     }
 
-    /// Checks the packets and accounts for their bytes, then applies the verdicts.
+    /// Checks each packet and accounts for the bytes by which its frame grew or shrank, then
+    /// applies the verdicts.
     #[inline(never)]
     fn settle(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) -> Result<(), String> {
         for index in 0..burst.packets.len() {
@@ -254,7 +256,7 @@ fn check(kept: &Words, now: &Words) -> Result<(), String> {
     Ok(())
 }
 
-/// Records how many bytes were added or removed at the start and the end of a frame.
+/// Counts the bytes by which each end of a frame moved, as created or consumed.
 fn account(kept: &Words, now: &Words, account: &mut Account) {
     let ends = |words: &Words| {
         let start = u64::from(half(words, offset_of!(Line, start)));

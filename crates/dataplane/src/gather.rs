@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds the report of a run from its workers' readings.
+//! Builds the report on a run from what its workers have read and counted.
 
 mod estimate;
 mod events;
@@ -31,7 +31,7 @@ use parts::stage_reports;
 use rates::Rates;
 use std::collections::BTreeMap;
 
-/// Returns the result of a finished run.
+/// Returns the result of a run, after its workers have ended.
 ///
 /// # Errors
 /// Returns [`RunError::Panicked`], with the profile so far, if a stage panicked.
@@ -77,7 +77,7 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
     let seconds = ended.iter().map(|e| e.readings.wall_ns).max().unwrap_or(0) as f64 / 1e9;
     let input = input(job, ended);
     let mean_bytes = input.offered.bytes as f64 / input.offered.packets.max(1) as f64;
-    // The packet size is unknown until a packet is offered.
+    // Without packets, their mean size is unknown, and so is the line rate in packets.
     let line = job.path.line.filter(|_| input.offered.packets > 0);
     RunReport {
         path: job.path.name.clone(),
@@ -112,8 +112,8 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
     }
 }
 
-/// Returns the report on the input packets: packets loaded before the run, and live packets
-/// received and repaired during the run.
+/// Returns the counts of input packets: those loaded before the run, and live packets received and
+/// repaired during the run.
 fn input(job: &Job<'_>, ended: &[Ended<'_>]) -> InputReport {
     let mut input = job.traffic.input().clone();
     for ended in ended {
@@ -141,7 +141,7 @@ fn rejected(input: &InputReport) -> BTreeMap<String, u64> {
     input.left_out.iter().map(|(cause, tally)| (cause.clone(), tally.packets)).collect()
 }
 
-/// Returns the rate at which the source offers packets; absent if the source has no fixed rate.
+/// Returns the offered rate in thousand packets per second; absent if the source has no fixed rate.
 fn offered(timetable: Option<&Timetable>, ticks_per_s: f64, is_live: bool) -> Figure {
     const METHOD: &str = "frames per pass, divided by the duration of a pass";
     match timetable {
@@ -177,9 +177,9 @@ fn latency(ended: &[Ended<'_>], ticks_per_s: f64) -> Latency {
     Latency { p50: figure(0.5), p99: figure(0.99), p999: figure(0.999) }
 }
 
-/// Returns a latency quantile with its rank-based 95 % interval. The rank of the true quantile
-/// among `n` independent samples is binomially distributed, so it is within `n q -+ 1.96 sqrt(n q
-/// (1 - q))` in 95 % of cases.
+/// Returns a quantile of the latency with its rank-based 95 % interval. Of `n` independent samples,
+/// the number below the true `q` quantile is binomially distributed, so its rank is within `n q -+
+/// 1.96 sqrt(n q (1 - q))` in 95 % of cases.
 fn latency_figure(all: Option<&Histogram<u64>>, quantile: f64, ns_per_tick: f64) -> Figure {
     const METHOD: &str = "from source to sink, for the first packet of each burst (for every \
                           packet, if paced)";

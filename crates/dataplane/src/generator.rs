@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Generates UDP/IPv4 packets with valid checksums, for a given number of flows and a list of sizes
-//! that are used in rotation.
+//! Generates UDP packets over IPv4 with valid checksums, for a given number of flows. A list of
+//! frame sizes is used in rotation.
 //!
-//! Not supported: IPv6, TCP, and return traffic from the servers. Use a capture instead.
+//! Not supported: IPv6, TCP, and packets from servers to clients. Use a capture for these.
 
 use crate::pool::MAX_BUFFER_BYTES;
 use linerate_record::random::{Random, mix};
@@ -22,21 +22,21 @@ pub const MAX_TRAFFIC_BYTES: u64 = 64 << 20;
 /// Minimum number of generated packets: several times as many as a run's rings and bursts can hold.
 const MIN_PACKETS: u64 = 4096;
 
-/// Maximum number of inside hosts: eight per RSS bucket. Additional flows differ in their ports.
+/// Maximum number of clients (inside hosts): eight per RSS bucket. Further flows differ only in
+/// their ports.
 const MAX_HOSTS: u64 = 1024;
 const INSIDE_NET: u64 = 0x0a00_0000;
 /// Server network: TEST-NET-2 (RFC 5737).
 const SERVER_NET: u64 = 0xc633_6400;
 const SERVERS: u64 = 32;
-/// Server ports: discard (RFC 863) and unassigned ports, so that the payload need not follow a
-/// protocol.
+/// Server ports: discard (RFC 863) and unassigned ones, so no protocol prescribes the payload.
 const SERVER_PORTS: [u16; 4] = [9, 60001, 60002, 60003];
-/// First client port. Clients use the upper half of the dynamic ports (RFC 6335), which no known
-/// protocol uses.
+/// First port of the clients. They use the upper half of the dynamic ports (RFC 6335), which no
+/// known protocol uses.
 const FIRST_CLIENT_PORT: u64 = 57344;
 const CLIENT_PORTS: u64 = 65536 - FIRST_CLIENT_PORT;
 
-/// Value of all payload bytes. A dissector might mistake random bytes for some protocol.
+/// Value of all payload bytes. In random bytes, a dissector might recognize some protocol.
 const PAYLOAD: u8 = 0x55;
 
 /// Generator parameters. The same parameters always produce the same frames.
@@ -135,9 +135,9 @@ impl Generator<'_> {
         Ok(rounds * round)
     }
 
-    /// Builds a frame of a flow. Flows of the same host differ in client port: the `n`th flow uses
-    /// the `n`th port after the first. There are at most `MAX_TRAFFIC_BYTES / MIN_FRAME_BYTES`
-    /// flows, or 1561 for each of 1024 hosts, which never exhausts a host's 8192 ports.
+    /// Builds a frame of a flow. Flows of the same host differ in the client port: its `n`th flow
+    /// uses the `n`th port from the first. There are at most `MAX_TRAFFIC_BYTES / MIN_FRAME_BYTES`
+    /// flows, or 1561 for each of 1024 hosts, fewer than the 8192 ports of a host.
     fn build(&self, flow: u64, bytes: usize, frame: &mut Vec<u8>) {
         let hosts = u64::from(self.flows).min(MAX_HOSTS);
         let (host, nth) = (flow % hosts, flow / hosts);
@@ -172,7 +172,7 @@ impl Tuple {
         frame.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00]);
         frame.extend([0x45, 0]);
         frame.extend(ip_bytes.to_be_bytes());
-        // ID 0, since the packet must not be fragmented (RFC 6864); TTL 64; UDP.
+        // Identification 0, which is permitted because DF is set (RFC 6864); TTL 64; UDP.
         frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
         frame.extend(self.client.to_be_bytes());
         frame.extend(self.server.to_be_bytes());
@@ -198,8 +198,8 @@ fn seal(frame: &mut [u8]) {
     udp[6..8].copy_from_slice(&datagram_sum.to_be_bytes());
 }
 
-/// Returns the sum of the 16-bit words in `bytes`, padding an odd last byte with 0. Frames are far
-/// too short for the sum to overflow.
+/// Returns the sum of the 16-bit words in `bytes`; an odd last byte is padded with 0. Frames are
+/// far too short for the sum to overflow.
 fn word_sum(bytes: &[u8]) -> u64 {
     let word = |pair: &[u8]| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |o| u64::from(*o));
     bytes.chunks(2).map(word).sum()
@@ -233,7 +233,7 @@ mod tests {
         frames
     }
 
-    /// Computes the RFC 1071 sum one word at a time, with immediate end-around carry.
+    /// Computes the RFC 1071 sum one word at a time, with an end-around carry after each addition.
     fn plain_sum(bytes: impl Iterator<Item = u8>) -> u16 {
         let bytes: Vec<u8> = bytes.collect();
         let mut sum = 0u16;
@@ -290,7 +290,7 @@ mod tests {
         tuple.headers(44, &mut frame);
         frame.extend([0, 0]);
         seal(&mut frame);
-        // The payload word that makes the sum all ones is the checksum of the frame without it.
+        // With this payload word, the checksummed bytes add up to all ones.
         let missing = [frame[40], frame[41]];
         frame[24..26].fill(0);
         frame[40..42].fill(0);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests with closures that access the raw burst in place of foreign code.
+//! Tests foreign code by closures that access the raw burst as C code would.
 
 use super::*;
 use crate::pool::Pool;
 
-/// The action of foreign code on one packet. Returns the verdict.
+/// What foreign code does to the packet with a given index. Returns the verdict.
 type Act = fn(usize, &mut Line) -> u8;
 
-/// Outcome of a burst: the result, the context, the position and length of each remaining packet,
-/// and the position of the packet at the cursor.
+/// What remains after a burst: the result, the context, the position and length of each packet
+/// still in the burst, and the position of the packet at the cursor.
 type Passed = (Result<(), String>, StageContext, Vec<(u64, usize)>, Option<u64>);
 
 /// Passes eight frames of 60 bytes to foreign code with two drop causes.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes estimates from a run's measurement windows, as figures for the report.
+//! Estimates figures for the report from the measurement windows of a run.
 
 use linerate_record::stats::{self, CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 
-/// Maximum relative change of the core clock between a worker's start and its end. After a larger
-/// change, cycle counts are not meaningful.
+/// Maximum relative change of the core clock between the start and the end of a worker. If it
+/// changed more, ticks cannot be converted to cycles.
 const CLOCK_DRIFT_MAX: f64 = 0.05;
 
 /// Seed of the bootstrap, fixed so that the same windows always yield the same interval.
@@ -18,7 +18,7 @@ pub(super) fn few_windows(count: usize) -> String {
     format!("only {count} windows were free of preemption; run longer, or on idle CPUs")
 }
 
-/// Returns the median over a series of windows, with its confidence interval.
+/// Returns the median of a figure over a series of windows, with its confidence interval.
 pub(super) fn series(samples: &[f64]) -> Estimate {
     stats::block_bootstrap_median(samples, CONFIDENCE, SEED)
 }

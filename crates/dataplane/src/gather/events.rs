@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes hardware events per packet from the iterations that were counted.
+//! Computes hardware events per packet from the counted iterations of a worker.
 
 use super::estimate::{SEED, WINDOWS_MIN};
 use crate::counting::CountedTurns;
@@ -10,8 +10,8 @@ use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
 /// Returns the requested events and how their counters were read; `None` if no events were
-/// requested. All workers open the same events on the same machine, so the first worker with counts
-/// represents the others.
+/// requested. All workers open the same events on the same machine, so the first worker that has
+/// counts stands for all of them.
 pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
     let got_any = |worker: &&Ended<'_>| worker.readings.counted.is_some();
     let first = ended.iter().find(got_any).or(ended.first())?;
@@ -75,11 +75,11 @@ fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTu
     Figure::number(unit, never_negative(ratio, base), tier, &method)
 }
 
-/// Clamps an estimate to 0 or more, because subtracting the read overhead can make counts negative
-/// by chance. If an event was never counted, the upper bound is 3.7 divided by `base`, the sum of
-/// the denominators: if 3.7 events were expected, the probability of counting none would be 2.5 %.
+/// Clamps an estimate to at least 0: the subtraction of the read overhead can make it negative by
+/// chance. If no event was counted at all, the upper bound is 3.7 divided by `base`, the sum of the
+/// denominators: with 3.7 expected events, the probability of counting none is 2.5 %.
 fn never_negative(ratio: Estimate, base: f64) -> Estimate {
-    // Not `f64::max`, which turns NaN into 0.
+    // `f64::max` would turn NaN into 0.
     let cut = |end: f64| if end < 0.0 { 0.0 } else { end };
     let Estimate { value, low, high, .. } = ratio;
     let none_seen = -((1.0 - CONFIDENCE) / 2.0).ln() / base;
@@ -108,8 +108,8 @@ mod tests {
         assert!(never_negative(estimate(f64::NAN, 0.0, 1.0), 1.0).value.is_nan());
     }
 
-    /// A part has one event in half of its iterations. Each counter read adds 9 or 11, with a
-    /// calibrated overhead of 10. The estimate must be 0.5 events per packet.
+    /// A part has one event in half of its iterations. Each counter read adds 9 or 11 events, and
+    /// the calibrated overhead is 10. The estimate must be 0.5 events per packet.
     #[test]
     fn what_reads_add_is_taken_off_without_bias() {
         let rows: Vec<[u64; 2]> =

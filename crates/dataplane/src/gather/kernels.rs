@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes the fraction of a stage's time spent in kernels (checksum and copy routines) from
-//! replayed calls.
+//! Computes which fraction of a stage's time is spent in kernels (checksum and copy routines), from
+//! the replay of its calls.
 
 use crate::replay::Replayed;
 use linerate_record::kernels::Kernel;
@@ -54,8 +54,8 @@ fn kernel_of(kernel: linerate_kernels::Kernel) -> Kernel {
     }
 }
 
-/// Returns `part` divided by `whole`. The interval is from the smallest to the largest ratio that
-/// the intervals of both allow.
+/// Returns `part` divided by `whole`. The interval extends from the smallest to the largest ratio
+/// that is possible within the intervals of the two figures.
 fn share(part: &Figure, whole: &Figure) -> Figure {
     const METHOD: &str = "ticks of the replayed calls, divided by the stage's service time";
     let absent = |figure: &Figure| {

@@ -10,7 +10,7 @@ use linerate_path::model::FullRing;
 use linerate_record::run::{Ledger, StageReport, Tally, TimeShares};
 use std::collections::BTreeMap;
 
-/// Inputs to the report on a part that differ between parts.
+/// The values in a part's report that are obtained in different ways for head, stages and tail.
 struct PartView {
     name: String,
     packets: u64,
@@ -21,7 +21,8 @@ struct PartView {
     idle: Option<String>,
 }
 
-/// Returns one report per part, in order. `time` is the worker's time by activity.
+/// Returns the reports on a worker's parts, in order. `time` is the share of each activity in the
+/// worker's time.
 pub(super) fn stage_reports(
     job: &Job<'_>,
     ended: &Ended<'_>,
@@ -88,7 +89,7 @@ fn part_views(job: &Job<'_>, ended: &Ended<'_>) -> Vec<PartView> {
     views
 }
 
-/// Returns why a stage found nothing to do; `None` if it did something, or if no packet reached it.
+/// Returns why a stage had nothing to do; `None` if it did something, or if no packet reached it.
 fn idle(part: &Part) -> Option<String> {
     match (part.input_packets, &part.branch) {
         (0, Some(branch)) => branch.idle(),
@@ -98,15 +99,15 @@ fn idle(part: &Part) -> Option<String> {
     }
 }
 
-/// Returns the increase of a packet count during the measurement, given the counts at its start and
-/// end. If the run ended before the measurement did, uses the final count, `total`, instead of the
-/// count at the end.
+/// Returns by how much a packet count increased during the measurement, given the counts at its
+/// start and end. If the run ended early, there is no count at the end, and the final count,
+/// `total`, is used instead.
 fn measured([begin, end]: [u64; 2], total: u64) -> u64 {
     end.min(total) - begin
 }
 
-/// Returns the packets left in the burst of a part that panicked, including packets that bypass the
-/// part.
+/// Returns the packets that were in the burst of this part when it panicked, including packets that
+/// bypass it; none for other parts.
 fn held(ended: &Ended<'_>, part: usize) -> Tally {
     let mut held = Tally::default();
     if ended.panic.is_some() && ended.worker.at == part {
@@ -151,8 +152,8 @@ fn stage_ledger(job: &Job<'_>, ended: &Ended<'_>, index: usize, reaching: Tally)
     }
 }
 
-/// Returns `all` minus the packets and bytes of `some`. Wraps around if `some` is larger; the
-/// ledger then does not balance, which is reported.
+/// Returns `all` minus the packets and bytes of `some`. If `some` is larger, the result wraps
+/// around; the ledger then does not balance, and this is reported.
 fn without(all: Tally, some: Tally) -> Tally {
     Tally {
         packets: all.packets.wrapping_sub(some.packets),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes packet rates from the windows of all workers.
+//! Computes the packet rates of a path from the windows of its workers.
 
 use super::estimate::{WINDOWS_MIN, few_windows, series};
 use crate::meter::Readings;
@@ -10,44 +10,45 @@ use std::collections::BTreeMap;
 /// sample by 2 %.
 const BURSTS_TOGETHER: f64 = 50.0;
 
-/// Minimum ratio of a worker's starved time to its lost time. At or above this ratio, the worker is
-/// assumed to catch up after each preemption.
+/// A worker is assumed to catch up after each preemption if its starved time is at least this
+/// multiple of its lost time.
 const CAUGHT_UP: u64 = 2;
 
-/// Maximum ratio of the rate of clean windows to that of the whole run, per time that the workers
-/// ran. The two agree on a saturated path. Packets that arrive at a rate of their own wait while
-/// the workers are off the CPU, so clean windows may hold little but their backlog.
+/// Clean windows are not representative if their rate, times the share of time that the workers
+/// ran, exceeds this multiple of the rate over all windows. They agree on a saturated path. But if
+/// packets arrive at a rate of their own, they queue up while a worker is off its CPU, and its
+/// clean windows may contain little else than the processing of this backlog.
 const BACKLOG: f64 = 2.0;
 
-/// Minimum number of rate samples that must remain after merging windows.
+/// Minimum number of rate samples that the merging of windows must leave.
 const TOGETHER_MIN: usize = 8;
 
-/// Packets that the path delivered and processed in each usable window.
+/// Packet rates of the path in each usable window.
 ///
-/// On a saturated path, interrupted windows have lower throughput, so only windows that are clean
-/// on every worker are used. A path with idle time catches up after an interruption, so all its
-/// windows are used. Using only clean windows would bias its rate, because periodic packets and
-/// periodic interruptions may always, or never, coincide. All windows are used as well if clean
-/// ones only show how fast the path handles a backlog ([`BACKLOG`]).
+/// On a saturated path, throughput is lower in interrupted windows, so only windows that are clean
+/// on every worker are used. A path with idle time catches up after an interruption, so all of its
+/// windows are used. With only the clean ones, its rate would be biased, because periodic packets
+/// and periodic interruptions may coincide always, or never. All windows are also used if the clean
+/// ones only show how fast the path works off a backlog ([`BACKLOG`]).
 ///
-/// If workers share a CPU, time lost to other programs cannot be distinguished from time lost to
-/// another worker. In this case, the argument `tells_lost` of
-/// [`from_readings`](Self::from_readings) is false, and only clean windows are used.
+/// If workers share a CPU, the time that a worker loses to other programs cannot be distinguished
+/// from the time that it loses to another worker. The argument `tells_lost` of
+/// [`from_readings`](Self::from_readings) is then false, and only clean windows are used.
 #[derive(Default)]
 pub(super) struct Rates {
     /// Whether all windows are used, or only clean ones.
     all: bool,
-    /// Packets per ms, by window.
+    /// Packets per ms in each window.
     pub(super) delivered: Vec<f64>,
-    /// Packets per ms, by window.
+    /// Packets per ms in each window.
     pub(super) processed: Vec<f64>,
     /// Largest mean burst size of any worker, in packets.
     burst: f64,
 }
 
 impl Rates {
-    /// `has_rate` is whether packets arrive at a rate of their own, rather than as fast as the path
-    /// takes them.
+    /// Computes the rates from the workers' readings. `has_rate` is whether packets arrive at a
+    /// rate of their own, rather than as fast as the path takes them.
     pub(super) fn from_readings(
         workers: &[&Readings],
         ticks_per_s: f64,
@@ -67,14 +68,16 @@ impl Rates {
         }
     }
 
-    /// Joins the windows of all workers: `all` of them, or the clean ones.
+    /// Adds up the rates of all workers, window by window. Uses all windows if `all`, otherwise
+    /// only clean ones.
     fn of_windows(workers: &[&Readings], ticks_per_s: f64, all: bool) -> Self {
         let mut joined: BTreeMap<u64, (usize, f64, f64)> = BTreeMap::new();
         let stride = workers.iter().map(|readings| readings.stride).max().unwrap_or(1);
         for readings in workers {
             for window in readings.windows.iter().filter(|w| all || w.clean) {
-                // A worker that slept, or was away, has one window where the others have several,
-                // and which is not a multiple of their length.
+                // A worker that slept or was preempted has one window for a time in which others
+                // have several, and its length need not be a multiple of theirs. So add rates, not
+                // counts.
                 let ticks = window.ticks + if all { window.crossing } else { 0 };
                 let per_ms = |count: f64| count / (ticks.max(1) as f64 / ticks_per_s * 1e3);
                 for cell in window.kept_cells(stride) {
@@ -87,7 +90,8 @@ impl Rates {
         }
         let mut rates = Self { all, burst: largest_mean_burst(workers), ..Self::default() };
         for (present, delivered, processed) in joined.into_values() {
-            // Workers begin and end at different times, and their windows are not clean together.
+            // Skip windows in which a worker is missing: it began later, ended earlier, or its
+            // window was not clean.
             if present == workers.len() {
                 rates.delivered.push(delivered);
                 rates.processed.push(processed);
@@ -96,17 +100,18 @@ impl Rates {
         rates
     }
 
-    /// Returns the processed packets per ms over all windows; 0 without windows.
+    /// Returns the mean rate of processed packets over the windows, in packets per ms; 0 without
+    /// windows.
     fn mean(&self) -> f64 {
         self.processed.iter().sum::<f64>() / self.processed.len().max(1) as f64
     }
 
-    /// Returns the median rate over the windows. The mean would be biased: after being preempted, a
-    /// worker catches up in clean windows, which raises their rate.
+    /// Returns the median rate over the windows. The mean would be biased, because a worker that
+    /// catches up after a preemption does so in clean windows, which raises their rate.
     ///
     /// Packets arrive in whole bursts, so adjacent windows are merged until one burst more or less
-    /// makes little difference. Without merging, the median of half a packet per window, for
-    /// example, would be 0.
+    /// makes little difference. Otherwise, the median could be 0, for example with one packet in
+    /// every third window.
     pub(super) fn figure(&self, packets: &[f64], what: &str) -> Figure {
         let windows = packets.len();
         let which = match self.all {
@@ -131,7 +136,7 @@ fn has_caught_up(readings: &Readings) -> bool {
     readings.starved > 0 && readings.starved >= CAUGHT_UP * readings.lost
 }
 
-/// Returns the fraction of time in which a worker was on its CPU.
+/// Returns the fraction of its time that a worker was running on its CPU.
 fn running_share(readings: &Readings) -> f64 {
     let running = (readings.busy + readings.starved + readings.blocked) as f64;
     running / (running + readings.lost as f64).max(1.0)

@@ -6,8 +6,8 @@ use crate::meter::Window;
 
 const TICKS_PER_SECOND: f64 = 1e6;
 
-/// Returns the readings of a worker that receives a packet in every second window and is
-/// interrupted in exactly these windows.
+/// Returns the readings of a worker that receives a packet in every second window, and is
+/// interrupted in exactly those windows.
 fn in_step(windows: u64, starved: u64) -> Readings {
     let window = |index: u64| {
         let packets = index % 2;
@@ -61,7 +61,7 @@ fn workers_that_take_turns_on_a_processor_never_count_as_having_caught_up() {
 fn windows_of_one_worker_in_a_long_window_of_another_are_not_lost() {
     let mut one = in_step(1_000, 200);
     let mut other = in_step(1_000, 200);
-    // The first worker is off its CPU for three windows, then gets two packets at once.
+    // The first worker is off its CPU for three windows, and then gets two packets at once.
     one.windows.drain(501..503);
     one.windows[500].ticks = 2_970 + 20;
     one.windows[500].cells = 3;
@@ -99,7 +99,7 @@ fn of_long_windows(cells: u64, packets: u64, stride: u64) -> Readings {
     }
 }
 
-/// One worker polls, and the other one sleeps through 80 windows at a time and handles few packets.
+/// One worker polls. The other sleeps through 80 windows at a time, and handles few packets.
 #[test]
 fn a_sleeping_worker_changes_no_rate() {
     for tells_lost in [true, false] {
@@ -113,8 +113,8 @@ fn a_sleeping_worker_changes_no_rate() {
     }
 }
 
-/// Returns the readings of a worker that is off its CPU in five of six windows, for `lost` of the
-/// time. In the sixth, it handles 22 packets: those that waited.
+/// Returns the readings of a worker that is off its CPU in five of six windows, for the fraction
+/// `lost` of the time. In the sixth window, it handles the 22 packets that have queued up.
 fn of_backlog(lost: f64) -> Readings {
     let window = |index: u64| {
         let packets = if index % 6 == 5 { 22 } else { 0 };
@@ -150,14 +150,14 @@ fn a_backlog_is_not_the_rate_at_which_packets_arrive() {
     };
     let whole = 166.0 * 22.0 / 1_000.0;
     assert_eq!(of(0.3, true, true), whole);
-    // A path that takes packets as fast as it can has no backlog, nor does one that was off its CPU
-    // for all of the time that its clean windows leave.
+    // Clean windows are used if the path takes packets as fast as it can, or if the workers were
+    // off their CPUs for all of the time outside the clean windows: then there is no backlog.
     assert_eq!(of(0.3, true, false), 22.0);
     assert_eq!(of(0.8, true, true), 22.0);
     assert_eq!(of(0.3, false, true), 22.0);
 }
 
-/// The sleeping worker's windows are 1.5 cells long, so that every second one counts as two.
+/// The sleeping worker's windows are 1.5 cells long, so every second one covers two cells.
 #[test]
 fn windows_of_a_fraction_of_a_cell_do_not_change_the_rate() {
     let busy = of_long_windows(1, 4_000, 1);
