@@ -11,20 +11,19 @@
 //! auto          pause ------ wait up to 1 us ----- sleep ------->
 //! ```
 //!
-//! **Break-even.** Polling through an idle time `t` costs `t`. Sleeping costs `c`, the time of one
-//! wake-up, regardless of how long the sleep lasts. If `t` were known in advance, the cost could be
-//! as low as `min(t, c)`. `auto` polls for `c` and then sleeps, which costs `t` if `t < c` and
-//! `c + c` otherwise, and thus never more than twice that minimum. No rule that does not know `t`
-//! can guarantee less: a rule that sleeps after `x` costs `x + c` for an idle time that ends right
-//! then, which is `1 + x / c` times the minimum if `x >= c`, and `1 + c / x` times if `x < c`; both
-//! are 2 or more. This is the ski-rental problem, applied to spinning and blocking in Karlin, Li,
-//! Manasse, Owicki, "Empirical studies of competitive spinning for a shared-memory multiprocessor",
-//! SOSP 1991. `c` is measured before the run ([`cost`]).
+//! **Break-even.** Polling through an idle time `t` costs `t`. Sleeping costs `c`, the cost of one
+//! wake-up, however long the sleep lasts. If `t` were known in advance, the cost could be as low as
+//! `min(t, c)`. `auto` polls for `c` and then sleeps. This costs `t` if `t < c`, and `c + c`
+//! otherwise, so at most twice that minimum. No rule that does not know `t` can guarantee less. If
+//! a rule sleeps after `x`, and the idle time ends right then, it costs `x + c`: `1 + x / c` times
+//! the minimum if `x >= c`, and `1 + c / x` times if `x < c`; both are 2 or more. This is the
+//! ski-rental problem, applied to spinning and blocking in Karlin, Li, Manasse, Owicki, "Empirical
+//! studies of competitive spinning for a shared-memory multiprocessor", SOSP 1991. `c` is measured
+//! before the run ([`cost`]).
 //!
-//! A worker sleeps only if something will wake it: a push to one of its rings, a frame on one of
-//! its interfaces, the time at which a paced source's next packet is due, or the end of the run. A
-//! worker that waits for buffers or for room in a ring keeps polling, because its neighbour is
-//! active.
+//! A worker sleeps only if something will wake it: a push to one of its input rings, a frame on one
+//! of its interfaces, the due time of a paced source's next packet, or the end of the run. A worker
+//! that waits for buffers or for room in a ring keeps polling, because its neighbour is active.
 
 pub(crate) mod cost;
 mod slow;
@@ -35,14 +34,14 @@ pub(crate) use slow::wait_slowly;
 use std::time::Duration;
 use wake::Sleeper;
 
-/// Number of empty polls after which a worker may poll slowly or sleep. With one pause instruction
-/// per poll, this number of polls takes a few microseconds, about as long as processing a burst of
-/// 32 packets. On a busy path, packets arrive within that time.
+/// Number of consecutive empty polls after which a worker may poll slowly or sleep. With one pause
+/// instruction per poll, they take a few microseconds, about as long as processing a burst of 32
+/// packets. On a busy path, packets arrive within that time.
 const PAUSES: u32 = 64;
 
 /// Maximum duration of a worker's sleep. After a time-out, the worker checks for events that do not
-/// wake it: a state change of an interface, or another worker reaching the packet limit. 10
-/// wake-ups per second take about 0.01 % of a CPU.
+/// wake it: a state change of an interface, or the packet limit being reached by another worker.
+/// Ten wake-ups per second take about 0.01 % of a CPU.
 pub(crate) const LONGEST: Duration = Duration::from_millis(100);
 
 /// What a worker does after an empty poll.
@@ -52,13 +51,14 @@ pub(crate) enum Step {
     Spin,
     /// Execute a pause instruction.
     Pause,
-    /// Wait up to a microsecond. The value is the number of empty polls since slow polling began.
+    /// Wait up to a microsecond. The value counts the empty polls since slow polling began, from 0.
     Slow(u32),
     /// Sleep.
     Park,
 }
 
-/// Decides what a worker does after each empty poll.
+/// Decides what a worker does after each empty poll: the longer it has been idle, the more it gives
+/// up the CPU.
 #[derive(Debug)]
 pub(crate) struct Ladder {
     policy: IdlePolicy,
@@ -71,15 +71,15 @@ pub(crate) struct Ladder {
 }
 
 impl Ladder {
-    /// Creates a ladder for an idle policy. With `yields`, the worker shares its CPU and yields it
-    /// after each empty poll. A yield may last for another thread's whole time slice, so slow
-    /// polling or sleep may begin after a single yield.
+    /// Creates the ladder of an idle policy. With `yields`, the worker shares its CPU and yields
+    /// after each empty poll. As a yield may last for another thread's whole time slice, the worker
+    /// may then poll slowly or sleep after a single one.
     pub(crate) fn new(policy: IdlePolicy, yields: bool) -> Self {
         let pauses = if yields { 1 } else { PAUSES };
         Self { policy, park_after: u64::MAX, pauses, polls: 0, since: 0 }
     }
 
-    /// Resets the number of empty polls after packets have arrived.
+    /// Starts over, because packets have arrived.
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.polls = 0;
@@ -109,17 +109,17 @@ impl Ladder {
     }
 }
 
-/// A worker's sleeps during the measurement.
+/// Totals over a worker's sleeps during the measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rested {
     /// Time asleep in ticks, from the decision to sleep until the next poll.
     pub(crate) ticks: u64,
     pub(crate) parks: u64,
-    /// Number of sleeps that another worker or the kernel ended; the other sleeps timed out.
+    /// Number of sleeps ended by another worker or the kernel rather than by a time-out.
     pub(crate) woken: u64,
 }
 
-/// A worker's idle policy and, if the policy includes sleep, the events that wake the worker.
+/// A worker's idle policy and, if it may sleep, what can wake it.
 pub(crate) struct Rest {
     pub(crate) policy: IdlePolicy,
     pub(crate) ladder: Ladder,
@@ -136,8 +136,8 @@ impl Rest {
 mod tests {
     use super::*;
 
-    /// Returns the idle time after which a worker with this policy sleeps, at one poll per tick;
-    /// `None` if it never sleeps.
+    /// Returns the idle time, in ticks, after which a worker with this policy sleeps if it polls
+    /// once per tick; `None` if it never sleeps.
     fn parks_after(policy: IdlePolicy, park_after: u64) -> Option<u64> {
         let mut ladder = Ladder { park_after, ..Ladder::new(policy, false) };
         (0..10_000).find(|&now| ladder.next(|| now) == Step::Park)
@@ -179,7 +179,8 @@ mod tests {
         let cost = 500;
         assert_eq!(parks_after(IdlePolicy::Park, cost), Some(PAUSES.into()));
         assert_eq!(parks_after(IdlePolicy::Pause, cost), None);
-        // The largest ratio to the cost for a worker that knows the idle time in advance.
+        // The largest ratio, over idle times, of the cost to that with an idle time known in
+        // advance.
         let worst = |park_after: u64| {
             let paid = |idle: u64| if idle < park_after { idle } else { park_after + cost };
             let ratio = |idle: u64| paid(idle) as f64 / idle.min(cost) as f64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The input and the result of one run.
+//! The input and the result of a run.
 
 use crate::counting::Counting;
 use crate::error::RunError;
@@ -15,8 +15,7 @@ use std::sync::Arc;
 
 /// Input of one run.
 ///
-/// [`Job::new`] takes the fields that have no default. Set the other fields with struct update
-/// syntax:
+/// [`Job::new`] takes the fields that have no default. Set others with struct update syntax:
 ///
 /// ```no_run
 /// # use linerate_dataplane::{Job, StageKind, traffic::Traffic};
@@ -31,10 +30,10 @@ pub struct Job<'a> {
     pub path: &'a Path,
     /// Stage kinds available to the path.
     pub kinds: &'a [StageKind],
-    /// Packets to offer.
+    /// Packets that the source offers; empty if they come from interfaces.
     pub traffic: &'a Traffic,
-    /// The path's open interfaces, whose queues the run takes; `None` if the path has none. If
-    /// `None` is passed for a path with interfaces, it runs without packets.
+    /// The path's open interfaces, whose queues the run takes; `None` if the path has none. With
+    /// `None`, a path with interfaces runs without packets.
     pub live: Option<&'a Ports>,
     /// Assignment of stages to workers, by default the path's mapping.
     pub mapping: &'a Mapping,
@@ -47,26 +46,26 @@ pub struct Job<'a> {
     pub idle: &'a IdleRules,
     /// Whether workers may share CPUs. If so, they yield while waiting.
     pub oversubscribe: bool,
-    /// Number of frames that each queue repeats in a loop, so that all table data that the stages
-    /// access stays in L1; `None` offers all frames.
+    /// Number of frames that each source queue repeats in a loop, so that all table data that the
+    /// stages access for them stays in L1; `None` offers all frames.
     pub confine: Option<usize>,
     /// Whether to recount bytes after every stage, in order to check the stages' accounts.
     pub audit: bool,
     /// Checksum and copy kernels for all workers, by default the best variants on this CPU.
     pub kernels: Kernels,
-    /// Whether to log kernel calls (checksum and copy routines) in a sample of iterations and
-    /// replay them after the run, in order to determine the fraction of each stage's time spent in
-    /// kernels. The replay takes about 50 ms per stage with calls. Ignored if workers share CPUs,
-    /// because the replays would then compete for CPUs.
+    /// Whether to log the kernel calls (checksum and copy routines) of some iterations and replay
+    /// them after the run, which shows how much of each stage's time is spent in kernels. The
+    /// replay takes about 50 ms per stage with calls. Ignored if workers share CPUs, because the
+    /// replays would then compete for CPUs.
     pub replay: bool,
-    /// Hardware events to count for each stage, in a sample of iterations. Like `replay`, ignored
-    /// if workers share CPUs.
+    /// Hardware events to count per stage, in a sample of iterations. Like `replay`, ignored if
+    /// workers share CPUs.
     pub counting: Option<&'a Counting>,
 }
 
 impl<'a> Job<'a> {
-    /// Creates a job with the path's mapping and options, and with one CPU of `cpus` per worker.
-    /// Audit, replay and counting are off.
+    /// Creates a job with the path's mapping and options. `cpus` are the CPUs of the workers, one
+    /// per worker. Audit, replay and counting are off.
     pub fn new(
         path: &'a Path,
         kinds: &'a [StageKind],
@@ -91,7 +90,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Returns the idle policy of a segment's workers.
+    /// Returns the idle policy of the workers that run a segment.
     pub(crate) fn idle_policy(&self, segment: usize) -> IdlePolicy {
         let stages = |mapping: &Mapping| -> Vec<_> {
             mapping.segments.iter().map(|segment| segment.stages.clone()).collect()
@@ -119,13 +118,13 @@ impl<'a> Job<'a> {
 /// Result of a successful run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Profile.
+    /// Report on the run, with the profile of its workers.
     pub report: RunReport,
-    /// Packets kept in memory by the sinks.
+    /// Packets that the sinks have kept in memory for an output file.
     pub kept: Kept,
 }
 
-/// Returns the steering required by a path's stages, in order.
+/// Returns the steering of those stages of a path that have one, in path order.
 ///
 /// # Errors
 /// Returns an error if a stage kind is unknown or rejects its parameters.

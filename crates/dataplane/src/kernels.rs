@@ -2,9 +2,9 @@
 //! The kernels (checksum, copy and fill routines) called by one stage, with a log of the calls.
 //!
 //! Calls cannot be timed during the run: a call takes 10 to 100 ticks, about as long as two reads
-//! of the timestamp counter. Instead, calls are logged in a random sample of iterations and
-//! replayed after the run (see `replay`). Iterations in which stages are timed are never logged, so
-//! logging does not affect service times. One in 64 iterations is logged.
+//! of the timestamp counter. Instead, calls are logged in one of 64 iterations, picked at random,
+//! and replayed after the run (see `replay`). Iterations in which stages are timed are never
+//! logged, so logging does not affect service times.
 //!
 //! Header checksums are inlined (`linerate_kernels::checksum::header`), so they are not calls and
 //! are not logged.
@@ -12,11 +12,12 @@
 use linerate_kernels::checksum::Buffer;
 use linerate_kernels::{Kernel, Kernels, Sum};
 
-/// Log capacity in calls (192 KiB). The capacity exceeds the number of packets in a short capture,
-/// so branches are as hard to predict in the replay as in the run.
+/// Log capacity in calls (192 KiB): more than the packets of a short capture, so branches are as
+/// hard to predict in the replay as in the run.
 const LOGGED: usize = 1 << 14;
 
-/// A logged kernel call. A call that processes several buffers has one entry per buffer.
+/// A logged kernel call on one buffer. A call that processes several buffers has one entry per
+/// buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) bytes: u32,
@@ -52,9 +53,9 @@ pub(crate) struct CallTotal {
     pub(crate) bytes: u64,
 }
 
-/// The kernels (checksum, copy and fill routines) for one stage on one worker.
+/// The kernels (checksum, copy and fill routines) of one stage on one worker.
 ///
-/// Calls are logged only if the run requests a log.
+/// Logs the calls if the run requests it.
 #[derive(Clone, Debug)]
 pub struct StageKernels {
     kernels: Kernels,
@@ -91,7 +92,7 @@ impl StageKernels {
     }
 
     /// Adds the checksum of each buffer to the sum with the same index. For short buffers, this is
-    /// faster than one call of `checksum` per buffer. Logged as one call per buffer.
+    /// faster than one call of `checksum` per buffer.
     ///
     /// # Panics
     /// Panics if the numbers of buffers and sums differ.
@@ -154,7 +155,7 @@ impl StageKernels {
         }
     }
 
-    /// Begins a logged iteration, which [`StageKernels::end_turn`] ends. `given` is the number of
+    /// Begins a logged iteration, up to [`StageKernels::end_turn`]. `given` is the number of
     /// packets passed to the stage so far.
     pub(crate) fn begin_turn(&mut self, given: u64) {
         if let Some(log) = &mut self.log {
@@ -171,7 +172,7 @@ impl StageKernels {
         }
     }
 
-    /// Returns the underlying kernels, whose calls are not logged.
+    /// Returns the kernels without the log: calls of these are not logged.
     pub(crate) fn kernels(&self) -> &Kernels {
         &self.kernels
     }
@@ -181,7 +182,7 @@ impl StageKernels {
         self.log.as_ref().map_or(0, |log| log.packets)
     }
 
-    /// Returns the totals for `kernel`.
+    /// Returns the totals of all logged calls of `kernel`.
     pub(crate) fn total(&self, kernel: Kernel) -> CallTotal {
         self.log.as_ref().map_or_else(CallTotal::default, |log| log.totals[kernel as usize])
     }
@@ -202,7 +203,8 @@ impl StageKernels {
 /// a call:              count it; if its iteration is kept, write it to the next entry
 /// ```
 ///
-/// All calls of a kept iteration are written, but later iterations may overwrite some of them.
+/// All calls of a kept iteration are written, but those of later iterations may overwrite some of
+/// them.
 #[derive(Clone, Debug)]
 struct Log {
     calls: Vec<Call>,
@@ -211,7 +213,7 @@ struct Log {
     /// Totals by kernel, indexed as in [`Kernel::ALL`].
     totals: [CallTotal; Kernel::ALL.len()],
     packets: u64,
-    /// Packets passed to the stage before the current iteration.
+    /// Number of packets passed to the stage before the current iteration.
     given: u64,
     random: fastrand::Rng,
 }
@@ -258,7 +260,7 @@ impl Log {
 mod tests {
     use super::*;
 
-    /// Logs an iteration of `calls` calls. Call lengths encode the iteration and the call.
+    /// Logs an iteration of `calls` calls, whose lengths encode the iteration and the call.
     fn turn(kernels: &mut StageKernels, turn: usize, calls: usize, bytes: &[u8]) {
         kernels.begin_turn(7 * turn as u64);
         for call in 0..calls {
@@ -337,7 +339,7 @@ mod tests {
         assert_eq!(calls.len(), LOGGED);
         assert_eq!(kernels.total(Kernel::Checksum).calls, (TURNS * CALLS) as u64);
         assert_eq!(kernels.logged_packets(), 7 * TURNS as u64);
-        // The remaining calls of an iteration are consecutive.
+        // The calls of an iteration that have not been overwritten are consecutive.
         let follows = |pair: &&[Call]| pair[1].bytes == pair[0].bytes + 1;
         let breaks = calls.windows(2).filter(|pair| !follows(pair)).count();
         assert!(breaks < 2 * LOGGED / CALLS, "{breaks}");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lays out a path: creates the workers of a mapping, and the rings and pools that connect them.
 //!
-//! The layout for a mapping whose segments have `r0, r1, ...` replicas:
+//! The layout of a mapping whose segments have `r0, r1, ...` replicas:
 //!
 //! ```text
 //! source queue 0 .. r0-1 -> workers of segment 0 -> r0 x r1 rings -> workers of segment 1 -> ...
@@ -9,9 +9,10 @@
 //!            +------ buffer return rings: one per (later worker, queue) <--+
 //! ```
 //!
-//! A packet in bucket `b` goes to replica `table_k[b]` of segment `k`. No dispatcher is needed,
-//! because the tables balance the load. A buffer belongs to the source queue that fills it, and
-//! returns to that queue over a return ring. At any time, a buffer has exactly one owner.
+//! A packet in bucket `b` goes to replica `table_k[b]` of segment `k`. No dispatcher thread is
+//! needed, because the tables balance the load. A buffer belongs to the pool of the source queue
+//! that fills it, and returns to this queue over a return ring. At any time, exactly one worker or
+//! ring owns it.
 
 use crate::bucket::indirection;
 use crate::burst::{Burst, MAX_BURST};
@@ -52,14 +53,14 @@ impl Place {
     }
 }
 
-/// Data that a run's workers borrow, such as buffer pools. It outlives the workers.
+/// What a run's workers borrow, such as the buffer pools; outlives the workers.
 pub(crate) struct Ground {
     timetable: Option<Timetable>,
     ticks_per_s: f64,
     progress: Progress,
     /// Buffer pools, one per source queue.
     pools: Vec<Pool>,
-    /// Limits the packets that the run receives from interfaces; `None` for no limit.
+    /// Limit on the packets that the run receives from interfaces; `None` for no limit.
     limit: Option<Limit>,
 }
 
@@ -88,10 +89,10 @@ pub(crate) struct Pace<'g> {
     pub(crate) ticks_per_s: f64,
 }
 
-/// A worker that has not started yet, and its position in the mapping.
+/// A worker that has not started yet, and its place: segment, replica and CPU.
 pub(crate) type Placed<'g> = (Place, Worker<'g, 'g>);
 
-/// Creates the workers of a mapping, and the rings that connect them.
+/// Creates the workers of a job's mapping, and the rings that connect them.
 ///
 /// # Errors
 /// Returns an error if a stage kind is unknown or a stage cannot be built.
@@ -127,7 +128,7 @@ fn workers<'g>(
 ) -> Result<Vec<Placed<'g>>, RunError> {
     let places = places(job);
     let weights = match job.path.source {
-        // The buckets of live packets are not known in advance.
+        // The distribution of live packets over buckets is not known in advance.
         Source::Interface(_) => [1; BUCKETS],
         _ => job.traffic.bucket_weights(),
     };
@@ -190,7 +191,8 @@ fn wakers(job: &Job<'_>, places: &[Place]) -> Result<Vec<Option<Arc<Waker>>>, Ru
     places.iter().map(waker).collect::<Result<_, _>>().map_err(RunError::System)
 }
 
-/// Returns a worker's idle policy and the events that wake it, given its input `head`.
+/// Returns a worker's idle policy and what can wake it: `waker` or, if its input `head` is a live
+/// source, a frame on an interface.
 fn rest(job: &Job<'_>, place: Place, head: &Head<'_, '_>, waker: Option<&Arc<Waker>>) -> Rest {
     let live = match head {
         Head::Source(queue) => match &queue.origin {
@@ -204,7 +206,8 @@ fn rest(job: &Job<'_>, place: Place, head: &Head<'_, '_>, waker: Option<&Arc<Wak
     Rest::new(job.idle_policy(place.segment), job.oversubscribe, sleeper)
 }
 
-/// Returns the queue of a live source; `None` if packets are replayed from memory.
+/// Returns source queue number `queue` of a live source; `None` if packets are replayed from
+/// memory.
 fn live_queue<'g>(
     job: &Job<'g>,
     queue: usize,
@@ -233,7 +236,7 @@ fn sink(job: &Job<'_>, replica: usize) -> Sink {
     }
 }
 
-/// Returns the position of each worker of a job in the mapping, ordered by segment, then by
+/// Returns the place (segment, replica and CPU) of each worker, ordered by segment, then by
 /// replica.
 fn places(job: &Job<'_>) -> Vec<Place> {
     assert_eq!(job.cpus.len(), job.mapping.workers(), "a job needs one CPU per worker");
@@ -246,13 +249,13 @@ fn places(job: &Job<'_>) -> Vec<Place> {
         .collect()
 }
 
-/// Returns the number of buffers per source queue: enough to fill all rings that packets of this
-/// queue pass through, plus two bursts per worker. With fewer, the source would run out of buffers
-/// before the rings fill up.
+/// Returns the number of buffers per source queue: enough to fill all rings through which packets
+/// of this queue pass, plus two bursts per worker. With fewer buffers, the source would run out of
+/// them before the rings are full.
 ///
 /// A queue's packets enter at one worker of the first segment, which has a ring to each worker of
-/// the second segment. From there on, each worker of a segment has a ring to each worker of the
-/// next.
+/// the second segment. Behind it, each worker of a segment has a ring to each worker of the next
+/// segment.
 fn slots(mapping: &Mapping, options: &RunOptions) -> usize {
     let replicas: Vec<usize> = mapping.segments.iter().map(|s| s.replicas as usize).collect();
     let behind = replicas.windows(2).skip(1).map(|pair| pair[0] * pair[1]);
@@ -260,7 +263,7 @@ fn slots(mapping: &Mapping, options: &RunOptions) -> usize {
     rings * options.ring as usize + 2 * MAX_BURST * mapping.workers()
 }
 
-/// Returns the total size of a run's buffers, in bytes.
+/// Returns the total size in bytes of all packet buffers that a run allocates.
 pub fn buffers_bytes(path: &Path, mapping: &Mapping, options: &RunOptions) -> u64 {
     let queues = u64::from(mapping.segments[0].replicas);
     queues * slots(mapping, options) as u64 * Pool::stride(buffer(path)) as u64
@@ -310,7 +313,7 @@ fn parts(job: &Job<'_>, place: Place) -> Result<Vec<Part>, RunError> {
 type Outlets<'p> = Vec<Vec<Outlet<'p>>>;
 type Inlets<'p> = Vec<Vec<Inlet<'p>>>;
 
-/// Creates the rings between workers. Returns each worker's output and input rings.
+/// Creates the rings between workers. Returns the output rings and the input rings of each worker.
 fn rings<'p>(
     job: &Job<'_>,
     places: &[Place],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs packet paths and profiles their workers. Contains buffers, rings, stages, traffic sources
-//! and the measurement.
+//! Runs packet paths and profiles their workers. Contains buffers, rings, the stage interface,
+//! traffic sources and the meter.
 
 pub mod bucket;
 pub mod burst;

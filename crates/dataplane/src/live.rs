@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Live packets: network interfaces as the source and the sink of a path.
+//! Live packets: network interfaces as source and sink of a path.
 //!
 //! [`Ports::open`] opens all queues of all interfaces, which requires privileges. A run then takes
 //! these queues. After the run, `reconcile` compares the interfaces' counters with the path's
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
 
-/// Frames that the kernel dropped because they did not fit in an AF_XDP socket's memory.
+/// Drop cause: the kernel dropped the frame because it did not fit in an AF_XDP socket's memory.
 pub(crate) const XDP_TOO_LONG: &str = "xdp_too_long";
 
 /// A receive queue of an interface.
@@ -35,10 +35,10 @@ pub(crate) enum Receiver {
     Tap(TapReceiver),
 }
 
-/// Counts of an AF_XDP socket when its queue stopped receiving.
+/// Counts of an AF_XDP socket at the moment at which its queue stopped taking frames from it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct XdpEnd {
-    /// Frames that were in the receive ring.
+    /// Frames that were still in the receive ring.
     pub(crate) waiting: u64,
     pub(crate) lost: XdpCounts,
 }
@@ -69,7 +69,7 @@ impl Receiver {
         }
     }
 
-    /// Returns the file descriptor that is readable when frames are waiting.
+    /// Returns the file descriptor that becomes readable when frames are waiting.
     fn descriptor(&self) -> BorrowedFd<'_> {
         match self {
             Self::Packet(queue) => queue.as_fd(),
@@ -78,13 +78,14 @@ impl Receiver {
         }
     }
 
-    /// Returns whether offloads may leave a checksum incomplete without reporting it.
+    /// Returns whether a frame's checksum may be incomplete without any indication, because the
+    /// sender left it to the interface.
     #[inline]
     fn hides_offloads(&self) -> bool {
         matches!(self, Self::Xdp(_))
     }
 
-    /// Starts reception. Discards frames that an AF_XDP socket has received earlier.
+    /// Starts reception. Frames that an AF_XDP socket has received before this call are discarded.
     pub(crate) fn start(&mut self) -> Result<(), linux::Error> {
         match self {
             Self::Packet(queue) => queue.start()?,
@@ -94,9 +95,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// Stops receiving on an AF_PACKET socket. Failing to stop is not an error: frames that still
-    /// arrive are counted as waiting. An AF_XDP socket cannot be stopped, so its counts at this
-    /// moment are returned.
+    /// Stops an AF_PACKET socket. If this fails, frames that still arrive are counted as waiting.
+    /// An AF_XDP socket cannot be stopped, so its counts at this moment are returned instead.
     fn stop(&self) -> Option<XdpEnd> {
         match self {
             Self::Packet(queue) => {
@@ -119,8 +119,8 @@ impl Sender {
         }
     }
 
-    /// Sends frames that the kernel accepted but has left in an AF_XDP socket's ring. Returns
-    /// whether none are left.
+    /// Makes the kernel send frames that it has accepted, but left in an AF_XDP socket's ring.
+    /// Returns whether none are left.
     #[inline]
     fn flush(&mut self) -> bool {
         match self {
@@ -135,14 +135,14 @@ impl Sender {
 pub(crate) struct Interface {
     pub(crate) port: Port,
     pub(crate) index: u32,
-    /// Number of receive queues; 0 if the path does not receive on this interface. The field
+    /// Number of receive queues, 0 if the path does not receive on this interface. Likewise,
     /// `sends` is the number of transmit queues.
     pub(crate) receives: u32,
     pub(crate) sends: u32,
 }
 
-/// The queues of all interfaces. Receive queues are indexed by worker of the first segment, then by
-/// port; transmit queues are indexed by worker of the last segment, then by port.
+/// The queues of all interfaces: receive queues by worker of the first segment, then by port;
+/// transmit queues by worker of the last segment, then by port.
 #[derive(Debug, Default)]
 struct Queues {
     receivers: Vec<Vec<Receiver>>,
@@ -158,8 +158,8 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Opens the interfaces of `path` for the workers of `mapping`; `None` if the path has none.
-    /// Nothing is received before the run.
+    /// Opens the interfaces of `path`, with a queue for each worker of `mapping` that receives or
+    /// sends; `None` if the path has no interfaces. Reception starts only with the run.
     ///
     /// # Errors
     /// Returns an error if an interface does not exist or is in use, or if the caller lacks the
@@ -208,7 +208,7 @@ impl Ports {
         Ok(Some(Self { interfaces, queues: Mutex::new(queues) }))
     }
 
-    /// Returns no interfaces at all.
+    /// Creates an instance without interfaces.
     #[cfg(test)]
     fn none() -> Result<Self, linux::Error> {
         let queues = Mutex::new(Queues::default());
@@ -221,27 +221,29 @@ impl Ports {
         all.map(|interface| interface.port.interface.as_str())
     }
 
-    /// Takes the receive queues of worker `queue` of the first segment; empty if none are left.
+    /// Takes the receive queues of the worker with index `queue` in the first segment; empty if
+    /// they have been taken.
     pub(crate) fn take_receivers(&self, queue: usize) -> Vec<Receiver> {
         let mut queues = self.queues.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         queues.receivers.get_mut(queue).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Takes the transmit queues of worker `queue` of the last segment; empty if none are left.
+    /// Takes the transmit queues of the worker with index `queue` in the last segment; empty if
+    /// they have been taken.
     pub(crate) fn take_senders(&self, queue: usize) -> Vec<Sender> {
         let mut queues = self.queues.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         queues.senders.get_mut(queue).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Reads the counters of all interfaces in the namespace, keyed by interface index; empty if
-    /// they cannot be read. Opens a socket of its own: the workers of a segment stop at the same
-    /// time, and none may wait for another while its rings fill up.
+    /// Reads the counters of all interfaces in the network namespace, keyed by interface index;
+    /// empty if they cannot be read. Each call opens a socket of its own: all workers of a segment
+    /// stop at the same time, and none may wait for another while its rings fill up.
     pub(crate) fn links(&self) -> BTreeMap<u32, Link> {
         let links = Network::own().and_then(|network| network.links()).unwrap_or_default();
         links.into_iter().map(|link| (link.index, link)).collect()
     }
 
-    /// Reads the packet counter of each of the first `count` receiving interfaces.
+    /// Reads, for the first `count` receiving interfaces, the counter of packets that have arrived.
     fn received(&self, count: usize) -> Vec<Option<u64>> {
         let links = self.links();
         let receiving = self.interfaces.iter().filter(|interface| interface.receives > 0);
@@ -252,25 +254,26 @@ impl Ports {
     }
 }
 
-/// Returns whether this program is the far end of the interface, as with TAP. In this case, the
-/// path receives the packets that the kernel sends on the interface.
+/// Returns whether this program is at the other end of the interface's link, as with TAP. If so,
+/// the path receives the packets that the kernel sends on the interface.
 pub(crate) fn is_far_end(port: &Port) -> bool {
     port.io == Io::Tap
 }
 
-/// Returns an interface's own count of the packets that have arrived for the path.
+/// Returns how many packets have arrived for the path, according to the interface's counters.
 pub(crate) fn received_packets(link: &Link, port: &Port) -> u64 {
     if is_far_end(port) { link.tx_packets } else { link.rx_packets }
 }
 
-/// Queues that are open for both directions, indexed by interface, then by queue.
+/// Queues of interfaces on which each queue both receives and sends, by interface name, then by
+/// queue.
 #[derive(Default)]
 struct Pairs {
     receivers: BTreeMap<String, Vec<Receiver>>,
     senders: BTreeMap<String, Vec<Option<Sender>>>,
 }
 
-/// Opens the queues of interfaces on which each queue both receives and sends.
+/// Opens the queues of AF_XDP and TAP interfaces, on which each queue both receives and sends.
 fn pairs(interfaces: &[Interface]) -> Result<Pairs, linux::Error> {
     let mut pairs = Pairs::default();
     for interface in interfaces {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the cost of one wake-up on this machine, which is the idle time after which `auto`
-//! stops polling.
+//! Measures what one wake-up costs on this machine. By default, `auto` stops polling after this
+//! time.
 
 use super::wake::{Sleeper, Slept, Waker};
 use linerate_linux as linux;
@@ -9,20 +9,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Number of wake-ups to time. With this number, the median is within the middle half of the
-/// distribution in all but one in 10^4 measurements (binomial). Together, the wake-ups take some 15
-/// ms.
+/// Number of wake-ups to time. Their median is outside the middle half of the distribution in one
+/// of 10^4 measurements (binomial). Together, they take some 15 ms.
 const WAKE_UPS: usize = 51;
 
-/// Pause before each wake-up, which gives the other thread time to go to sleep.
+/// Pause before each wake-up, so that the other thread is asleep by then.
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// Range of plausible wake-up costs in ns, from the cost of a system call and a context switch to
 /// the cost of a wake-up on a machine whose CPUs are busy with other programs.
 const PLAUSIBLE_NS: [f64; 2] = [1e3, 1e6];
 
-/// Returns the median time from a wake-up on the CPU `waker_cpu` to the woken thread's next poll on
-/// `cpu`, in ticks. This includes the cost on both sides: two system calls and the scheduler.
+/// Returns the median time, in ticks, from a wake-up sent on `waker_cpu` to the next poll of the
+/// woken thread on `cpu`. This includes the cost on both sides: two system calls and the scheduler.
 ///
 /// # Errors
 /// Returns an error if the limit on open files or threads is reached, or if a thread cannot be

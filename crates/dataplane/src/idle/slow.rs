@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Slow polling. Each step waits up to a microsecond and meanwhile leaves the core's resources to
-//! the SMT sibling.
+//! Slow polling: each step waits up to a microsecond, and leaves the core's resources to the SMT
+//! sibling meanwhile.
 //!
-//! Uses TPAUSE if the CPU supports it (WAITPKG). Otherwise, each step executes twice as many pause
-//! instructions as the previous step, up to a maximum. UMWAIT is not suitable: it monitors a single
-//! cache line, but a worker waits for several rings, or for an interface.
+//! Uses TPAUSE if the CPU has it (WAITPKG). Otherwise, each step executes twice as many pause
+//! instructions as the step before, up to a maximum. UMWAIT is not suitable, because it monitors a
+//! single cache line, and a worker waits for several rings or for an interface.
 
 use std::hint::spin_loop;
 
@@ -14,7 +14,7 @@ use std::hint::spin_loop;
 /// less time.
 const PAUSES_LOG2_MAX: u32 = 5;
 
-/// Waits up to a microsecond. `step` is the number of calls since the last packet.
+/// Waits up to a microsecond. `step` is the number of earlier steps since slow polling began.
 #[inline]
 pub(crate) fn wait_slowly(step: u32) {
     #[cfg(target_arch = "x86_64")]
@@ -32,7 +32,7 @@ mod x86 {
     use std::arch::x86_64::{__cpuid, __cpuid_count, _rdtsc};
     use std::sync::OnceLock;
 
-    /// Duration of the wait in ticks of the timestamp counter: 1 us at 2 GHz, 0.5 us at 4 GHz.
+    /// Duration of one wait, in ticks of the timestamp counter: 1 us at 2 GHz, 0.5 us at 4 GHz.
     const TICKS: u64 = 2_000;
 
     /// Feature bit of WAITPKG: CPUID leaf 7, ECX bit 5 (Intel SDM, volume 2A, CPUID).
@@ -46,10 +46,11 @@ mod x86 {
     /// Executes TPAUSE in state C0.1, which wakes up faster than C0.2. Call only if
     /// [`has_tpause`].
     pub(super) fn pause_until_deadline() {
-        // SAFETY: the instruction exists on every x86-64 CPU and touches no memory.
+        // SAFETY: every x86-64 CPU has this instruction, and it does not access memory.
         let deadline = unsafe { _rdtsc() } + TICKS;
         let (low, high) = (deadline as u32, (deadline >> 32) as u32);
-        // SAFETY: the caller has checked that the CPU has the instruction; it changes only flags.
+        // SAFETY: the caller has checked that the CPU has this instruction, which changes only
+        // flags.
         unsafe {
             asm!("tpause ecx", in("ecx") 1u32, in("eax") low, in("edx") high,
                  options(nomem, nostack));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Puts a worker to sleep until a neighbour pushes packets, without lost wake-ups, and at next to
-//! no cost to the neighbour while the worker is awake.
+//! Puts a worker to sleep until a neighbour pushes packets. No wake-up is lost, and the neighbour
+//! has almost no cost while the worker is awake.
 //!
 //! ```text
 //! worker: S1 state = asleep              neighbour: P1 push: publish the ring's tail
@@ -9,23 +9,22 @@
 //!         S4 wait for the event                            and signal the event
 //! ```
 //!
-//! **No wake-up is lost.** Suppose that the worker waits in S4 while an item is in a ring, and no
+//! **No wake-up is lost.** Suppose that the worker waits in S4 although an item is in a ring and no
 //! signal is pending. Then S3 did not see P1, and P3 did not see S1. S2 executes a full barrier on
 //! the neighbour's CPU (membarrier(2)), at some point of the neighbour's program. If that point is
-//! after P1, the item was visible before S2 ended, and S3 would have seen it. If that point is
-//! before P1, then P3 is executed after the barrier as well, since P2 keeps the compiler from
-//! moving P3 before P1, and the barrier keeps the CPU from executing P3 early. S1 was visible by
-//! then, and P3 would have seen it. Both cases contradict the assumption. A neighbour that is not
-//! running passes the barrier when it is scheduled. Without membarrier, P2 is a CPU fence, and the
-//! argument is Dekker's: of two threads that each write, fence, and read what the other wrote, one
-//! sees the other's write.
+//! after P1, the item was visible before S2 ended, so S3 saw it. If that point is before P1, P3 is
+//! executed after the barrier as well: P2 keeps the compiler from moving P3 before P1, and the
+//! barrier keeps the CPU from executing P3 early. S1 was visible by then, so P3 saw it. Both cases
+//! contradict the assumption. A neighbour that is not running passes the barrier when it is
+//! scheduled. Without membarrier, P2 is a CPU fence, and the argument is Dekker's: of two threads
+//! that each write, fence, and read what the other wrote, at least one sees the other's write.
 //!
-//! When the worker wakes up, it sets `state` to awake with a swap. If a neighbour has already set
-//! it to awake, that neighbour has sent or will send a signal. A late signal ends the next wait
-//! early, and the worker then finds nothing to do.
+//! When the worker wakes up, it swaps `state` to awake. If a neighbour has already done so, that
+//! neighbour has sent or will send a signal. A late signal ends the worker's next wait early, and
+//! the worker then finds nothing to do.
 //!
 //! The module `tests` explores all interleavings of this protocol on a model of a machine with
-//! store buffers, and shows that the protocol fails without S2.
+//! store buffers. It also shows that the protocol fails without S2.
 
 use linerate_linux as linux;
 use linerate_linux::{Event, Ready, WaitSet};
@@ -38,8 +37,8 @@ use std::time::Duration;
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
-/// Wakes one worker. Occupies its own cache line, which is written only when the worker falls
-/// asleep or is woken, and therefore usually stays in every neighbour's cache.
+/// Wakes one worker. Has a cache line of its own, which is written only when the worker falls
+/// asleep or is woken, so it usually stays in the cache of every neighbour.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Waker {
@@ -70,7 +69,7 @@ impl Waker {
         } else {
             compiler_fence(Ordering::SeqCst);
         }
-        // Relaxed: P3, ordered by the barriers above.
+        // Relaxed: this is P3, which the barriers above order.
         if self.state.load(Ordering::Relaxed) == ASLEEP {
             self.wake();
         }
@@ -85,10 +84,10 @@ impl Waker {
         }
     }
 
-    /// Executes steps S1 and S2 of the module documentation, which make S1 visible to every
-    /// neighbour before the reads of step S3.
+    /// Executes S1 and S2 (see the module documentation), so every neighbour sees S1 before S3
+    /// reads the rings.
     fn fall_asleep(&self) {
-        // Relaxed: S1, ordered by the barriers below.
+        // Relaxed: this is S1, which the barriers below order.
         self.state.store(ASLEEP, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if !self.fences {
@@ -107,7 +106,7 @@ impl Waker {
 /// How a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slept {
-    /// The worker did not sleep, because packets were available or the run was ending.
+    /// The worker did not sleep: packets were available, or the run was ending.
     NotAtAll,
     /// The sleep timed out.
     InFull,
@@ -117,14 +116,14 @@ pub(crate) enum Slept {
     Failed,
 }
 
-/// The sleeping side: a worker's waker, and the file descriptors that can wake the worker.
+/// What a worker needs to sleep: its waker, and the file descriptors that can wake it.
 pub(crate) struct Sleeper {
     pub(crate) waker: Arc<Waker>,
     set: WaitSet,
 }
 
 impl Sleeper {
-    /// Creates the sleeper of a worker that `waker`, and data on `descriptors`, can wake.
+    /// Creates the sleeper of a worker that either `waker`, or data on one of `descriptors`, wakes.
     pub(crate) fn new<'d>(
         waker: &'d Arc<Waker>,
         descriptors: impl Iterator<Item = BorrowedFd<'d>>,
@@ -134,8 +133,8 @@ impl Sleeper {
         Self { waker: Arc::clone(waker), set }
     }
 
-    /// Sleeps for at most `timeout`, or not at all if `is_ready` returns true. `is_ready` is called
-    /// after other threads can see that the worker is about to sleep.
+    /// Sleeps for at most `timeout`. Does not sleep if `is_ready` returns true; it is called once
+    /// other threads can see that the worker is about to sleep.
     pub(crate) fn sleep(&mut self, is_ready: impl FnOnce() -> bool, timeout: Duration) -> Slept {
         self.waker.fall_asleep();
         let slept = if is_ready() {

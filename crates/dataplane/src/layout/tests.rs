@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares the size of a pool with the rings that its packets pass through, one by one.
+//! Compares the size of a pool with the rings that its packets pass through, counted one by one.
 
 use super::*;
 use linerate_path::model::{FullRing, Rate, Segment};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The packet limit of a live run, which its queues share.
+//! The packet limit of a live run, shared by all of its queues.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of packets that the queues of a run may still deliver. It only decreases, so a queue that
-/// finds it at 0 is finished for good. Relaxed ordering suffices: the queues share no other data.
+/// Number of packets that the queues of a run may still deliver. It never increases, so a queue
+/// that reads 0 is finished. Relaxed ordering suffices, because no other data depends on it.
 pub(crate) struct Limit(AtomicU64);
 
 impl Limit {
@@ -17,7 +17,7 @@ impl Limit {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Claims `packets`, or as many as are left. Returns the number claimed.
+    /// Claims `packets` packets, or as many as are left, and returns their number.
     #[inline]
     pub(crate) fn claim(&self, packets: u64) -> u64 {
         let take = |left: u64| Some(left.saturating_sub(packets));

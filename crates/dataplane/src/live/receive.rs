@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One queue of a live source: frames from one queue of each port, restored to their on-wire form.
+//! One queue of a live source. It receives frames from one queue of each port, and restores them to
+//! their form on the wire.
 //!
-//! Each frame is copied once, from the memory in which it was received to a buffer from the pool; a
-//! coalesced frame is copied twice. The copy also undoes offloads: it reinserts a VLAN tag that the
-//! kernel removed, computes a missing checksum, and splits coalesced segments (for captures, see
-//! [decision 0301]).
+//! Each frame is copied once, from the memory in which the kernel delivered it to a buffer from the
+//! pool; a coalesced frame is copied twice. The copy also undoes offloads: it reinserts a VLAN tag
+//! that the kernel removed, computes a missing checksum, and splits coalesced segments (for
+//! captures, see [decision 0301]).
 //!
 //! ```text
 //! poll: while the burst has room: take the next segment of the coalesced frame being split, if
@@ -33,14 +34,14 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Number of consecutive empty polls (a few milliseconds) after which the state of the ports is
-/// queried.
+/// Number of consecutive empty polls, a few milliseconds' worth, after which the queue asks for the
+/// state of its ports.
 const IDLE_POLLS: u32 = 1 << 14;
 
 /// Length in bytes of the two Ethernet addresses, after which a VLAN tag is inserted.
 const ADDRESSES_BYTES: usize = 12;
 
-/// Drop causes, in the order of `Counts::drops`.
+/// Names of the drop causes, in the order of `Counts::drops`.
 const CAUSES: [&str; 6] = [
     cause::TOO_LONG,
     cause::CUT_SHORT,
@@ -53,32 +54,35 @@ const TOO_LONG: usize = 0;
 const CUT_SHORT: usize = 1;
 const UNKNOWN_OFFLOAD: usize = 2;
 const RING_FULL: usize = 3;
-/// Taken from an interface, but not delivered before the run ended.
+/// Index of the cause of packets that were taken from an interface, but not delivered before the
+/// run ended.
 const RUN_ENDED: usize = 4;
 const XDP_TOO_LONG: usize = 5;
 
-/// A port that a queue receives from.
+/// A port from which a queue receives.
 pub(crate) struct PortQueue {
     pub(crate) receiver: Receiver,
-    /// Frames taken from the receiver.
+    /// Number of frames taken from the receiver.
     pub(crate) taken: u64,
     pub(crate) went_down: u64,
     is_gone: bool,
-    /// The interface's packet counter just before and just after this queue stopped receiving.
+    /// The interface's counter of received packets, just before and just after this queue stopped
+    /// receiving.
     pub(crate) stopped: [Option<u64>; 2],
-    /// The queue's counts when it should have stopped; `None` if it could be stopped.
+    /// The counts of an AF_XDP socket at the moment at which it should have stopped; `None` for
+    /// sockets of other types.
     pub(crate) end: Option<XdpEnd>,
 }
 
-/// Counts of a queue other than the number of delivered packets.
+/// Counts of a queue, except for the number of delivered packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     drops: [Tally; CAUSES.len()],
     cut_frames: u64,
     cut_segments: u64,
-    /// Largest IP packet after splitting, in bytes.
+    /// Size of the largest IP packet that resulted from splitting, in bytes.
     mtu: u64,
-    /// Number of frames whose checksum was completed.
+    /// Number of frames whose missing checksum was computed.
     pub(crate) completed: u64,
 }
 
@@ -87,13 +91,13 @@ impl Counts {
         self.drops[cause].add(1, bytes);
     }
 
-    /// Adds frames that the kernel dropped. Their sizes are unknown.
+    /// Adds frames that the kernel dropped, with 0 bytes because their sizes are unknown.
     pub(crate) fn add_kernel_drops(&mut self, lost: XdpCounts) {
         self.drops[RING_FULL].add(lost.ring_full, 0);
         self.drops[XDP_TOO_LONG].add(lost.too_long, 0);
     }
 
-    /// Returns the statistics of coalesced frames; `None` if there were none.
+    /// Returns statistics of the coalesced frames that were split; `None` if there were none.
     pub(crate) fn cut(&self) -> Option<CutSegments> {
         (self.cut_frames > 0).then_some(CutSegments {
             frames: self.cut_frames,
@@ -103,17 +107,18 @@ impl Counts {
     }
 }
 
-/// Settings of a live queue.
+/// Settings of one queue of a live source.
 pub(crate) struct Rules<'a> {
-    /// Largest frame in bytes.
+    /// Maximum frame size in bytes; longer frames are dropped.
     pub(crate) buffer_bytes: usize,
     /// Whether to split coalesced segments.
     pub(crate) cuts: bool,
     /// The stages' steering, in order.
     pub(crate) steers: Vec<Arc<dyn Steer>>,
-    /// Limits the packets that all queues together deliver; `None` for no limit.
+    /// Limit on the packets that all queues together deliver; `None` for no limit.
     pub(crate) limit: Option<&'a Limit>,
-    /// Index of this queue, and the number of queues.
+    /// Index of this queue, and the number of queues. Positions of packets start at the index and
+    /// increase by the number.
     pub(crate) queue: [u64; 2],
 }
 
@@ -122,18 +127,18 @@ pub(crate) struct LiveQueue<'a> {
     pub(crate) open: &'a Ports,
     pub(crate) ports: Vec<PortQueue>,
     rules: Rules<'a>,
-    /// Port to poll first.
+    /// Index of the port to poll first, which changes with each poll.
     first: usize,
     segments: Segments,
     position: u64,
-    /// Number of consecutive empty polls since the last one that queried the ports: less than
+    /// Number of consecutive empty polls since the state of the ports was last queried; less than
     /// `IDLE_POLLS`.
     idle_polls: u32,
     pub(crate) counts: Counts,
 }
 
 impl<'a> LiveQueue<'a> {
-    /// Creates a queue that owns `receivers`, one per port.
+    /// Creates a queue that receives from `receivers`, one per port.
     pub(crate) fn new(open: &'a Ports, receivers: Vec<Receiver>, rules: Rules<'a>) -> Self {
         let port = |receiver| PortQueue {
             receiver,
@@ -155,7 +160,8 @@ impl<'a> LiveQueue<'a> {
         }
     }
 
-    /// Fills `burst` with up to `most` packets; `now` is a recent timestamp, or 0 if there is none.
+    /// Fills `burst` with up to `most` packets. `now` is a recent timestamp in ticks, or 0 if there
+    /// is none; it becomes `born_ticks` of the first packet.
     #[inline]
     pub(crate) fn poll<'p>(
         &mut self,
@@ -164,7 +170,8 @@ impl<'a> LiveQueue<'a> {
         most: usize,
         now: u64,
     ) -> Poll {
-        // Other queues take packets meanwhile: what this one took is claimed afterwards.
+        // The limit may shrink during the poll, because other queues share it. So the packets
+        // received are claimed afterwards.
         let left = self.rules.limit.map_or(u64::MAX, Limit::left);
         if left == 0 {
             return Poll::Finished;
@@ -191,8 +198,8 @@ impl<'a> LiveQueue<'a> {
         Poll::Starved
     }
 
-    /// Claims the packets of a burst from the limit, if there is one, and drops those beyond it.
-    /// Returns whether the burst still has packets.
+    /// Claims the packets of a burst from the limit, if there is one, and drops those that exceed
+    /// it. Returns whether the burst still has packets.
     #[inline]
     fn claim<'p>(&mut self, stock: &mut Stock<'p>, burst: &mut Burst<'p>) -> bool {
         let Some(limit) = self.rules.limit else { return true };
@@ -207,7 +214,8 @@ impl<'a> LiveQueue<'a> {
         claimed > 0
     }
 
-    /// Fills the burst with packets from the ports. Returns whether the free buffers ran out.
+    /// Fills the burst with packets from the ports. Returns whether it stopped because no buffer is
+    /// free.
     #[inline]
     fn fill<'p>(&mut self, stock: &mut Stock<'p>, burst: &mut Burst<'p>, most: usize) -> bool {
         let count = self.ports.len();
@@ -242,7 +250,7 @@ impl<'a> LiveQueue<'a> {
         false
     }
 
-    /// Delivers the next segment of a coalesced frame.
+    /// Appends the next segment of the coalesced frame being split to the burst.
     fn deliver_segment<'p>(&mut self, stock: &mut Stock<'p>, burst: &mut Burst<'p>) {
         let Some(bytes) = self.segments.next_bytes() else { return self.segments.skip() };
         let Some(mut packet) = stock.free.pop() else { return };
@@ -262,7 +270,7 @@ impl<'a> LiveQueue<'a> {
         }
     }
 
-    /// Queries the state of the ports. Returns whether all their interfaces are gone.
+    /// Queries the state of the ports. Returns whether the interfaces of all of them are gone.
     #[cold]
     fn are_gone(&mut self) -> bool {
         for port in &mut self.ports {
@@ -275,7 +283,7 @@ impl<'a> LiveQueue<'a> {
         self.ports.iter().all(|port| port.is_gone)
     }
 
-    /// Returns the file descriptors that are readable when frames are waiting.
+    /// Returns the file descriptors that become readable when frames are waiting.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.ports.iter().map(|port| port.receiver.descriptor())
     }
@@ -285,8 +293,8 @@ impl<'a> LiveQueue<'a> {
         self.idle_polls = IDLE_POLLS - 1;
     }
 
-    /// Stops receiving, and reads the interfaces' counters just before and just after. Drops the
-    /// segments of a coalesced frame that have not been delivered.
+    /// Stops receiving, and reads the interfaces' counters just before and just after. Segments of
+    /// a coalesced frame that have not been delivered are dropped.
     pub(crate) fn retire(&mut self) {
         while let Some(bytes) = self.segments.next_bytes() {
             self.counts.drop(RUN_ENDED, bytes as u64);
@@ -310,7 +318,7 @@ impl<'a> LiveQueue<'a> {
     }
 }
 
-/// Completes the metadata of a packet and appends it to the burst.
+/// Sets the position and the RSS bucket of a packet, and appends it to the burst.
 #[inline]
 fn push<'p>(mut packet: Packet<'p>, burst: &mut Burst<'p>, position: &mut u64, rules: &Rules<'_>) {
     let steered = rules.steers.iter().find_map(|steer| steer.bucket(packet.bytes()));
@@ -321,19 +329,20 @@ fn push<'p>(mut packet: Packet<'p>, burst: &mut Burst<'p>, position: &mut u64, r
     burst.packets.push(packet);
 }
 
-/// The queue's state needed to receive one frame.
+/// What a queue needs to accept one frame.
 struct Work<'w, 'a> {
     rules: &'w Rules<'a>,
     segments: &'w mut Segments,
     counts: &'w mut Counts,
     port: u8,
-    /// Whether a missing checksum can be recognised only by the value of the checksum field.
+    /// Whether the receiver does not report missing checksums, so that they can be recognized only
+    /// by the value of the checksum field.
     hides_offloads: bool,
 }
 
 impl Work<'_, '_> {
-    /// Returns a packet with the received frame. Returns `None` if the frame was dropped, or if it
-    /// is coalesced and was loaded for splitting. The stock must have a free buffer.
+    /// Returns a packet with the received frame; `None` if the frame was dropped, or if it is
+    /// coalesced and was loaded for splitting. The stock must have a free buffer.
     #[inline]
     fn accept<'p>(self, received: Received<'_>, stock: &mut Stock<'p>) -> Option<Packet<'p>> {
         let on_wire = received.original_bytes as usize;
@@ -406,7 +415,8 @@ impl Work<'_, '_> {
     }
 }
 
-/// Returns the receive timestamp in ns; the current time if the kernel does not report one.
+/// Returns the receive timestamp in nanoseconds since 1970-01-01 UTC; the current time if the
+/// kernel did not report one.
 fn time_ns(received: &Received<'_>) -> u64 {
     match received.time_ns {
         0 => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64),
@@ -414,8 +424,8 @@ fn time_ns(received: &Received<'_>) -> u64 {
     }
 }
 
-/// Completes a checksum that the sender left to the interface, in which case the checksum field
-/// contains only the sum of the pseudo-header. `shift` bytes were inserted before the network
+/// Computes a checksum that the sender left to the interface. Its field contains the sum of the
+/// pseudo-header so far. `shift` is the number of bytes that were inserted before the network
 /// header. Returns `None` if no checksum is missing, or if the offsets are outside the frame.
 #[inline]
 fn finish_checksum(

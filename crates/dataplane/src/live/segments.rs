@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Splits coalesced frames (GRO, TSO, UDP segmentation offload) into frames as on the wire.
+//! Splits coalesced frames (GRO, TSO, UDP segmentation offload) into frames of the size that they
+//! have on the wire.
 
 use crate::capture::repair::Joined;
 
 /// Maximum size of a coalesced frame in bytes: a 64 KiB IP packet, Ethernet header and VLAN tags.
 const FRAME_BYTES: usize = 65_535 + 64;
 
-/// A coalesced frame whose segments are being delivered.
+/// A coalesced frame, and the segments of it that have not been delivered yet.
 pub(super) struct Segments {
     frame: Vec<u8>,
     step: usize,
@@ -30,9 +31,9 @@ impl Segments {
         self.next == self.count
     }
 
-    /// Loads a coalesced frame to be split into segments of `step` payload bytes. `tag` is the VLAN
-    /// tag to insert into each segment. Returns the number of segments. Returns `None`, and loads
-    /// nothing, if the frame is not TCP or UDP with consistent lengths.
+    /// Loads a coalesced frame, to be split into segments of `step` payload bytes. `tag` is a VLAN
+    /// tag to insert into each segment. Returns the number of segments; `None`, without loading
+    /// anything, if the frame is not TCP or UDP with consistent lengths.
     pub(super) fn load(&mut self, frame: &[u8], tag: Option<[u8; 4]>, step: u16) -> Option<usize> {
         self.count = self.next;
         if frame.len() + 4 > FRAME_BYTES {
@@ -59,7 +60,7 @@ impl Segments {
         Some(joined.segment_bytes(self.next))
     }
 
-    /// Writes the next segment's frame to `room`, which must have that frame's length.
+    /// Writes the frame of the next segment to `room`, whose length must be that of the frame.
     pub(super) fn write_next(&mut self, room: &mut [u8]) {
         if let Some(joined) = Joined::of_step(&self.frame, self.step) {
             joined.write_segment(self.next, room);
@@ -79,8 +80,8 @@ pub(super) mod tests {
     use linerate_kernels::Sum;
     use linerate_kernels::checksum::reference;
 
-    /// Returns UDP datagrams over IPv4 with 2500 payload bytes in total, coalesced as by
-    /// segmentation offload.
+    /// Returns UDP datagrams over IPv4 with 2500 payload bytes in total, coalesced as segmentation
+    /// offload leaves them.
     pub(crate) fn coalesced() -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
         frame.extend([0x45, 0, 0x09, 0xe0, 0, 7, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
@@ -89,7 +90,7 @@ pub(super) mod tests {
         frame
     }
 
-    /// Returns the segments, each with a tag in front of the EtherType.
+    /// Returns the segments, each with the VLAN tag, if any, before its EtherType.
     fn cut(tag: Option<[u8; 4]>) -> Vec<Vec<u8>> {
         let mut segments = Segments::new();
         assert_eq!(segments.load(&coalesced(), tag, 1200), Some(3));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The common start of reception: no AF_PACKET or AF_XDP socket receives before every worker is
 //! about to poll. Otherwise, rings would overflow while threads start, clocks are measured and
-//! counters are opened, and the loss would look like that of a slow worker.
+//! counters are opened, and this loss would look like that of a slow worker.
 //!
 //! ```text
 //! worker:          prepare; ready; wait for the gate; start its sockets; started; poll
@@ -9,14 +9,14 @@
 //!                  wait until all have started; read the counters
 //! ```
 //!
-//! A worker is ready or started when it drops its end of a channel that carries no messages, so a
-//! worker that fails or panics before is not waited for.
+//! A worker signals that it is ready, or has started, by dropping its end of a channel that carries
+//! no messages. A worker that fails or panics drops it too, so no thread waits for it forever.
 
 use std::convert::Infallible;
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// A worker's part in the start.
+/// What a worker needs to take part in the common start.
 #[derive(Clone)]
 pub(crate) struct Ticket<'g> {
     gate: &'g OnceLock<()>,
@@ -24,14 +24,15 @@ pub(crate) struct Ticket<'g> {
     started: Sender<Infallible>,
 }
 
-/// The calling thread's part in the start.
+/// What the calling thread needs to direct the common start.
 pub(crate) struct Line<'g> {
     gate: &'g OnceLock<()>,
     ready: Receiver<Infallible>,
     started: Receiver<Infallible>,
 }
 
-/// Returns the line of a start behind `gate`, and the ticket to clone for each worker.
+/// Prepares a common start. Returns the calling thread's part, and the ticket, to be cloned for
+/// each worker. Workers wait for `gate`.
 pub(crate) fn line_up(gate: &OnceLock<()>) -> (Line<'_>, Ticket<'_>) {
     let ((ready, all_ready), (started, all_started)) = (channel(), channel());
     let line = Line { gate, ready: all_ready, started: all_started };
@@ -39,7 +40,8 @@ pub(crate) fn line_up(gate: &OnceLock<()>) -> (Line<'_>, Ticket<'_>) {
 }
 
 impl Ticket<'_> {
-    /// Waits until the gate opens, then starts a worker's sockets.
+    /// Reports that the worker is ready, waits until the gate opens, then starts the worker's
+    /// sockets by calling `start`.
     pub(crate) fn start<R>(self, start: impl FnOnce() -> R) -> R {
         let Self { gate, ready, started } = self;
         drop(ready);
@@ -51,10 +53,10 @@ impl Ticket<'_> {
 }
 
 impl Line<'_> {
-    /// Opens the gate when all workers are ready. Returns what `read` returned before that, and
-    /// when all workers had started.
+    /// Opens the gate when all workers are ready. Calls `read` just before that, and again when all
+    /// workers have started; returns both results.
     pub(crate) fn open<R>(self, read: impl Fn() -> R) -> [R; 2] {
-        // These end with an error: when the last ticket is dropped.
+        // Each `recv` returns an error once the last sender has been dropped.
         let _ = self.ready.recv();
         let before = read();
         let _ = self.gate.set(());

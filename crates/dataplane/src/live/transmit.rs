@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A worker's sink that sends packets on network interfaces.
+//! The sink of a worker that sends packets on network interfaces.
 //!
 //! The frames of a burst that leave through the same port are passed to the kernel together, in
 //! order. If the interface's queue is full, the sink retries up to [`RETRIES`] times per burst,
-//! unless the path drops packets at full rings. Frames that the kernel still does not accept are
-//! dropped and counted by cause.
+//! unless the path is set to drop packets at full rings. Frames that the kernel still does not
+//! accept are dropped and counted by cause.
 
 use super::Sender;
 use crate::burst::MAX_BURST;
@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 
 const _: () = assert!(MAX_BURST <= SEND_MAX);
 
-/// Maximum number of retries per burst if the interface's queue is full. The retries take a few
-/// tens of microseconds, during which the receiver of a virtual interface can run on this CPU.
+/// Maximum number of retries per burst if the interface's queue is full. Together, they take a few
+/// tens of microseconds, in which the receiver of a virtual interface can run on this CPU.
 const RETRIES: u32 = 64;
 
 /// Drop causes, in the order of `LiveSink::drops`.
@@ -34,7 +34,7 @@ fn cause(refusal: SendRefusal) -> usize {
     }
 }
 
-/// A port that a sink sends on.
+/// A port on which a sink sends.
 #[derive(Debug)]
 pub(crate) struct PortSink {
     sender: Sender,
@@ -44,19 +44,19 @@ pub(crate) struct PortSink {
     pub(crate) was_down: bool,
 }
 
-/// The sink of one worker that sends packets.
+/// A sink that sends packets on network interfaces, owned by one worker.
 #[derive(Debug)]
 pub(crate) struct LiveSink {
     pub(crate) ports: Vec<PortSink>,
     full: FullRing,
     drops: [Tally; CAUSES.len()],
-    /// Indices of the frames in a burst that leave through one port.
+    /// Indices in the burst of the frames that leave through the current port.
     order: Vec<u16>,
 }
 
 impl LiveSink {
-    /// Creates a sink that owns `senders`, one per port. With two ports, a packet leaves through
-    /// the port on which it did not arrive.
+    /// Creates a sink that sends on `senders`, one per port. With two ports, a packet leaves
+    /// through the port on which it did not arrive.
     pub(crate) fn new(senders: Vec<Sender>, full: FullRing) -> Self {
         let port = |sender| PortSink { sender, accepted: 0, was_down: false };
         let ports = senders.into_iter().map(port).collect();
@@ -64,8 +64,8 @@ impl LiveSink {
         Self { ports, full, drops: [Tally::default(); CAUSES.len()], order }
     }
 
-    /// Sends a burst. Returns the dropped packets, which from then on have no birth: they are not
-    /// among those whose latency is measured.
+    /// Sends a burst. Returns the number of dropped packets and bytes. Sets `born_ticks` of these
+    /// packets to 0, which excludes them from the latency.
     #[inline]
     pub(crate) fn send(&mut self, packets: &mut [Packet<'_>]) -> Tally {
         let Self { ports, full, drops, order } = self;
@@ -104,7 +104,7 @@ impl LiveSink {
         lost
     }
 
-    /// Sends frames that the kernel has left in a ring. Returns whether none are left.
+    /// Makes the kernel send frames that it has left in a ring. Returns whether none are left.
     #[inline]
     pub(crate) fn flush(&mut self) -> bool {
         let mut is_done = true;
@@ -114,8 +114,8 @@ impl LiveSink {
         is_done
     }
 
-    /// Sends all frames that the kernel has left in a ring, unless the interface stays full. The
-    /// interface's counters show how many it did not send.
+    /// Makes the kernel send all frames that it has left in a ring, or gives up if the interface
+    /// stays full. The interface's counters show how many were not sent.
     pub(crate) fn close(&mut self) {
         for _ in 0..RETRIES {
             if self.flush() {

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks all interleavings of the protocol on a model of the machine, and stress-tests the code.
+//! Checks all interleavings of the wake-up protocol on a model of the machine, and stress-tests the
+//! code.
 
 use super::*;
 use crate::ring::ring;
 use std::collections::BTreeSet;
 
-/// A machine with one store buffer per thread, as x86 (TSO): stores become visible to the other
-/// thread in order, at any later time, but at the latest at a barrier of their thread. A load may
-/// thus execute before an earlier store is visible, which is the only reordering that could break
-/// the protocol, on any architecture.
+/// A machine with one store buffer per thread, as on x86 (TSO). A thread's stores become visible to
+/// the other thread in order, at any later time, but no later than at a barrier of the storing
+/// thread. A load may thus execute before an earlier store is visible. This is the only reordering
+/// that could break the protocol, on any architecture.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
-    /// Number of items published, and the worker's state, as they are in memory.
+    /// Number of items published and state of the worker, as they are in memory.
     tail: u32,
     state: u32,
     event: u32,
-    /// The worker's store to `state` and the neighbour's store to `tail` that are not visible yet.
+    /// Stores that are still in a store buffer: the worker's to `state` and the neighbour's to
+    /// `tail`.
     state_buffer: Option<u32>,
     tail_buffer: Option<u32>,
     /// Next step of each thread, and the numbers of items pushed and taken.
@@ -45,7 +47,7 @@ enum Neighbour {
     Done,
 }
 
-/// How the threads order their stores and loads.
+/// How the two threads order their stores and loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     /// The worker executes a barrier on all CPUs; the neighbour has no barrier.
@@ -73,7 +75,7 @@ const START: State = State {
 };
 
 impl State {
-    /// Returns the states in which the machine has made a buffered store visible.
+    /// Returns the states that follow when one buffered store becomes visible.
     fn drains(&self) -> Vec<Self> {
         let mut next = Vec::new();
         if let Some(state) = self.state_buffer {
@@ -93,8 +95,8 @@ impl State {
                 next.taken += 1;
                 Worker::Poll
             }
-            // The ladder decides to sleep (S1). No earlier store of the worker is in its buffer,
-            // because the code executes a swap before it falls asleep again.
+            // The worker decides to sleep (S1). Its store buffer is empty, because the code
+            // executes a swap before it falls asleep again.
             Worker::Poll => {
                 next.state_buffer = Some(ASLEEP);
                 Worker::Barrier
@@ -115,7 +117,7 @@ impl State {
             Worker::Wait if self.event == 0 => return None,
             Worker::Wait => Worker::TakeBack,
             Worker::TakeBack => {
-                // A swap drains the thread's own buffer first.
+                // A swap first drains the store buffer of its own thread.
                 let before = self.state_buffer.unwrap_or(self.state);
                 next.state_buffer = None;
                 next.state = AWAKE;
@@ -204,8 +206,8 @@ fn one_barrier_alone_loses_wake_ups() {
     }
 }
 
-/// Pushes items one at a time, at different points of the worker's path to sleep. The time-out of a
-/// sleep is far longer than that of the test, so a lost wake-up hangs the test.
+/// Pushes items one at a time, so that they hit different points of the worker's path to sleep.
+/// Sleeps time out only long after the test should have ended, so a lost wake-up hangs the test.
 fn stress(fences: bool, items: u32) -> u64 {
     let (mut producer, mut consumer) = ring::<u32>(64);
     let waker = Waker::new().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests when a queue asks whether its ports are gone, and what it counts when it ends.
+//! Tests when a queue queries the state of its ports, and what it counts at its end.
 
 use super::*;
 use crate::kernels::StageKernels;
@@ -18,7 +18,7 @@ fn segments_that_were_not_delivered_are_dropped_by_name() {
     assert_eq!(queue.segments.load(&coalesced(), None, 1200), Some(3));
     queue.segments.skip();
     queue.retire();
-    // The second and the third datagram: 1200 and 100 bytes, each with 42 bytes of headers.
+    // The second and the third datagram, of 1200 and 100 bytes, each with 42 bytes of headers.
     let rest = Tally { packets: 2, bytes: 1200 + 100 + 2 * 42 };
     assert_eq!(queue.drops(), BTreeMap::from([("run_ended".to_owned(), rest)]));
 }
@@ -29,7 +29,7 @@ fn empty_polls_query_the_ports_at_a_fixed_interval() {
     let mut queue = queue(&open);
     let mut stock = Stock::new(Vec::new(), Vec::new(), StageKernels::default());
     let mut poll = |queue: &mut LiveQueue<'_>| queue.poll(&mut stock, &mut Burst::new(), 32, 0);
-    // No port is left, so the queue is finished when it asks.
+    // The queue has no port, so it is finished as soon as it queries their state.
     let finished = (0..2 * IDLE_POLLS).filter(|_| poll(&mut queue) == Poll::Finished);
     let finished: Vec<u32> = finished.collect();
     assert_eq!(finished, [IDLE_POLLS - 1, 2 * IDLE_POLLS - 1]);
